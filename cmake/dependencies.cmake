@@ -1,0 +1,16 @@
+# The libraries that Lockstep stands on; all are packages of Debian 12.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
+find_program(PROTOC_C NAMES protoc-c REQUIRED)
+find_path(LMDB_INCLUDE lmdb.h REQUIRED)
+find_library(LMDB_LIBRARY lmdb REQUIRED)
+find_path(DNNL_INCLUDE dnnl.h REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(SLEEF_INCLUDE sleef.h REQUIRED)
+find_library(SLEEF_LIBRARY sleef REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS C) # only to keep the kernel library on one thread

@@ -1,0 +1,12 @@
+# liblockstep, static and shared, and the program.
+if(TARGET ls_api)
+  foreach(kind STATIC SHARED)
+    string(TOLOWER ${kind} suffix)
+    add_library(lockstep_${suffix} ${kind})
+    foreach(module ${LS_MODULES})
+      target_link_libraries(lockstep_${suffix} PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,${module}>)
+    endforeach()
+    set_target_properties(lockstep_${suffix} PROPERTIES OUTPUT_NAME lockstep LINKER_LANGUAGE C)
+    target_include_directories(lockstep_${suffix} PUBLIC ${CMAKE_SOURCE_DIR}/include)
+  endforeach()
+endif()

@@ -1,0 +1,60 @@
+# ls_module(FOLDER USES...): a static library of all .c files of src/FOLDER.
+add_library(ls_flags INTERFACE)
+target_compile_definitions(ls_flags INTERFACE _GNU_SOURCE LOCKSTEP_VERSION="${PROJECT_VERSION}")
+target_include_directories(ls_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
+                           ${CMAKE_BINARY_DIR}/generated)
+# No contraction: a*b+c is two roundings unless the source says fma, with every compiler.
+target_compile_options(ls_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes
+  -Wmissing-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings -ffp-contract=off
+  -fno-math-errno -fno-trapping-math)
+if(LOCKSTEP_WERROR)
+  target_compile_options(ls_flags INTERFACE -Werror)
+endif()
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(ls_flags INTERFACE -fsanitize=${LOCKSTEP_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(ls_flags INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+target_link_libraries(ls_flags INTERFACE Threads::Threads m)
+
+set(LS_MODULES "" CACHE INTERNAL "")
+function(ls_module folder)
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
+  if(folder STREQUAL "base")
+    set(links ls_flags ZLIB::ZLIB ${SLEEF_LIBRARY})
+  elseif(folder STREQUAL "schema")
+    set(links PkgConfig::PROTOBUF_C)
+    set(generated ${CMAKE_BINARY_DIR}/generated/lockstep.pb-c)
+    add_custom_command(OUTPUT ${generated}.c ${generated}.h
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
+      COMMAND ${PROTOC_C} --c_out=${CMAKE_BINARY_DIR}/generated -I${CMAKE_SOURCE_DIR}/proto
+              ${CMAKE_SOURCE_DIR}/proto/lockstep.proto
+      DEPENDS ${CMAKE_SOURCE_DIR}/proto/lockstep.proto)
+    list(APPEND sources ${generated}.c)
+    set_source_files_properties(${generated}.c PROPERTIES COMPILE_OPTIONS -w)
+  elseif(folder STREQUAL "ops/cpu")
+    set(links ${DNNL_LIBRARY} ${SLEEF_LIBRARY} OpenMP::OpenMP_C)
+  elseif(folder STREQUAL "data")
+    set(links ${LMDB_LIBRARY} JPEG::JPEG PNG::PNG ZLIB::ZLIB)
+  elseif(folder STREQUAL "snapshot")
+    set(links PkgConfig::CJSON ZLIB::ZLIB)
+  else()
+    set(links "")
+  endif()
+  if(NOT sources)
+    return() # nothing here yet
+  endif()
+  add_library(ls_${name} STATIC ${sources})
+  foreach(use ${ARGN})
+    string(REPLACE "/" "_" use ${use})
+    list(APPEND links ls_${use})
+  endforeach()
+  target_link_libraries(ls_${name} PUBLIC ${links} ls_flags)
+  target_include_directories(ls_${name} SYSTEM PUBLIC ${DNNL_INCLUDE} ${SLEEF_INCLUDE}
+                             ${LMDB_INCLUDE})
+  set(LS_MODULES ${LS_MODULES} ls_${name} CACHE INTERNAL "")
+  if(folder STREQUAL "ops/cpu")
+    include(${CMAKE_SOURCE_DIR}/cmake/vector.cmake OPTIONAL)
+  endif()
+endfunction()

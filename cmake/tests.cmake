@@ -1,0 +1,22 @@
+# tests/unit/<folder>/test_*.c is tested against src/<folder> (with "_" for "/") and what that uses;
+# a test whose folder does not exist yet is left out.
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+if(NOT CMOCKA_FOUND)
+  return()
+endif()
+foreach(module ${LS_MODULES})
+  string(REGEX REPLACE "^ls_" "" name ${module})
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
+  foreach(source ${tests})
+    get_filename_component(stem ${source} NAME_WE)
+    set(test ${name}_${stem})
+    add_executable(${test} ${source})
+    target_include_directories(${test} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    target_link_libraries(${test} PRIVATE ${module} PkgConfig::CMOCKA)
+    target_compile_options(${test} PRIVATE -Wno-missing-prototypes)
+    set_target_properties(${test} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${test} COMMAND ${test})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300
+      ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}")
+  endforeach()
+endforeach()

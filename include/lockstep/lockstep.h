@@ -1,0 +1,294 @@
+/* Lockstep: data-parallel training of neural networks whose result does not depend on how many
+ * workers computed it.
+ *
+ * The trained model is a function of the definition (prototxt in Caffe's language and its
+ * extensions), the data and the seed. This header is the whole public interface; the command
+ * line is written with nothing else.
+ *
+ * Conventions
+ *   - A function that can fail returns an `enum lockstep_status` (0 is success) and describes the
+ *     failure in its last argument, which may be NULL. Nothing is printed; nothing exits.
+ *   - Objects are made by `..._load`, `..._create` or `..._new` and released by the `..._free` of
+ *     the same name, which accepts NULL. On failure the result is set to NULL.
+ *   - Strings are UTF-8, NUL-terminated, and belong to the object that returned them.
+ *   - An object is used by one thread at a time; different objects are independent.
+ *   - Tensors are fp32 in Caffe's order: samples, channels, height, width.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LOCKSTEP_LOCKSTEP_H
+#define LOCKSTEP_LOCKSTEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LOCKSTEP_API __attribute__((visibility("default")))
+#else
+#define LOCKSTEP_API
+#endif
+
+/* ---- Statuses and errors ---------------------------------------------------------------- */
+
+/* What a function returns; also the exit codes of the command line. */
+enum lockstep_status {
+    LOCKSTEP_OK = 0,
+    LOCKSTEP_INTERNAL = 1,   /* a mistake of ours */
+    LOCKSTEP_USAGE = 2,      /* arguments that make no sense */
+    LOCKSTEP_DEFINITION = 3, /* the net or the solver */
+    LOCKSTEP_DATA = 4,       /* a data source or a record of it */
+    LOCKSTEP_WEIGHTS = 5,    /* weights or a snapshot */
+    LOCKSTEP_DIVERGED = 6,   /* a loss or gradient that is not finite */
+    LOCKSTEP_RESOURCE = 7,   /* out of memory or disk */
+    LOCKSTEP_DIFFERENT = 8,  /* verify found different bytes */
+    LOCKSTEP_STOPPED = 75    /* stopped by request, with a snapshot to resume from */
+};
+
+/* Why a call failed: one or more problems, each with its place, a message and a hint. */
+struct lockstep_error;
+LOCKSTEP_API struct lockstep_error *lockstep_error_new(void); /* NULL: out of memory */
+LOCKSTEP_API void lockstep_error_free(struct lockstep_error *error);
+LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
+/* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. */
+LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
+
+/* "0.1.0" */
+LOCKSTEP_API const char *lockstep_version(void);
+/* What the library is built on and what it found here: versions, instruction set; many lines. */
+LOCKSTEP_API const char *lockstep_build_info(void);
+/* How many workers a run uses unless told otherwise: the cores that this process may use. */
+LOCKSTEP_API int lockstep_default_workers(void);
+
+/* ---- Definitions ------------------------------------------------------------------------- */
+
+/* A solver with its nets, parsed and checked. */
+struct lockstep_solver;
+
+/* Reads a solver prototxt and the nets that it names. `set` holds `set_count` strings
+ * "field=value" that override solver fields, in the text format's notation ("base_lr=0.02"). */
+LOCKSTEP_API int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
+                                      struct lockstep_solver **solver,
+                                      struct lockstep_error *error);
+LOCKSTEP_API void lockstep_solver_free(struct lockstep_solver *solver);
+
+/* ---- What a run reports ------------------------------------------------------------------ */
+
+enum lockstep_event_kind {
+    LOCKSTEP_EVENT_START,    /* text: one line of what matters about this run; many of them */
+    LOCKSTEP_EVENT_WARNING,  /* text */
+    LOCKSTEP_EVENT_NOTICE,   /* text: something worth a line in the log (an update repeated ...) */
+    LOCKSTEP_EVENT_PROGRESS, /* after every update: iteration, loss, learning_rate, ... */
+    LOCKSTEP_EVENT_DISPLAY,  /* every `display` iterations: as PROGRESS, and outputs */
+    LOCKSTEP_EVENT_TEST,     /* a finished test phase: test_net, outputs, samples */
+    LOCKSTEP_EVENT_SNAPSHOT, /* text: the file that was written */
+    LOCKSTEP_EVENT_END       /* training is done */
+};
+
+/* An output of a net: a loss, an accuracy, figures per class. */
+struct lockstep_output {
+    const char *name;     /* the blob's name */
+    const double *values; /* `count` figures, in order */
+    size_t count;
+    double loss_weight; /* 0: not part of the loss */
+};
+
+struct lockstep_event {
+    enum lockstep_event_kind kind;
+    const char *text;           /* see the kinds; else NULL */
+    int64_t iteration;          /* updates done so far */
+    int64_t iteration_end;      /* where this run will stop */
+    double epoch;               /* passes over the training data so far; 0 if unknown */
+    double loss;                /* of the whole batch: data_loss + penalty */
+    double data_loss;           /* weighted sum of the loss layers; mean over average_loss */
+    double penalty;             /* of weight decay, at the weights before the update */
+    double learning_rate;       /* of this update */
+    double samples_per_second;  /* since the last event of this kind */
+    double seconds;             /* since the last event of this kind */
+    int test_net;               /* TEST: which test net; -1: the train data, un-augmented */
+    int64_t samples;            /* TEST: how many were tested */
+    const struct lockstep_output *outputs; /* in the order that Caffe prints */
+    size_t output_count;
+};
+
+/* Answers of a `poll` callback. */
+enum lockstep_request {
+    LOCKSTEP_GO_ON = 0,
+    LOCKSTEP_SNAPSHOT_AND_GO_ON = 1,
+    LOCKSTEP_SNAPSHOT_AND_STOP = 2
+};
+
+struct lockstep_callbacks {
+    void *user; /* handed to both */
+    /* May be NULL. The event and all it points to are valid during the call only. */
+    void (*event)(void *user, const struct lockstep_event *event);
+    /* May be NULL. Asked between updates and between test batches. */
+    enum lockstep_request (*poll)(void *user);
+};
+
+/* ---- Training ---------------------------------------------------------------------------- */
+
+struct lockstep_train_options {
+    size_t struct_size;          /* sizeof(struct lockstep_train_options) */
+    int workers;                 /* 0: lockstep_default_workers() */
+    const char *isa;             /* NULL: the best here; "sse41" "avx2" "avx512": pin it */
+    const char *snapshot_prefix; /* NULL: the solver's */
+    const char *resume;          /* a snapshot, "auto", or NULL */
+    const char *weights;         /* files to start from, separated by commas, or NULL */
+    struct lockstep_callbacks callbacks;
+};
+/* Fills in the defaults. */
+LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
+
+struct lockstep_trainer;
+
+/* Builds nets, opens data, fills or reads weights. Everything that can be known to be wrong before
+ * the first iteration is reported here. The trainer keeps its own reference to what it needs of
+ * `solver`, which may be freed. */
+LOCKSTEP_API int lockstep_trainer_create(const struct lockstep_solver *solver,
+                                         const struct lockstep_train_options *options,
+                                         struct lockstep_trainer **trainer,
+                                         struct lockstep_error *error);
+LOCKSTEP_API void lockstep_trainer_free(struct lockstep_trainer *trainer);
+
+/* The whole training: tests, displays and snapshots where the solver wants them, until max_iter,
+ * or until `iterations` updates in total if that is >= 0 (which changes no schedule and ends with
+ * a snapshot). LOCKSTEP_STOPPED when poll asked to stop; the snapshot is written by then. */
+LOCKSTEP_API int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
+                                      struct lockstep_error *error);
+
+/* `count` updates and nothing else: no tests, no snapshots. */
+LOCKSTEP_API int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
+                                       struct lockstep_error *error);
+LOCKSTEP_API int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer);
+/* The data loss of the last update. */
+LOCKSTEP_API double lockstep_trainer_loss(const struct lockstep_trainer *trainer);
+
+/* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. */
+LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
+                                           const struct lockstep_output **outputs, size_t *count,
+                                           struct lockstep_error *error);
+
+/* Writes a snapshot to `path` (NULL: "<prefix>_iter_<N>.safetensors"). */
+LOCKSTEP_API int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
+                                           struct lockstep_error *error);
+
+/* How many micro-batches each worker has run since the trainer was made (for tests and the
+ * curious); `counts` has room for `workers` numbers. */
+LOCKSTEP_API void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer,
+                                                 int64_t *counts, int workers);
+
+/* Learnable parameters, in the net's order; names are "<layer>.weight", "<layer>.bias", ... */
+LOCKSTEP_API size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer);
+LOCKSTEP_API const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer,
+                                                         size_t index);
+LOCKSTEP_API size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer,
+                                                    size_t index); /* elements */
+/* Copies a parameter out of or into the trainer, in Caffe's order of elements. */
+LOCKSTEP_API int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer,
+                                                 size_t index, float *data, size_t size,
+                                                 struct lockstep_error *error);
+LOCKSTEP_API int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
+                                                  const float *data, size_t size,
+                                                  struct lockstep_error *error);
+/* The gradient of the last update's data loss with respect to a parameter (before clipping and
+ * decay), in Caffe's order of elements. */
+LOCKSTEP_API int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer,
+                                                size_t index, float *data, size_t size,
+                                                struct lockstep_error *error);
+
+/* Trains `iterations` updates (< 0: as many as the solver says, at most 50) with each of `count`
+ * worker counts from the same start, and compares weights, state and losses after every update,
+ * byte for byte, with the first. LOCKSTEP_DIFFERENT names the first iteration and blob. Nothing is
+ * written to disk. Events: NOTICE lines of progress. */
+LOCKSTEP_API int lockstep_verify(const struct lockstep_solver *solver,
+                                 const struct lockstep_train_options *options, const int *workers,
+                                 size_t count, int64_t iterations, struct lockstep_error *error);
+
+/* ---- Using a trained net ----------------------------------------------------------------- */
+
+struct lockstep_model_options {
+    size_t struct_size;
+    int workers;     /* 0: lockstep_default_workers() */
+    const char *isa; /* as in lockstep_train_options */
+    int level;       /* the net's state, for include and exclude rules */
+    const char *const *stages;
+    size_t stage_count;
+    int64_t iterations; /* lockstep_model_test: batches to test; 0: every sample once */
+    struct lockstep_callbacks callbacks;
+};
+LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
+
+/* A net in its test phase with weights. */
+struct lockstep_model;
+
+/* `path` is a net prototxt (train-and-test or deploy form), or a solver's; `weights` a snapshot, a
+ * safetensors file or a caffemodel (several, separated by commas). */
+LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
+                                     const struct lockstep_model_options *options,
+                                     struct lockstep_model **model, struct lockstep_error *error);
+LOCKSTEP_API void lockstep_model_free(struct lockstep_model *model);
+
+/* Runs the net over its own data. The outputs belong to the model until its next call. */
+LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
+                                     const struct lockstep_output **outputs, size_t *count,
+                                     int64_t *samples, struct lockstep_error *error);
+
+/* The shape that one input sample has after transformation (channels, height, width). */
+LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3]);
+/* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
+LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
+/* The name of a class, from the weights file; NULL if it is not known. */
+LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index);
+
+/* `count` samples of input (already transformed) to `count` x output_size numbers: the values of
+ * the layer before the loss, through a softmax where the loss has one. */
+LOCKSTEP_API int lockstep_model_predict(struct lockstep_model *model, const float *input,
+                                        size_t count, float *output, struct lockstep_error *error);
+/* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
+ * predicts. */
+LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,
+                                                float *output, struct lockstep_error *error);
+/* The index-th sample of the test phase's data: pixels as stored (channels, height, width, 0..255,
+ * `pixels` has room for what `shape` says and may be NULL), its label, and the prediction. */
+LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index,
+                                               int64_t shape[3], float *pixels, int *label,
+                                               float *output, struct lockstep_error *error);
+/* Samples in the test phase's data; 0 if the net has no data layer. */
+LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
+
+/* Writes the model's weights: a caffemodel where `path` ends so, else safetensors. */
+LOCKSTEP_API int lockstep_model_save(struct lockstep_model *model, const char *path,
+                                     struct lockstep_error *error);
+
+/* ---- Data tools -------------------------------------------------------------------------- */
+
+struct lockstep_source_options {
+    size_t struct_size;
+    const char *backend;      /* "LMDB" "IDX" "CIFAR" "IMAGES" "SYNTHETIC" */
+    const char *const *source; /* files or folders, as `data_param.source` */
+    size_t source_count;
+    const char *label_source; /* IDX: the labels; else NULL */
+    const char *root_folder;  /* IMAGES with a list file: put before each path; else NULL */
+    int resize_height, resize_width; /* IMAGES; 0: as they are */
+    int gray;                 /* IMAGES: one channel */
+    int shuffle;              /* convert: in a random order of `seed` */
+    int64_t seed;
+    const char *split;        /* "train:0.9" and the like, or NULL */
+    struct lockstep_callbacks callbacks;
+};
+LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);
+/* Writes every record of a source into a new LMDB database of Caffe's Datum records. */
+LOCKSTEP_API int lockstep_convert(const struct lockstep_source_options *source, const char *path,
+                                  int64_t *records, struct lockstep_error *error);
+/* Writes the mean over all records as a binaryproto that Caffe reads; `channel_means` (room for
+ * 16, may be NULL) gets the mean of each channel, and *channels their number. */
+LOCKSTEP_API int lockstep_mean(const struct lockstep_source_options *source, const char *path,
+                               double *channel_means, int *channels, struct lockstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* Whole files: read with a limit, write so that a reader sees the old or the new one, never half.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_BASE_FILE_H
+#define LS_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Reads a whole regular file of at most `limit` bytes into *data (a NUL is added behind it; free
+ * with ls_free). `status` is what a failure is reported as. */
+int ls_file_read(const char *path, size_t limit, int status, char **data, size_t *size,
+                 struct ls_error *error);
+
+/* A read-only view of a whole file. */
+struct ls_mapping {
+    const unsigned char *data; /* NULL for an empty file */
+    size_t size;
+};
+int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error);
+void ls_file_unmap(struct ls_mapping *mapping);
+
+/* An atomic write: bytes go to a temporary file beside `path`; commit flushes it, syncs it,
+ * renames it over `path` and syncs the directory. Until then `path` is untouched, and abandon (or
+ * any failure) removes the temporary file. A failure has status LOCKSTEP_RESOURCE. */
+struct ls_atomic_file;
+int ls_atomic_open(const char *path, struct ls_atomic_file **file, struct ls_error *error);
+int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
+                    struct ls_error *error);
+int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error); /* frees `file` */
+void ls_atomic_abandon(struct ls_atomic_file *file);                       /* frees `file` */
+
+/* Fails early when files beginning with `prefix` cannot be created (missing directory, no right
+ * to write); leaves nothing behind. */
+int ls_file_check_prefix(const char *prefix, struct ls_error *error);
+
+bool ls_file_exists(const char *path);
+bool ls_is_directory(const char *path);
+
+/* Finds a path that a definition names: as it is (from the working directory, as Caffe does),
+ * else relative to the folder of `definition`. The result is owned by the caller; it is a copy of
+ * `path` when neither exists, so that the message about it names what the user wrote. */
+char *ls_resolve_path(const char *path, const char *definition);
+
+#endif

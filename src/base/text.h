@@ -1,0 +1,31 @@
+/* A string that grows. After a failed allocation it stays as it was and `failed` is set, so that
+ * a long run of appends needs one check at its end.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_BASE_TEXT_H
+#define LS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ls_text {
+    char *data; /* NUL-terminated; NULL while empty */
+    size_t length, capacity;
+    bool failed; /* an append ran out of memory */
+};
+
+void ls_text_add(struct ls_text *text, const char *string);
+void ls_text_add_bytes(struct ls_text *text, const void *bytes, size_t length);
+void ls_text_format(struct ls_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ls_text_free(struct ls_text *text);
+
+/* The shortest decimal form that reads back to the same number ("0.1", "1e-05", "inf"). */
+void ls_format_float(char out[32], float value);
+void ls_format_double(char out[32], double value);
+
+/* Levenshtein distance, at most `limit` + 1; for "did you mean". */
+int ls_edit_distance(const char *a, const char *b, int limit);
+/* The candidate nearest to `word` if it is near enough to suggest, else NULL. */
+const char *ls_suggest(const char *word, const char *const *candidates, size_t count);
+
+#endif

@@ -1,0 +1,43 @@
+/* Threads: how many are useful, a barrier, a spin lock, the state of the floating-point unit.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_BASE_THREAD_H
+#define LS_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Cores that this process may use: its affinity mask, and the CPU quota of its control groups
+ * (v1 and v2) rounded up; at least 1. */
+int ls_cpu_count(void);
+
+/* Pins the calling thread to the index-th core of the process's affinity mask (modulo their
+ * number). Best effort. */
+void ls_pin_thread(int index);
+
+/* Round to nearest, denormals flushed to zero on input and output: what the numerical contract
+ * fixes for every thread that computes. Call first thing in a thread. */
+void ls_set_float_mode(void);
+
+/* A barrier for a fixed number of threads that spins briefly, then sleeps. */
+struct ls_barrier {
+    _Atomic uint32_t arrived;
+    _Atomic uint32_t generation;
+    uint32_t threads;
+    int spins; /* rounds before sleeping; small where there are more threads than cores */
+};
+void ls_barrier_init(struct ls_barrier *barrier, int threads);
+void ls_barrier_wait(struct ls_barrier *barrier);
+
+/* A lock for a few hundred nanoseconds of work; yields under contention. */
+struct ls_spin_lock {
+    atomic_flag flag;
+};
+void ls_spin_acquire(struct ls_spin_lock *lock);
+void ls_spin_release(struct ls_spin_lock *lock);
+
+/* Seconds of a clock that only goes forward; for display and deadlines, never for results. */
+double ls_clock(void);
+
+#endif
