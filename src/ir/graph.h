@@ -1,0 +1,140 @@
+/* The graph of one net, in one phase, for one number of samples: values and ops, in order.
+ *
+ * Layers build it with the functions below; `graph/` decides which layers take part and in which
+ * order they emit, and rewrites it; `plan/` binds it to memory. Everything a graph holds is freed
+ * with it; parameters belong to the ls_parameter_set, which outlives it.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_GRAPH_H
+#define LS_IR_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ir/op.h"
+#include "schema/definition.h"
+
+struct ls_layer;
+
+/* A figure that a net reports: sums and counts in the record of a micro-batch. */
+struct ls_metric {
+    const char *name;       /* the top blob */
+    const struct ls_layer *layer;
+    int top;                /* which top of the layer */
+    int entries;            /* figures: 1, or the number of classes, or classes^2 */
+    int offset;             /* record[offset + i]: the sums */
+    int count_offset;       /* record[count_offset + (count_each ? i : 0)]: what they are divided by;
+                               -1: nothing. A count of zero gives the figure zero */
+    bool count_each;
+    bool is_count;          /* the sums themselves are the figures (confusion matrix) */
+    float loss_weight;      /* 0: not part of the loss */
+    bool is_output;         /* no layer consumes the top, so that it is printed */
+};
+
+/* A divisor of losses: how many samples, positions or valid labels an update has. */
+struct ls_normalizer {
+    int64_t per_sample;  /* positions a sample contributes; 0 where labels must be counted */
+    int record_offset;   /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
+    bool none;           /* the divisor is 1 */
+};
+
+/* A tensor that comes from outside with each micro-batch: a top of a Data or Input layer. */
+struct ls_input {
+    struct ls_layer *layer;
+    int top;
+    struct ls_value *value;
+};
+
+struct ls_graph {
+    int phase;       /* LOCKSTEP__PHASE__TRAIN or _TEST */
+    int64_t samples; /* in the micro-batch that this graph is for */
+    uint64_t seed;
+    bool training;   /* emit backward ops */
+    struct ls_parameter_set *parameters;
+    const struct ls_definition *definition; /* for places */
+
+    struct ls_layer **layers;
+    size_t layer_count, layer_capacity;
+    struct ls_value **values;
+    size_t value_count, value_capacity;
+    struct ls_op **ops; /* forward ops, then backward ops, in execution order */
+    size_t op_count, op_capacity;
+    struct ls_input *inputs;
+    size_t input_count, input_capacity;
+    struct ls_metric *metrics;
+    size_t metric_count, metric_capacity;
+    struct ls_normalizer *normalizers;
+    size_t normalizer_count, normalizer_capacity;
+    int record_size; /* doubles in the record of a micro-batch */
+
+    bool backward;                  /* layers are emitting backward ops now */
+    struct ls_layer *emitting;      /* the layer that ops are attributed to */
+    struct ls_value **gradients;    /* by value index: the gradient so far, or NULL */
+    size_t gradient_capacity;
+    void **owned; /* memory that layers handed over, freed with the graph */
+    size_t owned_count, owned_capacity;
+    bool failed;  /* out of memory while building; checked by graph/ after each layer */
+};
+
+/* ---- For layers: forward ---------------------------------------------------------------------
+ * On a failed allocation these return NULL, or do nothing, and set graph->failed; they accept what
+ * they return, so that a layer can emit straight through without a check. */
+
+/* A new arena value with the sample axis and rows of `like` (which may be NULL: mixes samples). */
+struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
+                                const struct ls_shape *shape, const struct ls_value *like);
+/* The value of the layer's blob `index`. */
+struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *layer, int index);
+/* A tensor that the data source hands in. */
+struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
+                                const struct ls_shape *shape);
+/* A new op behind all others; then its inputs and outputs in order (NULL for an absent optional
+ * one). Outputs become `learned` and `needs_grad` where an input is. */
+struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind);
+void ls_op_in(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);
+void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);
+/* The graph takes over `memory` (made by ls_alloc) and returns it. */
+void *ls_graph_own(struct ls_graph *graph, void *memory);
+
+/* Room for `count` doubles in the record of a micro-batch; the offset. */
+int ls_graph_record(struct ls_graph *graph, int count);
+/* Registers a metric (copied; name, layer and top are taken from `layer` and `top`). */
+void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
+                     struct ls_metric metric);
+/* The divisor of a loss: `per_sample` positions a sample, or, where labels must be counted
+ * (mode VALID with an ignored label), a COUNT_LABELS op on `label` that runs before the pass.
+ * Fails when the labels depend on learned parameters. Returns the index in *index. */
+int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer,
+                        enum ls_normalization mode, int64_t per_sample, bool has_ignore,
+                        int ignore_label, struct ls_value *label, int *index,
+                        struct ls_error *error);
+
+/* ---- For layers: backward ------------------------------------------------------------------- */
+
+/* The gradient of a top, or of any value; NULL when no loss depends on it. */
+struct ls_value *ls_graph_gradient(struct ls_graph *graph, const struct ls_value *value);
+/* A new value shaped like `value`, to write a gradient of it to. */
+struct ls_value *ls_graph_gradient_value(struct ls_graph *graph, const struct ls_value *value);
+/* A contribution to the gradient of `value`; several are added up by an ELTWISE op. */
+void ls_graph_add_gradient(struct ls_graph *graph, struct ls_value *value,
+                           struct ls_value *gradient);
+/* A new value to write a contribution to the gradient of blob `index` to (parameter's shape). */
+struct ls_value *ls_graph_parameter_gradient(struct ls_graph *graph, struct ls_layer *layer,
+                                             int index);
+/* Emits the ACCUMULATE op for it. */
+void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int index,
+                         struct ls_value *gradient);
+
+/* ---- For graph/ ------------------------------------------------------------------------------ */
+
+struct ls_graph *ls_graph_new(void);
+void ls_graph_free(struct ls_graph *graph);
+
+struct ls_parameter_set *ls_parameter_set_new(void);
+void ls_parameter_set_free(struct ls_parameter_set *set);
+/* The parameter called `name`, or NULL. */
+struct ls_parameter *ls_parameter_find(const struct ls_parameter_set *set, const char *name);
+
+#endif

@@ -1,0 +1,94 @@
+/* Kernels: how a backend carries out an op.
+ *
+ * A kernel sees one micro-batch, on one thread, in bound memory; it decides nothing and allocates
+ * nothing while it runs. What it computes depends on its inputs and attributes alone: never on
+ * which worker runs it, on addresses, or on what was in its outputs or scratch before.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_KERNEL_H
+#define LS_IR_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ir/op.h"
+
+/* What a pass hands to its kernels. */
+struct ls_context {
+    int64_t first_ordinal; /* of the micro-batch's first sample; samples are consecutive */
+    int64_t samples;
+    const double *normalizers; /* by index: true counts over the whole update, at least 1 */
+    double *partials;          /* the record of this micro-batch, zeroed before the pass */
+    /* Adds a gradient contribution of `elements` numbers (in the parameter's layout) to the exact
+     * sum of `parameter`; NULL in a test phase. */
+    void (*contribute)(void *sums, int parameter, const float *gradient, size_t elements);
+    void *sums;
+};
+
+struct ls_prepared;
+
+/* Layouts of an op's values during planning. */
+struct ls_op_layouts {
+    const struct ls_layout *in[LS_OP_VALUES_MAX];  /* given: what is there; set: what is wanted */
+    const struct ls_layout *out[LS_OP_VALUES_MAX]; /* to be set: what will be written */
+};
+
+struct ls_kernel {
+    enum ls_op_kind kind;
+    const char *name;
+    /* (optional) Whether this kernel can do the op at all; the first of a table that can is taken.
+     * A static rule from the op alone. */
+    bool (*accepts)(const struct ls_op *op);
+    /* (optional; default: everything plain) Which layouts it wants and writes. A parameter that has
+     * no layout yet gets what the first op that reads it asks for, so that must not depend on the
+     * number of samples in the micro-batch. */
+    int (*layouts)(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error);
+    /* (optional) Builds what all workers share; values have their layouts now. Sets
+     * scratch_bytes and implementation. */
+    int (*prepare)(struct ls_prepared *prepared, struct ls_error *error);
+    void (*release)(struct ls_prepared *prepared); /* (optional) */
+    /* (optional) Builds what one worker needs, for memory that stays where it is (pointers of
+     * inputs that change with each micro-batch are NULL here). Result goes to run as `local`. */
+    int (*bind)(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                void *scratch, void **local, struct ls_error *error);
+    void (*unbind)(const struct ls_prepared *prepared, void *local); /* (optional) */
+    /* Pointers of absent optional values are NULL. */
+    void (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
+                void *scratch, const struct ls_context *context);
+    /* Output 0 may lie where this input lies (elementwise kernels); -1: nowhere. */
+    int in_place;
+};
+
+struct ls_prepared {
+    const struct ls_kernel *kernel;
+    const struct ls_op *op;
+    size_t scratch_bytes;    /* needed while it runs */
+    char implementation[64]; /* for `plan`: "jit:avx512_common", "lockstep:avx512" */
+    bool slow;               /* a reference path, worth a warning */
+    void *state;             /* the kernel's own */
+};
+
+/* A backend: kernels and the memory that parameters live in. */
+struct ls_backend {
+    const char *name;
+    const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
+    /* Converts a parameter between Caffe's order and its layout. */
+    int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
+                                const float *plain, float *laid_out, struct ls_error *error);
+    int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
+                              const float *laid_out, float *plain, struct ls_error *error);
+    /* Converts a parameter from its own layout to another one that a kernel asked for. */
+    int (*parameter_convert)(const struct ls_layout *from, const struct ls_layout *to,
+                             const struct ls_shape *shape, const float *source, float *target,
+                             struct ls_error *error);
+    /* Called first thing by every thread that runs kernels. */
+    void (*enter_thread)(void);
+    /* The numeric environment: text of lines "key=value" that decide bits (instruction set, cache
+     * sizes, versions as the kernel library sees them, a hash of each kernel's answer to one fixed
+     * input). Owned by the backend. */
+    const char *(*environment)(void);
+};
+
+#endif

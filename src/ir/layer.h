@@ -1,0 +1,86 @@
+/* Layer types: what a definition is made of. One file a type in src/layers/, one table.
+ *
+ * A layer does not compute. It checks its parameters, says what shapes its tops have and which
+ * learnable blobs it owns, and emits ops: forward ops when asked, then, for the gradients of its
+ * tops, backward ops. For every graph (phase, number of samples) the layer is set up afresh.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_LAYER_H
+#define LS_IR_LAYER_H
+
+#include "base/error.h"
+#include "ir/graph.h"
+
+enum { LS_BLOBS_MAX = 8 };
+
+/* A learnable blob that a layer wants. */
+struct ls_blob_request {
+    const char *name; /* "weight", "bias" */
+    struct ls_shape shape;
+    const Lockstep__FillerParameter *filler; /* NULL: zeros */
+};
+
+/* What a layer costs, for one micro-batch; backward parts are 0 where they are not computed. */
+struct ls_cost {
+    double forward_flops, backward_data_flops, backward_weights_flops; /* 2 a multiply-add */
+    double forward_bytes, backward_bytes; /* memory that must move at least */
+};
+
+struct ls_layer {
+    const struct ls_layer_type *type;
+    const Lockstep__LayerParameter *definition;
+    const char *name;
+    struct ls_graph *graph;
+    int bottoms, tops;
+    struct ls_value **bottom; /* set before `setup` */
+    struct ls_value **top;    /* NULL until `forward` sets them */
+    float *loss_weight;       /* one a top; resolved (1 for a loss's first top, else 0) */
+    bool *propagate;          /* one a bottom: its gradient is wanted (set before `backward`) */
+    bool *top_used;           /* one a top: some layer reads it */
+    struct ls_blob_request request[LS_BLOBS_MAX]; /* set by `setup` */
+    int blobs;
+    struct ls_parameter *blob[LS_BLOBS_MAX]; /* set after `setup` */
+    bool train_blob[LS_BLOBS_MAX];           /* its gradient is wanted (set before `backward`) */
+    void *state; /* the type's own, `state_size` zeroed bytes, freed with the graph */
+};
+
+struct ls_layer_type {
+    const char *type;      /* "Convolution" */
+    const char *parameter; /* "convolution_param"; NULL: the layer takes none */
+    size_t state_size;
+    int bottoms_min, bottoms_max; /* max -1: any number */
+    int tops_min, tops_max;
+    int auto_tops;        /* tops made up where the definition names fewer (losses: 1) */
+    bool is_loss;         /* the first top has loss weight 1 unless the definition says otherwise;
+                             bottoms from 1 on (labels) may not need gradients */
+    bool is_source;       /* takes no bottoms: where data or parameters enter */
+    /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
+     * `request` and `blobs`. Reports all problems that it can see, with places. */
+    int (*setup)(struct ls_layer *layer, struct ls_error *error);
+    /* Emits forward ops and sets every top. */
+    int (*forward)(struct ls_layer *layer, struct ls_error *error);
+    /* (optional) Emits backward ops for bottoms with `propagate` and blobs with `train_blob`, given
+     * ls_graph_gradient of its tops (at least one is not NULL, or loss_weight[0] != 0). Without it
+     * the gradient stops here. */
+    int (*backward)(struct ls_layer *layer, struct ls_error *error);
+    /* (optional) */
+    void (*cost)(const struct ls_layer *layer, struct ls_cost *cost);
+};
+
+/* "net.prototxt:12:5" of the layer, or of a field of its definition (NULL: the layer). For a field
+ * of its parameter message pass that message. The buffer is returned. */
+enum { LS_PLACE_SIZE = 320 };
+const char *ls_layer_place(const struct ls_layer *layer, const void *message, const char *field,
+                           char buffer[LS_PLACE_SIZE]);
+/* ls_fail with status LOCKSTEP_DEFINITION, the layer's place and name in front of the message. */
+int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                  const char *field, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* The axis that a field names (may be negative), checked; -1 after a failure was reported. When
+ * `samples_ok` is false, an axis that holds samples (or lies before it) is refused with an
+ * explanation. */
+int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                  const char *field, int axis, const struct ls_value *value, bool samples_ok);
+
+#endif

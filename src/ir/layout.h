@@ -1,0 +1,30 @@
+/* How a tensor's elements lie in memory.
+ *
+ * A layout is an interned constant: two layouts are the same if their pointers are equal. The plain
+ * layout is Caffe's order (row-major). Blocked layouts hold the channels (axis 1) in blocks:
+ * N, ceil(C / block), spatial..., block; the lanes behind the last channel are zero, and every
+ * kernel keeps them zero. Opaque layouts (of parameters) belong to a backend.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_LAYOUT_H
+#define LS_IR_LAYOUT_H
+
+#include <stddef.h>
+
+#include "ir/shape.h"
+
+struct ls_layout {
+    const char *name;   /* for `plan`: "plain", "nChw16c", "OIhw16i16o" */
+    int block;          /* channels per block; 1: plain; 0: opaque */
+    size_t elements;    /* opaque: fp32 elements including padding; else 0 */
+    const void *detail; /* opaque: what the backend needs */
+};
+
+extern const struct ls_layout ls_layout_plain;
+extern const struct ls_layout ls_layout_blocked8;  /* nChw8c */
+extern const struct ls_layout ls_layout_blocked16; /* nChw16c */
+
+/* fp32 elements, padding included, that a tensor of `shape` takes. */
+size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape *shape);
+
+#endif

@@ -1,0 +1,197 @@
+/* Ops: the small closed set of computations that layers are made of.
+ *
+ * An op reads and writes values of one micro-batch. Its meaning is given here, in terms of plain
+ * (row-major) tensors: x inputs, y outputs, "dv" the gradient of the loss with respect to v.
+ * Backends implement it with kernels (ir/kernel.h) for the layouts that they like.
+ *
+ * Metrics: ops that measure (losses, accuracies) add doubles to the record of the micro-batch,
+ * `context->partials + attr.metric_offset`; the engine merges records in a fixed order.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_OP_H
+#define LS_IR_OP_H
+
+#include <stdint.h>
+
+#include "ir/value.h"
+
+enum ls_op_kind {
+    /* in: x; out: y, the same elements in another layout. Emitted by the plan only. */
+    LS_OP_REORDER,
+    /* in: x; out: y, the same elements under another shape; plain, no work. */
+    LS_OP_VIEW,
+    /* Cross-correlation over 1 to 3 spatial axes. in: x [N,C,...], w [O,C/group,k...], (b [O]);
+     * out: y [N,O,...] with floor((h + 2p - (d(k-1)+1)) / s) + 1. attr.convolution */
+    LS_OP_CONVOLUTION,
+    LS_OP_CONVOLUTION_DATA,    /* in: dy, w; out: dx */
+    LS_OP_CONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
+    /* y = x w^T + b; in: x viewed as [M, K], w [N, K] (transpose: [K, N]), (b [N]); out: y [M, N].
+     * attr.inner_product */
+    LS_OP_INNER_PRODUCT,
+    LS_OP_INNER_PRODUCT_DATA,    /* in: dy, w; out: dx */
+    LS_OP_INNER_PRODUCT_WEIGHTS, /* in: x, dy; out: dw, (db) */
+    /* Max or average over windows. in: x [N,C,H,W]; out: y, (index: LS_I32, same shape as y: the
+     * winner's h*W+w inside the channel's plane, first maximum wins; MAX only, where a backward or
+     * a second top wants it). attr.pooling */
+    LS_OP_POOLING,
+    LS_OP_POOLING_BACKWARD, /* in: dy, (index); out: dx */
+    /* Elementwise y = f(x). attr.activation */
+    LS_OP_ACTIVATION,
+    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y (RELU with negative slope < 0: x); out: dx */
+    /* Local response normalisation. in: x; out: y, (scale: ACROSS only, k + alpha/n sum x^2).
+     * attr.lrn */
+    LS_OP_LRN,
+    LS_OP_LRN_BACKWARD, /* in: x, y, dy, (scale); out: dx */
+    /* y = x * keep / (1 - ratio), keep from Philox(key, sample ordinal, element of the sample / 4);
+     * its own backward, with dy for x. attr.dropout */
+    LS_OP_DROPOUT,
+    /* Softmax along attr.axis. in: x; out: y. Backward: in: y, dy; out: dx. */
+    LS_OP_SOFTMAX,
+    LS_OP_SOFTMAX_BACKWARD,
+    /* in: x, label; out: prob. Metric: sum of -log max(p[label], FLT_MIN), count. attr.loss */
+    LS_OP_SOFTMAX_LOSS,
+    LS_OP_SOFTMAX_LOSS_BACKWARD, /* in: prob, label; out: dx */
+    /* in: prob [N, C...], label [N]. Metric: sum of -log max(p[label], 1e-20), count N. attr.loss */
+    LS_OP_LOG_LOSS,
+    LS_OP_LOG_LOSS_BACKWARD, /* in: prob, label; out: dprob */
+    /* in: x, target (same size). Metric: cross-entropy sum of sigmoid(x), count. attr.loss */
+    LS_OP_SIGMOID_LOSS,
+    LS_OP_SIGMOID_LOSS_BACKWARD, /* in: x, target; out: dx */
+    /* in: a, b. Metric: sum (a - b)^2 / 2, count N. attr.loss */
+    LS_OP_EUCLIDEAN_LOSS,
+    LS_OP_EUCLIDEAN_LOSS_BACKWARD, /* in: a, b; out: attr.loss.scale-signed (a - b); see attr */
+    /* Any value as a loss. in: x. Metric: sum of x, count 0 (divides by 1). attr.loss */
+    LS_OP_SUM_LOSS,
+    LS_OP_SUM_LOSS_BACKWARD, /* out: dx, all elements loss_weight */
+    /* in: x, label. Metric: see attr.accuracy */
+    LS_OP_ACCURACY,
+    /* in: label. Metric: labels that are not attr.loss.ignore_label, 1 number. Runs before the pass,
+     * for the normalizer attr.loss.normalizer. */
+    LS_OP_COUNT_LABELS,
+    /* Joins n inputs along attr.axis; slicing is its backward and cuts one input into n outputs. */
+    LS_OP_CONCAT,
+    LS_OP_SLICE,
+    /* y = op over n inputs of one shape. attr.eltwise */
+    LS_OP_ELTWISE,
+    /* in: dy, then all x (PROD, MAX; SUM: none); out: dx of input attr.eltwise.which */
+    LS_OP_ELTWISE_BACKWARD,
+    /* out: y, filled: constant, or random by (key, sample ordinal, element). attr.fill */
+    LS_OP_FILL,
+    /* in: dw, in the layout of its parameter. Adds it to the exact sum. attr.parameter */
+    LS_OP_ACCUMULATE,
+    LS_OP_KINDS
+};
+
+enum ls_activation { LS_RELU, LS_SIGMOID, LS_TANH };
+enum ls_pooling { LS_POOL_MAX, LS_POOL_AVERAGE };
+enum ls_eltwise { LS_ELTWISE_PROD, LS_ELTWISE_SUM, LS_ELTWISE_MAX };
+
+/* Spatial parameters, for up to 3 axes (unused axes: kernel 1, stride 1, dilation 1, pad 0). */
+struct ls_window {
+    int axes;
+    int64_t kernel[3], stride[3], pad[3], dilation[3];
+};
+
+struct ls_convolution_attr {
+    struct ls_window window;
+    int64_t group;
+    bool bias;
+    bool relu;         /* fused: y = y > 0 ? y : relu_slope * y */
+    float relu_slope;
+};
+
+struct ls_inner_product_attr {
+    int64_t m, k, n; /* rows, inputs, outputs */
+    bool bias, transpose;
+    bool relu;
+    float relu_slope;
+};
+
+struct ls_pooling_attr {
+    enum ls_pooling method;
+    /* The average divides by the window's size clipped to the padded input, as Caffe does:
+     * (min(h0 + kh, H + ph) - h0) * (min(w0 + kw, W + pw) - w0) with h0 = i * sh - ph. */
+    struct ls_window window;
+};
+
+struct ls_lrn_attr {
+    bool within; /* within channels, else across */
+    int64_t size;
+    float alpha, beta, k;
+};
+
+struct ls_dropout_attr {
+    float ratio;
+    uint64_t key;
+};
+
+/* By what a loss is divided (Caffe's LossParameter.NormalizationMode). */
+enum ls_normalization { LS_NORM_FULL, LS_NORM_VALID, LS_NORM_BATCH_SIZE, LS_NORM_NONE };
+
+struct ls_loss_attr {
+    int axis;                 /* classes (softmax) */
+    bool has_ignore;
+    int ignore_label;
+    enum ls_normalization normalization;
+    int normalizer;           /* index into context->normalizers: the divisor of the gradient */
+    float loss_weight;        /* multiplies the gradient */
+    float scale;              /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
+    int metric_offset;        /* into the record: [sum, count] */
+};
+
+struct ls_accuracy_attr {
+    int axis, top_k;
+    bool has_ignore;
+    int ignore_label;
+    int64_t classes;
+    int metric_offset;   /* [hits, valid] */
+    int class_offset;    /* -1, or [hits x classes, valid x classes] */
+    int confusion_offset; /* -1, or [classes x classes]: row = label, column = predicted */
+};
+
+struct ls_eltwise_attr {
+    enum ls_eltwise method;
+    const float *coefficients; /* SUM: one an input, owned by the graph; NULL: all 1 */
+    int which;                 /* BACKWARD: the input whose gradient this is */
+};
+
+struct ls_fill_attr {
+    const Lockstep__FillerParameter *filler; /* NULL: the constant `value` */
+    float value;
+    uint64_t key;
+};
+
+enum { LS_OP_VALUES_MAX = 64 };
+
+struct ls_layer;
+
+struct ls_op {
+    enum ls_op_kind kind;
+    const struct ls_layer *layer; /* whose op it is, for messages and tables; NULL: the plan's */
+    bool backward;                /* part of the backward pass */
+    bool before;                  /* must run before the pass of the update (label counts) */
+    int inputs, outputs;
+    struct ls_value **input;  /* `inputs` of them; an optional one that is absent is NULL */
+    struct ls_value **output; /* `outputs` of them; an optional one that is absent is NULL */
+    union {
+        struct ls_convolution_attr convolution;
+        struct ls_inner_product_attr inner_product;
+        struct ls_pooling_attr pooling;
+        struct {
+            enum ls_activation function;
+            float slope; /* RELU: y = max(x, 0) + slope * min(x, 0) */
+        } activation;
+        struct ls_lrn_attr lrn;
+        struct ls_dropout_attr dropout;
+        struct ls_loss_attr loss;
+        struct ls_accuracy_attr accuracy;
+        struct ls_eltwise_attr eltwise;
+        struct ls_fill_attr fill;
+        int axis;                        /* SOFTMAX, CONCAT, SLICE */
+        struct ls_parameter *parameter;  /* ACCUMULATE */
+    } attr;
+};
+
+const char *ls_op_kind_name(enum ls_op_kind kind); /* "convolution backward data" */
+
+#endif

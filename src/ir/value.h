@@ -1,0 +1,63 @@
+/* Values: what ops read and write, and parameters: what training changes.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_IR_VALUE_H
+#define LS_IR_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/layout.h"
+#include "ir/shape.h"
+#include "lockstep.pb-c.h"
+
+/* Where the bytes of a value are. */
+enum ls_storage {
+    LS_STORE_ARENA,     /* in the worker's arena, from its first writer to its last reader */
+    LS_STORE_INPUT,     /* handed in with each micro-batch: a top of a data layer */
+    LS_STORE_PARAMETER, /* a parameter, shared by all workers, read only during a pass */
+    LS_STORE_NONE       /* no bytes: metrics, which live in the record of the micro-batch */
+};
+
+enum ls_type { LS_F32, LS_U8, LS_I32 };
+
+/* A learnable tensor. One object for all graphs (micro-batch sizes, phases) of a program. */
+struct ls_parameter {
+    int index;             /* in its ls_parameter_set */
+    char *name;            /* "conv1.weight": unique; the owner's where layers share it */
+    const char *layer;     /* the owner's layer name */
+    int blob;              /* which blob of the owner, as in a caffemodel */
+    struct ls_shape shape; /* in Caffe's order */
+    const Lockstep__FillerParameter *filler; /* NULL: zeros */
+    float lr_mult, decay_mult;
+    bool trained;   /* some loss reaches it in training and lr_mult is not 0 */
+    char *share;    /* ParamSpec.name, or NULL */
+    int uses;       /* how many gradient contributions a micro-batch makes */
+    const struct ls_layout *layout; /* the layout it lives in; set once, by the plan */
+};
+
+struct ls_parameter_set {
+    struct ls_parameter **items; /* in the order of the net */
+    size_t count, capacity;
+};
+
+/* One tensor of a micro-batch (or a parameter) inside a graph. */
+struct ls_value {
+    int index;             /* in its graph */
+    const char *name;      /* blob name, or "conv1.weight", or "grad(conv1)" */
+    struct ls_shape shape; /* for this graph's number of samples */
+    enum ls_type type;
+    enum ls_storage storage;
+    /* What a sample is in it: the axis along which samples lie and how many rows each has;
+     * axis -1: the value mixes samples, or does not depend on them. */
+    int sample_axis;
+    int64_t rows;
+    bool learned;      /* depends on a parameter */
+    bool needs_grad;   /* some trained parameter is upstream, so its gradient is worth having */
+    struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
+    int input;         /* LS_STORE_INPUT: which of the graph's inputs */
+    /* Set by the plan. */
+    const struct ls_layout *layout;
+    struct ls_value *same_memory; /* this value lies where that one lies (views, in-place ops) */
+};
+
+#endif
