@@ -1,0 +1,48 @@
+/* A feed: decodes micro-batches ahead of the workers, in threads of its own.
+ *
+ * The micro-batches of all updates form one sequence: update by update, batch by batch, micro-batch
+ * by micro-batch. Workers take them by number within the update; each is fetched once.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_FEED_H
+#define LS_DATA_FEED_H
+
+#include "data/dataset.h"
+
+struct ls_feed;
+
+/* A micro-batch in memory. */
+struct ls_feed_item {
+    int64_t update;      /* of which update */
+    int index;           /* which micro-batch of the update, over all its batches */
+    int64_t ordinal;     /* of the first sample */
+    int64_t samples;
+    float **input;       /* by input: `samples` samples each, 64-byte aligned */
+};
+
+struct ls_feed_options {
+    struct ls_dataset **datasets; /* all Data layers of the net; they share one batching */
+    int dataset_count;
+    /* Which inputs an item has, in order: for each, the data set and 0 for data, 1 for label. */
+    const int (*inputs)[2];
+    int input_count;
+    struct ls_batching batching;
+    int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
+    int threads;         /* decoding threads; 0: a default for the source */
+    size_t memory;       /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
+};
+int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
+                 struct ls_error *error);
+void ls_feed_close(struct ls_feed *feed);
+
+/* Begins at update `update` (forward or back); nothing of an earlier position is handed out any
+ * more. No item may be held. Called at the start, after a resume, and to repeat an update. */
+void ls_feed_seek(struct ls_feed *feed, int64_t update);
+/* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when it
+ * is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
+ * Any thread may call. A source's failure is reported to whoever takes the item concerned. */
+int ls_feed_take(struct ls_feed *feed, int64_t update, int index,
+                 const struct ls_feed_item **item, struct ls_error *error);
+void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);
+
+#endif
