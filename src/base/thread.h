@@ -24,6 +24,7 @@ void ls_set_float_mode(void);
 struct ls_barrier {
     _Atomic uint32_t arrived;
     _Atomic uint32_t generation;
+    _Atomic uint32_t sleepers;
     uint32_t threads;
     int spins; /* rounds before sleeping; small where there are more threads than cores */
 };

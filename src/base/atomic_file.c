@@ -1,0 +1,222 @@
+/* Writing a file so that nobody ever sees half of it, whatever fails.
+ *
+ *   create  <folder>/.<name>.<pid>.<n>.tmp   (must not exist yet)
+ *   write, flush, fsync                      the bytes are on the disk
+ *   rename over <folder>/<name>              readers see the old file or the new one
+ *   fsync <folder>                           the new name is on the disk
+ *
+ * Any failure removes the temporary file and leaves the old file as it was.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+enum {
+    NAME_KEPT = 180, /* of the name in the temporary one, which must stay below NAME_MAX */
+    TRIES = 100,     /* leftovers of a killed process that had our number */
+};
+
+static const char disk_hint[] = "free some space, or write somewhere else";
+
+struct ls_atomic_file {
+    FILE *stream;    /* NULL once closed */
+    char *path;      /* where the bytes are wanted */
+    char *temporary; /* where they are; NULL once renamed or removed */
+};
+
+/* The length of the folder's part of a path, with its slash. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Creates a new file beside `path` and opens it for writing; -1 and errno on failure. The name,
+ * owned by the caller, goes to *name. */
+static int create_beside(const char *path, char **name)
+{
+    size_t folder = folder_length(path);
+    for (int n = 0; n < TRIES; n++) {
+        struct ls_text text = {0};
+        ls_text_add_bytes(&text, path, folder);
+        ls_text_format(&text, ".%.*s.%ld.%d.tmp", (int)NAME_KEPT, path + folder, (long)getpid(), n);
+        if (text.failed) {
+            ls_text_free(&text);
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(text.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            *name = text.data;
+            return fd;
+        }
+        int reason = errno;
+        ls_text_free(&text);
+        errno = reason;
+        if (reason != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+/* Says what keeps `path` from being created, with what to do about it. */
+static int fail_create(struct ls_error *error, const char *path)
+{
+    int reason = errno;
+    char folder[256];
+    snprintf(folder, sizeof folder, "%.*s", (int)folder_length(path), path);
+    char hint[320] = "";
+    if (reason == ENOENT)
+        snprintf(hint, sizeof hint, "make the folder first: mkdir -p %s", folder);
+    else if (reason == EACCES || reason == EPERM || reason == EROFS)
+        snprintf(hint, sizeof hint, "choose a folder that you may write to");
+    else if (reason == ENOSPC || reason == EDQUOT)
+        snprintf(hint, sizeof hint, "%s", disk_hint);
+    char text[128];
+    return ls_fail(error, LOCKSTEP_RESOURCE, path, hint, "cannot create: %s",
+                   strerror_r(reason, text, sizeof text));
+}
+
+int ls_atomic_open(const char *path, struct ls_atomic_file **file, struct ls_error *error)
+{
+    *file = NULL;
+    if (path[folder_length(path)] == '\0' || ls_is_directory(path))
+        return ls_fail(error, LOCKSTEP_RESOURCE, path, "give the name of a file",
+                       "cannot create: names a directory");
+    struct ls_atomic_file *made = ls_alloc(1, sizeof *made);
+    if (made == NULL)
+        return ls_fail_memory(error, path);
+    made->path = ls_copy_string(path);
+    if (made->path == NULL) {
+        ls_atomic_abandon(made);
+        return ls_fail_memory(error, path);
+    }
+    int fd = create_beside(path, &made->temporary);
+    if (fd < 0) {
+        int status = fail_create(error, path);
+        ls_atomic_abandon(made);
+        return status;
+    }
+    made->stream = fdopen(fd, "wb");
+    if (made->stream == NULL) {
+        int status = fail_create(error, path);
+        close(fd);
+        ls_atomic_abandon(made);
+        return status;
+    }
+    *file = made;
+    return 0;
+}
+
+/* Closes and removes the temporary file; what was going to be written is lost. */
+static void discard(struct ls_atomic_file *file)
+{
+    if (file->stream != NULL)
+        fclose(file->stream);
+    file->stream = NULL;
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    ls_free(file->temporary);
+    file->temporary = NULL;
+}
+
+static int fail_write(struct ls_atomic_file *file, const char *doing, struct ls_error *error)
+{
+    char text[128];
+    int reason = errno;
+    const char *hint = reason == ENOSPC || reason == EDQUOT ? disk_hint : NULL;
+    discard(file);
+    return ls_fail(error, LOCKSTEP_RESOURCE, file->path, hint, "%s: %s", doing,
+                   strerror_r(reason, text, sizeof text));
+}
+
+int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
+                    struct ls_error *error)
+{
+    if (file->stream == NULL)
+        return ls_fail(error, LOCKSTEP_RESOURCE, file->path, NULL,
+                       "cannot write: an earlier write failed");
+    if (size > 0 && fwrite(bytes, 1, size, file->stream) != size)
+        return fail_write(file, "cannot write", error);
+    return 0;
+}
+
+/* Makes a rename in the folder of `path` durable. Some file systems cannot sync a folder and say
+ * EINVAL; there is nothing more to do on those. */
+static int sync_folder(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = length > 0 ? ls_copy_bytes(path, length) : ls_copy_string(".");
+    if (folder == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ls_free(folder);
+    if (fd < 0)
+        return -1;
+    int result = fsync(fd);
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return result != 0 && reason == EINVAL ? 0 : result;
+}
+
+/* The steps of a commit up to the new name; the stream is closed on success. */
+static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
+{
+    if (file->stream == NULL)
+        return ls_fail(error, LOCKSTEP_RESOURCE, file->path, NULL,
+                       "cannot write: an earlier write failed");
+    if (fflush(file->stream) != 0)
+        return fail_write(file, "cannot write", error);
+    if (fsync(fileno(file->stream)) != 0)
+        return fail_write(file, "cannot sync", error);
+    int closed = fclose(file->stream);
+    file->stream = NULL;
+    if (closed != 0)
+        return fail_write(file, "cannot close", error);
+    if (rename(file->temporary, file->path) != 0)
+        return fail_write(file, "cannot rename the temporary file", error);
+    ls_free(file->temporary);
+    file->temporary = NULL;
+    return 0;
+}
+
+int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error)
+{
+    int status = put_in_place(file, error);
+    if (status == 0 && sync_folder(file->path) != 0)
+        status = fail_write(file, "cannot sync the folder", error);
+    ls_atomic_abandon(file);
+    return status;
+}
+
+void ls_atomic_abandon(struct ls_atomic_file *file)
+{
+    if (file == NULL)
+        return;
+    discard(file);
+    ls_free(file->path);
+    ls_free(file);
+}
+
+int ls_file_check_prefix(const char *prefix, struct ls_error *error)
+{
+    char *name;
+    int fd = create_beside(prefix, &name);
+    if (fd < 0)
+        return fail_create(error, prefix);
+    close(fd);
+    unlink(name);
+    ls_free(name);
+    return 0;
+}

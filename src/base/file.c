@@ -1,0 +1,148 @@
+/* Whole files: reading with a limit, views of memory, and paths.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+/* Opens a regular file for reading and returns its descriptor, or -1; *size is its size now.
+ * O_NONBLOCK keeps a named pipe from waiting for a writer before it is refused. */
+static int open_regular(const char *path, int status, off_t *size, struct ls_error *error)
+{
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        ls_fail_errno(error, status, path, "cannot open");
+        return -1;
+    }
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        ls_fail_errno(error, status, path, "cannot look at");
+        close(fd);
+        return -1;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        close(fd);
+        ls_fail(error, status, path, NULL,
+                S_ISDIR(info.st_mode) ? "is a directory, not a file" : "is not a file");
+        return -1;
+    }
+    *size = info.st_size;
+    return fd;
+}
+
+/* Reads until the end of the file, or until `room` bytes are full; -1 on failure. */
+static ssize_t read_fully(int fd, char *data, size_t room)
+{
+    size_t got = 0;
+    while (got < room) {
+        ssize_t n = read(fd, data + got, room - got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+int ls_file_read(const char *path, size_t limit, int status, char **data, size_t *size,
+                 struct ls_error *error)
+{
+    *data = NULL;
+    *size = 0;
+    off_t bytes;
+    int fd = open_regular(path, status, &bytes, error);
+    if (fd < 0)
+        return status;
+    char *buffer = NULL;
+    if ((uintmax_t)bytes > limit) {
+        ls_fail(error, status, path, NULL, "has %jd bytes; at most %zu are expected",
+                (intmax_t)bytes, limit);
+        goto fail;
+    }
+    buffer = ls_alloc((size_t)bytes + 1, 1);
+    if (buffer == NULL) {
+        status = ls_fail_memory(error, path);
+        goto fail;
+    }
+    ssize_t got = read_fully(fd, buffer, (size_t)bytes);
+    if (got < 0) {
+        ls_fail_errno(error, status, path, "cannot read");
+        goto fail;
+    }
+    close(fd);
+    buffer[got] = '\0';
+    *data = buffer;
+    *size = (size_t)got;
+    return 0;
+fail:
+    ls_free(buffer);
+    close(fd);
+    return status;
+}
+
+int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error)
+{
+    *mapping = (struct ls_mapping){0};
+    off_t bytes;
+    int fd = open_regular(path, status, &bytes, error);
+    if (fd < 0)
+        return status;
+    if (bytes > 0) {
+        void *view = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (view == MAP_FAILED) {
+            ls_fail_errno(error, status, path, "cannot map");
+            close(fd);
+            return status;
+        }
+        mapping->data = view;
+        mapping->size = (size_t)bytes;
+    }
+    close(fd); /* the view stays */
+    return 0;
+}
+
+void ls_file_unmap(struct ls_mapping *mapping)
+{
+    if (mapping->data != NULL)
+        munmap((void *)(uintptr_t)mapping->data, mapping->size);
+    *mapping = (struct ls_mapping){0};
+}
+
+bool ls_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+bool ls_is_directory(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+char *ls_resolve_path(const char *path, const char *definition)
+{
+    const char *slash = definition != NULL ? strrchr(definition, '/') : NULL;
+    if (path[0] == '/' || slash == NULL || ls_file_exists(path))
+        return ls_copy_string(path);
+    struct ls_text beside = {0};
+    ls_text_add_bytes(&beside, definition, (size_t)(slash - definition) + 1);
+    ls_text_add(&beside, path);
+    if (!beside.failed && ls_file_exists(beside.data))
+        return beside.data;
+    bool failed = beside.failed;
+    ls_text_free(&beside);
+    return failed ? NULL : ls_copy_string(path);
+}

@@ -1,0 +1,146 @@
+/* Threads: useful cores, pinning, the floating-point state, a barrier and a lock.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/thread.h"
+
+#include <linux/futex.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/cgroup.h"
+
+enum {
+    SPINS = 4000,       /* pauses before sleeping, tens of microseconds or a few hundred */
+    SPINS_CROWDED = 20, /* where a waiting thread only keeps a working one off its core */
+    LOCK_SPINS = 100,
+};
+
+static cpu_set_t process_cores; /* the mask before anything was pinned */
+static pthread_once_t cores_once = PTHREAD_ONCE_INIT;
+
+/* The mask is read once: a thread that was pinned would otherwise see one core. Machines with
+ * more cores than a cpu_set_t holds (1024) fall back to the first of them. */
+static void read_cores(void)
+{
+    CPU_ZERO(&process_cores);
+    if (sched_getaffinity(0, sizeof process_cores, &process_cores) == 0)
+        return;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    for (long i = 0; i < online && i < CPU_SETSIZE; i++)
+        CPU_SET((size_t)i, &process_cores);
+}
+
+int ls_cpu_count(void)
+{
+    pthread_once(&cores_once, read_cores);
+    int count = CPU_COUNT(&process_cores);
+    double quota = ceil(ls_cgroup_quota("/proc/self/cgroup", "/proc/self/mountinfo"));
+    if (quota > 0 && quota < count)
+        count = (int)quota;
+    return count > 1 ? count : 1;
+}
+
+void ls_pin_thread(int index)
+{
+    pthread_once(&cores_once, read_cores);
+    int cores = CPU_COUNT(&process_cores);
+    if (cores < 1 || index < 0)
+        return;
+    int wanted = index % cores;
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &process_cores) || wanted-- > 0)
+            continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        (void)pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+        return;
+    }
+}
+
+void ls_set_float_mode(void)
+{
+#if defined(__x86_64__)
+    /* MXCSR: all exceptions masked (0x1f80), round to nearest (bits 13-14 zero), flush results
+     * (bit 15) and operands (bit 6) that are denormal. */
+    _mm_setcsr(0x1f80U | 0x8000U | 0x0040U);
+#elif defined(__aarch64__)
+    /* FPCR: round to nearest (bits 22-23 zero), FZ (bit 24); traps and default NaN off. */
+    uint64_t control = UINT64_C(1) << 24;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+#else
+#error "say how this processor flushes denormals"
+#endif
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void ls_barrier_init(struct ls_barrier *barrier, int threads)
+{
+    atomic_init(&barrier->arrived, 0);
+    atomic_init(&barrier->generation, 0);
+    atomic_init(&barrier->sleepers, 0);
+    barrier->threads = (uint32_t)threads;
+    barrier->spins = threads <= ls_cpu_count() ? SPINS : SPINS_CROWDED;
+}
+
+/* The last to arrive opens the next generation; the others wait for it. `sleepers` spares the
+ * system call where all of them are still spinning: a sleeper counts itself before the kernel
+ * compares the generation, the opener changes the generation before it reads the count, and both
+ * are sequentially consistent, so that one of them sees the other. */
+void ls_barrier_wait(struct ls_barrier *barrier)
+{
+    uint32_t generation = atomic_load(&barrier->generation);
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == barrier->threads) {
+        atomic_store(&barrier->arrived, 0);
+        atomic_fetch_add(&barrier->generation, 1);
+        if (atomic_load(&barrier->sleepers) > 0)
+            syscall(SYS_futex, &barrier->generation, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
+    for (int i = 0; i < barrier->spins; i++) {
+        if (atomic_load(&barrier->generation) != generation)
+            return;
+        pause_briefly();
+    }
+    atomic_fetch_add(&barrier->sleepers, 1);
+    while (atomic_load(&barrier->generation) == generation)
+        syscall(SYS_futex, &barrier->generation, FUTEX_WAIT_PRIVATE, generation, NULL, NULL, 0);
+    atomic_fetch_sub(&barrier->sleepers, 1);
+}
+
+void ls_spin_acquire(struct ls_spin_lock *lock)
+{
+    for (int i = 0; atomic_flag_test_and_set_explicit(&lock->flag, memory_order_acquire); i++) {
+        if (i < LOCK_SPINS)
+            pause_briefly();
+        else
+            sched_yield(); /* the holder may be waiting for this core */
+    }
+}
+
+void ls_spin_release(struct ls_spin_lock *lock)
+{
+    atomic_flag_clear_explicit(&lock->flag, memory_order_release);
+}
+
+double ls_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
