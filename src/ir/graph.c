@@ -1,0 +1,376 @@
+/* Building graphs: values, ops, gradients, metrics. See ir/graph.h.
+ *
+ * The backward pass is built by the layers themselves, in reverse order; this file keeps the book
+ * of which value has which gradient and adds up the contributions of a value's several readers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "ir/layer.h"
+
+struct ls_graph *ls_graph_new(void)
+{
+    return ls_alloc(1, sizeof(struct ls_graph));
+}
+
+static void free_layer(struct ls_layer *layer)
+{
+    if (layer == NULL)
+        return;
+    ls_free(layer->bottom);
+    ls_free(layer->top);
+    ls_free(layer->loss_weight);
+    ls_free(layer->propagate);
+    ls_free(layer->top_used);
+    ls_free(layer->state);
+    ls_free(layer);
+}
+
+void ls_graph_free(struct ls_graph *graph)
+{
+    if (graph == NULL)
+        return;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        free_layer(graph->layers[i]);
+    for (size_t i = 0; i < graph->value_count; i++)
+        ls_free(graph->values[i]);
+    for (size_t i = 0; i < graph->op_count; i++) {
+        ls_free(graph->ops[i]->input);
+        ls_free(graph->ops[i]->output);
+        ls_free(graph->ops[i]);
+    }
+    for (size_t i = 0; i < graph->owned_count; i++)
+        ls_free(graph->owned[i]);
+    ls_free(graph->layers);
+    ls_free(graph->values);
+    ls_free(graph->ops);
+    ls_free(graph->inputs);
+    ls_free(graph->metrics);
+    ls_free(graph->normalizers);
+    ls_free(graph->gradients);
+    ls_free(graph->owned);
+    ls_free(graph);
+}
+
+void *ls_graph_own(struct ls_graph *graph, void *memory)
+{
+    if (memory == NULL) {
+        graph->failed = true;
+        return NULL;
+    }
+    if (!LS_GROW(graph->owned, graph->owned_count, graph->owned_capacity)) {
+        ls_free(memory);
+        graph->failed = true;
+        return NULL;
+    }
+    graph->owned[graph->owned_count++] = memory;
+    return memory;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+static struct ls_value *new_value(struct ls_graph *graph, const char *name,
+                                  const struct ls_shape *shape, enum ls_storage storage)
+{
+    struct ls_value *value = ls_alloc(1, sizeof *value);
+    if (value == NULL || !LS_GROW(graph->values, graph->value_count, graph->value_capacity)) {
+        ls_free(value);
+        graph->failed = true;
+        return NULL;
+    }
+    value->index = (int)graph->value_count;
+    value->name = ls_graph_own(graph, ls_copy_string(name));
+    value->shape = *shape;
+    value->type = LS_F32;
+    value->storage = storage;
+    value->sample_axis = -1;
+    graph->values[graph->value_count++] = value;
+    return value;
+}
+
+struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
+                                const struct ls_shape *shape, const struct ls_value *like)
+{
+    struct ls_value *value = new_value(graph, name, shape, LS_STORE_ARENA);
+    if (value != NULL && like != NULL) {
+        value->sample_axis = like->sample_axis;
+        value->rows = like->rows;
+    }
+    return value;
+}
+
+struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *layer, int index)
+{
+    struct ls_parameter *parameter = layer->blob[index];
+    if (parameter == NULL) {
+        graph->failed = true;
+        return NULL;
+    }
+    /* One value a parameter, however many layers share it; a layer that shares it under another
+     * shape of the same size (PERMISSIVE) sees its own shape. */
+    for (size_t i = 0; i < graph->value_count; i++) {
+        struct ls_value *value = graph->values[i];
+        if (value->parameter == parameter && value->storage == LS_STORE_PARAMETER &&
+            ls_shape_equal(&value->shape, &layer->request[index].shape))
+            return value;
+    }
+    struct ls_value *value =
+        new_value(graph, parameter->name, &layer->request[index].shape, LS_STORE_PARAMETER);
+    if (value != NULL) {
+        value->parameter = parameter;
+        value->learned = true;
+        value->needs_grad = graph->training && parameter->lr_mult != 0;
+    }
+    return value;
+}
+
+struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
+                                const struct ls_shape *shape)
+{
+    const char *name = layer->definition->n_top > (size_t)top ? layer->definition->top[top]
+                                                              : layer->name;
+    struct ls_value *value = new_value(graph, name, shape, LS_STORE_INPUT);
+    if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
+        graph->failed = true;
+        return NULL;
+    }
+    value->sample_axis = 0;
+    value->rows = 1;
+    value->input = (int)graph->input_count;
+    graph->inputs[graph->input_count++] =
+        (struct ls_input){.layer = layer, .top = top, .value = value};
+    return value;
+}
+
+/* ---- Ops ------------------------------------------------------------------------------------- */
+
+struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind)
+{
+    struct ls_op *op = ls_alloc(1, sizeof *op);
+    if (op == NULL || !LS_GROW(graph->ops, graph->op_count, graph->op_capacity)) {
+        ls_free(op);
+        graph->failed = true;
+        return NULL;
+    }
+    op->kind = kind;
+    op->layer = graph->emitting;
+    op->backward = graph->backward;
+    graph->ops[graph->op_count++] = op;
+    return op;
+}
+
+static bool append(struct ls_value ***list, int *count, struct ls_value *value)
+{
+    struct ls_value **longer = NULL;
+    if (*count < LS_OP_VALUES_MAX)
+        longer = ls_resize(*list, (size_t)*count + 1, sizeof *longer);
+    if (longer == NULL)
+        return false;
+    longer[(*count)++] = value;
+    *list = longer;
+    return true;
+}
+
+void ls_op_in(struct ls_graph *graph, struct ls_op *op, struct ls_value *value)
+{
+    if (op == NULL || !append(&op->input, &op->inputs, value))
+        graph->failed = true;
+}
+
+void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value)
+{
+    if (op == NULL || !append(&op->output, &op->outputs, value)) {
+        graph->failed = true;
+        return;
+    }
+    for (int i = 0; i < op->inputs && value != NULL; i++) {
+        const struct ls_value *input = op->input[i];
+        if (input == NULL)
+            continue;
+        value->learned |= input->learned;
+        value->needs_grad |= input->needs_grad && !graph->backward && value->type == LS_F32;
+    }
+}
+
+/* ---- Metrics --------------------------------------------------------------------------------- */
+
+int ls_graph_record(struct ls_graph *graph, int count)
+{
+    int offset = graph->record_size;
+    graph->record_size += count;
+    return offset;
+}
+
+void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
+                     struct ls_metric metric)
+{
+    if (!LS_GROW(graph->metrics, graph->metric_count, graph->metric_capacity)) {
+        graph->failed = true;
+        return;
+    }
+    metric.name = layer->definition->n_top > (size_t)top ? layer->definition->top[top]
+                                                         : layer->name;
+    metric.layer = layer;
+    metric.top = top;
+    metric.loss_weight = layer->loss_weight != NULL ? layer->loss_weight[top] : 0;
+    graph->metrics[graph->metric_count++] = metric;
+}
+
+int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer,
+                        enum ls_normalization mode, int64_t per_sample, bool has_ignore,
+                        int ignore_label, struct ls_value *label, int *index,
+                        struct ls_error *error)
+{
+    struct ls_normalizer normalizer = {
+        .per_sample = mode == LS_NORM_BATCH_SIZE ? 1 : per_sample,
+        .record_offset = -1,
+        .none = mode == LS_NORM_NONE};
+    bool counted = mode == LS_NORM_VALID && has_ignore;
+    if (counted && label != NULL && label->learned)
+        return ls_layer_fail(layer, error, NULL, NULL,
+                             "use normalization: FULL or BATCH_SIZE, or take the labels from data",
+                             "the labels depend on learned parameters, so that how many are valid "
+                             "is not known before the pass");
+    if (!LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity))
+        return ls_fail_memory(error, "a normalizer");
+    if (counted) {
+        normalizer.per_sample = 0;
+        normalizer.record_offset = ls_graph_record(graph, 1);
+        struct ls_op *op = ls_graph_op(graph, LS_OP_COUNT_LABELS);
+        ls_op_in(graph, op, label);
+        if (op == NULL)
+            return ls_fail_memory(error, "an op");
+        op->before = true;
+        op->attr.loss.has_ignore = true;
+        op->attr.loss.ignore_label = ignore_label;
+        op->attr.loss.normalizer = (int)graph->normalizer_count;
+        op->attr.loss.metric_offset = normalizer.record_offset;
+    }
+    *index = (int)graph->normalizer_count;
+    graph->normalizers[graph->normalizer_count++] = normalizer;
+    return 0;
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+/* The slot for the gradient of `value`, or NULL after a failed allocation. */
+static struct ls_value **gradient_slot(struct ls_graph *graph, const struct ls_value *value)
+{
+    while (graph->gradient_capacity <= (size_t)value->index) {
+        size_t old = graph->gradient_capacity;
+        size_t wanted = graph->value_count * 2 + 64;
+        struct ls_value **longer = ls_resize(graph->gradients, wanted, sizeof *longer);
+        if (longer == NULL) {
+            graph->failed = true;
+            return NULL;
+        }
+        memset(longer + old, 0, (wanted - old) * sizeof *longer);
+        graph->gradients = longer;
+        graph->gradient_capacity = wanted;
+    }
+    return &graph->gradients[value->index];
+}
+
+struct ls_value *ls_graph_gradient(struct ls_graph *graph, const struct ls_value *value)
+{
+    if (value == NULL || (size_t)value->index >= graph->gradient_capacity)
+        return NULL;
+    return graph->gradients[value->index];
+}
+
+static struct ls_value *gradient_named(struct ls_graph *graph, const char *name,
+                                       const struct ls_shape *shape, const struct ls_value *like)
+{
+    struct ls_text text = {0};
+    ls_text_format(&text, "grad(%s)", name);
+    struct ls_value *gradient = NULL;
+    if (text.failed)
+        graph->failed = true;
+    else
+        gradient = ls_graph_value(graph, text.data, shape, like);
+    ls_text_free(&text);
+    return gradient;
+}
+
+struct ls_value *ls_graph_gradient_value(struct ls_graph *graph, const struct ls_value *value)
+{
+    if (value == NULL)
+        return NULL;
+    return gradient_named(graph, value->name, &value->shape, value);
+}
+
+void ls_graph_add_gradient(struct ls_graph *graph, struct ls_value *value,
+                           struct ls_value *gradient)
+{
+    if (value == NULL || gradient == NULL)
+        return;
+    struct ls_value **slot = gradient_slot(graph, value);
+    if (slot == NULL)
+        return;
+    if (*slot == NULL) {
+        *slot = gradient;
+        return;
+    }
+    struct ls_value *sum = ls_graph_gradient_value(graph, value);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_ELTWISE);
+    ls_op_in(graph, op, *slot);
+    ls_op_in(graph, op, gradient);
+    ls_op_out(graph, op, sum);
+    if (op != NULL)
+        op->attr.eltwise.method = LS_ELTWISE_SUM;
+    *slot = sum;
+}
+
+struct ls_value *ls_graph_parameter_gradient(struct ls_graph *graph, struct ls_layer *layer,
+                                             int index)
+{
+    if (layer->blob[index] == NULL)
+        return NULL;
+    return gradient_named(graph, layer->blob[index]->name, &layer->request[index].shape, NULL);
+}
+
+void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int index,
+                         struct ls_value *gradient)
+{
+    if (gradient == NULL)
+        return;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_ACCUMULATE);
+    ls_op_in(graph, op, gradient);
+    if (op != NULL)
+        op->attr.parameter = layer->blob[index];
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+struct ls_parameter_set *ls_parameter_set_new(void)
+{
+    return ls_alloc(1, sizeof(struct ls_parameter_set));
+}
+
+void ls_parameter_set_free(struct ls_parameter_set *set)
+{
+    if (set == NULL)
+        return;
+    for (size_t i = 0; i < set->count; i++) {
+        struct ls_parameter *parameter = set->items[i];
+        ls_free(parameter->name);
+        ls_free(parameter->share);
+        ls_free((void *)parameter->layer);
+        ls_free(parameter);
+    }
+    ls_free(set->items);
+    ls_free(set);
+}
+
+struct ls_parameter *ls_parameter_find(const struct ls_parameter_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->items[i]->name, name) == 0)
+            return set->items[i];
+    return NULL;
+}
