@@ -1,0 +1,41 @@
+/* The canonical definition: the text that a snapshot carries and a resume is compared with.
+ *
+ * It is the solver with its train net inside (train_net_param, filtered for its state, without
+ * learned values) in canonical text. What says where and on what a run happens is left out:
+ * snapshot_prefix, weights, device_id, layer_wise_reduce, debug_info; and so are the test nets,
+ * which do not determine training. The seed is the effective one. Paths of data are kept as they
+ * are written.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SCHEMA_CANONICAL_H
+#define LS_SCHEMA_CANONICAL_H
+
+#include "base/text.h"
+#include "schema/solver.h"
+
+/* Appends the canonical text. `micro_batch` > 0 stands in for the solver's (for the resolved one,
+ * so that the rule and its result compare equal). */
+int ls_definition_canonical(const struct ls_solver_definition *solver, int32_t micro_batch,
+                            struct ls_text *out, struct ls_error *error);
+
+/* A field whose effective value differs between two canonical definitions. */
+struct ls_change {
+    char what[192];  /* "base_lr", "layer 'conv1': convolution_param.num_output" */
+    char before[96]; /* values as text, cut where they are long; "unset" */
+    char after[96];
+    bool allowed; /* a resume may change it: learning rate, schedule, display, tests, snapshots */
+};
+
+struct ls_changes {
+    struct ls_change *change; /* at most 64, those that are not allowed first */
+    size_t count;
+    size_t forbidden; /* how many are not allowed (all, also beyond the list) */
+};
+
+/* Compares the canonical text of a snapshot with that of the definition at hand. Fails (status
+ * LOCKSTEP_WEIGHTS) if the first cannot be read. Free with ls_changes_free. */
+int ls_canonical_compare(const char *before, size_t before_length, const char *after,
+                         size_t after_length, struct ls_changes *changes, struct ls_error *error);
+void ls_changes_free(struct ls_changes *changes);
+
+#endif

@@ -1,0 +1,45 @@
+/* Nets as they are built: upgraded, and filtered for a state (phase, level, stages).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SCHEMA_NET_H
+#define LS_SCHEMA_NET_H
+
+#include <stdint.h>
+
+#include "schema/definition.h"
+
+/* A net for one state. */
+struct ls_net_definition {
+    /* `layer` holds the layers of this state in order, each with `phase` set; include and exclude
+     * rules are left in place and have done their work; `state` is the complete state. Owned by
+     * `definition`. */
+    const Lockstep__NetParameter *net;
+    /* Where it was read: for places, and for ls_resolve_path(path, definition->file). Owned by
+     * whoever read it. */
+    struct ls_definition *definition;
+    int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
+};
+
+/* What include and exclude rules are held against. */
+struct ls_net_state {
+    Lockstep__Phase phase;
+    int level;
+    const char *const *stages;
+    size_t stage_count;
+};
+
+/* Filters a net of `definition` (already upgraded) by Caffe's rules: a layer with include rules is
+ * there if any of them holds, one with exclude rules unless any of them holds; both together are
+ * an error. A rule holds if everything that it says does. The result shares its parts with the
+ * original. */
+int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
+                  const struct ls_net_state *state, struct ls_net_definition *out,
+                  struct ls_error *error);
+
+/* Reads, upgrades and filters a net for use without a solver. `path` is a net in text or binary
+ * form, or a solver: then the net is its first test net, with that net's state, or else the net
+ * that it trains. `state` adds to what the file says: its phase, its level unless 0, its stages.
+ * Free with ls_definition_free(out->definition). */
+int ls_net_read(const char *path, const struct ls_net_state *state, struct ls_net_definition *out,
+                struct ls_error *error);
+
+#endif
