@@ -1,0 +1,48 @@
+/* Names of op kinds, for messages and tables.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/op.h"
+
+static const char *const kind_names[LS_OP_KINDS] = {
+    [LS_OP_REORDER] = "reorder",
+    [LS_OP_VIEW] = "view",
+    [LS_OP_CONVOLUTION] = "convolution",
+    [LS_OP_CONVOLUTION_DATA] = "convolution backward data",
+    [LS_OP_CONVOLUTION_WEIGHTS] = "convolution backward weights",
+    [LS_OP_INNER_PRODUCT] = "inner product",
+    [LS_OP_INNER_PRODUCT_DATA] = "inner product backward data",
+    [LS_OP_INNER_PRODUCT_WEIGHTS] = "inner product backward weights",
+    [LS_OP_POOLING] = "pooling",
+    [LS_OP_POOLING_BACKWARD] = "pooling backward",
+    [LS_OP_ACTIVATION] = "activation",
+    [LS_OP_ACTIVATION_BACKWARD] = "activation backward",
+    [LS_OP_LRN] = "local response normalisation",
+    [LS_OP_LRN_BACKWARD] = "local response normalisation backward",
+    [LS_OP_DROPOUT] = "dropout",
+    [LS_OP_SOFTMAX] = "softmax",
+    [LS_OP_SOFTMAX_BACKWARD] = "softmax backward",
+    [LS_OP_SOFTMAX_LOSS] = "softmax loss",
+    [LS_OP_SOFTMAX_LOSS_BACKWARD] = "softmax loss backward",
+    [LS_OP_LOG_LOSS] = "log loss",
+    [LS_OP_LOG_LOSS_BACKWARD] = "log loss backward",
+    [LS_OP_SIGMOID_LOSS] = "sigmoid cross-entropy loss",
+    [LS_OP_SIGMOID_LOSS_BACKWARD] = "sigmoid cross-entropy loss backward",
+    [LS_OP_EUCLIDEAN_LOSS] = "euclidean loss",
+    [LS_OP_EUCLIDEAN_LOSS_BACKWARD] = "euclidean loss backward",
+    [LS_OP_SUM_LOSS] = "sum loss",
+    [LS_OP_SUM_LOSS_BACKWARD] = "sum loss backward",
+    [LS_OP_ACCURACY] = "accuracy",
+    [LS_OP_COUNT_LABELS] = "count labels",
+    [LS_OP_CONCAT] = "concat",
+    [LS_OP_SLICE] = "slice",
+    [LS_OP_ELTWISE] = "eltwise",
+    [LS_OP_ELTWISE_BACKWARD] = "eltwise backward",
+    [LS_OP_FILL] = "fill",
+    [LS_OP_ACCUMULATE] = "accumulate",
+};
+
+const char *ls_op_kind_name(enum ls_op_kind kind)
+{
+    if ((unsigned)kind >= LS_OP_KINDS)
+        return "unknown op";
+    return kind_names[kind];
+}
