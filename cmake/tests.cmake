@@ -1,22 +1,57 @@
-# tests/unit/<folder>/test_*.c is tested against src/<folder> (with "_" for "/") and what that uses;
-# a test whose folder does not exist yet is left out.
+# The tests.
+#   tests/support/*.c                       helpers, linked to every test
+#   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
+#   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
+#   tests/{numerics,compat,faults}/test_*.sh  the program, as $LOCKSTEP
+# A test whose folder of src/ does not exist yet is left out. Exit code 77 is a skipped script.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
+  message(WARNING "cmocka is missing: no tests are built")
   return()
 endif()
+
+file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.c)
+add_library(ls_support STATIC ${support})
+target_include_directories(ls_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
+target_compile_definitions(ls_support PUBLIC LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+target_link_libraries(ls_support PUBLIC PkgConfig::CMOCKA ls_flags)
+
+set(LS_TEST_ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}" "LOCKSTEP_BUILD=${CMAKE_BINARY_DIR}"
+    "LOCKSTEP=${CMAKE_BINARY_DIR}/lockstep"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.txt:second_deadlock_stack=1")
+
+function(ls_test name source)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE ls_support ${ARGN})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endfunction()
+
 foreach(module ${LS_MODULES})
   string(REGEX REPLACE "^ls_" "" name ${module})
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
-    set(test ${name}_${stem})
-    add_executable(${test} ${source})
-    target_include_directories(${test} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-    target_link_libraries(${test} PRIVATE ${module} PkgConfig::CMOCKA)
-    target_compile_options(${test} PRIVATE -Wno-missing-prototypes)
-    set_target_properties(${test} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    add_test(NAME ${test} COMMAND ${test})
-    set_tests_properties(${test} PROPERTIES TIMEOUT 300
-      ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}")
+    ls_test(${name}_${stem} ${source} ${module})
   endforeach()
+endforeach()
+
+foreach(kind numerics compat faults)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.c)
+  foreach(source ${tests})
+    get_filename_component(stem ${source} NAME_WE)
+    ls_test(${kind}_${stem} ${source} ${LS_MODULES})
+  endforeach()
+  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.sh)
+  if(TARGET lockstep_program)
+    foreach(script ${scripts})
+      get_filename_component(stem ${script} NAME_WE)
+      add_test(NAME ${kind}_${stem} COMMAND bash ${script})
+      set_tests_properties(${kind}_${stem} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77
+        ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+    endforeach()
+  endif()
 endforeach()
