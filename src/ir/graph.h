@@ -17,6 +17,7 @@
 #include "schema/definition.h"
 
 struct ls_layer;
+struct ls_source_shapes;
 
 /* A figure that a net reports: sums and counts in the record of a micro-batch. */
 struct ls_metric {
@@ -54,6 +55,7 @@ struct ls_graph {
     bool training;   /* emit backward ops */
     struct ls_parameter_set *parameters;
     const struct ls_definition *definition; /* for places */
+    const struct ls_source_shapes *sources; /* what Data layers read: see layers/source.h */
 
     struct ls_layer **layers;
     size_t layer_count, layer_capacity;

@@ -1,0 +1,349 @@
+/* The forward pass of a graph: one layer after the other, as the definition lists them.
+ *
+ * Blobs are names for values: a layer that writes a blob which it also reads (in place, as Caffe's
+ * nets do) gives the name a new value; the old one goes on as long as somebody needs it. Several
+ * readers of one value are Caffe's implicit Split; nothing has to be inserted for them.
+ *
+ * A layer that fails is reported and its tops are marked as unknown, so that all problems of a net
+ * are found in one go without reporting their consequences.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "graph/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "ir/layer.h"
+#include "layers/layers.h"
+
+struct blob {
+    const char *name;
+    struct ls_value *value; /* NULL: its producer failed */
+    struct ls_layer *producer;
+    int top;
+    bool read;
+};
+
+struct builder {
+    struct ls_graph *graph;
+    struct blob *blobs;
+    size_t blob_count, blob_capacity;
+    struct ls_error *error;
+    int status; /* of the first problem */
+};
+
+static struct blob *find_blob(struct builder *builder, const char *name)
+{
+    for (size_t i = builder->blob_count; i-- > 0;)
+        if (strcmp(builder->blobs[i].name, name) == 0)
+            return &builder->blobs[i];
+    return NULL;
+}
+
+static int note(struct builder *builder, int status)
+{
+    if (builder->status == 0)
+        builder->status = status;
+    return status;
+}
+
+/* ---- Layers ---------------------------------------------------------------------------------- */
+
+static int unknown_type(struct builder *builder, const struct ls_layer *layer)
+{
+    const char *names[128];
+    size_t count = 0;
+    for (size_t i = 0; ls_layer_types[i] != NULL && count < 128; i++)
+        names[count++] = ls_layer_types[i]->type;
+    const char *wanted = layer->definition->type != NULL ? layer->definition->type : "";
+    const char *near = ls_suggest(wanted, names, count);
+    struct ls_text hint = {0};
+    if (near != NULL)
+        ls_text_format(&hint, "did you mean '%s'?", near);
+    int status = ls_layer_fail(layer, builder->error, NULL, "type", hint.data,
+                               "there is no layer type '%s' in this version", wanted);
+    ls_text_free(&hint);
+    return status;
+}
+
+static int check_number(const struct ls_layer *layer, const char *what, size_t count, int min,
+                        int max, struct ls_error *error)
+{
+    if (count >= (size_t)min && (max < 0 || count <= (size_t)max) && count < LS_OP_VALUES_MAX - 4)
+        return 0;
+    char bounds[64];
+    if (max < 0)
+        snprintf(bounds, sizeof bounds, "at least %d", min);
+    else if (min == max)
+        snprintf(bounds, sizeof bounds, "%d", min);
+    else
+        snprintf(bounds, sizeof bounds, "%d to %d", min, max);
+    return ls_layer_fail(layer, error, NULL, what, NULL, "a %s layer takes %s %ss, not %zu",
+                         layer->type->type, bounds, what, count);
+}
+
+/* Allocates the lists of a layer; its type is known and its numbers of blobs are checked. */
+static bool allocate_lists(struct ls_layer *layer)
+{
+    size_t bottoms = (size_t)layer->bottoms + 1, tops = (size_t)layer->tops + 1;
+    layer->bottom = ls_alloc(bottoms, sizeof *layer->bottom);
+    layer->propagate = ls_alloc(bottoms, sizeof *layer->propagate);
+    layer->top = ls_alloc(tops, sizeof *layer->top);
+    layer->loss_weight = ls_alloc(tops, sizeof *layer->loss_weight);
+    layer->top_used = ls_alloc(tops, sizeof *layer->top_used);
+    layer->state = ls_alloc(1, layer->type->state_size + 1);
+    return layer->bottom != NULL && layer->propagate != NULL && layer->top != NULL &&
+           layer->loss_weight != NULL && layer->top_used != NULL && layer->state != NULL;
+}
+
+static int resolve_loss_weights(struct ls_layer *layer, struct ls_error *error)
+{
+    const Lockstep__LayerParameter *definition = layer->definition;
+    if (definition->n_loss_weight == 0) {
+        if (layer->type->is_loss)
+            layer->loss_weight[0] = 1;
+        return 0;
+    }
+    if (definition->n_loss_weight != (size_t)layer->tops)
+        return ls_layer_fail(layer, error, NULL, "loss_weight", NULL,
+                             "loss_weight must be given once for each of the %d tops, not %zu "
+                             "times",
+                             layer->tops, definition->n_loss_weight);
+    for (int i = 0; i < layer->tops; i++)
+        layer->loss_weight[i] = definition->loss_weight[i];
+    return 0;
+}
+
+/* Binds the layer's bottoms to values. Returns 1 (without a report) if one is unknown because its
+ * producer failed. */
+static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
+{
+    int result = 0;
+    for (int i = 0; i < layer->bottoms; i++) {
+        const char *name = layer->definition->bottom[i];
+        struct blob *blob = find_blob(builder, name);
+        if (blob == NULL) {
+            const char *names[256];
+            size_t count = 0;
+            for (size_t b = 0; b < builder->blob_count && count < 256; b++)
+                names[count++] = builder->blobs[b].name;
+            const char *near = ls_suggest(name, names, count);
+            char hint[300] = "";
+            if (near != NULL)
+                snprintf(hint, sizeof hint, "did you mean '%s'?", near);
+            note(builder,
+                 ls_layer_fail(layer, builder->error, NULL, "bottom", hint,
+                               "no layer above produces its bottom '%s' (index %d)", name, i));
+            result = 1;
+            continue;
+        }
+        blob->read = true;
+        layer->bottom[i] = blob->value;
+        if (blob->value == NULL)
+            result = 1;
+        else if (blob->value->storage == LS_STORE_NONE && strcmp(layer->type->type, "Silence") != 0)
+            result = note(builder,
+                          ls_layer_fail(layer, builder->error, NULL, "bottom",
+                                        "give the loss layer a loss_weight instead",
+                                        "'%s' is a figure of the whole batch, which is not known "
+                                        "before all micro-batches are done; no layer can read it",
+                                        name));
+        if (blob->producer != NULL)
+            blob->producer->top_used[blob->top] = true;
+    }
+    size_t given = layer->definition->n_propagate_down;
+    if (given != 0 && given != (size_t)layer->bottoms)
+        result = note(builder, ls_layer_fail(layer, builder->error, NULL, "propagate_down", NULL,
+                                             "propagate_down must be given once for each of the "
+                                             "%d bottoms, or not at all",
+                                             layer->bottoms));
+    return result;
+}
+
+static const char *top_name(const struct ls_layer *layer, int top)
+{
+    return (size_t)top < layer->definition->n_top ? layer->definition->top[top] : layer->name;
+}
+
+/* Gives the layer's tops their names; a name that exists must be a bottom of this layer. */
+static int register_tops(struct builder *builder, struct ls_layer *layer)
+{
+    for (int i = 0; i < layer->tops; i++) {
+        const char *name = top_name(layer, i);
+        bool in_place = false;
+        for (int b = 0; b < layer->bottoms; b++)
+            in_place |= strcmp(layer->definition->bottom[b], name) == 0;
+        const struct blob *old = find_blob(builder, name);
+        if (old != NULL && !in_place)
+            note(builder, ls_layer_fail(layer, builder->error, NULL, "top",
+                                        "give one of the two another name",
+                                        "its top '%s' is also a top of layer '%s'", name,
+                                        old->producer->name));
+        if (!LS_GROW(builder->blobs, builder->blob_count, builder->blob_capacity))
+            return note(builder, ls_fail_memory(builder->error, "the table of blobs"));
+        builder->blobs[builder->blob_count++] =
+            (struct blob){.name = name, .value = layer->top[i], .producer = layer, .top = i};
+    }
+    return 0;
+}
+
+/* A top that is no metric but has a loss weight: the sum of its elements is part of the loss. */
+static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_graph *graph = layer->graph;
+    for (int i = 0; i < layer->tops; i++) {
+        if (layer->loss_weight[i] == 0 || (layer->type->is_loss && i == 0))
+            continue;
+        if (layer->type->is_loss || layer->top[i]->storage != LS_STORE_ARENA)
+            return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
+                                 "top '%s' of a %s layer cannot be a loss", top_name(layer, i),
+                                 layer->type->type);
+        struct ls_op *op = ls_graph_op(graph, LS_OP_SUM_LOSS);
+        ls_op_in(graph, op, layer->top[i]);
+        if (op == NULL)
+            return ls_fail_memory(error, "an op");
+        op->attr.loss.loss_weight = layer->loss_weight[i];
+        op->attr.loss.metric_offset = ls_graph_record(graph, 2);
+        ls_graph_metric(graph, layer, i,
+                        (struct ls_metric){.entries = 1,
+                                           .offset = op->attr.loss.metric_offset,
+                                           .count_offset = -1});
+    }
+    return 0;
+}
+
+static int set_up(struct builder *builder, struct ls_layer *layer)
+{
+    struct ls_error *error = builder->error;
+    LS_TRY(layer->type->setup(layer, error));
+    LS_TRY(ls_graph_attach_parameters(builder->graph, layer, error));
+    LS_TRY(layer->type->forward(layer, error));
+    if (builder->graph->failed)
+        return ls_fail_memory(error, "the graph");
+    return emit_loss_weights(layer, error);
+}
+
+static int add_layer(struct builder *builder, const Lockstep__LayerParameter *definition)
+{
+    struct ls_graph *graph = builder->graph;
+    struct ls_layer *layer = ls_alloc(1, sizeof *layer);
+    if (layer == NULL || !LS_GROW(graph->layers, graph->layer_count, graph->layer_capacity)) {
+        ls_free(layer);
+        return note(builder, ls_fail_memory(builder->error, "a layer"));
+    }
+    graph->layers[graph->layer_count++] = layer;
+    layer->definition = definition;
+    layer->name = definition->name != NULL ? definition->name : "(unnamed)";
+    layer->graph = graph;
+    layer->type = definition->type != NULL ? ls_layer_type_find(definition->type) : NULL;
+    if (layer->type == NULL)
+        return note(builder, unknown_type(builder, layer));
+    const struct ls_layer_type *type = layer->type;
+    layer->bottoms = (int)definition->n_bottom;
+    layer->tops = (int)definition->n_top > type->auto_tops ? (int)definition->n_top
+                                                          : type->auto_tops;
+    int bad = check_number(layer, "bottom", definition->n_bottom, type->bottoms_min,
+                           type->bottoms_max, builder->error);
+    if (bad == 0)
+        bad = check_number(layer, "top", (size_t)layer->tops, type->tops_min, type->tops_max,
+                           builder->error);
+    if (!allocate_lists(layer))
+        return note(builder, ls_fail_memory(builder->error, "a layer"));
+    if (bad == 0)
+        bad = resolve_loss_weights(layer, builder->error);
+    if (bad != 0)
+        note(builder, bad);
+    graph->emitting = layer;
+    if (bind_bottoms(builder, layer) == 0 && bad == 0)
+        bad = set_up(builder, layer);
+    if (bad != 0)
+        note(builder, bad);
+    return register_tops(builder, layer);
+}
+
+/* ---- The whole net --------------------------------------------------------------------------- */
+
+/* Two layers of one name would share weights by accident. */
+static void check_names(struct builder *builder)
+{
+    struct ls_graph *graph = builder->graph;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(graph->layers[i]->name, graph->layers[j]->name) == 0) {
+                note(builder, ls_layer_fail(graph->layers[i], builder->error, NULL, "name",
+                                            "weights are found by the layer's name",
+                                            "another layer of this phase has the same name"));
+                break;
+            }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct ls_metric *first = a, *second = b;
+    int order = strcmp(first->name, second->name);
+    return order != 0 ? order : first->offset - second->offset;
+}
+
+/* Metrics that no layer reads are what the net reports, in alphabetical order as in Caffe. */
+static void mark_outputs(struct ls_graph *graph)
+{
+    for (size_t i = 0; i < graph->metric_count; i++) {
+        struct ls_metric *metric = &graph->metrics[i];
+        metric->is_output = !metric->layer->top_used[metric->top];
+    }
+    if (graph->metric_count > 1)
+        qsort(graph->metrics, graph->metric_count, sizeof *graph->metrics, by_name);
+}
+
+static int build(struct builder *builder, const Lockstep__NetParameter *net)
+{
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (add_layer(builder, net->layer[i]) == LOCKSTEP_RESOURCE)
+            return LOCKSTEP_RESOURCE;
+    builder->graph->emitting = NULL;
+    check_names(builder);
+    LS_TRY(builder->status);
+    mark_outputs(builder->graph);
+    if (builder->graph->training)
+        LS_TRY(ls_graph_build_backward(builder->graph, builder->error));
+    ls_graph_remove_dead(builder->graph);
+    ls_graph_fuse_relu(builder->graph);
+    return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
+}
+
+int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
+                   struct ls_error *error)
+{
+    *graph = NULL;
+    struct builder builder = {.graph = ls_graph_new(), .error = error};
+    if (builder.graph == NULL)
+        return ls_fail_memory(error, "a graph");
+    builder.graph->phase = options->phase;
+    builder.graph->samples = options->samples;
+    builder.graph->seed = options->seed;
+    builder.graph->training = options->training;
+    builder.graph->parameters = options->parameters;
+    builder.graph->definition = options->net->definition;
+    builder.graph->sources = options->sources;
+    int status = build(&builder, options->net->net);
+    ls_free(builder.blobs);
+    if (status != 0) {
+        ls_graph_free(builder.graph);
+        return status;
+    }
+    *graph = builder.graph;
+    return 0;
+}
+
+struct ls_value *ls_graph_blob(const struct ls_graph *graph, const char *blob)
+{
+    for (size_t i = graph->layer_count; i-- > 0;) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int t = layer->tops; t-- > 0;)
+            if (layer->top[t] != NULL && strcmp(top_name(layer, t), blob) == 0)
+                return layer->top[t];
+    }
+    return NULL;
+}

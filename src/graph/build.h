@@ -1,0 +1,40 @@
+/* From a definition to a graph: which layers take part, who reads whom, shapes, parameters, the
+ * backward pass, rewrites.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_GRAPH_BUILD_H
+#define LS_GRAPH_BUILD_H
+
+#include "ir/graph.h"
+#include "layers/source.h"
+#include "schema/net.h"
+
+struct ls_graph_options {
+    const struct ls_net_definition *net; /* filtered for its state; outlives the graph */
+    int phase;                           /* LOCKSTEP__PHASE__TRAIN or _TEST */
+    int64_t samples;                     /* in a micro-batch */
+    uint64_t seed;
+    bool training; /* with a backward pass */
+    struct ls_parameter_set *parameters; /* grows by what the net adds */
+    const struct ls_source_shapes *sources;
+};
+
+/* Builds the graph, or reports all problems that can be seen. The caller frees the graph. */
+int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
+                   struct ls_error *error);
+
+/* The value of the last top called `blob`, or NULL. */
+struct ls_value *ls_graph_blob(const struct ls_graph *graph, const char *blob);
+
+/* Rewrites that keep the numerical contract (graph/rewrite.c). */
+void ls_graph_fuse_relu(struct ls_graph *graph);
+/* Removes ops whose results nobody reads. */
+void ls_graph_remove_dead(struct ls_graph *graph);
+
+/* Attaches parameters to a layer that was set up (graph/parameters.c): new ones, those of an
+ * earlier graph, or those that another layer shares by name. */
+int ls_graph_attach_parameters(struct ls_graph *graph, struct ls_layer *layer,
+                               struct ls_error *error);
+/* Emits the backward pass and notes which parameters a loss reaches (graph/backward.c). */
+int ls_graph_build_backward(struct ls_graph *graph, struct ls_error *error);
+
+#endif

@@ -1,0 +1,118 @@
+/* Which parameter a layer's blob is.
+ *
+ * A blob is new, or it exists since an earlier graph of the same program (another phase, another
+ * number of samples), or another layer owns it and shares it through `param { name: ... }`. The
+ * first layer that uses a shared name is the owner, as in Caffe.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "graph/build.h"
+#include "ir/layer.h"
+
+static const Lockstep__ParamSpec *spec_of(const struct ls_layer *layer, int blob)
+{
+    return (size_t)blob < layer->definition->n_param ? layer->definition->param[blob] : NULL;
+}
+
+static struct ls_parameter *find_shared(const struct ls_parameter_set *set, const char *share)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i]->share != NULL && strcmp(set->items[i]->share, share) == 0)
+            return set->items[i];
+    return NULL;
+}
+
+static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls_layer *layer,
+                                   int blob, const char *name, const Lockstep__ParamSpec *spec)
+{
+    struct ls_parameter *parameter = ls_alloc(1, sizeof *parameter);
+    if (parameter == NULL || !LS_GROW(set->items, set->count, set->capacity)) {
+        ls_free(parameter);
+        return NULL;
+    }
+    parameter->index = (int)set->count;
+    parameter->name = ls_copy_string(name);
+    parameter->layer = ls_copy_string(layer->name);
+    parameter->blob = blob;
+    parameter->shape = layer->request[blob].shape;
+    parameter->filler = layer->request[blob].filler;
+    parameter->lr_mult = spec != NULL && spec->has_lr_mult ? spec->lr_mult : 1;
+    parameter->decay_mult = spec != NULL && spec->has_decay_mult ? spec->decay_mult : 1;
+    if (spec != NULL && spec->name != NULL && spec->name[0] != '\0')
+        parameter->share = ls_copy_string(spec->name);
+    set->items[set->count++] = parameter;
+    return parameter->name != NULL && parameter->layer != NULL ? parameter : NULL;
+}
+
+/* What a layer that shares another's parameter must agree on. */
+static int check_shared(const struct ls_layer *layer, int blob, const struct ls_parameter *owner,
+                        const Lockstep__ParamSpec *spec, struct ls_error *error)
+{
+    const struct ls_shape *mine = &layer->request[blob].shape;
+    char a[160], b[160];
+    bool permissive = spec != NULL && spec->has_share_mode &&
+                      spec->share_mode == LOCKSTEP__PARAM_SPEC__DIM_CHECK_MODE__PERMISSIVE;
+    bool fits = permissive ? ls_shape_size(mine) == ls_shape_size(&owner->shape)
+                           : ls_shape_equal(mine, &owner->shape);
+    if (!fits)
+        return ls_layer_fail(layer, error, spec, NULL,
+                             permissive ? NULL : "share_mode: PERMISSIVE asks for equal size only",
+                             "shares '%s' of layer '%s', whose shape is %s, but needs %s",
+                             owner->name, owner->layer, ls_shape_text(&owner->shape, a, sizeof a),
+                             ls_shape_text(mine, b, sizeof b));
+    if (spec == NULL || strcmp(owner->layer, layer->name) == 0)
+        return 0;
+    if (spec->has_lr_mult && spec->lr_mult != owner->lr_mult)
+        return ls_layer_fail(layer, error, spec, "lr_mult", "give it in one of the layers only",
+                             "shared parameter '%s' has lr_mult %g here and %g in layer '%s'",
+                             owner->share, (double)spec->lr_mult, (double)owner->lr_mult,
+                             owner->layer);
+    if (spec->has_decay_mult && spec->decay_mult != owner->decay_mult)
+        return ls_layer_fail(layer, error, spec, "decay_mult", "give it in one of the layers only",
+                             "shared parameter '%s' has decay_mult %g here and %g in layer '%s'",
+                             owner->share, (double)spec->decay_mult, (double)owner->decay_mult,
+                             owner->layer);
+    return 0;
+}
+
+static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob,
+                  struct ls_error *error)
+{
+    const Lockstep__ParamSpec *spec = spec_of(layer, blob);
+    struct ls_text name = {0};
+    ls_text_format(&name, "%s.%s", layer->name, layer->request[blob].name);
+    if (name.failed)
+        return ls_fail_memory(error, "a parameter's name");
+    struct ls_parameter *parameter = NULL;
+    if (spec != NULL && spec->name != NULL && spec->name[0] != '\0')
+        parameter = find_shared(graph->parameters, spec->name);
+    if (parameter == NULL)
+        parameter = ls_parameter_find(graph->parameters, name.data);
+    int status = 0;
+    if (parameter != NULL) {
+        status = check_shared(layer, blob, parameter, spec, error);
+    } else {
+        parameter = create(graph->parameters, layer, blob, name.data, spec);
+        if (parameter == NULL)
+            status = ls_fail_memory(error, "a parameter");
+    }
+    layer->blob[blob] = parameter;
+    ls_text_free(&name);
+    return status;
+}
+
+int ls_graph_attach_parameters(struct ls_graph *graph, struct ls_layer *layer,
+                               struct ls_error *error)
+{
+    if (layer->definition->n_param > (size_t)layer->blobs)
+        return ls_layer_fail(layer, error, layer->definition->param[layer->blobs], NULL, NULL,
+                             "has %zu param blocks, but a %s layer like this one has %d learnable "
+                             "blobs",
+                             layer->definition->n_param, layer->type->type, layer->blobs);
+    for (int i = 0; i < layer->blobs; i++)
+        LS_TRY(attach(graph, layer, i, error));
+    return 0;
+}
