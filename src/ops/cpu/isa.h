@@ -1,0 +1,71 @@
+/* The instruction set that Lockstep's own loops use: chosen once, the same bits with each.
+ *
+ * Files in vector/ are compiled once per instruction set (cmake/vector.cmake) with LS_ISA defined
+ * as its name; each exports one constant table of functions, named after its type and the set:
+ *
+ *     vector/pooling.h    struct ls_vector_pooling { void (*maximum)(...); ... };
+ *                         LS_VECTOR_TABLES(ls_vector_pooling)
+ *     vector/pooling.c    const struct ls_vector_pooling LS_ISA_NAME(ls_vector_pooling) = {...};
+ *     pooling.c           ls_vector_pooling()->maximum(...);
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_ISA_H
+#define LS_OPS_CPU_ISA_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum ls_isa { LS_ISA_GENERIC, LS_ISA_SSE41, LS_ISA_AVX2, LS_ISA_AVX512, LS_ISAS };
+
+/* The one in use: what was selected, else the widest that this processor has. */
+enum ls_isa ls_cpu_isa(void);
+const char *ls_cpu_isa_name(enum ls_isa isa); /* "avx512" */
+bool ls_cpu_isa_supported(enum ls_isa isa);
+/* Selects one by name, for `--isa`; LOCKSTEP_USAGE when there is no such set or this processor
+ * lacks it. Must be called before kernels are prepared, and not while any of them runs. */
+int ls_cpu_isa_select(const char *name, struct ls_error *error);
+
+/* Declares the tables of one type, and a function named like the type that gives the one in use. */
+#if defined(__x86_64__)
+#define LS_VECTOR_TABLES(type)                                                                     \
+    extern const struct type type##_generic, type##_sse41, type##_avx2, type##_avx512;             \
+    static inline const struct type *type(void)                                                    \
+    {                                                                                              \
+        switch (ls_cpu_isa()) {                                                                    \
+        case LS_ISA_AVX512:                                                                        \
+            return &type##_avx512;                                                                 \
+        case LS_ISA_AVX2:                                                                          \
+            return &type##_avx2;                                                                   \
+        case LS_ISA_SSE41:                                                                         \
+            return &type##_sse41;                                                                  \
+        default:                                                                                   \
+            return &type##_generic;                                                                \
+        }                                                                                          \
+    }
+#else
+#define LS_VECTOR_TABLES(type)                                                                     \
+    extern const struct type type##_generic;                                                       \
+    static inline const struct type *type(void)                                                    \
+    {                                                                                              \
+        return &type##_generic;                                                                    \
+    }
+#endif
+
+/* Inside vector/: LS_ISA_NAME(x) is x_avx512; `#if LS_ISA_IS(AVX512)` asks which set it is. */
+#if defined(LS_ISA)
+#define LS_ISA_PASTE_(a, b)   a##b
+#define LS_ISA_PASTE(a, b)    LS_ISA_PASTE_(a, b)
+#define LS_ISA_NAME(name)     LS_ISA_PASTE(name##_, LS_ISA)
+#define LS_ISA_NUMBER_generic 0
+#define LS_ISA_NUMBER_sse41   1
+#define LS_ISA_NUMBER_avx2    2
+#define LS_ISA_NUMBER_avx512  3
+#define LS_ISA_NUMBER_GENERIC 0
+#define LS_ISA_NUMBER_SSE41   1
+#define LS_ISA_NUMBER_AVX2    2
+#define LS_ISA_NUMBER_AVX512  3
+#define LS_ISA_IS(name)       (LS_ISA_PASTE(LS_ISA_NUMBER_, LS_ISA) == LS_ISA_NUMBER_##name)
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+/* Lockstep's own kernels for CPUs, one constant each, and what they share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_KERNELS_H
+#define LS_OPS_CPU_KERNELS_H
+
+#include "ir/kernel.h"
+
+/* Elementwise, shape and parameter ops. */
+extern const struct ls_kernel ls_kernel_view;
+extern const struct ls_kernel ls_kernel_activation;
+extern const struct ls_kernel ls_kernel_activation_backward;
+extern const struct ls_kernel ls_kernel_dropout;
+extern const struct ls_kernel ls_kernel_eltwise;
+extern const struct ls_kernel ls_kernel_eltwise_backward;
+extern const struct ls_kernel ls_kernel_concat;
+extern const struct ls_kernel ls_kernel_slice;
+extern const struct ls_kernel ls_kernel_fill;
+extern const struct ls_kernel ls_kernel_sum_loss;
+extern const struct ls_kernel ls_kernel_sum_loss_backward;
+extern const struct ls_kernel ls_kernel_accumulate;
+extern const struct ls_kernel ls_kernel_count_labels;
+
+/* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
+int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
+/* For `layouts` of elementwise kernels: all inputs and outputs as input 0 is. Returns 0. */
+int ls_layouts_follow(const struct ls_op *op, struct ls_op_layouts *layouts,
+                      struct ls_error *error);
+/* fp32 elements of a value in its layout, padding included. */
+size_t ls_value_elements(const struct ls_value *value);
+/* Sets the lanes behind the last channel to zero, where `value` has a blocked layout. */
+void ls_clear_padding(const struct ls_value *value, float *data);
+
+#endif

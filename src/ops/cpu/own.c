@@ -1,0 +1,47 @@
+/* What Lockstep's own kernels share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+
+#include "ops/cpu/isa.h"
+#include "ops/cpu/kernels.h"
+
+int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    (void)error;
+    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:%s",
+             ls_cpu_isa_name(ls_cpu_isa()));
+    return 0;
+}
+
+int ls_layouts_follow(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error)
+{
+    (void)error;
+    for (int i = 1; i < op->inputs; i++)
+        if (op->input[i] != NULL)
+            layouts->in[i] = layouts->in[0];
+    for (int i = 0; i < op->outputs; i++)
+        if (op->output[i] != NULL)
+            layouts->out[i] = layouts->in[0];
+    return 0;
+}
+
+size_t ls_value_elements(const struct ls_value *value)
+{
+    return ls_layout_elements(value->layout, &value->shape);
+}
+
+void ls_clear_padding(const struct ls_value *value, float *data)
+{
+    const struct ls_shape *shape = &value->shape;
+    int64_t block = value->layout->block;
+    if (block <= 1 || shape->rank < 2 || shape->dim[1] % block == 0)
+        return;
+    int64_t blocks = (shape->dim[1] + block - 1) / block, used = shape->dim[1] % block;
+    int64_t points = ls_shape_count(shape, 2, shape->rank);
+    for (int64_t n = 0; n < shape->dim[0]; n++) {
+        float *last = data + ((n + 1) * blocks - 1) * points * block;
+        for (int64_t p = 0; p < points; p++)
+            for (int64_t lane = used; lane < block; lane++)
+                last[p * block + lane] = 0;
+    }
+}
