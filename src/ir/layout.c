@@ -13,6 +13,5 @@ size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape 
     if (layout->block == 1 || shape->rank < 2)
         return (size_t)ls_shape_size(shape);
     int64_t blocks = (shape->dim[1] + layout->block - 1) / layout->block;
-    return (size_t)(shape->dim[0] * blocks * layout->block *
-                    ls_shape_count(shape, 2, shape->rank));
+    return (size_t)(shape->dim[0] * blocks * layout->block * ls_shape_count(shape, 2, shape->rank));
 }
