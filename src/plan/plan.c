@@ -1,0 +1,106 @@
+/* Planning, pass by pass. See plan/plan.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "ir/layer.h"
+
+size_t ls_value_bytes(const struct ls_value *value)
+{
+    size_t element = value->type == LS_U8 ? 1 : 4;
+    const struct ls_layout *layout = value->layout != NULL ? value->layout : &ls_layout_plain;
+    return ls_layout_elements(layout, &value->shape) * element;
+}
+
+int ls_plan_prepare(struct ls_plan *plan, struct ls_error *error)
+{
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct ls_prepared *prepared = &plan->steps[i].prepared;
+        if (prepared->kernel->prepare == NULL) {
+            strcpy(prepared->implementation, "lockstep");
+            continue;
+        }
+        int status = prepared->kernel->prepare(prepared, error);
+        if (status != 0) {
+            prepared->kernel = NULL; /* nothing to release */
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Marks the steps that must run before the pass: the label counts and all that they read. */
+static void mark_before(struct ls_plan *plan)
+{
+    bool *needed = ls_alloc(plan->graph->value_count + 1, sizeof *needed);
+    for (size_t i = plan->step_count; i-- > 0;) {
+        struct ls_step *step = &plan->steps[i];
+        const struct ls_op *op = step->prepared.op;
+        step->in_pass = !op->before;
+        step->before_pass = op->before;
+        for (int j = 0; j < op->outputs && needed != NULL; j++)
+            step->before_pass |= op->output[j] != NULL && needed[op->output[j]->index];
+        if (!step->before_pass)
+            continue;
+        plan->has_before = true;
+        for (int j = 0; j < op->inputs && needed != NULL; j++)
+            if (op->input[j] != NULL)
+                needed[op->input[j]->index] = true;
+    }
+    if (needed == NULL)
+        plan->graph->failed = true;
+    ls_free(needed);
+}
+
+int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
+                  struct ls_view_set *views, struct ls_value *const *keep, size_t keep_count,
+                  struct ls_plan **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_plan *plan = ls_alloc(1, sizeof *plan);
+    if (plan == NULL) {
+        ls_graph_free(graph);
+        return ls_fail_memory(error, "a plan");
+    }
+    plan->graph = graph;
+    plan->backend = backend;
+    int status = ls_plan_layouts(plan, views, error);
+    if (status == 0)
+        status = ls_plan_prepare(plan, error);
+    if (status == 0)
+        mark_before(plan);
+    if (status == 0 && graph->failed)
+        status = ls_fail_memory(error, "a plan");
+    if (status == 0)
+        status = ls_plan_memory(plan, keep, keep_count, error);
+    if (status != 0) {
+        ls_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return 0;
+}
+
+void ls_plan_free(struct ls_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct ls_prepared *prepared = &plan->steps[i].prepared;
+        if (prepared->kernel != NULL && prepared->kernel->release != NULL)
+            prepared->kernel->release(prepared);
+    }
+    ls_graph_free(plan->graph);
+    ls_free(plan->steps);
+    ls_free(plan->offset);
+    ls_free(plan->view);
+    ls_free(plan);
+}
+
+void ls_view_set_free(struct ls_view_set *views)
+{
+    ls_free(views->items);
+    *views = (struct ls_view_set){0};
+}

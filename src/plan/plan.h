@@ -1,0 +1,67 @@
+/* The plan: a graph bound to kernels, layouts and memory.
+ *
+ * A plan is for one number of samples in a micro-batch. All that is decided is decided here, by
+ * static rules from the graph: which kernel does an op, in which layout each value lies, where in
+ * the arena. Running it is walking down a list.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_PLAN_PLAN_H
+#define LS_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "ir/graph.h"
+#include "ir/kernel.h"
+
+/* A parameter in a layout other than its own, because a kernel wants it so (the weights for a
+ * convolution's backward pass, for example). Converted anew after every update. */
+struct ls_view {
+    struct ls_parameter *parameter;
+    const struct ls_layout *layout;
+};
+
+/* The views that any plan of a program asked for. */
+struct ls_view_set {
+    struct ls_view *items;
+    size_t count, capacity;
+};
+
+struct ls_step {
+    struct ls_prepared prepared; /* prepared.op: its inputs and outputs */
+    size_t scratch_offset;       /* in the arena */
+    bool in_pass;                /* part of the pass */
+    bool before_pass;            /* part of what runs before it (label counts) */
+};
+
+struct ls_plan {
+    struct ls_graph *graph; /* owned */
+    const struct ls_backend *backend;
+    struct ls_step *steps;
+    size_t step_count;
+    bool has_before;     /* some step must run before the pass */
+    size_t *offset;      /* by value index: in the arena; SIZE_MAX: not in the arena */
+    int *view;           /* by value index: in the view set; -1: the parameter itself, or none */
+    size_t arena_bytes;  /* what a worker needs, scratch included */
+    size_t scratch_bytes; /* of the largest step */
+};
+
+/* Plans `graph`, which it takes over (also on failure). `keep` lists values that must still be there
+ * after the pass (predictions). Views that are missing are added to `views`. */
+int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
+                  struct ls_view_set *views, struct ls_value *const *keep, size_t keep_count,
+                  struct ls_plan **plan, struct ls_error *error);
+void ls_plan_free(struct ls_plan *plan);
+void ls_view_set_free(struct ls_view_set *views);
+
+/* Bytes that a value takes. */
+size_t ls_value_bytes(const struct ls_value *value);
+
+/* The passes of ls_plan_build. */
+int ls_plan_layouts(struct ls_plan *plan, struct ls_view_set *views, struct ls_error *error);
+int ls_plan_prepare(struct ls_plan *plan, struct ls_error *error);
+int ls_plan_memory(struct ls_plan *plan, struct ls_value *const *keep, size_t keep_count,
+                   struct ls_error *error);
+
+#endif
