@@ -1,0 +1,93 @@
+/* Exact sums, and double-precision sums of a fixed order.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/vector/exact.h"
+
+uint32_t ls_exact_add(int64_t *sum, const float *gradient, size_t n, int exponent, bool first)
+{
+    const struct ls_vector_exact *vector = ls_vector_exact();
+    double scale = ldexp(1.0, exponent);
+    return (first ? vector->store : vector->add)(sum, gradient, n, scale);
+}
+
+static float bits_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+bool ls_exact_fits(uint32_t largest, int exponent)
+{
+    if (largest >= LS_NOT_FINITE)
+        return false;
+    return ldexp((double)bits_float(largest), exponent) < ldexp(1.0, LS_EXACT_LIMIT);
+}
+
+int ls_exact_exponent(uint32_t largest)
+{
+    int biased = (int)(largest >> 23); /* 2^(biased - 127) <= magnitude < twice that */
+    return LS_EXACT_TARGET - 1 - ((biased > 0 ? biased : 1) - 127);
+}
+
+uint32_t ls_exact_to_float(const int64_t *sum, int exponent, float *out, size_t n)
+{
+    return ls_vector_exact()->to_float(sum, out, n, ldexp(1.0, -exponent));
+}
+
+size_t ls_exact_chunks(size_t n)
+{
+    return n / LS_EXACT_CHUNK + (n % LS_EXACT_CHUNK != 0);
+}
+
+static size_t chunk_length(size_t n, size_t chunk)
+{
+    size_t left = n - chunk * LS_EXACT_CHUNK;
+    return left < LS_EXACT_CHUNK ? left : LS_EXACT_CHUNK;
+}
+
+void ls_exact_squares(const int64_t *sum, int exponent, size_t n, double *chunk)
+{
+    double scale = ldexp(1.0, -exponent);
+    for (size_t c = 0; c < ls_exact_chunks(n); c++)
+        chunk[c] = ls_vector_exact()->squares(sum + c * LS_EXACT_CHUNK, chunk_length(n, c), scale);
+}
+
+double ls_sum_doubles(const double *x, size_t n)
+{
+    if (n <= 2)
+        return n == 0 ? 0 : n == 1 ? x[0] : x[0] + x[1];
+    size_t half = n - n / 2;
+    return ls_sum_doubles(x, half) + ls_sum_doubles(x + half, n - half);
+}
+
+/* Chunks [from, from + count), summed by halves as ls_sum_doubles does. */
+static double sum_chunks(double (*sum)(const float *x, size_t n), const float *x, size_t n,
+                         size_t from, size_t count)
+{
+    if (count == 0)
+        return 0;
+    if (count == 1)
+        return sum(x + from * LS_EXACT_CHUNK, chunk_length(n, from));
+    size_t half = count - count / 2;
+    return sum_chunks(sum, x, n, from, half) + sum_chunks(sum, x, n, from + half, count - half);
+}
+
+double ls_sum_squares(const float *x, size_t n)
+{
+    return sum_chunks(ls_vector_exact()->float_squares, x, n, 0, ls_exact_chunks(n));
+}
+
+double ls_sum_magnitudes(const float *x, size_t n)
+{
+    return sum_chunks(ls_vector_exact()->float_magnitudes, x, n, 0, ls_exact_chunks(n));
+}
+
+uint32_t ls_largest(const float *x, size_t n)
+{
+    return ls_vector_exact()->largest(x, n);
+}

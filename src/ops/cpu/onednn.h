@@ -1,0 +1,92 @@
+/* Convolutions, inner products and reorders by oneDNN: the only door to that library.
+ *
+ * A primitive is what oneDNN built for one set of shapes and layouts; it is constant and shared by
+ * all workers. An execution is a worker's own: the memory that the primitive works on. Both run on
+ * the calling thread alone: with more threads inside a primitive, sums would be cut by their
+ * number. All that knows oneDNN's types is in onednn*.c, so that another version (3.x has other
+ * functions to describe primitives) touches nothing else.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_ONEDNN_H
+#define LS_OPS_CPU_ONEDNN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ir/layout.h"
+#include "ir/op.h"
+
+/* The four tensors of a primitive. In a backward pass the names stand for the gradients where the
+ * pass computes or receives them: TARGET is dy, and SOURCE or WEIGHTS and BIAS are the result. */
+enum ls_tensor_slot { LS_SOURCE, LS_WEIGHTS, LS_BIAS, LS_TARGET, LS_SLOTS };
+
+enum { LS_TENSOR_RANK_MAX = 6 }; /* group, output, input, three spatial axes */
+
+struct ls_tensor {
+    int rank; /* 0: absent */
+    int64_t dim[LS_TENSOR_RANK_MAX];
+    enum ls_type type;
+    const struct ls_layout *layout; /* NULL: as oneDNN likes it (weights only) */
+    bool transposed;                /* rank 2: plain and Caffe's order mean the second axis first */
+};
+
+enum ls_primitive_kind {
+    LS_PRIMITIVE_CONVOLUTION,
+    LS_PRIMITIVE_INNER_PRODUCT,
+    LS_PRIMITIVE_REORDER /* SOURCE to TARGET: other layout, same elements */
+};
+enum ls_pass { LS_PASS_FORWARD, LS_PASS_DATA, LS_PASS_WEIGHTS };
+
+struct ls_primitive_spec {
+    enum ls_primitive_kind kind;
+    enum ls_pass pass;
+    struct ls_tensor tensor[LS_SLOTS];
+    struct ls_window window; /* convolution */
+    bool relu;               /* forward: y = y > 0 ? y : slope * y */
+    float slope;
+};
+
+/* What oneDNN would do for a spec. */
+struct ls_primitive_plan {
+    char implementation[64];         /* "jit:avx512_common" */
+    bool reference;                  /* plain loops, far slower than a kernel should be */
+    const struct ls_layout *weights; /* the layout of WEIGHTS */
+};
+
+/* Finds out; builds nothing. Fails with LOCKSTEP_DEFINITION where oneDNN cannot do it at all. */
+int ls_primitive_query(const struct ls_primitive_spec *spec, struct ls_primitive_plan *plan,
+                       struct ls_error *error);
+
+struct ls_primitive;
+/* Builds a primitive; all layouts must be given. */
+int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive **primitive,
+                     struct ls_error *error);
+void ls_primitive_free(struct ls_primitive *primitive);
+size_t ls_primitive_scratch(const struct ls_primitive *primitive); /* bytes */
+const char *ls_primitive_implementation(const struct ls_primitive *primitive);
+bool ls_primitive_is_reference(const struct ls_primitive *primitive);
+
+struct ls_execution;
+/* `scratch` stays where it is; it may be NULL where ls_primitive_scratch is 0. */
+int ls_execution_new(const struct ls_primitive *primitive, void *scratch,
+                     struct ls_execution **execution, struct ls_error *error);
+void ls_execution_free(struct ls_execution *execution);
+/* Runs on the tensors that `data` points to, by slot; pointers of absent tensors are not read.
+ * False when oneDNN reports a failure, which it has no reason to. */
+bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]);
+
+/* Caffe's order and the layout that this tensor has of itself. */
+bool ls_tensor_valid(const struct ls_tensor *tensor);
+/* The tensor that an opaque layout was made for (its layout is that one). */
+const struct ls_tensor *ls_layout_tensor(const struct ls_layout *layout);
+
+/* In every thread that runs executions: keeps oneDNN on this thread. Building primitives does so
+ * by itself and gives the caller's setting back. */
+void ls_onednn_enter_thread(void);
+/* The instruction set that oneDNN uses ("avx512"), and its version ("2.6.3"). */
+const char *ls_onednn_isa(void);
+const char *ls_onednn_version(void);
+
+#endif

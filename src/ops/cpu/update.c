@@ -1,0 +1,84 @@
+/* Updates in tiles that stay in the first-level cache between the steps.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/update.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/vector/exact.h"
+#include "ops/cpu/vector/update.h"
+
+enum { TILE = 1024 }; /* elements; with sums, weights and histories 28 KiB at most */
+
+int ls_update_histories(enum ls_update_kind kind)
+{
+    switch (kind) {
+    case LS_UPDATE_ADADELTA:
+    case LS_UPDATE_ADAM:
+    case LS_UPDATE_ADAMW:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+/* By squaring: libm's pow may round differently on another machine. */
+static double power(double base, int64_t exponent)
+{
+    double result = 1;
+    for (; exponent > 0; exponent >>= 1) {
+        if (exponent & 1)
+            result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+float ls_adam_correction(float momentum, float momentum2, int64_t t)
+{
+    return (float)(sqrt(1 - power(momentum2, t)) / (1 - power(momentum, t)));
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements [from, from + n) of the slice. */
+static void apply_tile(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                       double scale, size_t from, size_t n, struct ls_update_seen *seen)
+{
+    const struct ls_vector_exact *exact = ls_vector_exact();
+    const struct ls_vector_update *vector = ls_vector_update();
+    float gradient[TILE];
+    float *weight = slice->weight + from;
+    float *history[2];
+    for (int i = 0; i < 2; i++)
+        history[i] = slice->history[i] != NULL ? slice->history[i] + from : NULL;
+
+    uint32_t largest;
+    if (slice->sum != NULL) {
+        largest = exact->to_float(slice->sum + from, gradient, n, scale);
+    } else {
+        memcpy(gradient, slice->gradient + from, n * sizeof *gradient);
+        largest = exact->largest(gradient, n);
+    }
+    seen->gradient = larger(seen->gradient, largest);
+    vector->adjust(rule, gradient, weight, n);
+    vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n);
+    seen->weight = larger(seen->weight, exact->largest(weight, n));
+    if (slice->average != NULL)
+        vector->average(rule->average_decay, slice->average + from, weight, n);
+}
+
+struct ls_update_seen ls_update_apply(const struct ls_update_rule *rule,
+                                      const struct ls_update_slice *slice)
+{
+    struct ls_update_seen seen = {0};
+    double scale = slice->sum != NULL ? ldexp(1.0, -slice->exponent) : 1;
+    for (size_t from = 0; from < slice->n; from += TILE) {
+        size_t left = slice->n - from;
+        apply_tile(rule, slice, scale, from, left < TILE ? left : TILE, &seen);
+    }
+    return seen;
+}

@@ -1,0 +1,21 @@
+/* The loops of updates; formulas in ops/cpu/update.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_VECTOR_UPDATE_H
+#define LS_OPS_CPU_VECTOR_UPDATE_H
+
+#include "ops/cpu/isa.h"
+#include "ops/cpu/update.h"
+
+struct ls_vector_update {
+    /* gradient = gradient * scale, plus decay (not ADAMW's) of the weights. */
+    void (*adjust)(const struct ls_update_rule *rule, float *restrict gradient,
+                   const float *restrict weight, size_t n);
+    /* Histories and weights; h, k are the first and second history. */
+    void (*step[LS_UPDATE_KINDS])(const struct ls_update_rule *rule, const float *restrict gradient,
+                                  float *restrict weight, float *restrict h, float *restrict k,
+                                  size_t n);
+    void (*average)(float decay, float *restrict average, const float *restrict weight, size_t n);
+};
+LS_VECTOR_TABLES(ls_vector_update)
+
+#endif
