@@ -65,20 +65,46 @@ void ls_pin_thread(int index)
     }
 }
 
+#if defined(__x86_64__)
+/* MXCSR: all exceptions masked (0x1f80), round to nearest (bits 13-14 zero), flush results (bit
+ * 15) and operands (bit 6) that are denormal. */
 void ls_set_float_mode(void)
 {
-#if defined(__x86_64__)
-    /* MXCSR: all exceptions masked (0x1f80), round to nearest (bits 13-14 zero), flush results
-     * (bit 15) and operands (bit 6) that are denormal. */
     _mm_setcsr(0x1f80U | 0x8000U | 0x0040U);
+}
+
+uint64_t ls_float_mode(void)
+{
+    return _mm_getcsr();
+}
+
+void ls_restore_float_mode(uint64_t mode)
+{
+    _mm_setcsr((unsigned)mode);
+}
+
 #elif defined(__aarch64__)
-    /* FPCR: round to nearest (bits 22-23 zero), FZ (bit 24); traps and default NaN off. */
-    uint64_t control = UINT64_C(1) << 24;
-    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+/* FPCR: round to nearest (bits 22-23 zero), FZ (bit 24), traps and default NaN off. */
+void ls_set_float_mode(void)
+{
+    ls_restore_float_mode(UINT64_C(1) << 24);
+}
+
+uint64_t ls_float_mode(void)
+{
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+}
+
+void ls_restore_float_mode(uint64_t mode)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+}
+
 #else
 #error "say how this processor flushes denormals"
 #endif
-}
 
 static void pause_briefly(void)
 {

@@ -19,6 +19,9 @@ void ls_pin_thread(int index);
 /* Round to nearest, denormals flushed to zero on input and output: what the numerical contract
  * fixes for every thread that computes. Call first thing in a thread. */
 void ls_set_float_mode(void);
+/* The calling thread's mode, to be given back to a thread that is not ours. */
+uint64_t ls_float_mode(void);
+void ls_restore_float_mode(uint64_t mode);
 
 /* A barrier for a fixed number of threads that spins briefly, then sleeps. */
 struct ls_barrier {

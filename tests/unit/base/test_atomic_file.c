@@ -1,0 +1,291 @@
+/* Atomic writes, above all when they fail. SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "support/support.h"
+
+static struct ls_error error;
+
+static int setup(void **state)
+{
+    (void)state;
+    ls_error_clear(&error);
+    return 0;
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    size_t size;
+    char *bytes = ls_test_read(path, &size);
+    assert_int_equal(size, strlen(expected));
+    assert_memory_equal(bytes, expected, size);
+    free(bytes);
+}
+
+/* A folder of this name below the test's, empty. */
+static const char *fresh_folder(const char *name)
+{
+    const char *folder = ls_test_path(name);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    return folder;
+}
+
+static void test_old_or_new_never_half(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("commit"), *path = ls_test_path("commit/model");
+    ls_test_write_text(path, "old");
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(ls_atomic_write(file, "ne", 2, &error), 0);
+    assert_int_equal(ls_atomic_write(file, NULL, 0, &error), 0);
+    check_content(path, "old");
+    assert_int_equal(ls_test_count_files(folder), 2); /* the temporary file is beside it */
+    assert_int_equal(ls_atomic_write(file, "w!", 2, &error), 0);
+    assert_int_equal(ls_atomic_commit(file, &error), 0);
+    check_content(path, "new!");
+    assert_int_equal(ls_test_count_files(folder), 1);
+    assert_int_equal(error.count, 0);
+}
+
+static void test_abandon_leaves_the_old_file(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("abandon"), *path = ls_test_path("abandon/model");
+    ls_test_write_text(path, "old");
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(ls_atomic_write(file, "new", 3, &error), 0);
+    ls_atomic_abandon(file);
+    ls_atomic_abandon(NULL);
+    check_content(path, "old");
+    assert_int_equal(ls_test_count_files(folder), 1);
+}
+
+static void test_where_nothing_can_be_created(void **state)
+{
+    (void)state;
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(ls_test_path("no/such/folder/x"), &file, &error),
+                     LOCKSTEP_RESOURCE);
+    assert_null(file);
+    assert_non_null(strstr(error.problems[0].message, "No such file"));
+    assert_non_null(strstr(error.problems[0].hint, "mkdir -p"));
+    assert_int_equal(ls_atomic_open(ls_test_directory(), &file, &error), LOCKSTEP_RESOURCE);
+    assert_int_equal(ls_atomic_open("", &file, &error), LOCKSTEP_RESOURCE);
+    assert_int_equal(ls_atomic_open("/tmp/", &file, &error), LOCKSTEP_RESOURCE);
+    assert_null(file);
+}
+
+/* A name near the limit of the file system still has a temporary one. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    char name[251];
+    memset(name, 'n', 250);
+    name[250] = '\0';
+    const char *path = ls_test_path(name);
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(ls_atomic_commit(file, &error), 0);
+    check_content(path, "");
+}
+
+/* A process that was killed may have had our number: its file is neither used nor removed. */
+static void test_leftovers_are_left(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("leftover"), *path = ls_test_path("leftover/model");
+    char leftover[64];
+    snprintf(leftover, sizeof leftover, "leftover/.model.%ld.0.tmp", (long)getpid());
+    ls_test_write_text(ls_test_path(leftover), "theirs");
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(ls_atomic_write(file, "ours", 4, &error), 0);
+    assert_int_equal(ls_atomic_commit(file, &error), 0);
+    check_content(path, "ours");
+    check_content(ls_test_path(leftover), "theirs");
+    assert_int_equal(ls_test_count_files(folder), 2);
+}
+
+static void test_two_writers_at_once(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("two"), *path = ls_test_path("two/model");
+    struct ls_atomic_file *a, *b;
+    assert_int_equal(ls_atomic_open(path, &a, &error), 0);
+    assert_int_equal(ls_atomic_open(path, &b, &error), 0);
+    assert_int_equal(ls_atomic_write(a, "first", 5, &error), 0);
+    assert_int_equal(ls_atomic_write(b, "second", 6, &error), 0);
+    assert_int_equal(ls_atomic_commit(b, &error), 0);
+    assert_int_equal(ls_atomic_commit(a, &error), 0);
+    check_content(path, "first");
+    assert_int_equal(ls_test_count_files(folder), 1);
+}
+
+static void test_rename_that_fails(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("rename"), *path = ls_test_path("rename/model");
+    struct ls_atomic_file *file;
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(mkdir(path, 0755), 0); /* a directory cannot be renamed over */
+    assert_int_equal(ls_atomic_commit(file, &error), LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(error.problems[0].message, "cannot rename"));
+    assert_string_equal(error.problems[0].place, path);
+    assert_int_equal(ls_test_count_files(folder), 1);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("memory"), *path = ls_test_path("memory/model");
+    int failures = 0;
+    for (long n = 0; n < 20; n++) {
+        struct ls_atomic_file *file;
+        ls_error_clear(&error);
+        ls_fail_allocation_after(n);
+        int status = ls_atomic_open(path, &file, &error);
+        if (status == 0)
+            status = ls_atomic_commit(file, &error);
+        ls_fail_allocation_after(-1);
+        if (status == 0)
+            break;
+        failures++;
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        assert_true(ls_test_count_files(folder) <= 1); /* no temporary file stays */
+    }
+    assert_true(failures >= 3 && failures < 20);
+    assert_int_equal(ls_test_count_files(folder), 1);
+    check_content(path, "");
+}
+
+/* Writes `size` bytes over `path` and returns the status; the handle is freed either way. */
+static int write_zeros(const char *path, size_t size)
+{
+    struct ls_atomic_file *file;
+    LS_TRY(ls_atomic_open(path, &file, &error));
+    char block[4096] = {0};
+    for (size_t done = 0; done < size; done += sizeof block) {
+        int status = ls_atomic_write(file, block, sizeof block, &error);
+        if (status != 0) {
+            /* What comes after a failure fails too, and says so. */
+            assert_int_equal(ls_atomic_write(file, block, 1, &error), LOCKSTEP_RESOURCE);
+            assert_int_equal(ls_atomic_commit(file, &error), LOCKSTEP_RESOURCE);
+            return status;
+        }
+    }
+    return ls_atomic_commit(file, &error);
+}
+
+/* A limit on the size of files (EFBIG) stands for a disk that cannot take more; it needs no
+ * rights. One size fails in a write, the other, smaller than the buffer, only in the commit. */
+static void test_file_too_large(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("limit"), *path = ls_test_path("limit/model");
+    ls_test_write_text(path, "old");
+    struct rlimit old, low;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    const size_t sizes[] = {1 << 20, 4096};
+    for (int i = 0; i < 2; i++) {
+        ls_error_clear(&error);
+        low = old;
+        low.rlim_cur = i == 0 ? 100000 : 1000;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+        int status = write_zeros(path, sizes[i]);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        assert_non_null(strstr(error.problems[0].message, "File too large"));
+        check_content(path, "old");
+        assert_int_equal(ls_test_count_files(folder), 1);
+    }
+    signal(SIGXFSZ, handler);
+}
+
+/* The child's part of the next test, in a mount namespace of its own. Exit codes: 0 good, 77
+ * nothing can be mounted here, others: the step that went wrong. */
+static int on_a_full_disk(const char *folder)
+{
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", folder, "tmpfs", 0, "size=256k") != 0)
+        return 77;
+    const char *path = ls_test_path("full/model");
+    if (write_zeros(path, 64 << 10) != 0)
+        return 1;
+    if (write_zeros(path, 1 << 20) != LOCKSTEP_RESOURCE)
+        return 2;
+    if (strstr(error.problems[0].message, "No space left") == NULL ||
+        strstr(error.problems[0].hint, "free some space") == NULL)
+        return 3;
+    struct stat info;
+    if (stat(path, &info) != 0 || info.st_size != 64 << 10 || ls_test_count_files(folder) != 1)
+        return 4;
+    return write_zeros(path, 128 << 10) == 0 ? 0 : 5; /* room for the old and the new */
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("full");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(on_a_full_disk(folder));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        ls_test_skip("no rights to mount a small file system");
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_prefixes(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("prefix");
+    assert_int_equal(ls_file_check_prefix(ls_test_path("prefix/lenet"), &error), 0);
+    assert_int_equal(ls_file_check_prefix(ls_test_path("prefix/"), &error), 0);
+    assert_int_equal(ls_test_count_files(folder), 0);
+    assert_int_equal(error.count, 0);
+    assert_int_equal(ls_file_check_prefix(ls_test_path("prefix/no/lenet"), &error),
+                     LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(error.problems[0].hint, "mkdir -p"));
+    if (geteuid() != 0) { /* root may write anywhere */
+        assert_int_equal(chmod(folder, 0500), 0);
+        assert_int_equal(ls_file_check_prefix(ls_test_path("prefix/lenet"), &error),
+                         LOCKSTEP_RESOURCE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_old_or_new_never_half, setup),
+        cmocka_unit_test_setup(test_abandon_leaves_the_old_file, setup),
+        cmocka_unit_test_setup(test_where_nothing_can_be_created, setup),
+        cmocka_unit_test_setup(test_long_names, setup),
+        cmocka_unit_test_setup(test_leftovers_are_left, setup),
+        cmocka_unit_test_setup(test_two_writers_at_once, setup),
+        cmocka_unit_test_setup(test_rename_that_fails, setup),
+        cmocka_unit_test_setup(test_out_of_memory, setup),
+        cmocka_unit_test_setup(test_file_too_large, setup),
+        cmocka_unit_test_setup(test_full_disk, setup),
+        cmocka_unit_test_setup(test_prefixes, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

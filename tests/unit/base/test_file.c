@@ -1,0 +1,146 @@
+/* Reading, mapping and finding files. SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "support/support.h"
+
+static struct ls_error error;
+
+static int setup(void **state)
+{
+    (void)state;
+    ls_error_clear(&error);
+    return 0;
+}
+
+static void expect_read(const char *path, size_t limit, int status, const char *message)
+{
+    char *data = (char *)"";
+    size_t size = 1;
+    ls_error_clear(&error);
+    assert_int_equal(ls_file_read(path, limit, LOCKSTEP_DATA, &data, &size, &error), status);
+    assert_null(data);
+    assert_int_equal(size, 0);
+    assert_int_equal(error.count, 1);
+    assert_non_null(strstr(error.problems[0].message, message));
+    if (status == LOCKSTEP_DATA)
+        assert_string_equal(error.problems[0].place, path);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("bytes");
+    ls_test_write(path, "a\0b", 3);
+    char *data;
+    size_t size;
+    assert_int_equal(ls_file_read(path, 3, LOCKSTEP_DATA, &data, &size, &error), 0);
+    assert_int_equal(size, 3);
+    assert_memory_equal(data, "a\0b", 4); /* with the NUL behind it */
+    ls_free(data);
+    expect_read(path, 2, LOCKSTEP_DATA, "has 3 bytes; at most 2");
+    ls_test_write(path, "", 0);
+    assert_int_equal(ls_file_read(path, 0, LOCKSTEP_DATA, &data, &size, &error), 0);
+    assert_int_equal(size, 0);
+    assert_string_equal(data, "");
+    ls_free(data);
+}
+
+static void test_what_cannot_be_read(void **state)
+{
+    (void)state;
+    expect_read(ls_test_path("missing"), 10, LOCKSTEP_DATA, "No such file");
+    expect_read(ls_test_directory(), 10, LOCKSTEP_DATA, "is a directory");
+    const char *pipe = ls_test_path("pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    expect_read(pipe, 10, LOCKSTEP_DATA, "is not a file"); /* and does not wait for a writer */
+    const char *path = ls_test_path("memory");
+    ls_test_write_text(path, "text");
+    ls_fail_allocation_after(0);
+    expect_read(path, 10, LOCKSTEP_RESOURCE, "out of memory");
+    ls_fail_allocation_after(-1);
+}
+
+static void test_map(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("mapped");
+    ls_test_write_text(path, "view");
+    struct ls_mapping mapping;
+    assert_int_equal(ls_file_map(path, LOCKSTEP_DATA, &mapping, &error), 0);
+    assert_int_equal(mapping.size, 4);
+    assert_memory_equal(mapping.data, "view", 4);
+    ls_file_unmap(&mapping);
+    assert_null(mapping.data);
+    ls_file_unmap(&mapping);
+    ls_test_write(path, "", 0);
+    assert_int_equal(ls_file_map(path, LOCKSTEP_DATA, &mapping, &error), 0);
+    assert_null(mapping.data);
+    assert_int_equal(mapping.size, 0);
+    ls_file_unmap(&mapping);
+    assert_int_equal(ls_file_map(ls_test_path("no"), LOCKSTEP_WEIGHTS, &mapping, &error),
+                     LOCKSTEP_WEIGHTS);
+    assert_int_equal(error.status, LOCKSTEP_WEIGHTS);
+}
+
+static void test_existence(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("there");
+    ls_test_write_text(path, "");
+    assert_true(ls_file_exists(path));
+    assert_false(ls_is_directory(path));
+    assert_true(ls_is_directory(ls_test_directory()));
+    assert_false(ls_file_exists(ls_test_path("not-there")));
+    assert_false(ls_is_directory(ls_test_path("not-there")));
+}
+
+static void check_resolved(const char *path, const char *definition, const char *expected)
+{
+    char *found = ls_resolve_path(path, definition);
+    assert_non_null(found);
+    assert_string_equal(found, expected);
+    ls_free(found);
+}
+
+static void test_paths_of_definitions(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(ls_test_path("nets"), 0755), 0);
+    ls_test_write_text(ls_test_path("nets/net.prototxt"), "");
+    ls_test_write_text(ls_test_path("here.prototxt"), "");
+    char *old = getcwd(NULL, 0);
+    assert_non_null(old);
+    assert_int_equal(chdir(ls_test_directory()), 0);
+    check_resolved("here.prototxt", "nets/solver.prototxt", "here.prototxt");
+    check_resolved("net.prototxt", "nets/solver.prototxt", "nets/net.prototxt");
+    check_resolved("net.prototxt", ls_test_path("nets/s"), ls_test_path("nets/net.prototxt"));
+    check_resolved("none.prototxt", "nets/solver.prototxt", "none.prototxt");
+    check_resolved("net.prototxt", "solver.prototxt", "net.prototxt");
+    check_resolved("net.prototxt", NULL, "net.prototxt");
+    check_resolved("/net.prototxt", "nets/solver.prototxt", "/net.prototxt");
+    for (long n = 0; n < 2; n++) { /* the text, then the copy */
+        ls_fail_allocation_after(n);
+        assert_null(ls_resolve_path("none.prototxt", "nets/solver.prototxt"));
+        ls_fail_allocation_after(-1);
+    }
+    assert_int_equal(chdir(old), 0);
+    free(old);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_read, setup),
+        cmocka_unit_test_setup(test_what_cannot_be_read, setup),
+        cmocka_unit_test_setup(test_map, setup),
+        cmocka_unit_test_setup(test_existence, setup),
+        cmocka_unit_test_setup(test_paths_of_definitions, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

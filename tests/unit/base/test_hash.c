@@ -1,0 +1,71 @@
+/* The hash: fixed values (files depend on them), and that it mixes.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+static void test_values_never_change(void **state)
+{
+    (void)state;
+    /* SplitMix64 with state 0 yields this finalizer of the golden ratio first. */
+    assert_int_equal(ls_mix(UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0xe220a8397b1dcdaf));
+    assert_int_equal(ls_mix(0), 0);
+    assert_int_equal(ls_hash("", 0, 0), UINT64_C(0xa706dd2f4d197e6f));
+    assert_int_equal(ls_hash_string("conv1.weight", 1), UINT64_C(0x49d8731c322ec706));
+}
+
+static void test_length_and_seed_count(void **state)
+{
+    (void)state;
+    unsigned char zeros[64] = {0};
+    uint64_t seen[65 * 2];
+    size_t count = 0;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        for (size_t length = 0; length <= sizeof zeros; length++)
+            seen[count++] = ls_hash(zeros, length, seed);
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(seen[i], seen[j]);
+    }
+    assert_int_equal(ls_hash_string("abc", 5), ls_hash("abc", 3, 5));
+}
+
+/* Flipping any input bit flips about half of the output bits. */
+static void test_every_bit_moves_every_bit(void **state)
+{
+    (void)state;
+    unsigned char bytes[13] = "a test vector";
+    uint64_t whole = ls_hash(bytes, sizeof bytes, 7);
+    for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+        int flipped = __builtin_popcountll(whole ^ ls_hash(bytes, sizeof bytes, 7));
+        assert_in_range(flipped, 12, 52);
+        bytes[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+    }
+}
+
+static void test_alignment_does_not_matter(void **state)
+{
+    (void)state;
+    char buffer[64];
+    uint64_t expected = ls_hash_string("twenty-one characters", 3);
+    for (size_t shift = 0; shift < 16; shift++) {
+        memcpy(buffer + shift, "twenty-one characters", 21);
+        assert_int_equal(ls_hash(buffer + shift, 21, 3), expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_never_change),
+        cmocka_unit_test(test_length_and_seed_count),
+        cmocka_unit_test(test_every_bit_moves_every_bit),
+        cmocka_unit_test(test_alignment_does_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* Cores, the floating-point state, the barrier and the lock.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/thread.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/support.h"
+
+static void test_cores_are_limited_by_affinity(void **state)
+{
+    (void)state;
+    cpu_set_t mask;
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0)
+        ls_test_skip("the affinity mask cannot be read");
+    int first = 0;
+    while (!CPU_ISSET(first, &mask))
+        first++;
+    /* In a child, because the mask is read once in a process. */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        _exit(sched_setaffinity(0, sizeof one, &one) == 0 ? ls_cpu_count() : 99);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    int count = ls_cpu_count();
+    assert_true(count >= 1 && count <= CPU_COUNT(&mask));
+}
+
+static void *pinned_thread(void *result)
+{
+    cpu_set_t mask;
+    ls_pin_thread(1000003);
+    ls_pin_thread(-1); /* changes nothing */
+    *(int *)result = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : -1;
+    return NULL;
+}
+
+static void test_pinning_leaves_the_count_alone(void **state)
+{
+    (void)state;
+    int before = ls_cpu_count(), cores = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, pinned_thread, &cores), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(cores, 1);
+    assert_int_equal(ls_cpu_count(), before);
+}
+
+struct float_facts {
+    bool flushes_results, flushes_operands, nearest, restored;
+};
+
+static void *float_thread(void *result)
+{
+    struct float_facts *facts = result;
+    volatile float small = 0x1p-100F, denormal = 0x1p-140F, one = 1.0F;
+    uint64_t before = ls_float_mode();
+    bool kept = small * 0x1p-40F != 0.0F; /* a fresh thread computes with denormals */
+    ls_set_float_mode();
+    facts->flushes_results = small * 0x1p-40F == 0.0F;
+    facts->flushes_operands = denormal * 0x1p+60F == 0.0F;
+    facts->nearest = one + 0x1.8p-24F == 0x1.000002p+0F && -one - 0x1.8p-24F == -0x1.000002p+0F;
+    ls_restore_float_mode(before);
+    facts->restored = kept && small * 0x1p-40F != 0.0F;
+    return NULL;
+}
+
+static void test_float_mode(void **state)
+{
+    (void)state;
+    struct float_facts facts = {0};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, float_thread, &facts), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(facts.flushes_results);
+    assert_true(facts.flushes_operands);
+    assert_true(facts.nearest);
+    assert_true(facts.restored);
+}
+
+enum { THREADS = 5, ROUNDS = 400 };
+
+struct meeting {
+    struct ls_barrier barrier;
+    int written[THREADS]; /* each thread writes its own, all read all: races would be seen */
+    _Atomic int mistakes;
+};
+
+struct guest {
+    struct meeting *meeting;
+    int index;
+};
+
+static void *guest_thread(void *argument)
+{
+    struct guest *guest = argument;
+    struct meeting *meeting = guest->meeting;
+    for (int round = 1; round <= ROUNDS; round++) {
+        if (guest->index == 2 && round % 100 == 0)
+            usleep(1000); /* late enough that the others sleep */
+        meeting->written[guest->index] = round;
+        ls_barrier_wait(&meeting->barrier);
+        for (int i = 0; i < THREADS; i++) {
+            if (meeting->written[i] != round)
+                atomic_fetch_add(&meeting->mistakes, 1);
+        }
+        ls_barrier_wait(&meeting->barrier);
+    }
+    return NULL;
+}
+
+/* `spins` < 0: as the barrier chooses. */
+static void meet(int spins)
+{
+    static struct meeting meeting;
+    memset(&meeting, 0, sizeof meeting);
+    ls_barrier_init(&meeting.barrier, THREADS);
+    if (spins >= 0)
+        meeting.barrier.spins = spins;
+    pthread_t threads[THREADS];
+    struct guest guests[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        guests[i] = (struct guest){&meeting, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, guest_thread, &guests[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(meeting.mistakes, 0);
+    assert_int_equal(meeting.barrier.arrived, 0);
+    assert_int_equal(meeting.barrier.sleepers, 0);
+}
+
+static void test_barrier(void **state)
+{
+    (void)state;
+    meet(-1);
+    meet(0); /* always asleep: a lost wake-up would hang */
+    struct ls_barrier alone;
+    ls_barrier_init(&alone, 1);
+    for (int i = 0; i < 10; i++)
+        ls_barrier_wait(&alone);
+}
+
+static struct ls_spin_lock lock = {ATOMIC_FLAG_INIT};
+static long guarded;
+
+static void *counting_thread(void *unused)
+{
+    for (int i = 0; i < 20000; i++) {
+        ls_spin_acquire(&lock);
+        guarded++;
+        ls_spin_release(&lock);
+    }
+    return unused;
+}
+
+static void test_spin_lock(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, counting_thread, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(guarded, 80000);
+}
+
+static void test_clock_goes_forward(void **state)
+{
+    (void)state;
+    double last = ls_clock();
+    for (int i = 0; i < 1000; i++) {
+        double now = ls_clock();
+        assert_true(now >= last);
+        last = now;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cores_are_limited_by_affinity),
+        cmocka_unit_test(test_pinning_leaves_the_count_alone),
+        cmocka_unit_test(test_float_mode),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_spin_lock),
+        cmocka_unit_test(test_clock_goes_forward),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
