@@ -30,7 +30,9 @@ function(ls_module folder)
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/generated
       COMMAND ${PROTOC_C} --c_out=${CMAKE_BINARY_DIR}/generated -I${CMAKE_SOURCE_DIR}/proto
               ${CMAKE_SOURCE_DIR}/proto/lockstep.proto
-      DEPENDS ${CMAKE_SOURCE_DIR}/proto/lockstep.proto)
+      COMMAND ${CMAKE_COMMAND} -DGENERATED=${generated}
+              -P ${CMAKE_SOURCE_DIR}/cmake/protobuf_c.cmake
+      DEPENDS ${CMAKE_SOURCE_DIR}/proto/lockstep.proto ${CMAKE_SOURCE_DIR}/cmake/protobuf_c.cmake)
     list(APPEND sources ${generated}.c)
     set_source_files_properties(${generated}.c PROPERTIES COMPILE_OPTIONS -w)
   elseif(folder STREQUAL "ops/cpu")

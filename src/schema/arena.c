@@ -148,6 +148,11 @@ void ls_arena_release(struct ls_arena *arena, void *memory)
     ls_free(block);
 }
 
+size_t ls_arena_capacity(const void *memory)
+{
+    return ((const struct header *)memory - 1)->size - HEADER;
+}
+
 char *ls_arena_copy(struct ls_arena *arena, const void *bytes, size_t length)
 {
     char *copy = length < SIZE_MAX ? ls_arena_alloc(arena, length + 1, 1) : NULL;

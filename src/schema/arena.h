@@ -23,6 +23,8 @@ void ls_arena_free(struct ls_arena *arena);
 void *ls_arena_alloc(struct ls_arena *arena, size_t count, size_t size);
 /* Returns memory early. Only what has a block of its own (64 KiB or more) is really released. */
 void ls_arena_release(struct ls_arena *arena, void *memory);
+/* How many bytes a piece of an arena has room for. */
+size_t ls_arena_capacity(const void *memory);
 /* A copy of `length` bytes with a NUL behind it. */
 char *ls_arena_copy(struct ls_arena *arena, const void *bytes, size_t length);
 char *ls_arena_copy_string(struct ls_arena *arena, const char *string);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "schema/fields.h"
+
+#include <string.h>
+
+size_t ls_field_size(const ProtobufCFieldDescriptor *field)
+{
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return 4;
+    }
+}
+
+bool ls_field_is_repeated(const ProtobufCFieldDescriptor *field)
+{
+    return field->label == PROTOBUF_C_LABEL_REPEATED;
+}
+
+/* A string or a message, which need no flag. */
+static bool is_pointer(const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE;
+}
+
+static void *member(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    return (char *)message + field->offset;
+}
+
+static void *quantifier(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    return (char *)message + field->quantifier_offset;
+}
+
+size_t ls_field_count(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    const char *base = (const char *)message;
+    if (ls_field_is_repeated(field))
+        return *(const size_t *)(base + field->quantifier_offset);
+    if (is_pointer(field)) {
+        const void *pointer = *(const void *const *)(base + field->offset);
+        return pointer != NULL && pointer != field->default_value;
+    }
+    if (field->label == PROTOBUF_C_LABEL_REQUIRED)
+        return 1;
+    return *(const protobuf_c_boolean *)(base + field->quantifier_offset) != 0;
+}
+
+const void *ls_field_at(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                        size_t index)
+{
+    const char *at = (const char *)message + field->offset;
+    if (!ls_field_is_repeated(field))
+        return at;
+    return *(const char *const *)at + index * ls_field_size(field);
+}
+
+const ProtobufCFieldDescriptor *ls_field_named(const ProtobufCMessageDescriptor *type,
+                                               const char *name)
+{
+    return protobuf_c_message_descriptor_get_field_by_name(type, name);
+}
+
+void ls_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    void *at = member(message, field);
+    if (ls_field_is_repeated(field)) {
+        *(void **)at = NULL;
+        *(size_t *)quantifier(message, field) = 0;
+        return;
+    }
+    if (is_pointer(field)) {
+        memcpy(at, &field->default_value, sizeof(void *));
+        return;
+    }
+    if (field->label != PROTOBUF_C_LABEL_REQUIRED)
+        *(protobuf_c_boolean *)quantifier(message, field) = 0;
+    if (field->default_value != NULL)
+        memcpy(at, field->default_value, ls_field_size(field));
+    else
+        memset(at, 0, ls_field_size(field));
+}
+
+/* Room behind the values of a repeated field. */
+static void *append(struct ls_arena *arena, ProtobufCMessage *message,
+                    const ProtobufCFieldDescriptor *field)
+{
+    size_t size = ls_field_size(field);
+    size_t *count = quantifier(message, field);
+    char **list = member(message, field);
+    if (*list == NULL || ls_arena_capacity(*list) / size <= *count) {
+        size_t capacity = *count < 2 ? 4 : 2 * *count;
+        char *larger = ls_arena_alloc(arena, capacity, size);
+        if (larger == NULL)
+            return NULL;
+        if (*count > 0)
+            memcpy(larger, *list, *count * size);
+        ls_arena_release(arena, *list);
+        *list = larger;
+    }
+    return memset(*list + size * (*count)++, 0, size);
+}
+
+void *ls_field_add(struct ls_arena *arena, ProtobufCMessage *message,
+                   const ProtobufCFieldDescriptor *field)
+{
+    if (ls_field_is_repeated(field))
+        return append(arena, message, field);
+    if (!is_pointer(field) && field->label != PROTOBUF_C_LABEL_REQUIRED)
+        *(protobuf_c_boolean *)quantifier(message, field) = 1;
+    return memset(member(message, field), 0, ls_field_size(field));
+}
+
+bool ls_field_put(struct ls_arena *arena, ProtobufCMessage *message,
+                  const ProtobufCFieldDescriptor *field, const void *value)
+{
+    void *at = ls_field_add(arena, message, field);
+    if (at != NULL)
+        memcpy(at, value, ls_field_size(field));
+    return at != NULL;
+}
+
+static bool strings_equal(const char *a, const char *b)
+{
+    return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
+}
+
+bool ls_value_equal(const ProtobufCFieldDescriptor *field, const void *a, const void *b)
+{
+    const void *const *pointer_a = a, *const *pointer_b = b;
+    const ProtobufCBinaryData *bytes_a = a, *bytes_b = b;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_STRING:
+        return strings_equal(*pointer_a, *pointer_b);
+    case PROTOBUF_C_TYPE_MESSAGE:
+        if (*pointer_a == NULL || *pointer_b == NULL)
+            return *pointer_a == *pointer_b;
+        return ls_message_equal(*pointer_a, *pointer_b);
+    case PROTOBUF_C_TYPE_BYTES:
+        return bytes_a->len == bytes_b->len &&
+               (bytes_a->len == 0 || memcmp(bytes_a->data, bytes_b->data, bytes_a->len) == 0);
+    default:
+        return memcmp(a, b, ls_field_size(field)) == 0;
+    }
+}
+
+bool ls_field_equal(const ProtobufCMessage *a, const ProtobufCMessage *b,
+                    const ProtobufCFieldDescriptor *field)
+{
+    size_t count = 1;
+    if (ls_field_is_repeated(field)) {
+        count = ls_field_count(a, field);
+        if (count != ls_field_count(b, field))
+            return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!ls_value_equal(field, ls_field_at(a, field, i), ls_field_at(b, field, i)))
+            return false;
+    return true;
+}
+
+bool ls_message_equal(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    const ProtobufCMessageDescriptor *type = a->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++)
+        if (!ls_field_equal(a, b, &type->fields[i]))
+            return false;
+    return true;
+}
