@@ -1,0 +1,241 @@
+/* Parameters in memory. See engine/store.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/store.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "ops/cpu/exact.h"
+#include "ops/cpu/filler.h"
+
+static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
+{
+    struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter *parameter = slot->parameter;
+    size_t elements = (size_t)ls_shape_size(&parameter->shape);
+    float *plain = ls_alloc_aligned(elements * sizeof *plain);
+    if (plain == NULL)
+        return ls_fail_memory(error, parameter->name);
+    int status = 0;
+    if (parameter->filler != NULL)
+        status = ls_fill_parameter(plain, &parameter->shape, parameter->filler,
+                                   ls_random_key(seed, LS_RANDOM_FILLER, parameter->name), error);
+    if (status == 0)
+        status = ls_store_write(store, index, LS_WEIGHTS, plain, error);
+    if (status == 0 && slot->average != NULL)
+        status = ls_store_write(store, index, LS_AVERAGE, plain, error);
+    ls_free_aligned(plain);
+    return status;
+}
+
+static int allocate_slot(struct ls_slot *slot, const struct ls_store_options *options,
+                         struct ls_error *error)
+{
+    struct ls_parameter *parameter = slot->parameter;
+    if (parameter->layout == NULL)
+        parameter->layout = &ls_layout_plain; /* no op reads it */
+    slot->elements = ls_layout_elements(parameter->layout, &parameter->shape);
+    size_t bytes = slot->elements * sizeof(float);
+    bool ready = (slot->weights = ls_alloc_aligned(bytes)) != NULL;
+    if (parameter->trained && options->training) {
+        for (int i = 0; i < options->histories && ready; i++)
+            ready = (slot->history[i] = ls_alloc_aligned(bytes)) != NULL;
+        if (options->average && ready)
+            ready = (slot->average = ls_alloc_aligned(bytes)) != NULL;
+    }
+    return ready ? 0 : ls_fail_memory(error, parameter->name);
+}
+
+static int create_sums(struct ls_store *store, int workers, struct ls_error *error)
+{
+    size_t count = store->set->count;
+    size_t *elements = ls_alloc(count + 1, sizeof *elements);
+    if (elements == NULL)
+        return ls_fail_memory(error, "gradient sums");
+    size_t tiles = 0;
+    for (size_t i = 0; i < count; i++)
+        if (store->slots[i].parameter->trained) {
+            elements[i] = store->slots[i].elements;
+            tiles += (elements[i] + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
+        }
+    store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
+    int status = store->tiles == NULL
+                     ? ls_fail_memory(error, "gradient sums")
+                     : ls_sums_create(elements, count, workers, &store->sums, error);
+    for (size_t i = 0; i < count && status == 0; i++)
+        for (size_t begin = 0; begin < elements[i]; begin += LS_SUMS_TILE) {
+            size_t rest = elements[i] - begin;
+            store->tiles[store->tile_count++] =
+                (struct ls_tile){.parameter = (int)i,
+                                 .begin = begin,
+                                 .count = rest < LS_SUMS_TILE ? rest : LS_SUMS_TILE};
+        }
+    ls_free(elements);
+    return status;
+}
+
+static int build(struct ls_store *store, const struct ls_store_options *options,
+                 struct ls_error *error)
+{
+    size_t count = store->set->count;
+    store->slots = ls_alloc(count + 1, sizeof *store->slots);
+    store->view_memory = ls_alloc(store->views->count + 1, sizeof *store->view_memory);
+    if (store->slots == NULL || store->view_memory == NULL)
+        return ls_fail_memory(error, "parameters");
+    for (size_t i = 0; i < count; i++) {
+        store->slots[i].parameter = store->set->items[i];
+        LS_TRY(allocate_slot(&store->slots[i], options, error));
+        LS_TRY(fill(store, (int)i, options->seed, error));
+    }
+    for (size_t i = 0; i < store->views->count; i++) {
+        const struct ls_view *view = &store->views->items[i];
+        size_t elements = ls_layout_elements(view->layout, &view->parameter->shape);
+        store->view_memory[i] = ls_alloc_aligned(elements * sizeof(float));
+        if (store->view_memory[i] == NULL)
+            return ls_fail_memory(error, view->parameter->name);
+    }
+    return options->training ? create_sums(store, options->workers, error) : 0;
+}
+
+int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
+                    struct ls_view_set *views, const struct ls_store_options *options,
+                    struct ls_store **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_store *store = ls_alloc(1, sizeof *store);
+    if (store == NULL)
+        return ls_fail_memory(error, "parameters");
+    store->backend = backend;
+    store->set = set;
+    store->views = views;
+    int status = build(store, options, error);
+    if (status != 0)
+        ls_store_free(store);
+    else
+        *out = store;
+    return status;
+}
+
+void ls_store_free(struct ls_store *store)
+{
+    if (store == NULL)
+        return;
+    for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
+        struct ls_slot *slot = &store->slots[i];
+        ls_free_aligned(slot->weights);
+        for (int h = 0; h < LS_HISTORY_MAX; h++)
+            ls_free_aligned(slot->history[h]);
+        ls_free_aligned(slot->average);
+    }
+    for (size_t i = 0; i < store->views->count && store->view_memory != NULL; i++)
+        ls_free_aligned(store->view_memory[i]);
+    ls_sums_free(store->sums);
+    ls_free(store->slots);
+    ls_free(store->view_memory);
+    ls_free(store->tiles);
+    ls_free(store);
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+struct refresh {
+    struct ls_store *store;
+    _Atomic size_t next;
+    _Atomic int status;
+};
+
+static void refresh_some(void *argument, int worker)
+{
+    struct refresh *refresh = argument;
+    struct ls_store *store = refresh->store;
+    (void)worker;
+    for (;;) {
+        size_t i = atomic_fetch_add(&refresh->next, 1);
+        if (i >= store->views->count)
+            return;
+        const struct ls_view *view = &store->views->items[i];
+        const struct ls_slot *slot = &store->slots[view->parameter->index];
+        int status = store->backend->parameter_convert(view->parameter->layout, view->layout,
+                                                       &view->parameter->shape, slot->weights,
+                                                       store->view_memory[i], NULL);
+        if (status != 0)
+            atomic_store(&refresh->status, status);
+    }
+}
+
+int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+{
+    if (store->views->count == 0)
+        return 0;
+    struct refresh refresh = {.store = store};
+    ls_team_run(team, refresh_some, &refresh);
+    int status = atomic_load(&refresh.status);
+    return status == 0 ? 0
+                       : ls_fail(error, status, NULL, NULL,
+                                 "cannot bring the weights into the layouts of the kernels");
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+static float *array_of(const struct ls_store *store, int parameter, enum ls_store_array array)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    switch (array) {
+    case LS_WEIGHTS:
+        return slot->weights;
+    case LS_HISTORY_0:
+        return slot->history[0];
+    case LS_HISTORY_1:
+        return slot->history[1];
+    case LS_AVERAGE:
+        return slot->average;
+    }
+    return NULL;
+}
+
+int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
+                  float *plain, struct ls_error *error)
+{
+    const struct ls_parameter *what = store->set->items[parameter];
+    return store->backend->parameter_to_plain(what->layout, &what->shape,
+                                              array_of(store, parameter, array), plain, error);
+}
+
+int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
+                   const float *plain, struct ls_error *error)
+{
+    const struct ls_parameter *what = store->set->items[parameter];
+    return store->backend->parameter_from_plain(what->layout, &what->shape, plain,
+                                                array_of(store, parameter, array), error);
+}
+
+int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
+                           struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
+    if (gradient == NULL)
+        return ls_fail_memory(error, "a gradient");
+    int status = 0;
+    if (slot->parameter->trained && store->sums != NULL)
+        ls_exact_to_float(ls_sums_total(store->sums, parameter),
+                          ls_sums_total_exponent(store->sums, parameter), gradient, slot->elements);
+    status = store->backend->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
+                                                gradient, plain, error);
+    ls_free_aligned(gradient);
+    return status;
+}
+
+void ls_store_swap_average(struct ls_store *store)
+{
+    for (size_t i = 0; i < store->set->count; i++) {
+        struct ls_slot *slot = &store->slots[i];
+        for (size_t e = 0; slot->average != NULL && e < slot->elements; e++) {
+            float weight = slot->weights[e];
+            slot->weights[e] = slot->average[e];
+            slot->average[e] = weight;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/* The store: parameters and all that belongs to them, shared by all workers and nets of a program.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_STORE_H
+#define LS_ENGINE_STORE_H
+
+#include <stdint.h>
+
+#include "engine/team.h"
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "plan/plan.h"
+#include "transport/sums.h"
+
+enum { LS_HISTORY_MAX = 2 };
+
+/* One parameter's memory; all arrays are in the parameter's layout, NULL where not used. */
+struct ls_slot {
+    struct ls_parameter *parameter;
+    size_t elements; /* with padding */
+    float *weights;
+    float *history[LS_HISTORY_MAX]; /* what the optimizer remembers */
+    float *average;                 /* exponential moving average of the weights */
+};
+
+/* A piece of a parameter that one worker handles at a time. */
+struct ls_tile {
+    int parameter;
+    size_t begin, count;
+};
+
+struct ls_store {
+    const struct ls_backend *backend;
+    struct ls_parameter_set *set;
+    struct ls_view_set *views;
+    struct ls_slot *slots;  /* by parameter */
+    float **view_memory;    /* by view */
+    struct ls_tile *tiles;  /* of all trained parameters, in order */
+    size_t tile_count;
+    struct ls_sums *sums;   /* NULL without training */
+};
+
+/* What a store holds besides weights. */
+struct ls_store_options {
+    bool training;
+    int workers;
+    int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */
+    bool average;
+    uint64_t seed; /* of the fillers */
+};
+
+/* Allocates memory for all parameters and views that plans have asked for, and fills the weights
+ * with what their fillers say. Sets and views outlive the store. */
+int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
+                    struct ls_view_set *views, const struct ls_store_options *options,
+                    struct ls_store **store, struct ls_error *error);
+void ls_store_free(struct ls_store *store);
+
+/* Brings views up to date with the weights. */
+int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);
+
+enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
+/* Copies an array of a parameter out of or into the store, in Caffe's order of elements. */
+int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
+                  float *plain, struct ls_error *error);
+int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
+                   const float *plain, struct ls_error *error);
+/* The gradient of the last update, in Caffe's order. */
+int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
+                           struct ls_error *error);
+/* Exchanges weights and their averages (for tests and exports with averaged weights). */
+void ls_store_swap_average(struct ls_store *store);
+
+#endif

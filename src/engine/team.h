@@ -1,0 +1,27 @@
+/* A team: the threads that work together on one training or test. The calling thread is worker 0.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_TEAM_H
+#define LS_ENGINE_TEAM_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct ls_team;
+
+/* Starts workers - 1 threads; `enter_thread` is called first thing in each. */
+int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **team,
+                   struct ls_error *error);
+void ls_team_free(struct ls_team *team);
+int ls_team_workers(const struct ls_team *team);
+
+/* The calling thread becomes worker 0 (pinned, with the floating-point mode of workers) until
+ * leave, which restores what it found. Calls may nest. */
+void ls_team_enter(struct ls_team *team);
+void ls_team_leave(struct ls_team *team);
+
+/* Runs job(argument, worker) on all workers and returns when all are done. Only between enter and
+ * leave. */
+void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), void *argument);
+
+#endif

@@ -1,0 +1,248 @@
+/* Exact sums. See transport/sums.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sums.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "ops/cpu/exact.h"
+
+enum {
+    TARGET = 38,             /* the largest element becomes about 2^38 units */
+    CEILING = 50,            /* units of a contribution stay below 2^50 */
+    FLOOR = 26,              /* and its largest element is at least 2^26 of them */
+    NOT_FINITE = 0x7f800000, /* bits of fp32 infinity; NaNs are above */
+    EXPONENT_MIN = -150
+};
+
+struct tile {
+    struct ls_spin_lock lock;
+    uint32_t update; /* the last update that stored here */
+};
+
+struct sum {
+    int64_t *total; /* in the parameter's layout */
+    size_t elements;
+    struct tile *tiles;
+    size_t tile_count;
+    int exponent;       /* of contributions from now on */
+    int total_exponent; /* of the total that is there */
+    uint32_t largest;                /* bits of the largest contribution of the last update */
+    _Atomic int first_not_finite;    /* micro-batch; INT_MAX: none */
+};
+
+struct ls_sums {
+    struct sum *items;
+    size_t count;
+    int workers;
+    bool gauge;
+    uint32_t update;          /* number of the running update, for tile.update */
+    _Atomic uint32_t *largest; /* [parameter]: bits, by all workers */
+};
+
+int ls_sums_create(const size_t *elements, size_t count, int workers, struct ls_sums **out,
+                   struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_sums *sums = ls_alloc(1, sizeof *sums);
+    if (sums == NULL)
+        return ls_fail_memory(error, "gradient sums");
+    sums->count = count;
+    sums->workers = workers;
+    sums->items = ls_alloc(count + 1, sizeof *sums->items);
+    sums->largest = ls_alloc(count + 1, sizeof *sums->largest);
+    bool ready = sums->items != NULL && sums->largest != NULL;
+    for (size_t i = 0; ready && i < count; i++) {
+        struct sum *sum = &sums->items[i];
+        sum->elements = elements[i];
+        sum->tile_count = (elements[i] + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
+        sum->tiles = ls_alloc(sum->tile_count, sizeof *sum->tiles);
+        sum->total = ls_alloc_aligned(elements[i] * sizeof *sum->total);
+        sum->exponent = LS_SUMS_EXPONENT_UNSET;
+        ready = sum->tiles != NULL && sum->total != NULL;
+    }
+    if (!ready) {
+        ls_sums_free(sums);
+        return ls_fail_memory(error, "gradient sums");
+    }
+    *out = sums;
+    return 0;
+}
+
+void ls_sums_free(struct ls_sums *sums)
+{
+    if (sums == NULL)
+        return;
+    for (size_t i = 0; i < sums->count && sums->items != NULL; i++) {
+        ls_free(sums->items[i].tiles);
+        ls_free_aligned(sums->items[i].total);
+    }
+    ls_free(sums->items);
+    ls_free((void *)sums->largest);
+    ls_free(sums);
+}
+
+void ls_sums_begin(struct ls_sums *sums, bool gauge)
+{
+    sums->gauge = gauge;
+    sums->update++;
+    for (size_t i = 0; i < sums->count; i++) {
+        atomic_store_explicit(&sums->largest[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&sums->items[i].first_not_finite, INT_MAX, memory_order_relaxed);
+    }
+}
+
+static void raise_to(_Atomic uint32_t *largest, uint32_t bits)
+{
+    uint32_t old = atomic_load_explicit(largest, memory_order_relaxed);
+    while (bits > old && !atomic_compare_exchange_weak_explicit(
+                             largest, &old, bits, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static void lower_to(_Atomic int *first, int micro_batch)
+{
+    int old = atomic_load_explicit(first, memory_order_relaxed);
+    while (micro_batch < old &&
+           !atomic_compare_exchange_weak_explicit(first, &old, micro_batch, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
+/* Adds elements [begin, begin + count) of a contribution under the tile's lock. The first of an
+ * update stores, so that nobody has to clear the sums. */
+static uint32_t add_tile(const struct ls_sums *sums, struct sum *sum, size_t tile,
+                         const float *gradient)
+{
+    size_t begin = tile * LS_SUMS_TILE;
+    size_t count = sum->elements - begin < LS_SUMS_TILE ? sum->elements - begin : LS_SUMS_TILE;
+    struct tile *guard = &sum->tiles[tile];
+    ls_spin_acquire(&guard->lock);
+    bool first = guard->update != sums->update;
+    guard->update = sums->update;
+    uint32_t bits =
+        ls_exact_add(sum->total + begin, gradient + begin, count, sum->exponent, first);
+    ls_spin_release(&guard->lock);
+    return bits;
+}
+
+void ls_sums_contribute(void *contributor, int parameter, const float *gradient, size_t elements)
+{
+    const struct ls_contributor *from = contributor;
+    struct ls_sums *sums = from->sums;
+    struct sum *sum = &sums->items[parameter];
+    uint32_t largest = 0;
+    if (sums->gauge) {
+        largest = ls_exact_largest(gradient, elements);
+    } else {
+        /* Workers start at different tiles, so that they seldom wait for each other. */
+        size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
+        for (size_t i = 0; i < sum->tile_count; i++) {
+            uint32_t bits = add_tile(sums, sum, (start + i) % sum->tile_count, gradient);
+            largest = bits > largest ? bits : largest;
+        }
+    }
+    raise_to(&sums->largest[parameter], largest);
+    if (largest >= NOT_FINITE)
+        lower_to(&sum->first_not_finite, from->micro_batch);
+}
+
+/* floor(log2 |x|) of an fp32 number given by its bits; very low for zero. */
+static int magnitude(uint32_t bits)
+{
+    if (bits == 0)
+        return -1000;
+    int exponent = (int)(bits >> 23);
+    if (exponent > 0)
+        return exponent - 127;
+    return 31 - __builtin_clz(bits) - 149; /* denormal */
+}
+
+static int exponent_for(int largest)
+{
+    int exponent = TARGET - largest;
+    if (exponent > LS_SUMS_EXPONENT_UNSET)
+        return LS_SUMS_EXPONENT_UNSET;
+    return exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
+}
+
+/* Whether the exponent suits what was contributed; if not, it is changed. */
+static bool exponent_fits(struct sum *sum, bool gauge)
+{
+    int largest = magnitude(sum->largest);
+    sum->total_exponent = sum->exponent;
+    if (sum->largest == 0)
+        return true;
+    bool fits = largest + 1 + sum->exponent <= CEILING;
+    fits &= largest + sum->exponent >= FLOOR || sum->exponent == LS_SUMS_EXPONENT_UNSET;
+    if (!fits || gauge)
+        sum->exponent = exponent_for(largest);
+    return fits || gauge;
+}
+
+enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch)
+{
+    enum ls_sums_result result = LS_SUMS_GOOD;
+    int first = INT_MAX;
+    for (size_t i = 0; i < sums->count; i++) {
+        int bad = atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed);
+        if (bad < first) {
+            first = bad;
+            *parameter = (int)i;
+            *micro_batch = bad;
+            result = LS_SUMS_NOT_FINITE;
+        }
+    }
+    if (result != LS_SUMS_GOOD)
+        return result;
+    for (size_t i = 0; i < sums->count; i++) {
+        struct sum *sum = &sums->items[i];
+        sum->largest = atomic_load_explicit(&sums->largest[i], memory_order_relaxed);
+        if (!exponent_fits(sum, sums->gauge) && result == LS_SUMS_GOOD) {
+            result = LS_SUMS_REPEAT;
+            *parameter = (int)i;
+        }
+    }
+    return result;
+}
+
+const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter)
+{
+    return sums->items[parameter].total;
+}
+
+int ls_sums_exponent(const struct ls_sums *sums, int parameter)
+{
+    return sums->items[parameter].exponent;
+}
+
+int ls_sums_total_exponent(const struct ls_sums *sums, int parameter)
+{
+    return sums->items[parameter].total_exponent;
+}
+
+void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent)
+{
+    if (exponent > LS_SUMS_EXPONENT_UNSET)
+        exponent = LS_SUMS_EXPONENT_UNSET;
+    sums->items[parameter].exponent = exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
+}
+
+void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest)
+{
+    struct sum *sum = &sums->items[parameter];
+    if (sum->largest > largest)
+        largest = sum->largest;
+    if (largest != 0)
+        sum->exponent = exponent_for(magnitude(largest));
+}
+
+size_t ls_sums_bytes(const struct ls_sums *sums)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < sums->count; i++)
+        bytes += sums->items[i].elements * sizeof(int64_t);
+    return bytes;
+}
