@@ -18,9 +18,9 @@ target_link_libraries(ls_support PUBLIC PkgConfig::CMOCKA ls_flags)
 
 set(LS_TEST_ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}" "LOCKSTEP_BUILD=${CMAKE_BINARY_DIR}"
     "LOCKSTEP=${CMAKE_BINARY_DIR}/lockstep"
-    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.txt:second_deadlock_stack=1")
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.txt:allocator_may_return_null=1")
 
 function(ls_test name source)
   add_executable(${name} ${source})

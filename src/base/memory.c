@@ -26,11 +26,10 @@ static bool admit(void)
 
 void *ls_alloc(size_t count, size_t size)
 {
-    if (!admit())
+    size_t bytes;
+    if (!admit() || __builtin_mul_overflow(count, size, &bytes))
         return NULL;
-    if (count == 0 || size == 0)
-        return calloc(1, 1);
-    return calloc(count, size); /* checks the product itself */
+    return calloc(bytes > 0 ? bytes : 1, 1);
 }
 
 void *ls_resize(void *memory, size_t count, size_t size)

@@ -60,18 +60,45 @@ struct float_facts {
     bool flushes_results, flushes_operands, nearest, restored;
 };
 
+/* Volatile objects keep the compiler from moving arithmetic across a change of mode, or from
+ * doing it itself. */
+static volatile float left, right, answer;
+
+static float product(float a, float b)
+{
+    left = a;
+    right = b;
+    answer = left * right;
+    return answer;
+}
+
+static float sum(float a, float b)
+{
+    left = a;
+    right = b;
+    answer = left + right;
+    return answer;
+}
+
+static bool is_zero(float x)
+{
+    uint32_t bits; /* in this mode a comparison takes denormals for zero */
+    memcpy(&bits, &x, sizeof bits);
+    return bits << 1 == 0;
+}
+
 static void *float_thread(void *result)
 {
     struct float_facts *facts = result;
-    volatile float small = 0x1p-100F, denormal = 0x1p-140F, one = 1.0F;
     uint64_t before = ls_float_mode();
-    bool kept = small * 0x1p-40F != 0.0F; /* a fresh thread computes with denormals */
+    bool kept = !is_zero(product(0x1p-100F, 0x1p-40F)); /* a fresh thread has denormals */
     ls_set_float_mode();
-    facts->flushes_results = small * 0x1p-40F == 0.0F;
-    facts->flushes_operands = denormal * 0x1p+60F == 0.0F;
-    facts->nearest = one + 0x1.8p-24F == 0x1.000002p+0F && -one - 0x1.8p-24F == -0x1.000002p+0F;
+    facts->flushes_results = is_zero(product(0x1p-100F, 0x1p-40F));
+    facts->flushes_operands = is_zero(product(0x1p-140F, 0x1p+60F));
+    facts->nearest =
+        sum(1.0F, 0x1.8p-24F) == 0x1.000002p+0F && sum(-1.0F, -0x1.8p-24F) == -0x1.000002p+0F;
     ls_restore_float_mode(before);
-    facts->restored = kept && small * 0x1p-40F != 0.0F;
+    facts->restored = kept && !is_zero(product(0x1p-100F, 0x1p-40F));
     return NULL;
 }
 
