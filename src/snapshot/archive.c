@@ -1,0 +1,279 @@
+/* Building and writing archives, and looking things up in them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "snapshot/archive.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "snapshot/archive_layout.h"
+#include "snapshot/json.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold numbers as memory does");
+
+void ls_archive_free(struct ls_archive *archive)
+{
+    for (size_t i = 0; i < archive->tensor_count; i++)
+        ls_free(archive->tensors[i].name);
+    for (size_t i = 0; i < archive->note_count; i++) {
+        ls_free(archive->notes[i].key);
+        ls_free(archive->notes[i].value);
+    }
+    ls_free(archive->tensors);
+    ls_free(archive->notes);
+    ls_free(archive->path);
+    ls_free(archive->by_name);
+    ls_file_unmap(&archive->mapping);
+    *archive = (struct ls_archive){0};
+}
+
+int ls_archive_add(struct ls_archive *archive, const char *name, enum ls_dtype type,
+                   const struct ls_shape *shape, const void *data, struct ls_error *error)
+{
+    if (type > LS_DTYPE_U8 || !ls_shape_valid(shape, true))
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "tensor '%s' has a type or a shape that archives do not have", name);
+    if (name[0] == '\0' || strcmp(name, "__metadata__") == 0 || !ls_utf8_valid(name, strlen(name)))
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "'%s' is not a name that a tensor can have in a file", name);
+    if (!LS_GROW(archive->tensors, archive->tensor_count, archive->tensor_capacity))
+        return ls_fail_memory(error, name);
+    struct ls_tensor *tensor = &archive->tensors[archive->tensor_count];
+    *tensor = (struct ls_tensor){.name = ls_copy_string(name),
+                                 .type = type,
+                                 .shape = *shape,
+                                 .data = data,
+                                 .size = (size_t)ls_shape_size(shape) * ls_dtype_size(type)};
+    if (tensor->name == NULL)
+        return ls_fail_memory(error, name);
+    archive->tensor_count++;
+    return 0;
+}
+
+int ls_archive_add_list(struct ls_archive *archive, const char *name, enum ls_dtype type,
+                        int64_t count, const void *data, struct ls_error *error)
+{
+    struct ls_shape shape = {.rank = 1, .dim = {count}};
+    return ls_archive_add(archive, name, type, &shape, data, error);
+}
+
+int ls_archive_add_note(struct ls_archive *archive, const char *key, const char *value,
+                        struct ls_error *error)
+{
+    if (!ls_utf8_valid(key, strlen(key)) || !ls_utf8_valid(value, strlen(value)) ||
+        strcmp(key, LS_NOTE_FORMAT) == 0 || strcmp(key, LS_NOTE_CHECKSUM) == 0)
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "note '%s' cannot be kept in a file: it is not UTF-8, or has a name that "
+                       "the file itself uses",
+                       key);
+    if (!LS_GROW(archive->notes, archive->note_count, archive->note_capacity))
+        return ls_fail_memory(error, key);
+    struct ls_note *note = &archive->notes[archive->note_count];
+    *note = (struct ls_note){ls_copy_string(key), ls_copy_string(value)};
+    if (note->key == NULL || note->value == NULL) {
+        ls_free(note->key);
+        ls_free(note->value);
+        return ls_fail_memory(error, key);
+    }
+    archive->note_count++;
+    return 0;
+}
+
+int ls_archive_add_note_integer(struct ls_archive *archive, const char *key, int64_t value,
+                                struct ls_error *error)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return ls_archive_add_note(archive, key, text, error);
+}
+
+/* Tensors lie in the file by element size, the largest first, so that all are aligned. */
+static const size_t element_sizes[] = {8, 4, 1};
+enum { ELEMENT_SIZES = sizeof element_sizes / sizeof element_sizes[0] };
+
+/* Gives every tensor its offset. */
+static void place_tensors(const struct ls_archive *archive, uint64_t *offsets)
+{
+    uint64_t at = 0;
+    for (int s = 0; s < ELEMENT_SIZES; s++) {
+        for (size_t i = 0; i < archive->tensor_count; i++) {
+            if (ls_dtype_size(archive->tensors[i].type) != element_sizes[s])
+                continue;
+            offsets[i] = at;
+            at += archive->tensors[i].size;
+        }
+    }
+}
+
+static void add_notes(const struct ls_archive *archive, struct ls_text *header)
+{
+    ls_text_add(header, "{\"__metadata__\":{\"" LS_NOTE_FORMAT "\":\"1\",\"" LS_NOTE_CHECKSUM
+                        "\":\"" LS_CHECKSUM_KIND "00000000\"");
+    for (size_t i = 0; i < archive->note_count; i++) {
+        ls_text_add(header, ",");
+        ls_json_add_string(header, archive->notes[i].key);
+        ls_text_add(header, ":");
+        ls_json_add_string(header, archive->notes[i].value);
+    }
+    ls_text_add(header, "}");
+}
+
+/* The header, padded, with the checksum's digits still zero. */
+static void build_header(const struct ls_archive *archive, const uint64_t *offsets,
+                         struct ls_text *header)
+{
+    add_notes(archive, header);
+    for (size_t i = 0; i < archive->tensor_count; i++) {
+        const struct ls_tensor *tensor = &archive->tensors[i];
+        ls_text_add(header, ",");
+        ls_json_add_string(header, tensor->name);
+        ls_text_format(header, ":{\"dtype\":\"%s\",\"shape\":[", ls_dtype_name(tensor->type));
+        for (int axis = 0; axis < tensor->shape.rank; axis++)
+            ls_text_format(header, "%s%" PRId64, axis > 0 ? "," : "", tensor->shape.dim[axis]);
+        ls_text_format(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offsets[i],
+                       offsets[i] + tensor->size);
+    }
+    ls_text_add(header, "}");
+    while (!header->failed && (header->length + 8) % LS_HEADER_ALIGNMENT != 0)
+        ls_text_add(header, " ");
+}
+
+/* CRC-32 of any number of bytes; zlib's own function counts in 32 bits. */
+uint32_t ls_archive_crc(uint32_t crc, const void *bytes, size_t size)
+{
+    const unsigned char *from = bytes;
+    while (size > 0) {
+        uInt part = size < (1u << 30) ? (uInt)size : 1u << 30;
+        crc = (uint32_t)crc32(crc, from, part);
+        from += part;
+        size -= part;
+    }
+    return crc;
+}
+
+/* Hands every tensor to `write` in the order of the file. */
+static int each_tensor(const struct ls_archive *archive,
+                       int (*write)(void *user, const struct ls_tensor *, struct ls_error *),
+                       void *user, struct ls_error *error)
+{
+    for (int s = 0; s < ELEMENT_SIZES; s++) {
+        for (size_t i = 0; i < archive->tensor_count; i++) {
+            if (ls_dtype_size(archive->tensors[i].type) == element_sizes[s])
+                LS_TRY(write(user, &archive->tensors[i], error));
+        }
+    }
+    return 0;
+}
+
+static int sum_tensor(void *user, const struct ls_tensor *tensor, struct ls_error *error)
+{
+    (void)error;
+    uint32_t *crc = user;
+    *crc = ls_archive_crc(*crc, tensor->data, tensor->size);
+    return 0;
+}
+
+static int write_tensor(void *user, const struct ls_tensor *tensor, struct ls_error *error)
+{
+    return ls_atomic_write(user, tensor->data, tensor->size, error);
+}
+
+/* Writes the checksum's digits into the header. */
+static void sign_header(const struct ls_archive *archive, struct ls_text *header)
+{
+    uint64_t length = header->length;
+    uint32_t crc = ls_archive_crc(0, &length, sizeof length);
+    crc = ls_archive_crc(crc, header->data, header->length);
+    each_tensor(archive, sum_tensor, &crc, NULL);
+    char digits[9];
+    snprintf(digits, sizeof digits, "%08" PRIx32, crc);
+    /* Our notes are the first ones, so that the first hit is the place. */
+    char *place = strstr(header->data, LS_CHECKSUM_KIND);
+    memcpy(place + strlen(LS_CHECKSUM_KIND), digits, 8);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether two of `count` names are the same; *twice is one that is. */
+static bool find_twice(const char **names, size_t count, const char **twice)
+{
+    qsort(names, count, sizeof *names, compare_strings);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1], names[i]) == 0) {
+            *twice = names[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+int ls_archive_check_names(const struct ls_archive *archive, int status, const char *path,
+                           struct ls_error *error)
+{
+    size_t most =
+        archive->tensor_count > archive->note_count ? archive->tensor_count : archive->note_count;
+    const char **names = ls_alloc(most, sizeof *names);
+    if (names == NULL)
+        return ls_fail_memory(error, path);
+    const char *twice;
+    int result = 0;
+    for (size_t i = 0; i < archive->tensor_count; i++)
+        names[i] = archive->tensors[i].name;
+    if (find_twice(names, archive->tensor_count, &twice))
+        result = ls_fail(error, status, path, NULL, "tensor '%s' is there twice", twice);
+    for (size_t i = 0; i < archive->note_count; i++)
+        names[i] = archive->notes[i].key;
+    if (result == 0 && find_twice(names, archive->note_count, &twice))
+        result = ls_fail(error, status, path, NULL, "note '%s' is there twice", twice);
+    ls_free(names);
+    return result;
+}
+
+static int write_all(const struct ls_archive *archive, const struct ls_text *header,
+                     const char *path, struct ls_error *error)
+{
+    struct ls_atomic_file *file;
+    LS_TRY(ls_atomic_open(path, &file, error));
+    uint64_t length = header->length;
+    int status = ls_atomic_write(file, &length, sizeof length, error);
+    if (status == 0)
+        status = ls_atomic_write(file, header->data, header->length, error);
+    if (status == 0)
+        status = each_tensor(archive, write_tensor, file, error);
+    if (status == 0)
+        return ls_atomic_commit(file, error);
+    ls_atomic_abandon(file);
+    return status;
+}
+
+int ls_archive_write(const struct ls_archive *archive, const char *path, struct ls_error *error)
+{
+    LS_TRY(ls_archive_check_names(archive, LOCKSTEP_INTERNAL, path, error));
+    uint64_t *offsets = ls_alloc(archive->tensor_count, sizeof *offsets);
+    if (offsets == NULL)
+        return ls_fail_memory(error, path);
+    place_tensors(archive, offsets);
+    struct ls_text header = {0};
+    build_header(archive, offsets, &header);
+    ls_free(offsets);
+    int status;
+    if (header.failed) {
+        status = ls_fail_memory(error, path);
+    } else if (header.length > LS_HEADER_LIMIT) {
+        status = ls_fail(error, LOCKSTEP_RESOURCE, path, NULL,
+                         "the header would have %zu bytes; readers take at most %d", header.length,
+                         LS_HEADER_LIMIT);
+    } else {
+        sign_header(archive, &header);
+        status = write_all(archive, &header, path, error);
+    }
+    ls_text_free(&header);
+    return status;
+}

@@ -1,0 +1,215 @@
+/* Scanning and writing the JSON of a safetensors header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "snapshot/json.h"
+
+#include <string.h>
+
+/* Notes the first problem; always false, so that a caller can return it. */
+static bool fail(struct ls_json *json, const char *problem)
+{
+    if (json->problem == NULL)
+        json->problem = problem;
+    return false;
+}
+
+static void skip_space(struct ls_json *json)
+{
+    while (json->at < json->size) {
+        char c = json->text[json->at];
+        if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
+            return;
+        json->at++;
+    }
+}
+
+bool ls_json_take(struct ls_json *json, char wanted)
+{
+    skip_space(json);
+    if (json->at >= json->size || json->text[json->at] != wanted)
+        return false;
+    json->at++;
+    return true;
+}
+
+bool ls_json_expect(struct ls_json *json, char wanted, const char *problem)
+{
+    return ls_json_take(json, wanted) || fail(json, problem);
+}
+
+bool ls_json_end(struct ls_json *json)
+{
+    skip_space(json);
+    return json->at == json->size;
+}
+
+/* Four hexadecimal digits after "\u"; -1 if they are not there. */
+static int take_hex(struct ls_json *json)
+{
+    if (json->size - json->at < 4)
+        return -1;
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = json->text[json->at++];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static void add_utf8(struct ls_text *out, uint32_t code)
+{
+    unsigned char bytes[4];
+    size_t length;
+    if (code < 0x80) {
+        bytes[0] = (unsigned char)code;
+        length = 1;
+    } else if (code < 0x800) {
+        bytes[0] = (unsigned char)(0xc0 | code >> 6);
+        length = 2;
+    } else if (code < 0x10000) {
+        bytes[0] = (unsigned char)(0xe0 | code >> 12);
+        length = 3;
+    } else {
+        bytes[0] = (unsigned char)(0xf0 | code >> 18);
+        length = 4;
+    }
+    for (size_t i = 1; i < length; i++)
+        bytes[i] = (unsigned char)(0x80 | (code >> (6 * (length - 1 - i)) & 0x3f));
+    ls_text_add_bytes(out, bytes, length);
+}
+
+/* The character of "\uXXXX", or of two of them that form a surrogate pair. */
+static bool take_unicode(struct ls_json *json, struct ls_text *out)
+{
+    int high = take_hex(json);
+    if (high < 0)
+        return fail(json, "an escape without four hexadecimal digits");
+    if (high == 0)
+        return fail(json, "a NUL character in a string");
+    if (high >= 0xdc00 && high <= 0xdfff)
+        return fail(json, "half of a surrogate pair");
+    if (high < 0xd800 || high > 0xdbff) {
+        add_utf8(out, (uint32_t)high);
+        return true;
+    }
+    if (json->size - json->at < 6 || memcmp(json->text + json->at, "\\u", 2) != 0)
+        return fail(json, "half of a surrogate pair");
+    json->at += 2;
+    int low = take_hex(json);
+    if (low < 0xdc00 || low > 0xdfff)
+        return fail(json, "half of a surrogate pair");
+    add_utf8(out, 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
+    return true;
+}
+
+static bool take_escape(struct ls_json *json, struct ls_text *out)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meanings[] = "\"\\/\b\f\n\r\t";
+    if (json->at >= json->size)
+        return fail(json, "a string without an end");
+    char c = json->text[json->at++];
+    if (c == 'u')
+        return take_unicode(json, out);
+    const char *found = c != '\0' ? strchr(letters, c) : NULL;
+    if (found == NULL)
+        return fail(json, "an unknown escape");
+    ls_text_add_bytes(out, &meanings[found - letters], 1);
+    return true;
+}
+
+bool ls_json_string(struct ls_json *json, struct ls_text *out)
+{
+    if (!ls_json_expect(json, '"', "a string was expected"))
+        return false;
+    ls_text_add_bytes(out, "", 0);
+    for (;;) {
+        size_t begin = json->at;
+        while (json->at < json->size && (unsigned char)json->text[json->at] >= 0x20 &&
+               json->text[json->at] != '"' && json->text[json->at] != '\\')
+            json->at++;
+        if (!ls_utf8_valid(json->text + begin, json->at - begin))
+            return fail(json, "a string that is not UTF-8");
+        ls_text_add_bytes(out, json->text + begin, json->at - begin);
+        if (json->at >= json->size)
+            return fail(json, "a string without an end");
+        char c = json->text[json->at++];
+        if (c == '"')
+            return true;
+        if (c != '\\')
+            return fail(json, "a control character in a string");
+        if (!take_escape(json, out))
+            return false;
+    }
+}
+
+bool ls_json_integer(struct ls_json *json, int64_t *value)
+{
+    skip_space(json);
+    size_t begin = json->at;
+    int64_t number = 0;
+    while (json->at < json->size && json->text[json->at] >= '0' && json->text[json->at] <= '9') {
+        int digit = json->text[json->at++] - '0';
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, digit, &number))
+            return fail(json, "a number that is too large");
+    }
+    if (json->at == begin || (json->text[begin] == '0' && json->at > begin + 1))
+        return fail(json, "a whole number of zero or more was expected");
+    *value = number;
+    return true;
+}
+
+void ls_json_add_string(struct ls_text *text, const char *string)
+{
+    ls_text_add(text, "\"");
+    for (const char *p = string; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') {
+            char escaped[2] = {'\\', *p};
+            ls_text_add_bytes(text, escaped, 2);
+        } else if (*p == '\n') {
+            ls_text_add(text, "\\n");
+        } else if ((unsigned char)*p < 0x20) {
+            ls_text_format(text, "\\u%04x", (unsigned)*p);
+        } else {
+            ls_text_add_bytes(text, p, 1);
+        }
+    }
+    ls_text_add(text, "\"");
+}
+
+/* The length of the UTF-8 character at `p`, of which `room` bytes exist; 0 if it is none.
+ * The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF. */
+static size_t utf8_length(const unsigned char *p, size_t room)
+{
+    if (p[0] < 0x80)
+        return p[0] != 0;
+    size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || room < length)
+        return 0;
+    unsigned char low = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+    if (p[1] < low || p[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return length;
+}
+
+bool ls_utf8_valid(const char *bytes, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        size_t step = utf8_length((const unsigned char *)bytes + at, length - at);
+        if (step == 0)
+            return false;
+        at += step;
+    }
+    return true;
+}

@@ -1,0 +1,158 @@
+/* Reading weights: which format a file has, and what all formats share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "snapshot/weights.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "snapshot/weights_build.h"
+
+bool ls_weights_name_reserved(const char *layer)
+{
+    /* "average" itself would make "average.weight". */
+    return strncmp(layer, LS_PREFIX_AVERAGE, strlen(LS_PREFIX_AVERAGE)) == 0 ||
+           strncmp(layer, LS_PREFIX_STATE, strlen(LS_PREFIX_STATE)) == 0 ||
+           strcmp(layer, "average") == 0 || strcmp(layer, "state") == 0;
+}
+
+static void free_layer(struct ls_weight_layer *layer)
+{
+    for (int i = 0; i < layer->blob_count; i++)
+        ls_free(layer->blobs[i].data);
+    ls_free(layer->blobs);
+    ls_free(layer->name);
+}
+
+void ls_weights_free(struct ls_weights *weights)
+{
+    for (size_t i = 0; i < weights->layer_count; i++)
+        free_layer(&weights->layers[i]);
+    for (size_t i = 0; i < weights->unused_count; i++)
+        ls_free(weights->unused[i]);
+    for (size_t i = 0; i < weights->note_count; i++) {
+        ls_free(weights->notes[i].key);
+        ls_free(weights->notes[i].value);
+    }
+    ls_free(weights->layers);
+    ls_free(weights->unused);
+    ls_free(weights->notes);
+    ls_free(weights->path);
+    *weights = (struct ls_weights){0};
+}
+
+const char *ls_weights_note(const struct ls_weights *weights, const char *key)
+{
+    for (size_t i = 0; i < weights->note_count; i++) {
+        if (strcmp(weights->notes[i].key, key) == 0)
+            return weights->notes[i].value;
+    }
+    return NULL;
+}
+
+int ls_weights_add_layer(struct ls_weights *weights, char *name, struct ls_error *error)
+{
+    if (!LS_GROW(weights->layers, weights->layer_count, weights->layer_capacity)) {
+        ls_free(name);
+        return ls_fail_memory(error, weights->path);
+    }
+    weights->layers[weights->layer_count++] = (struct ls_weight_layer){.name = name};
+    return 0;
+}
+
+int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *layer, int index,
+                        const struct ls_shape *shape, struct ls_weight_blob **blob,
+                        struct ls_error *error)
+{
+    if (index >= LS_BLOBS_MAX)
+        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
+                       "layer '%s' has more than %d blobs", layer->name, LS_BLOBS_MAX);
+    if (index >= layer->blob_count) {
+        struct ls_weight_blob *more =
+            ls_resize(layer->blobs, (size_t)index + 1, sizeof *layer->blobs);
+        if (more == NULL)
+            return ls_fail_memory(error, weights->path);
+        layer->blobs = more;
+        for (int i = layer->blob_count; i <= index; i++)
+            more[i] = (struct ls_weight_blob){0};
+        layer->blob_count = index + 1;
+    }
+    struct ls_weight_blob *found = &layer->blobs[index];
+    if (found->present)
+        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
+                       "blob %d of layer '%s' is there twice", index, layer->name);
+    found->data = ls_alloc((size_t)ls_shape_size(shape), sizeof *found->data);
+    if (found->data == NULL)
+        return ls_fail_memory(error, weights->path);
+    found->present = true;
+    found->shape = *shape;
+    *blob = found;
+    return 0;
+}
+
+/* Formats that people have, and that are not read; with what to do about them. */
+static const struct {
+    const char *magic;
+    size_t size;
+    const char *what, *hint;
+} foreign[] = {
+    {"\x89HDF\r\n\x1a\n", 8, "is an HDF5 file, which is not read",
+     "write it as a caffemodel (snapshot_format: BINARYPROTO) or as safetensors"},
+    {"PK\x03\x04", 4, "is a zip file, as PyTorch writes them, which is not read",
+     "save the tensors with the safetensors package"},
+    {"\x80\x02", 2, "is a Python pickle, which is not read",
+     "save the tensors with the safetensors package"},
+    {"\x1f\x8b", 2, "is compressed", "unpack it with gunzip"},
+    {"version https://git-lfs", 23, "is a pointer of Git LFS, not the file itself",
+     "fetch the file with 'git lfs pull'"},
+};
+
+static int refuse_foreign(const char *path, const struct ls_mapping *file, struct ls_error *error)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        if (file->size >= foreign[i].size &&
+            memcmp(file->data, foreign[i].magic, foreign[i].size) == 0)
+            return ls_fail(error, LOCKSTEP_WEIGHTS, path, foreign[i].hint, "%s", foreign[i].what);
+    }
+    return file->size > 0 ? 0 : ls_fail(error, LOCKSTEP_WEIGHTS, path, NULL, "is empty");
+}
+
+/* A brace where a safetensors header begins, behind a length below 2^32. Read as a protocol
+ * buffer, such a file would have zeros where the first keys must be. */
+static bool looks_like_safetensors(const struct ls_mapping *file)
+{
+    return file->size > 8 && file->data[8] == '{' && memcmp(file->data + 4, "\0\0\0\0", 4) == 0;
+}
+
+static int read_content(const char *path, enum ls_weights_set set, struct ls_weights *weights,
+                        struct ls_error *error)
+{
+    struct ls_mapping file;
+    LS_TRY(ls_file_map(path, LOCKSTEP_WEIGHTS, &file, error));
+    int status = refuse_foreign(path, &file, error);
+    if (status == 0 && looks_like_safetensors(&file)) {
+        struct ls_archive archive;
+        status = ls_archive_read(path, LS_ARCHIVE_CHECK, &archive, error);
+        if (status == 0)
+            status = ls_weights_from_archive(&archive, set, weights, error);
+        ls_archive_free(&archive);
+    } else if (status == 0 && set == LS_WEIGHTS_AVERAGED) {
+        status = ls_fail(error, LOCKSTEP_WEIGHTS, path, NULL, "has no averaged weights");
+    } else if (status == 0) {
+        status = ls_caffemodel_parse(file.data, file.size, weights, error);
+    }
+    ls_file_unmap(&file);
+    return status;
+}
+
+int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights *weights,
+                    struct ls_error *error)
+{
+    *weights = (struct ls_weights){.path = ls_copy_string(path)};
+    if (weights->path == NULL)
+        return ls_fail_memory(error, path);
+    int status = read_content(path, set, weights, error);
+    if (status != 0)
+        ls_weights_free(weights);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* Weights from files of others and of our own, and their way into a net.
+ *
+ * ls_weights_read knows a file by its content, not by its name:
+ *   - safetensors, ours or made elsewhere: tensors "<layer>.weight" (blob 0), "<layer>.bias"
+ *     (blob 1) and "<layer>.<n>" (blob n). In a snapshot, "average.<name>" is the moving average
+ *     of the tensor <name>, and names that begin with "state." are no weights.
+ *   - caffemodel: a NetParameter in binary form with layers of any age (`layer`, V1 `layers`, and
+ *     V0 within these), blobs with a shape or with the four legacy extents, floats or doubles.
+ * ls_weights_apply gives them to a net by layer name, by the rules of Caffe.
+ *
+ * Failures have status LOCKSTEP_WEIGHTS and name the file and the layer or tensor.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SNAPSHOT_WEIGHTS_H
+#define LS_SNAPSHOT_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "ir/shape.h"
+#include "snapshot/archive.h"
+
+#define LS_PREFIX_AVERAGE "average." /* + name: its moving average */
+#define LS_PREFIX_STATE   "state."   /* + anything: what a resume needs beside the weights */
+
+/* Whether a layer of this name would be taken for something else in a snapshot. */
+bool ls_weights_name_reserved(const char *layer);
+
+struct ls_weight_blob {
+    bool present;          /* false: a blob between others that the file does not have */
+    bool legacy;           /* the shape is num, channels, height, width of an old caffemodel */
+    struct ls_shape shape; /* row-major */
+    float *data;           /* owned */
+};
+
+enum { LS_BLOBS_MAX = 64 }; /* of a layer */
+
+struct ls_weight_layer {
+    char *name;
+    struct ls_weight_blob *blobs;
+    int blob_count;
+};
+
+/* All zeros is empty. */
+struct ls_weights {
+    char *path;
+    struct ls_weight_layer *layers; /* in the order of the file; from a caffemodel also those
+                                       without blobs */
+    size_t layer_count, layer_capacity;
+    char **unused; /* tensors whose names are not those of a layer's blob */
+    size_t unused_count, unused_capacity;
+    struct ls_note *notes; /* of a safetensors file; see ls_weights_note */
+    size_t note_count;
+    bool averaged; /* these are the moving averages */
+};
+
+/* Which weights to take from a snapshot that has two sets. */
+enum ls_weights_set {
+    LS_WEIGHTS_BEST, /* the averaged ones where there are any, else the plain ones */
+    LS_WEIGHTS_PLAIN,
+    LS_WEIGHTS_AVERAGED /* fails where there are none */
+};
+
+/* Reads all weights of `path`. On failure *weights is empty. */
+int ls_weights_read(const char *path, enum ls_weights_set set, struct ls_weights *weights,
+                    struct ls_error *error);
+void ls_weights_free(struct ls_weights *weights); /* leaves it empty */
+
+/* A note of the snapshot that the weights came from (class names ...), or NULL. */
+const char *ls_weights_note(const struct ls_weights *weights, const char *key);
+
+/* A blob of the net that wants to be filled. */
+struct ls_weight_target {
+    const char *layer;
+    int blob;
+    int blob_count; /* blobs of this layer in all, shared ones included */
+    /* Another layer owns this parameter: a file that has the owner's only is complete. */
+    bool shared;
+    struct ls_shape shape;
+    /* Takes ls_shape_size(&shape) numbers in Caffe's order. Returns a status. */
+    int (*store)(void *user, const struct ls_weight_target *target, const float *data,
+                 struct ls_error *error);
+    void *user;
+};
+
+/* What ls_weights_apply did. Names belong to the weights and the targets. */
+struct ls_weights_report {
+    const char **ignored; /* layers with blobs in the file that the net does not have */
+    size_t ignored_count, ignored_capacity;
+    const char **kept; /* layers of the net that the file does not have; they keep their values */
+    size_t kept_count, kept_capacity;
+    size_t stored; /* targets filled */
+};
+void ls_weights_report_free(struct ls_weights_report *report);
+
+/* Stores every blob that the file and the net both have. Targets of one layer follow each other.
+ * If numbers of blobs or shapes differ, all such problems are reported and nothing is stored. A
+ * blob with legacy extents fits a shape that is the same after leading ones are put before it to
+ * make four. A layer that is in the file twice is stored twice; the later one stays, as in Caffe.
+ * `report` is filled from empty (all zeros) and freed by the caller, also on failure. */
+int ls_weights_apply(const struct ls_weights *weights, const struct ls_weight_target *targets,
+                     size_t count, struct ls_weights_report *report, struct ls_error *error);
+
+#endif

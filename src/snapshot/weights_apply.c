@@ -1,0 +1,170 @@
+/* Giving weights to a net by the names of its layers.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "snapshot/weights.h"
+
+void ls_weights_report_free(struct ls_weights_report *report)
+{
+    ls_free(report->ignored);
+    ls_free(report->kept);
+    *report = (struct ls_weights_report){0};
+}
+
+/* The targets of one layer, which follow each other. */
+struct target_layer {
+    const struct ls_weight_target *first;
+    size_t count;
+};
+
+static struct target_layer layer_at(const struct ls_weight_target *targets, size_t count)
+{
+    size_t same = 1;
+    while (same < count && strcmp(targets[same].layer, targets[0].layer) == 0)
+        same++;
+    return (struct target_layer){targets, same};
+}
+
+/* Whether a legacy 1x1xNxK is the shape N, K: the axes are counted from the end. */
+static bool fits(const struct ls_weight_blob *blob, const struct ls_shape *target)
+{
+    if (!blob->legacy)
+        return ls_shape_equal(&blob->shape, target);
+    if (target->rank > 4)
+        return false;
+    for (int axis = 0; axis < 4; axis++) {
+        int own = axis - (4 - target->rank);
+        if (blob->shape.dim[axis] != (own >= 0 ? target->dim[own] : 1))
+            return false;
+    }
+    return true;
+}
+
+static const char rename_hint[] =
+    "to train this layer from scratch instead of taking its weights from the file, rename it";
+
+/* The blob that belongs to a target, or NULL. */
+static const struct ls_weight_blob *blob_for(const struct ls_weight_layer *layer,
+                                             const struct ls_weight_target *target)
+{
+    bool there = target->blob < layer->blob_count && layer->blobs[target->blob].present;
+    return there ? &layer->blobs[target->blob] : NULL;
+}
+
+static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
+                       struct target_layer wanted, struct ls_error *error)
+{
+    bool lacks = layer->blob_count > wanted.first->blob_count;
+    for (size_t i = 0; i < wanted.count; i++)
+        lacks = lacks || (blob_for(layer, &wanted.first[i]) == NULL && !wanted.first[i].shared);
+    if (lacks) {
+        int present = 0;
+        for (int i = 0; i < layer->blob_count; i++)
+            present += layer->blobs[i].present;
+        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, rename_hint,
+                       "layer '%s' has %d blobs of weights in the file and %d in the net",
+                       layer->name, present, wanted.first->blob_count);
+    }
+    int status = 0;
+    for (size_t i = 0; i < wanted.count; i++) {
+        const struct ls_weight_target *target = &wanted.first[i];
+        const struct ls_weight_blob *blob = blob_for(layer, target);
+        char in_file[160], in_net[160];
+        if (blob == NULL || fits(blob, &target->shape))
+            continue;
+        status =
+            ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, rename_hint,
+                    "blob %d of layer '%s' has shape %s in the file and %s in the net",
+                    target->blob, layer->name, ls_shape_text(&blob->shape, in_file, sizeof in_file),
+                    ls_shape_text(&target->shape, in_net, sizeof in_net));
+    }
+    return status;
+}
+
+static int store_layer(const struct ls_weight_layer *layer, struct target_layer wanted,
+                       struct ls_weights_report *report, struct ls_error *error)
+{
+    for (size_t i = 0; i < wanted.count; i++) {
+        const struct ls_weight_target *target = &wanted.first[i];
+        const struct ls_weight_blob *blob = blob_for(layer, target);
+        if (blob == NULL)
+            continue;
+        LS_TRY(target->store(target->user, target, blob->data, error));
+        report->stored++;
+    }
+    return 0;
+}
+
+static int note_kept(struct ls_weights_report *report, const char *name, struct ls_error *error)
+{
+    if (!LS_GROW(report->kept, report->kept_count, report->kept_capacity))
+        return ls_fail_memory(error, name);
+    report->kept[report->kept_count++] = name;
+    return 0;
+}
+
+static int note_ignored(const struct ls_weights *weights, const bool *used,
+                        struct ls_weights_report *report, struct ls_error *error)
+{
+    for (size_t i = 0; i < weights->layer_count; i++) {
+        if (used[i] || weights->layers[i].blob_count == 0)
+            continue;
+        if (!LS_GROW(report->ignored, report->ignored_count, report->ignored_capacity))
+            return ls_fail_memory(error, weights->path);
+        report->ignored[report->ignored_count++] = weights->layers[i].name;
+    }
+    return 0;
+}
+
+/* Checks every layer that both sides have; all problems are collected. */
+static int check_all(const struct ls_weights *weights, const struct ls_weight_target *targets,
+                     size_t count, bool *used, struct ls_weights_report *report,
+                     struct ls_error *error)
+{
+    int result = 0;
+    for (size_t t = 0; t < count;) {
+        struct target_layer wanted = layer_at(targets + t, count - t);
+        bool found = false;
+        for (size_t i = 0; i < weights->layer_count; i++) {
+            if (strcmp(weights->layers[i].name, wanted.first->layer) != 0)
+                continue;
+            used[i] = found = true;
+            int status = check_layer(weights, &weights->layers[i], wanted, error);
+            result = result != 0 ? result : status;
+        }
+        if (!found)
+            LS_TRY(note_kept(report, wanted.first->layer, error));
+        t += wanted.count;
+    }
+    return result;
+}
+
+static int store_all(const struct ls_weights *weights, const struct ls_weight_target *targets,
+                     size_t count, struct ls_weights_report *report, struct ls_error *error)
+{
+    for (size_t t = 0; t < count;) {
+        struct target_layer wanted = layer_at(targets + t, count - t);
+        for (size_t i = 0; i < weights->layer_count; i++) {
+            if (strcmp(weights->layers[i].name, wanted.first->layer) == 0)
+                LS_TRY(store_layer(&weights->layers[i], wanted, report, error));
+        }
+        t += wanted.count;
+    }
+    return 0;
+}
+
+int ls_weights_apply(const struct ls_weights *weights, const struct ls_weight_target *targets,
+                     size_t count, struct ls_weights_report *report, struct ls_error *error)
+{
+    bool *used = ls_alloc(weights->layer_count, sizeof *used);
+    if (used == NULL)
+        return ls_fail_memory(error, weights->path);
+    int status = check_all(weights, targets, count, used, report, error);
+    if (status == 0)
+        status = note_ignored(weights, used, report, error);
+    if (status == 0)
+        status = store_all(weights, targets, count, report, error);
+    ls_free(used);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* What the readers of the single formats share; for src/snapshot/weights*.c and caffemodel*.c.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SNAPSHOT_WEIGHTS_BUILD_H
+#define LS_SNAPSHOT_WEIGHTS_BUILD_H
+
+#include "snapshot/weights.h"
+
+/* Appends a layer and takes `name`, also on failure. */
+int ls_weights_add_layer(struct ls_weights *weights, char *name, struct ls_error *error);
+
+/* Makes room for blob `index` of a layer and for its data; the shape is valid. Fails if the blob is
+ * there already. *blob is set on success, its data are zero. */
+int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *layer, int index,
+                        const struct ls_shape *shape, struct ls_weight_blob **blob,
+                        struct ls_error *error);
+
+/* Fills weights from a caffemodel that is in memory. */
+int ls_caffemodel_parse(const void *bytes, size_t size, struct ls_weights *weights,
+                        struct ls_error *error);
+
+/* Fills weights from an archive. */
+int ls_weights_from_archive(const struct ls_archive *archive, enum ls_weights_set set,
+                            struct ls_weights *weights, struct ls_error *error);
+
+#endif
