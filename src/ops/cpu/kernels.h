@@ -20,6 +20,23 @@ extern const struct ls_kernel ls_kernel_sum_loss_backward;
 extern const struct ls_kernel ls_kernel_accumulate;
 extern const struct ls_kernel ls_kernel_count_labels;
 
+/* Windows, normalisation, losses, metrics. */
+extern const struct ls_kernel ls_kernel_pooling;
+extern const struct ls_kernel ls_kernel_pooling_backward;
+extern const struct ls_kernel ls_kernel_lrn;
+extern const struct ls_kernel ls_kernel_lrn_backward;
+extern const struct ls_kernel ls_kernel_softmax;
+extern const struct ls_kernel ls_kernel_softmax_backward;
+extern const struct ls_kernel ls_kernel_softmax_loss;
+extern const struct ls_kernel ls_kernel_softmax_loss_backward;
+extern const struct ls_kernel ls_kernel_log_loss;
+extern const struct ls_kernel ls_kernel_log_loss_backward;
+extern const struct ls_kernel ls_kernel_sigmoid_loss;
+extern const struct ls_kernel ls_kernel_sigmoid_loss_backward;
+extern const struct ls_kernel ls_kernel_euclidean_loss;
+extern const struct ls_kernel ls_kernel_euclidean_loss_backward;
+extern const struct ls_kernel ls_kernel_accuracy;
+
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
 /* For `layouts` of elementwise kernels: all inputs and outputs as input 0 is. Returns 0. */

@@ -7,7 +7,6 @@
 #include "ops/cpu/vector/lanes.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define UNROLL        _Pragma("GCC unroll 3")
 
 /* What to do with a window. */
 enum task {
@@ -62,52 +61,60 @@ static void valid_outputs(const struct ls_pooling_axis *axis, int64_t k, int64_t
         *end = axis->out;
 }
 
-/* One element of all windows of a row: x is where output 0 has it, `position` where in the plane
- * that is. */
-static ALWAYS_INLINE void max_element(const float *restrict x, int64_t stride, int32_t position,
-                                      int64_t begin, int64_t end, float *restrict y,
-                                      int32_t *restrict index)
+/* One element of all windows of a row: x is where output 0 has it, and `position` where in the
+ * plane that is. */
+static ALWAYS_INLINE void max_element(const float *restrict x, int64_t stride, int64_t outputs,
+                                      float *restrict y)
 {
-    for (int64_t o = begin; o < end; o++) {
-        float value = x[o * stride];
-        bool greater = value > y[o];
-        y[o] = greater ? value : y[o];
-        if (index != NULL)
-            index[o] = greater ? position + (int32_t)(o * stride) : index[o];
+    for (int64_t o = 0; o < outputs; o++)
+        y[o] = x[o * stride] > y[o] ? x[o * stride] : y[o];
+}
+
+static ALWAYS_INLINE void max_element_indexed(const float *restrict x, int32_t stride,
+                                              int32_t position, int32_t outputs, float *restrict y,
+                                              int32_t *restrict index)
+{
+    for (int32_t o = 0; o < outputs; o++) {
+        float value = x[o * stride], best = y[o];
+        int32_t here = position + o * stride, at = index[o];
+        index[o] = value > best ? here : at;
+        y[o] = value > best ? value : best;
     }
 }
 
-static void max_element_any(const float *x, int64_t stride, int32_t position, int64_t begin,
-                            int64_t end, float *y, int32_t *index)
+/* With strides that the compiler makes vectors of. */
+static void max_element_any(const float *x, int64_t stride, int64_t position, int64_t outputs,
+                            float *y, int32_t *index)
 {
-    /* The cases that the compiler makes vectors of. */
-    if (stride == 1 && index != NULL)
-        max_element(x, 1, position, begin, end, y, index);
+    if (index == NULL && stride == 1)
+        max_element(x, 1, outputs, y);
+    else if (index == NULL && stride == 2)
+        max_element(x, 2, outputs, y);
+    else if (index == NULL)
+        max_element(x, stride, outputs, y);
     else if (stride == 1)
-        max_element(x, 1, position, begin, end, y, NULL);
-    else if (stride == 2 && index != NULL)
-        max_element(x, 2, position, begin, end, y, index);
+        max_element_indexed(x, 1, (int32_t)position, (int32_t)outputs, y, index);
     else if (stride == 2)
-        max_element(x, 2, position, begin, end, y, NULL);
+        max_element_indexed(x, 2, (int32_t)position, (int32_t)outputs, y, index);
     else
-        max_element(x, stride, position, begin, end, y, index);
+        max_element_indexed(x, (int32_t)stride, (int32_t)position, (int32_t)outputs, y, index);
 }
 
-static ALWAYS_INLINE void add_element(const float *restrict x, int64_t stride, int64_t begin,
-                                      int64_t end, float *restrict y)
+static ALWAYS_INLINE void add_element(const float *restrict x, int64_t stride, int64_t outputs,
+                                      float *restrict y)
 {
-    for (int64_t o = begin; o < end; o++)
+    for (int64_t o = 0; o < outputs; o++)
         y[o] += x[o * stride];
 }
 
-static void add_element_any(const float *x, int64_t stride, int64_t begin, int64_t end, float *y)
+static void add_element_any(const float *x, int64_t stride, int64_t outputs, float *y)
 {
     if (stride == 1)
-        add_element(x, 1, begin, end, y);
+        add_element(x, 1, outputs, y);
     else if (stride == 2)
-        add_element(x, 2, begin, end, y);
+        add_element(x, 2, outputs, y);
     else
-        add_element(x, stride, begin, end, y);
+        add_element(x, stride, outputs, y);
 }
 
 /* One row of outputs, (od, oh); x is the plane, y and index the row. */
@@ -127,16 +134,13 @@ static void plain_row(const struct ls_pooling *pooling, bool maximum, int64_t od
                 valid_outputs(width, k, &begin, &end);
                 if (begin >= end)
                     continue;
-                /* May point before the row; only outputs from `begin` on are read. */
-                int64_t position = (d * height->in + h) * width->in + k - width->pad;
-                int64_t skipped = begin * width->stride;
+                int64_t position =
+                    (d * height->in + h) * width->in + k - width->pad + begin * width->stride;
                 if (maximum)
-                    max_element_any(x + position + skipped, width->stride,
-                                    (int32_t)(position + skipped), 0, end - begin, y + begin,
+                    max_element_any(x + position, width->stride, position, end - begin, y + begin,
                                     index != NULL ? index + begin : NULL);
                 else
-                    add_element_any(x + position + skipped, width->stride, 0, end - begin,
-                                    y + begin);
+                    add_element_any(x + position, width->stride, end - begin, y + begin);
             }
 }
 
@@ -189,23 +193,37 @@ static void maximum_backward_plain(const struct ls_pooling *pooling, const float
     }
 }
 
-/* Gradient of one row of outputs. From the last element of the windows to the first, so that an
- * input gets its contributions in the order of the outputs. */
-static void average_row_backward(const struct ls_pooling *pooling, int64_t od, int64_t oh,
-                                 const float *restrict dy, float *restrict dx)
+/* Gradient of `outputs` windows of a row, the first of which begins at x[-pad]. From the last
+ * element of the windows to the first, so that an input gets its shares in the order of outputs. */
+static void spread_row(const struct ls_pooling_axis *width, int64_t first, int64_t outputs,
+                       const float *restrict share, float *restrict dx)
 {
+    for (int64_t k = width->kernel; k-- > 0;) {
+        int64_t begin, end;
+        valid_outputs(width, k, &begin, &end);
+        begin = begin > first ? begin : first;
+        end = end < first + outputs ? end : first + outputs;
+        for (int64_t o = begin; o < end; o++)
+            dx[o * width->stride + k - width->pad] += share[o - first];
+    }
+}
+
+static void average_row_backward(const struct ls_pooling *pooling, int64_t od, int64_t oh,
+                                 const float *dy, float *dx)
+{
+    enum { CHUNK = 256 };
     const struct ls_pooling_axis *depth = &pooling->axis[0], *height = &pooling->axis[1];
     const struct ls_pooling_axis *width = &pooling->axis[2];
-    for (int64_t d = depth->begin[od]; d < depth->end[od]; d++)
-        for (int64_t h = height->begin[oh]; h < height->end[oh]; h++)
-            for (int64_t k = width->kernel; k-- > 0;) {
-                int64_t begin, end, row = (d * height->in + h) * width->in;
-                valid_outputs(width, k, &begin, &end);
-                for (int64_t o = begin; o < end; o++)
-                    dx[row + o * width->stride + k - width->pad] +=
-                        dy[o] *
-                        ls_pooling_factor(depth->extent[od], height->extent[oh], width->extent[o]);
-            }
+    for (int64_t first = 0; first < width->out; first += CHUNK) {
+        float share[CHUNK];
+        int64_t outputs = width->out - first < CHUNK ? width->out - first : CHUNK;
+        for (int64_t o = 0; o < outputs; o++)
+            share[o] = dy[first + o] * ls_pooling_factor(depth->extent[od], height->extent[oh],
+                                                         width->extent[first + o]);
+        for (int64_t d = depth->begin[od]; d < depth->end[od]; d++)
+            for (int64_t h = height->begin[oh]; h < height->end[oh]; h++)
+                spread_row(width, first, outputs, share, dx + (d * height->in + h) * width->in);
+    }
 }
 
 static void average_backward_plain(const struct ls_pooling *pooling, const float *dy, float *dx)

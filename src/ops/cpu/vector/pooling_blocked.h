@@ -53,16 +53,17 @@ static ALWAYS_INLINE void NAME(max_box)(const float *x, const struct strides ste
     for (int part = 0; part < BLOCK; part += LANES) {
         NAME(reg) best = NAME(spread)(-FLT_MAX);
         NAME(ireg) at = NAME(spread_int)(~base); /* so that at + base is -1 */
-        UNROLL for (int64_t d = 0; d < count.d; d++) UNROLL for (int64_t h = 0; h < count.h; h++)
-            UNROLL for (int64_t w = 0; w < count.w; w++)
-        {
-            int64_t offset = d * step.slice + h * step.row + w;
-            NAME(reg) value = NAME(load)(x + offset * BLOCK + part);
-            NAME(ireg) greater = value > best;
-            best = (NAME(reg))((greater & (NAME(ireg))value) | (~greater & (NAME(ireg))best));
-            if (indexed)
-                at = (greater & NAME(spread_int)((int32_t)offset)) | (~greater & at);
-        }
+        for (int64_t d = 0; d < count.d; d++)
+            for (int64_t h = 0; h < count.h; h++)
+                for (int64_t w = 0; w < count.w; w++) {
+                    int64_t offset = d * step.slice + h * step.row + w;
+                    NAME(reg) value = NAME(load)(x + offset * BLOCK + part);
+                    NAME(ireg) greater = value > best;
+                    best =
+                        (NAME(reg))((greater & (NAME(ireg))value) | (~greater & (NAME(ireg))best));
+                    if (indexed)
+                        at = (greater & NAME(spread_int)((int32_t)offset)) | (~greater & at);
+                }
         NAME(store)(y + part, best);
         if (indexed)
             *(NAME(ireg) *)(index + part) = at + NAME(spread_int)(base);
@@ -77,16 +78,16 @@ static ALWAYS_INLINE void NAME(max_box_backward)(const float *dy, const int32_t 
     for (int part = 0; part < BLOCK; part += LANES) {
         NAME(reg) gradient = NAME(load)(dy + part);
         NAME(ireg) at = *(const NAME(ireg) *)(index + part) - NAME(spread_int)(base);
-        UNROLL for (int64_t d = 0; d < count.d; d++) UNROLL for (int64_t h = 0; h < count.h; h++)
-            UNROLL for (int64_t w = 0; w < count.w; w++)
-        {
-            int64_t offset = d * step.slice + h * step.row + w;
-            float *to = dx + offset * BLOCK + part;
-            NAME(ireg) here = at == NAME(spread_int)((int32_t)offset);
-            NAME(reg) share = NAME(masked)(here, gradient);
-            /* Adding to zero turns -0 into 0, as the other path does. */
-            NAME(store)(to, share + (store ? (NAME(reg)){0} : NAME(load)(to)));
-        }
+        for (int64_t d = 0; d < count.d; d++)
+            for (int64_t h = 0; h < count.h; h++)
+                for (int64_t w = 0; w < count.w; w++) {
+                    int64_t offset = d * step.slice + h * step.row + w;
+                    float *to = dx + offset * BLOCK + part;
+                    NAME(ireg) here = at == NAME(spread_int)((int32_t)offset);
+                    NAME(reg) share = NAME(masked)(here, gradient);
+                    /* Adding to zero turns -0 into 0, as the other path does. */
+                    NAME(store)(to, share + (store ? (NAME(reg)){0} : NAME(load)(to)));
+                }
     }
 }
 
@@ -95,9 +96,10 @@ static ALWAYS_INLINE void NAME(average_box)(const float *x, const struct strides
 {
     for (int part = 0; part < BLOCK; part += LANES) {
         NAME(reg) sum = {0};
-        UNROLL for (int64_t d = 0; d < count.d; d++) UNROLL for (int64_t h = 0; h < count.h; h++)
-            UNROLL for (int64_t w = 0; w < count.w; w++) sum +=
-            NAME(load)(x + (d * step.slice + h * step.row + w) * BLOCK + part);
+        for (int64_t d = 0; d < count.d; d++)
+            for (int64_t h = 0; h < count.h; h++)
+                for (int64_t w = 0; w < count.w; w++)
+                    sum += NAME(load)(x + (d * step.slice + h * step.row + w) * BLOCK + part);
         NAME(store)(y + part, sum * factor);
     }
 }
@@ -108,12 +110,12 @@ static ALWAYS_INLINE void NAME(average_box_backward)(const float *dy, const stru
 {
     for (int part = 0; part < BLOCK; part += LANES) {
         NAME(reg) share = NAME(load)(dy + part) * factor;
-        UNROLL for (int64_t d = 0; d < count.d; d++) UNROLL for (int64_t h = 0; h < count.h; h++)
-            UNROLL for (int64_t w = 0; w < count.w; w++)
-        {
-            float *to = dx + (d * step.slice + h * step.row + w) * BLOCK + part;
-            NAME(store)(to, NAME(load)(to) + share);
-        }
+        for (int64_t d = 0; d < count.d; d++)
+            for (int64_t h = 0; h < count.h; h++)
+                for (int64_t w = 0; w < count.w; w++) {
+                    float *to = dx + (d * step.slice + h * step.row + w) * BLOCK + part;
+                    NAME(store)(to, NAME(load)(to) + share);
+                }
     }
 }
 
@@ -181,18 +183,34 @@ static ALWAYS_INLINE void NAME(row)(enum task task, const struct ls_pooling *poo
     }
 }
 
+/* Clears the rows that the windows of output row `oh` reach and those before did not; the last
+ * row of outputs clears the rest. In time for the first cache, in which they are added to. */
+static ALWAYS_INLINE void NAME(clear)(const struct ls_pooling_axis *height, int64_t row, int64_t oh,
+                                      float *plane)
+{
+    int64_t begin = oh == 0 ? 0 : height->end[oh - 1];
+    int64_t end = oh + 1 == height->out ? height->in : height->end[oh];
+    if (begin < end)
+        memset(plane + begin * row, 0, (size_t)((end - begin) * row) * sizeof *plane);
+}
+
 static ALWAYS_INLINE void NAME(planes)(enum task task, const struct ls_pooling *pooling,
                                        const struct box full, struct arrays at)
 {
-    int64_t in = pooling->axis[0].in * pooling->axis[1].in * pooling->axis[2].in * BLOCK;
-    int64_t out = pooling->axis[0].out * pooling->axis[1].out * pooling->axis[2].out * BLOCK;
+    const struct ls_pooling_axis *axis = pooling->axis;
+    const bool clears = task == MAX_BACKWARD || task == AVERAGE_BACKWARD ||
+                        (task == MAX_BACKWARD_DISJOINT && !pooling->covered);
+    int64_t in = axis[0].in * axis[1].in * axis[2].in * BLOCK;
+    int64_t out = axis[0].out * axis[1].out * axis[2].out * BLOCK;
     for (int64_t plane = 0; plane < pooling->planes; plane++) {
-        if (task == MAX_BACKWARD || task == AVERAGE_BACKWARD ||
-            (task == MAX_BACKWARD_DISJOINT && !pooling->covered))
+        if (clears && axis[0].in > 1)
             memset(at.inner, 0, (size_t)in * sizeof *at.inner);
-        for (int64_t od = 0; od < pooling->axis[0].out; od++)
-            for (int64_t oh = 0; oh < pooling->axis[1].out; oh++)
+        for (int64_t od = 0; od < axis[0].out; od++)
+            for (int64_t oh = 0; oh < axis[1].out; oh++) {
+                if (clears && axis[0].in == 1)
+                    NAME(clear)(&axis[1], axis[2].in * BLOCK, oh, at.inner);
                 NAME(row)(task, pooling, full, od, oh, &at);
+            }
         at.inner += in;
         at.outer += out;
         at.index = at.index != NULL ? at.index + out : NULL;

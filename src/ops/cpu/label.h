@@ -1,0 +1,24 @@
+/* Labels: floats that hold integers.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_LABEL_H
+#define LS_OPS_CPU_LABEL_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether a label (or target) counts nowhere. As in Caffe, what is behind the point is cut off. */
+static inline bool ls_label_ignored(float label, bool has_ignore, int ignore_label)
+{
+    return has_ignore && trunc((double)label) == (double)ignore_label;
+}
+
+/* The class that a label names, or -1 if it is not an integer in [0, classes). */
+static inline int64_t ls_label_class(float label, int64_t classes)
+{
+    if (!(label >= 0 && (double)label < (double)classes) || label != truncf(label))
+        return -1;
+    return (int64_t)label;
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* Pooling: maximum or average over windows. Takes and leaves the layout that is there.
+ *
+ * A window may reach beyond the input on every side; Caffe rounds the number of outputs up, so that
+ * this is the rule rather than the exception. As in Caffe, a maximum starts at -FLT_MAX and the
+ * first greater element wins: NaN never wins, and a window without an element greater than
+ * -FLT_MAX gives that and the index -1, which gets no gradient. A window without any element has
+ * the average 0.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/vector/pooling.h"
+
+struct pooling_state {
+    struct ls_pooling pooling;
+    const struct ls_vector_pooling_layout *loops;
+    bool blank; /* some windows are empty */
+    int32_t *tables;
+};
+
+/* x or dx, the tensor that windows move over, and y or dy. */
+static const struct ls_value *inner_value(const struct ls_op *op)
+{
+    return op->kind == LS_OP_POOLING ? op->input[0] : op->output[0];
+}
+
+static const struct ls_value *outer_value(const struct ls_op *op)
+{
+    return op->kind == LS_OP_POOLING ? op->output[0] : op->input[0];
+}
+
+/* Positions within a plane are 32-bit. */
+static bool pooling_accepts(const struct ls_op *op)
+{
+    const struct ls_shape *x = &inner_value(op)->shape;
+    return x->rank >= 3 && x->rank <= 5 && op->attr.pooling.window.axes == x->rank - 2 &&
+           ls_shape_count(x, 2, x->rank) < INT32_MAX / 2;
+}
+
+static int backward_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                            struct ls_error *error)
+{
+    (void)error;
+    /* Winners are in the layout that the forward pass had. */
+    bool indexed = op->inputs > 1 && op->input[1] != NULL;
+    if (indexed)
+        layouts->in[0] = layouts->in[1];
+    layouts->out[0] = layouts->in[0];
+    return 0;
+}
+
+/* Fills one axis and its tables; returns whether some window covers nothing. */
+static bool fill_axis(struct ls_pooling_axis *axis, int32_t *table)
+{
+    int32_t *begin = table, *end = begin + axis->out, *extent = end + axis->out;
+    bool blank = false;
+    axis->begin = begin;
+    axis->end = end;
+    axis->extent = extent;
+    axis->full_begin = axis->out;
+    for (int64_t o = 0; o < axis->out; o++) {
+        int64_t first = o * axis->stride - axis->pad, behind = first + axis->kernel;
+        int64_t padded = axis->in + axis->pad;
+        extent[o] = (int32_t)((behind < padded ? behind : padded) - first);
+        begin[o] = (int32_t)(first < 0 ? 0 : first < axis->in ? first : axis->in);
+        end[o] = (int32_t)(behind > axis->in ? axis->in : behind > begin[o] ? behind : begin[o]);
+        blank = blank || begin[o] == end[o];
+        if (first < 0 || behind > axis->in)
+            continue;
+        axis->full_begin = o < axis->full_begin ? o : axis->full_begin;
+        axis->full_end = o + 1;
+    }
+    if (axis->full_end == 0)
+        axis->full_begin = 0;
+    return blank;
+}
+
+/* Whether windows, in order, leave no input out. */
+static bool axis_covered(const struct ls_pooling_axis *axis)
+{
+    int64_t next = 0;
+    for (int64_t o = 0; o < axis->out; o++) {
+        if (axis->begin[o] > next)
+            return false;
+        next = axis->end[o];
+    }
+    return next == axis->in;
+}
+
+static int fill_state(struct pooling_state *state, const struct ls_op *op)
+{
+    const struct ls_shape *x = &inner_value(op)->shape, *y = &outer_value(op)->shape;
+    const struct ls_window *window = &op->attr.pooling.window;
+    struct ls_pooling *pooling = &state->pooling;
+    size_t entries = 0;
+    for (int i = 0; i < 3; i++) {
+        int from = i - (3 - window->axes); /* the spatial axis; negative: added in front */
+        struct ls_pooling_axis *axis = &pooling->axis[i];
+        *axis = (struct ls_pooling_axis){.in = 1, .out = 1, .kernel = 1, .stride = 1};
+        if (from >= 0) {
+            axis->in = x->dim[2 + from];
+            axis->out = y->dim[2 + from];
+            axis->kernel = window->kernel[from];
+            axis->stride = window->stride[from];
+            axis->pad = window->pad[from];
+        }
+        entries += 3 * (size_t)axis->out;
+    }
+    state->tables = ls_alloc(entries, sizeof *state->tables);
+    if (state->tables == NULL)
+        return -1;
+    int32_t *table = state->tables;
+    pooling->disjoint = pooling->covered = true;
+    for (int i = 0; i < 3; i++) {
+        struct ls_pooling_axis *axis = &pooling->axis[i];
+        state->blank = fill_axis(axis, table) || state->blank;
+        pooling->disjoint = pooling->disjoint && axis->stride >= axis->kernel;
+        pooling->covered = pooling->covered && axis_covered(axis);
+        table += 3 * axis->out;
+    }
+    return 0;
+}
+
+static void pooling_release(struct ls_prepared *prepared)
+{
+    struct pooling_state *state = prepared->state;
+    if (state != NULL)
+        ls_free(state->tables);
+    ls_free(state);
+    prepared->state = NULL;
+}
+
+static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    const struct ls_value *x = inner_value(prepared->op);
+    const struct ls_vector_pooling *loops = ls_vector_pooling();
+    struct pooling_state *state = ls_alloc(1, sizeof *state);
+    prepared->state = state;
+    if (state == NULL || fill_state(state, prepared->op) != 0) {
+        pooling_release(prepared);
+        return ls_fail_memory(error, "tables of windows");
+    }
+    int64_t block = x->layout->block, channels = x->shape.dim[1];
+    state->pooling.planes = x->shape.dim[0] * ((channels + block - 1) / block);
+    state->loops = block == 16 ? &loops->blocked16 : block == 8 ? &loops->blocked8 : &loops->plain;
+    return ls_own_prepare(prepared, error);
+}
+
+static void pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct pooling_state *state = prepared->state;
+    const struct ls_op *op = prepared->op;
+    int32_t *index = op->outputs > 1 ? out[1] : NULL;
+    if (op->attr.pooling.method == LS_POOL_MAX)
+        state->loops->maximum(&state->pooling, in[0], out[0], index);
+    else
+        state->loops->average(&state->pooling, in[0], out[0]);
+    if (state->blank) /* of which the maximum is not 0 */
+        ls_clear_padding(op->output[0], out[0]);
+}
+
+static void pooling_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                 void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct pooling_state *state = prepared->state;
+    if (prepared->op->attr.pooling.method == LS_POOL_MAX)
+        state->loops->maximum_backward(&state->pooling, in[0], in[1], out[0]);
+    else
+        state->loops->average_backward(&state->pooling, in[0], out[0]);
+}
+
+const struct ls_kernel ls_kernel_pooling = {
+    .kind = LS_OP_POOLING,
+    .name = "pooling",
+    .accepts = pooling_accepts,
+    .layouts = ls_layouts_follow,
+    .prepare = pooling_prepare,
+    .release = pooling_release,
+    .run = pooling_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_pooling_backward = {
+    .kind = LS_OP_POOLING_BACKWARD,
+    .name = "pooling backward",
+    .accepts = pooling_accepts,
+    .layouts = backward_layouts,
+    .prepare = pooling_prepare,
+    .release = pooling_release,
+    .run = pooling_backward_run,
+    .in_place = -1,
+};
