@@ -135,7 +135,7 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     struct sum *sum = &sums->items[parameter];
     uint32_t largest = 0;
     if (sums->gauge) {
-        largest = ls_exact_largest(gradient, elements);
+        largest = ls_largest(gradient, elements);
     } else {
         /* Workers start at different tiles, so that they seldom wait for each other. */
         size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
@@ -206,6 +206,14 @@ enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro
         }
     }
     return result;
+}
+
+bool ls_sums_measured(const struct ls_sums *sums)
+{
+    for (size_t i = 0; i < sums->count; i++)
+        if (sums->items[i].exponent != LS_SUMS_EXPONENT_UNSET)
+            return true;
+    return false;
 }
 
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter)

@@ -53,6 +53,8 @@ enum ls_sums_result {
  * the result is not GOOD, and `micro_batch` the first micro-batch where it is NOT_FINITE. */
 enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch);
 
+/* Whether any exponent is known, or nothing has been contributed yet. */
+bool ls_sums_measured(const struct ls_sums *sums);
 /* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to it
  * until the next ls_sums_begin. */
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter);

@@ -1,0 +1,90 @@
+/* The engine: workers take micro-batches of an update (or of a test), run plans on them, and leave
+ * exact sums of gradients and records of metrics.
+ *
+ * Workers take micro-batches as they get free; which worker ran what changes nothing, because
+ * gradients are summed as integers and records are merged along a fixed tree over the numbers of
+ * the micro-batches.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_ENGINE_H
+#define LS_ENGINE_ENGINE_H
+
+#include <stdint.h>
+
+#include "engine/net.h"
+#include "engine/store.h"
+#include "engine/team.h"
+
+struct ls_engine {
+    const struct ls_backend *backend;
+    struct ls_team *team;
+    struct ls_store *store;
+    int workers;
+    void **arenas;         /* by worker; train and test nets share them */
+    size_t arena_bytes;    /* each */
+    int64_t *micro_batches; /* by worker: how many it has run */
+    /* (optional, for tests) Called by a worker before each micro-batch. */
+    void (*before_micro_batch)(void *user, int worker, int micro_batch);
+    void *user;
+};
+
+/* Starts a team of workers. */
+int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_engine **engine,
+                     struct ls_error *error);
+void ls_engine_free(struct ls_engine *engine);
+/* Allocates arenas for the nets (only once) and binds them to the store. */
+int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
+                   size_t count, struct ls_error *error);
+
+/* What came of the micro-batches of one or many batches. */
+struct ls_totals {
+    double *record;      /* merged; graph->record_size doubles */
+    double *normalizers; /* by index: the divisors that were used */
+    int64_t samples;
+};
+
+/* How many micro-batches an update has at most. */
+int64_t ls_engine_update_micro_batches(const struct ls_net *net);
+
+/* Memory for the records of a net's passes; one per net, reused. */
+struct ls_pass;
+int ls_pass_create(struct ls_engine *engine, struct ls_net *net, struct ls_pass **pass,
+                   struct ls_error *error);
+void ls_pass_free(struct ls_pass *pass);
+
+/* Forward and backward of update `update`: afterwards the store's sums hold the gradient of the
+ * loss over the whole update. An update whose sums did not fit is repeated; *repeated says how
+ * often. A loss or gradient that is not finite is LOCKSTEP_DIVERGED, naming layer and samples
+ * (`iteration` is for that message). */
+int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
+                     int64_t update, int64_t iteration, struct ls_totals *totals, int *repeated,
+                     struct ls_error *error);
+
+/* Forward of batches [0, batches) of a test net, beginning with its first sample. `stop` is asked
+ * between groups of batches and ends the test early with LOCKSTEP_STOPPED. */
+int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
+                   int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
+                   struct ls_error *error);
+
+/* Figure `i` of a metric. */
+double ls_metric_figure(const struct ls_metric *metric, const double *record, int i);
+/* The weighted sum of all losses of a net. */
+double ls_totals_loss(const struct ls_graph *graph, const double *record);
+
+/* One update of the weights from the sums (engine/update.c). */
+struct ls_update_rule;
+struct ls_update_request {
+    /* The rule for a parameter (rates and decays differ). */
+    void (*rule)(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule);
+    void *user;
+};
+int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
+                           int *not_finite, struct ls_error *error);
+/* The L2 norm of the gradient over all trained parameters; the same on any number of workers. */
+int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_error *error);
+/* Sum over trained parameters of factor(parameter) x (sum of w^2, or of |w|). */
+int ls_engine_penalty(struct ls_engine *engine, bool l1,
+                      double (*factor)(void *user, const struct ls_parameter *parameter),
+                      void *user, double *penalty, struct ls_error *error);
+
+#endif

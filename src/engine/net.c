@@ -1,0 +1,268 @@
+/* Opening nets: data sets, batches, plans. See engine/net.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ir/layer.h"
+
+static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
+{
+    return layer->type != NULL && strcmp(layer->type, type) == 0;
+}
+
+/* The batch that a source layer declares; 0: it is no source, -1: it declares none. */
+static int64_t declared_batch(const Lockstep__LayerParameter *layer)
+{
+    if (is_type(layer, "Data"))
+        return layer->data_param != NULL && layer->data_param->has_batch_size
+                   ? (int64_t)layer->data_param->batch_size
+                   : -1;
+    if (is_type(layer, "Input")) {
+        const Lockstep__InputParameter *input = layer->input_param;
+        return input != NULL && input->n_shape > 0 && input->shape[0]->n_dim > 0
+                   ? input->shape[0]->dim[0]
+                   : -1;
+    }
+    if (is_type(layer, "DummyData")) {
+        const Lockstep__DummyDataParameter *dummy = layer->dummy_data_param;
+        if (dummy != NULL && dummy->n_shape > 0 && dummy->shape[0]->n_dim > 0)
+            return dummy->shape[0]->dim[0];
+        return dummy != NULL && dummy->n_num > 0 ? (int64_t)dummy->num[0] : -1;
+    }
+    return 0;
+}
+
+static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                      struct ls_error *error, const char *hint, const char *message)
+{
+    char place[LS_PLACE_MAX];
+    ls_place(net->options.definition->definition, layer, NULL, place, sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s: %s",
+                   layer->name != NULL ? layer->name : "(unnamed)", message);
+}
+
+/* All sources of a net must hand out batches of one size. */
+static int find_batch(struct ls_net *net, struct ls_error *error)
+{
+    const Lockstep__NetParameter *definition = net->options.definition->net;
+    int status = 0;
+    for (size_t i = 0; i < definition->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = definition->layer[i];
+        int64_t batch = declared_batch(layer);
+        if (batch == 0 && !is_type(layer, "Data") && !is_type(layer, "Input") &&
+            !is_type(layer, "DummyData"))
+            continue;
+        if (batch <= 0 || batch > INT32_MAX)
+            status = batch_fail(net, layer, error, "batch_size is the global batch, on any number "
+                                                   "of workers",
+                                batch <= 0 ? "the batch must hold at least 1 sample"
+                                           : "the batch is too large");
+        else if (net->batching.batch != 0 && net->batching.batch != batch)
+            status = batch_fail(net, layer, error, "give all sources of a phase one batch size",
+                                "its batch differs from that of the sources above");
+        else
+            net->batching.batch = batch;
+        if (is_type(layer, "Input") && !net->options.from_outside)
+            status = batch_fail(net, layer, error, "use a Data layer for this phase",
+                                "an Input layer gets its data from the calling program; there is "
+                                "none here");
+    }
+    if (status == 0 && net->batching.batch == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
+                       "does an include rule leave out the Data layer of this phase?",
+                       "the %s net has no layer that brings data",
+                       net->options.phase == LOCKSTEP__PHASE__TRAIN ? "train" : "test");
+    return status;
+}
+
+static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
+                        struct ls_error *error)
+{
+    struct ls_dataset **dataset = &net->datasets[net->dataset_count];
+    LS_TRY(ls_dataset_open(layer, net->options.definition->definition,
+                           (Lockstep__Phase)net->options.phase, net->options.seed,
+                           net->options.augment, dataset, error));
+    net->data_layers[net->dataset_count] = layer;
+    struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
+    shape->layer = layer->name;
+    memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
+    int64_t samples = ls_dataset_size(*dataset);
+    if (net->dataset_count > 1 && net->batching.samples != samples)
+        return batch_fail(net, layer, error, "data layers of one phase are read in step",
+                          "its data set and that of the layer above have different numbers of "
+                          "samples");
+    net->batching.samples = samples;
+    net->batching.last = ls_dataset_last_batch(*dataset);
+    return 0;
+}
+
+static int open_datasets(struct ls_net *net, struct ls_error *error)
+{
+    const Lockstep__NetParameter *definition = net->options.definition->net;
+    size_t room = definition->n_layer + 1;
+    net->datasets = ls_alloc(room, sizeof *net->datasets);
+    net->data_layers = ls_alloc(room, sizeof *net->data_layers);
+    net->shapes = ls_alloc(room, sizeof *net->shapes);
+    if (net->datasets == NULL || net->data_layers == NULL || net->shapes == NULL)
+        return ls_fail_memory(error, "data sets");
+    net->batching.samples = INT64_MAX;
+    net->batching.last = LS_LAST_WRAP;
+    int status = 0;
+    for (size_t i = 0; i < definition->n_layer; i++)
+        if (is_type(definition->layer[i], "Data")) {
+            int result = open_dataset(net, definition->layer[i], error);
+            status = status != 0 ? status : result;
+        }
+    net->sources = (struct ls_source_shapes){.item = net->shapes,
+                                             .count = (size_t)net->dataset_count};
+    return status;
+}
+
+/* ---- Plans ----------------------------------------------------------------------------------- */
+
+int ls_net_add_plan(struct ls_net *net, int64_t samples, struct ls_error *error)
+{
+    if (ls_net_plan_for(net, samples) != NULL)
+        return 0;
+    const struct ls_net_options *options = &net->options;
+    struct ls_graph_options graph_options = {.net = options->definition,
+                                             .phase = options->phase,
+                                             .samples = samples,
+                                             .seed = options->seed,
+                                             .training = options->training,
+                                             .parameters = options->parameters,
+                                             .sources = &net->sources};
+    struct ls_graph *graph = NULL;
+    LS_TRY(ls_graph_build(&graph_options, &graph, error));
+    if (!LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
+        ls_graph_free(graph);
+        return ls_fail_memory(error, "a plan");
+    }
+    struct ls_net_plan *plan = &net->plans[net->plan_count];
+    *plan = (struct ls_net_plan){.samples = samples};
+    plan->output = options->output != NULL ? options->output(graph) : NULL;
+    LS_TRY(ls_plan_build(graph, options->backend, options->views, &plan->output, 1, &plan->plan,
+                         error));
+    net->plan_count++;
+    return 0;
+}
+
+struct ls_net_plan *ls_net_plan_for(struct ls_net *net, int64_t samples)
+{
+    for (size_t i = 0; i < net->plan_count; i++)
+        if (net->plans[i].samples == samples)
+            return &net->plans[i];
+    return NULL;
+}
+
+/* Plans for the sizes of micro-batches that a batch of `count` samples is cut into. */
+static int add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_error *error)
+{
+    int64_t n = ls_micro_batch_count(count, net->batching.micro_batch);
+    LS_TRY(ls_net_add_plan(net, (count + n - 1) / n, error));
+    return ls_net_add_plan(net, count / n, error);
+}
+
+static int add_plans(struct ls_net *net, struct ls_error *error)
+{
+    const struct ls_batching *batching = &net->batching;
+    int64_t full = batching->batch < batching->samples || batching->last == LS_LAST_WRAP
+                       ? batching->batch
+                       : batching->samples;
+    LS_TRY(add_plans_for_batch(net, full, error));
+    if (batching->last == LS_LAST_PARTIAL && batching->samples % batching->batch != 0)
+        LS_TRY(add_plans_for_batch(net, batching->samples % batching->batch, error));
+    return 0;
+}
+
+/* Which data set and which of its tops each input of the graph is. */
+static int map_inputs(struct ls_net *net, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    net->input_count = (int)graph->input_count;
+    net->inputs = ls_alloc(graph->input_count + 1, sizeof *net->inputs);
+    if (net->inputs == NULL)
+        return ls_fail_memory(error, "inputs");
+    for (size_t i = 0; i < graph->input_count; i++) {
+        net->inputs[i][0] = -1;
+        net->inputs[i][1] = graph->inputs[i].top;
+        for (int d = 0; d < net->dataset_count; d++)
+            if (net->data_layers[d] == graph->inputs[i].layer->definition)
+                net->inputs[i][0] = d;
+    }
+    return 0;
+}
+
+static int check_batching(struct ls_net *net, struct ls_error *error)
+{
+    struct ls_batching *batching = &net->batching;
+    batching->iter_size = net->options.iter_size > 0 ? net->options.iter_size : 1;
+    batching->micro_batch = net->options.micro_batch > 0 ? net->options.micro_batch
+                                                         : ls_micro_batch_default(batching->batch);
+    if (batching->micro_batch > batching->batch)
+        batching->micro_batch = batching->batch;
+    if (batching->last == LS_LAST_DROP && batching->samples < batching->batch)
+        return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
+                       "use a smaller batch_size, or another last_batch",
+                       "last_batch: DROP leaves nothing of %lld samples in batches of %lld",
+                       (long long)batching->samples, (long long)batching->batch);
+    return 0;
+}
+
+static int open(struct ls_net *net, struct ls_error *error)
+{
+    int status = find_batch(net, error);
+    int data_status = open_datasets(net, error);
+    LS_TRY(status);
+    LS_TRY(data_status);
+    LS_TRY(check_batching(net, error));
+    if (net->options.from_outside)
+        LS_TRY(ls_net_add_plan(net, 1, error));
+    else
+        LS_TRY(add_plans(net, error));
+    return map_inputs(net, error);
+}
+
+int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_net *net = ls_alloc(1, sizeof *net);
+    if (net == NULL)
+        return ls_fail_memory(error, "a net");
+    net->options = *options;
+    int status = open(net, error);
+    if (status != 0)
+        ls_net_close(net);
+    else
+        *out = net;
+    return status;
+}
+
+size_t ls_net_arena_bytes(const struct ls_net *net)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < net->plan_count; i++)
+        if (net->plans[i].plan->arena_bytes > largest)
+            largest = net->plans[i].plan->arena_bytes;
+    return largest;
+}
+
+const struct ls_graph *ls_net_graph(const struct ls_net *net)
+{
+    return net->plans[0].plan->graph;
+}
+
+int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
+                struct ls_error *error)
+{
+    struct ls_feed_options options = {.datasets = net->datasets,
+                                      .dataset_count = net->dataset_count,
+                                      .inputs = (const int(*)[2])net->inputs,
+                                      .input_count = net->input_count,
+                                      .batching = net->batching,
+                                      .updates_end = updates_end};
+    return ls_feed_open(&options, feed, error);
+}

@@ -1,0 +1,164 @@
+/* The update of all weights, and norms over them: tiles, taken by workers as they get free.
+ *
+ * An update is elementwise, so tiles can go to anybody; norms are sums of squares in double over
+ * fixed chunks, added up in one order.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+#include "ops/cpu/exact.h"
+#include "ops/cpu/update.h"
+
+enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK };
+
+struct tiles_job {
+    struct ls_engine *engine;
+    _Atomic size_t next;
+    /* apply */
+    const struct ls_update_rule *rules; /* by parameter */
+    _Atomic uint32_t *gradient;         /* by parameter: bits of the largest */
+    _Atomic uint32_t *weight;
+    /* norms */
+    double *partial; /* CHUNKS_PER_TILE a tile */
+    bool weights;    /* of the weights, else of the gradient */
+    bool l1;
+};
+
+static const struct ls_tile *take(struct tiles_job *job, size_t *index)
+{
+    const struct ls_store *store = job->engine->store;
+    *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+    return *index < store->tile_count ? &store->tiles[*index] : NULL;
+}
+
+static void raise_to(_Atomic uint32_t *largest, uint32_t bits)
+{
+    uint32_t old = atomic_load_explicit(largest, memory_order_relaxed);
+    while (bits > old && !atomic_compare_exchange_weak_explicit(
+                             largest, &old, bits, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static void apply_some(void *argument, int worker)
+{
+    struct tiles_job *job = argument;
+    const struct ls_store *store = job->engine->store;
+    const struct ls_tile *tile;
+    size_t index;
+    (void)worker;
+    while ((tile = take(job, &index)) != NULL) {
+        const struct ls_slot *slot = &store->slots[tile->parameter];
+        struct ls_update_slice slice = {
+            .n = tile->count,
+            .sum = ls_sums_total(store->sums, tile->parameter) + tile->begin,
+            .exponent = ls_sums_total_exponent(store->sums, tile->parameter),
+            .weight = slot->weights + tile->begin,
+            .average = slot->average != NULL ? slot->average + tile->begin : NULL};
+        for (int h = 0; h < LS_HISTORY_MAX; h++)
+            slice.history[h] = slot->history[h] != NULL ? slot->history[h] + tile->begin : NULL;
+        struct ls_update_seen seen = ls_update_apply(&job->rules[tile->parameter], &slice);
+        raise_to(&job->gradient[tile->parameter], seen.gradient);
+        raise_to(&job->weight[tile->parameter], seen.weight);
+    }
+}
+
+int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
+                           int *not_finite, struct ls_error *error)
+{
+    struct ls_store *store = engine->store;
+    size_t count = store->set->count;
+    *not_finite = -1;
+    struct ls_update_rule *rules = ls_alloc(count + 1, sizeof *rules);
+    _Atomic uint32_t *seen = ls_alloc(2 * (count + 1), sizeof *seen);
+    int status = rules == NULL || seen == NULL ? ls_fail_memory(error, "the update") : 0;
+    if (status == 0) {
+        for (size_t i = 0; i < count; i++)
+            request->rule(request->user, store->set->items[i], &rules[i]);
+        struct tiles_job job = {.engine = engine,
+                                .rules = rules,
+                                .gradient = seen,
+                                .weight = seen + count + 1};
+        ls_team_run(engine->team, apply_some, &job);
+        for (size_t i = count; i-- > 0;) {
+            if (!store->set->items[i]->trained)
+                continue;
+            ls_sums_next(store->sums, (int)i, atomic_load(&job.gradient[i]));
+            if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
+                *not_finite = (int)i;
+        }
+        status = ls_store_refresh_views(store, engine->team, error);
+    }
+    ls_free(rules);
+    ls_free((void *)seen);
+    return status;
+}
+
+/* ---- Norms ----------------------------------------------------------------------------------- */
+
+static void measure_some(void *argument, int worker)
+{
+    struct tiles_job *job = argument;
+    const struct ls_store *store = job->engine->store;
+    const struct ls_tile *tile;
+    size_t index;
+    (void)worker;
+    while ((tile = take(job, &index)) != NULL) {
+        double *partial = job->partial + index * CHUNKS_PER_TILE;
+        const float *weights = store->slots[tile->parameter].weights + tile->begin;
+        if (!job->weights)
+            ls_exact_squares(ls_sums_total(store->sums, tile->parameter) + tile->begin,
+                             ls_sums_total_exponent(store->sums, tile->parameter), tile->count,
+                             partial);
+        else
+            partial[0] = job->l1 ? ls_sum_magnitudes(weights, tile->count)
+                                 : ls_sum_squares(weights, tile->count);
+    }
+}
+
+/* Runs the job; its partial results are then in tile order. Freed by the caller. */
+static int measure(struct tiles_job *job, struct ls_error *error)
+{
+    job->partial = ls_alloc(job->engine->store->tile_count * CHUNKS_PER_TILE + 1, sizeof(double));
+    if (job->partial == NULL)
+        return ls_fail_memory(error, "a norm");
+    ls_team_run(job->engine->team, measure_some, job);
+    return 0;
+}
+
+int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_error *error)
+{
+    const struct ls_store *store = engine->store;
+    struct tiles_job job = {.engine = engine};
+    LS_TRY(measure(&job, error));
+    double total = 0;
+    size_t tile = 0;
+    for (size_t p = 0; p < store->set->count; p++) { /* chunks, then parameters, in order */
+        size_t begin = tile;
+        while (tile < store->tile_count && store->tiles[tile].parameter == (int)p)
+            tile++;
+        total += ls_sum_doubles(job.partial + begin * CHUNKS_PER_TILE,
+                                (tile - begin) * CHUNKS_PER_TILE);
+    }
+    *norm = sqrt(total);
+    ls_free(job.partial);
+    return 0;
+}
+
+int ls_engine_penalty(struct ls_engine *engine, bool l1,
+                      double (*factor)(void *user, const struct ls_parameter *parameter),
+                      void *user, double *penalty, struct ls_error *error)
+{
+    const struct ls_store *store = engine->store;
+    struct tiles_job job = {.engine = engine, .weights = true, .l1 = l1};
+    LS_TRY(measure(&job, error));
+    double total = 0;
+    for (size_t i = 0; i < store->tile_count; i++)
+        total += factor(user, store->set->items[store->tiles[i].parameter]) *
+                 job.partial[i * CHUNKS_PER_TILE];
+    *penalty = total;
+    ls_free(job.partial);
+    return 0;
+}
