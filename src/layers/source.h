@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lockstep.pb-c.h"
+
 /* One Data layer's samples. */
 struct ls_source_shape {
     const char *layer; /* its name */
@@ -16,6 +18,11 @@ struct ls_source_shape {
 struct ls_source_shapes {
     const struct ls_source_shape *item;
     size_t count;
+    int64_t batch; /* samples in a batch of the net, which all sources must agree on; 0: unknown */
 };
+
+/* The samples in a batch that a source layer (Data, Input, DummyData) declares; 0 if it declares
+ * none, or is no source. */
+int64_t ls_source_batch(const Lockstep__LayerParameter *layer);
 
 #endif

@@ -1,0 +1,171 @@
+/* What several layer types share. See layers/common.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/common.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { PARAMETER_FIRST = 100 }; /* number of the first parameter message of LayerParameter */
+
+static bool is_parameter_message(const ProtobufCFieldDescriptor *field)
+{
+    return field->id >= PARAMETER_FIRST && field->type == PROTOBUF_C_TYPE_MESSAGE &&
+           field->label == PROTOBUF_C_LABEL_OPTIONAL;
+}
+
+/* A parameter message of another type would be parsed and then do nothing: most likely the writer
+ * took one layer for another. */
+int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also)
+{
+    const ProtobufCMessageDescriptor *descriptor = layer->definition->base.descriptor;
+    int status = 0;
+    for (unsigned i = 0; i < descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+        if (!is_parameter_message(field))
+            continue;
+        const char *start = (const char *)layer->definition + field->offset;
+        const void *message = *(const void *const *)start;
+        bool mine =
+            layer->type->parameter != NULL && strcmp(field->name, layer->type->parameter) == 0;
+        mine |= also != NULL && strcmp(field->name, also) == 0;
+        if (message != NULL && !mine)
+            status = ls_layer_fail(layer, error, message, NULL, "remove it, or change the type",
+                                   "a %s layer takes no %s", layer->type->type, field->name);
+    }
+    return status;
+}
+
+int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, const char *what,
+                         const struct ls_shape *shape)
+{
+    if (ls_shape_valid(shape, false))
+        return 0;
+    if (shape->rank > LS_RANK_MAX)
+        return ls_layer_fail(layer, error, NULL, NULL, NULL,
+                             "%s would have %d axes; at most %d are possible", what, shape->rank,
+                             LS_RANK_MAX);
+    char dims[160] = "";
+    size_t used = 0;
+    for (int i = 0; i < shape->rank && used < sizeof dims; i++)
+        used += (size_t)snprintf(dims + used, sizeof dims - used, "%s%lld", i > 0 ? " x " : "",
+                                 (long long)shape->dim[i]);
+    return ls_layer_fail(layer, error, NULL, NULL, NULL,
+                         "%s would be %s, which is empty or larger than a tensor may be", what,
+                         dims);
+}
+
+int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom)
+{
+    const struct ls_value *value = layer->bottom[bottom];
+    if (value->sample_axis == 0)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "axis 0 of its bottom '%s' does not hold the samples of the batch",
+                         value->name);
+}
+
+const char *ls_layer_top_name(const struct ls_layer *layer, int top)
+{
+    bool named = (size_t)top < layer->definition->n_top;
+    return named ? layer->definition->top[top] : layer->name;
+}
+
+struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,
+                                   const struct ls_value *like)
+{
+    layer->top[top] = ls_graph_value(layer->graph, ls_layer_top_name(layer, top), shape, like);
+    return layer->top[top];
+}
+
+struct ls_value *ls_layer_make_side(struct ls_layer *layer, const char *suffix,
+                                    const struct ls_value *like)
+{
+    if (like == NULL)
+        return NULL;
+    struct ls_text name = {0};
+    struct ls_value *value = NULL;
+    ls_text_format(&name, "%s.%s", layer->name, suffix);
+    if (name.failed)
+        layer->graph->failed = true;
+    else
+        value = ls_graph_value(layer->graph, name.data, &like->shape, like);
+    ls_text_free(&name);
+    return value;
+}
+
+void ls_layer_make_metric(struct ls_layer *layer, int top, int64_t entries)
+{
+    struct ls_shape shape = {.rank = entries > 0 ? 1 : 0, .dim = {entries}};
+    struct ls_value *value = ls_layer_make_top(layer, top, &shape, NULL);
+    if (value != NULL)
+        value->storage = LS_STORE_NONE;
+}
+
+void ls_layer_pass(struct ls_layer *layer, int bottom, int top)
+{
+    const Lockstep__LayerParameter *definition = layer->definition;
+    struct ls_value *value = layer->bottom[bottom];
+    bool stopped =
+        definition->n_propagate_down > (size_t)bottom && !definition->propagate_down[bottom];
+    if (!stopped) {
+        layer->top[top] = value;
+        return;
+    }
+    struct ls_value *copy = ls_layer_make_top(layer, top, &value->shape, value);
+    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_VIEW);
+    ls_op_in(layer->graph, op, value);
+    ls_op_out(layer->graph, op, copy);
+}
+
+struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind)
+{
+    struct ls_value *x = layer->bottom[0];
+    struct ls_value *y = ls_layer_make_top(layer, 0, &x->shape, x);
+    struct ls_op *op = ls_graph_op(layer->graph, kind);
+    ls_op_in(layer->graph, op, x);
+    ls_op_out(layer->graph, op, y);
+    return op;
+}
+
+/* ---- Cost ------------------------------------------------------------------------------------ */
+
+static bool has_backward(const struct ls_layer *layer)
+{
+    if (!layer->graph->training)
+        return false;
+    bool reached = layer->type->is_loss && layer->loss_weight[0] != 0;
+    for (int i = 0; i < layer->tops; i++)
+        reached |= ls_graph_gradient(layer->graph, layer->top[i]) != NULL;
+    return reached;
+}
+
+bool ls_layer_has_gradient(const struct ls_layer *layer, int bottom)
+{
+    return has_backward(layer) && layer->propagate[bottom];
+}
+
+bool ls_layer_trains_blob(const struct ls_layer *layer, int blob)
+{
+    return blob < layer->blobs && has_backward(layer) && layer->train_blob[blob];
+}
+
+double ls_layer_bytes(const struct ls_value *value)
+{
+    if (value == NULL || value->storage == LS_STORE_NONE)
+        return 0;
+    return 4.0 * (double)ls_shape_size(&value->shape);
+}
+
+void ls_layer_map_cost(const struct ls_layer *layer, struct ls_cost *cost, double forward,
+                       double backward, int saved)
+{
+    double elements = (double)ls_shape_size(&layer->bottom[0]->shape);
+    cost->forward_flops = forward * elements;
+    cost->forward_bytes = 2 * ls_layer_bytes(layer->bottom[0]);
+    if (!ls_layer_has_gradient(layer, 0))
+        return;
+    cost->backward_data_flops = backward * elements;
+    cost->backward_bytes = (2 + saved) * ls_layer_bytes(layer->bottom[0]);
+}

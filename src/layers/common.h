@@ -1,0 +1,55 @@
+/* What several layer types share: checks at the beginning of `setup`, tops, counts for `cost`.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_LAYERS_COMMON_H
+#define LS_LAYERS_COMMON_H
+
+#include "ir/layer.h"
+
+/* Checks what every layer checks: the definition holds no parameter message but that of its type
+ * and the one called `also` (may be NULL). Returns 0 or the status of what it reported. */
+int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also);
+
+/* Reports a `shape` with an axis of zero or with more elements than a tensor may have; `what` says
+ * whose it is ("the top"). */
+int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, const char *what,
+                         const struct ls_shape *shape);
+
+/* Reports a bottom whose outermost axis is not that of the samples. */
+int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom);
+
+/* The name of a top; tops that are made up have the name of the layer. */
+const char *ls_layer_top_name(const struct ls_layer *layer, int top);
+
+/* Makes top `top`: a value in the arena with the axis of samples of `like`; NULL when there is no
+ * memory (graph->failed is set). */
+struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,
+                                   const struct ls_value *like);
+
+/* A value beside the tops, shaped and cut like `like`: what the backward pass wants to keep. Its
+ * name is that of the layer with `suffix` behind it. */
+struct ls_value *ls_layer_make_side(struct ls_layer *layer, const char *suffix,
+                                    const struct ls_value *like);
+
+/* Makes top `top` a figure of the whole batch: a value without bytes, of `entries` numbers (0: a
+ * scalar). */
+void ls_layer_make_metric(struct ls_layer *layer, int top, int64_t entries);
+
+/* Makes top `top` the value of `bottom`, without an op. Its gradient is then that of the bottom and
+ * `backward` has nothing to do for it. Where the definition stops the gradient (propagate_down:
+ * false) the top is a copy. */
+void ls_layer_pass(struct ls_layer *layer, int bottom, int top);
+
+/* Emits top 0 = kind(bottom 0), of the same shape, and returns the op (NULL: no memory). */
+struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind);
+
+/* For `cost`, after the backward pass was built: whether the gradient of a bottom, or of a blob, is
+ * computed. */
+bool ls_layer_has_gradient(const struct ls_layer *layer, int bottom);
+bool ls_layer_trains_blob(const struct ls_layer *layer, int blob);
+double ls_layer_bytes(const struct ls_value *value); /* 0 for NULL and for figures */
+/* The cost of an op that reads bottom 0 and writes top 0, with so many operations an element;
+ * backward it reads `saved` more tensors of that size, and the gradient. */
+void ls_layer_map_cost(const struct ls_layer *layer, struct ls_cost *cost, double forward,
+                       double backward, int saved);
+
+#endif

@@ -1,0 +1,81 @@
+/* EuclideanLoss: half the mean squared distance, sum (a - b)^2 / (2 N).
+ *
+ * a [N, ...], b [N, ...] with equally many elements a row. Both bottoms may be learned and get a
+ * gradient: (a - b) / N and (b - a) / N. As in Caffe the divisor is always N, so that there is no
+ * loss_param.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/loss.h"
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_loss *loss = layer->state;
+    const struct ls_value *a = layer->bottom[0], *b = layer->bottom[1];
+    char first[160], second[160];
+    LS_TRY(ls_layer_begin(layer, error, NULL));
+    LS_TRY(ls_loss_check_bottoms(layer, error));
+    loss->attr.normalization = LS_NORM_BATCH_SIZE;
+    ls_loss_set_positions(loss, a->rows, 1);
+    if (ls_shape_size(&a->shape) != ls_shape_size(&b->shape))
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "its bottoms must have equally many elements, but '%s' is %s and '%s' "
+                             "is %s",
+                             a->name, ls_shape_text(&a->shape, first, sizeof first), b->name,
+                             ls_shape_text(&b->shape, second, sizeof second));
+    return 0;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_loss *loss = layer->state;
+    LS_TRY(ls_loss_begin(layer, loss, error));
+    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_EUCLIDEAN_LOSS);
+    ls_op_in(layer->graph, op, layer->bottom[0]);
+    ls_op_in(layer->graph, op, layer->bottom[1]);
+    if (op != NULL)
+        op->attr.loss = loss->attr;
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct ls_loss *loss = layer->state;
+    for (int i = 0; i < 2; i++) {
+        if (!layer->propagate[i])
+            continue;
+        struct ls_loss side = *loss;
+        side.attr.scale = i == 0 ? 1 : -1;
+        ls_loss_emit_backward(layer, &side, LS_OP_EUCLIDEAN_LOSS_BACKWARD, layer->bottom[0],
+                              layer->bottom[1], i);
+    }
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    double elements = (double)ls_shape_size(&layer->bottom[0]->shape);
+    cost->forward_flops = 3 * elements;
+    cost->forward_bytes = 8 * elements;
+    for (int i = 0; i < 2; i++) {
+        if (!ls_layer_has_gradient(layer, i))
+            continue;
+        cost->backward_data_flops += 2 * elements;
+        cost->backward_bytes += 12 * elements;
+    }
+}
+
+const struct ls_layer_type ls_layer_euclidean_loss = {
+    .type = "EuclideanLoss",
+    .state_size = sizeof(struct ls_loss),
+    .bottoms_min = 2,
+    .bottoms_max = 2,
+    .tops_min = 1,
+    .tops_max = 1,
+    .auto_tops = 1,
+    .is_loss = true,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

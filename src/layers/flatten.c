@@ -1,0 +1,98 @@
+/* Flatten: axes `axis` .. `end_axis` (default 1 .. -1) become one; the elements stay as they are.
+ *
+ * If the axis of samples is among them it must be the first that is longer than 1, so that the
+ * elements of a sample stay together; each sample then has several rows. Caffe's flatten_param.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/common.h"
+
+struct flatten {
+    struct ls_shape top;
+    int sample_axis;
+    int64_t rows;
+};
+
+/* Where the samples lie in the top. */
+static int place_samples(struct ls_layer *layer, struct ls_error *error, int axis, int end)
+{
+    struct flatten *state = layer->state;
+    const struct ls_value *x = layer->bottom[0];
+    state->sample_axis = x->sample_axis;
+    state->rows = x->rows;
+    if (x->sample_axis > end) {
+        state->sample_axis -= end - axis;
+    } else if (x->sample_axis >= axis) {
+        if (ls_shape_count(&x->shape, axis, x->sample_axis) != 1)
+            return ls_layer_fail(layer, error, layer->definition->flatten_param, "axis", NULL,
+                                 "joining axis %d of '%s', which holds the samples, to the axes "
+                                 "before it would mix samples",
+                                 x->sample_axis, x->name);
+        state->sample_axis = axis;
+        state->rows *= ls_shape_count(&x->shape, x->sample_axis + 1, end + 1);
+    }
+    return 0;
+}
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct flatten *state = layer->state;
+    const Lockstep__FlattenParameter *param = layer->definition->flatten_param;
+    const struct ls_value *x = layer->bottom[0];
+    LS_TRY(ls_layer_begin(layer, error, NULL));
+    int axis = ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1, x, true);
+    int end = ls_layer_axis(layer, error, param, "end_axis", param != NULL ? param->end_axis : -1,
+                            x, true);
+    if (axis < 0 || end < 0)
+        return LOCKSTEP_DEFINITION;
+    if (end < axis)
+        return ls_layer_fail(layer, error, param, "end_axis", NULL,
+                             "end_axis %d lies before axis %d", end, axis);
+    state->top.rank = x->shape.rank - (end - axis);
+    for (int i = 0; i < axis; i++)
+        state->top.dim[i] = x->shape.dim[i];
+    state->top.dim[axis] = ls_shape_count(&x->shape, axis, end + 1);
+    for (int i = axis + 1; i < state->top.rank; i++)
+        state->top.dim[i] = x->shape.dim[i + end - axis];
+    return place_samples(layer, error, axis, end);
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct flatten *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, NULL);
+    if (y != NULL) {
+        y->sample_axis = state->sample_axis;
+        y->rows = state->rows;
+    }
+    struct ls_op *op = ls_graph_op(graph, LS_OP_VIEW);
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_out(graph, op, y);
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_VIEW);
+    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
+    ls_op_out(graph, op, dx);
+    ls_graph_add_gradient(graph, layer->bottom[0], dx);
+    return 0;
+}
+
+const struct ls_layer_type ls_layer_flatten = {
+    .type = "Flatten",
+    .parameter = "flatten_param",
+    .state_size = sizeof(struct flatten),
+    .bottoms_min = 1,
+    .bottoms_max = 1,
+    .tops_min = 1,
+    .tops_max = 1,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,164 @@
+/* Inner product (fully connected layer):
+ *
+ *   y[m,n] = b[n] + sum_k w[n,k] x[m,k]
+ *
+ * The axes of x from `axis` on are the K inputs, those before it are M rows: x [..., inputs...],
+ * w [N, K] ([K, N] with `transpose`), b [N], y [..., N]. Blobs: weight w, bias b (bias_term).
+ * Caffe's inner_product_param. Axis 0 would make an output of all samples at once: refused.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/common.h"
+
+struct inner_product {
+    struct ls_inner_product_attr attr;
+    struct ls_shape top;
+};
+
+static const Lockstep__InnerProductParameter *param_of(const struct ls_layer *layer)
+{
+    static const Lockstep__InnerProductParameter defaults = LOCKSTEP__INNER_PRODUCT_PARAMETER__INIT;
+    const Lockstep__InnerProductParameter *param = layer->definition->inner_product_param;
+    return param != NULL ? param : &defaults;
+}
+
+static int request_blobs(struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_inner_product_attr *attr = &((struct inner_product *)layer->state)->attr;
+    const Lockstep__InnerProductParameter *p = param_of(layer);
+    struct ls_shape weight = {.rank = 2, .dim = {attr->n, attr->k}};
+    if (attr->transpose)
+        weight = (struct ls_shape){.rank = 2, .dim = {attr->k, attr->n}};
+    LS_TRY(ls_layer_check_shape(layer, error, "the weight", &weight));
+    layer->request[0] = (struct ls_blob_request){"weight", weight, p->weight_filler};
+    layer->request[1] =
+        (struct ls_blob_request){"bias", {.rank = 1, .dim = {attr->n}}, p->bias_filler};
+    layer->blobs = attr->bias ? 2 : 1;
+    return 0;
+}
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct inner_product *state = layer->state;
+    const Lockstep__InnerProductParameter *p = param_of(layer);
+    const void *message = layer->definition->inner_product_param;
+    const struct ls_value *x = layer->bottom[0];
+    int status = ls_layer_begin(layer, error, NULL);
+    int axis = ls_layer_axis(layer, error, message, "axis", p->axis, x, false);
+    if (axis < 0)
+        status = LOCKSTEP_DEFINITION;
+    if (p->num_output == 0 || p->num_output > INT32_MAX)
+        status = ls_layer_fail(layer, error, message, "num_output", NULL,
+                               p->has_num_output ? "num_output must be 1 to 2147483647"
+                                                 : "num_output is missing");
+    LS_TRY(status);
+    state->attr = (struct ls_inner_product_attr){
+        .m = ls_shape_count(&x->shape, 0, axis),
+        .k = ls_shape_count(&x->shape, axis, x->shape.rank),
+        .n = p->num_output,
+        .bias = p->bias_term,
+        .transpose = p->transpose,
+    };
+    state->top = x->shape;
+    state->top.rank = axis + 1;
+    state->top.dim[axis] = p->num_output;
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->top));
+    return request_blobs(layer, error);
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct inner_product *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
+    struct ls_value *bias = layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL;
+    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT);
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_in(graph, op, weight);
+    ls_op_in(graph, op, bias);
+    ls_op_out(graph, op, y);
+    if (op != NULL)
+        op->attr.inner_product = state->attr;
+    return 0;
+}
+
+static void backward_weights(struct ls_layer *layer, struct ls_value *dy)
+{
+    const struct inner_product *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    bool bias = layer->blobs > 1 && layer->train_blob[1];
+    /* The op always writes dw; where only the bias learns, nobody reads it. */
+    struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
+    struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT_WEIGHTS);
+    ls_op_in(graph, op, layer->bottom[0]);
+    ls_op_in(graph, op, dy);
+    ls_op_out(graph, op, dw);
+    ls_op_out(graph, op, db);
+    if (op != NULL) {
+        op->attr.inner_product = state->attr;
+        op->attr.inner_product.bias = bias;
+    }
+    if (layer->train_blob[0])
+        ls_graph_accumulate(graph, layer, 0, dw);
+    if (bias)
+        ls_graph_accumulate(graph, layer, 1, db);
+}
+
+static void backward_data(struct ls_layer *layer, struct ls_value *dy)
+{
+    const struct inner_product *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT_DATA);
+    ls_op_in(graph, op, dy);
+    ls_op_in(graph, op, weight);
+    ls_op_out(graph, op, dx);
+    if (op != NULL)
+        op->attr.inner_product = state->attr;
+    ls_graph_add_gradient(graph, layer->bottom[0], dx);
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
+    if (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]))
+        backward_weights(layer, dy);
+    if (layer->propagate[0])
+        backward_data(layer, dy);
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    const struct ls_inner_product_attr *attr = &((const struct inner_product *)layer->state)->attr;
+    double m = (double)attr->m, k = (double)attr->k, n = (double)attr->n;
+    double flops = 2 * m * k * n, bytes = 4 * (m * k + k * n + m * n);
+    cost->forward_flops = flops;
+    cost->forward_bytes = bytes;
+    if (ls_layer_trains_blob(layer, 0)) {
+        cost->backward_weights_flops = flops;
+        cost->backward_bytes += bytes;
+    }
+    if (ls_layer_has_gradient(layer, 0)) {
+        cost->backward_data_flops = flops;
+        cost->backward_bytes += bytes;
+    }
+}
+
+const struct ls_layer_type ls_layer_inner_product = {
+    .type = "InnerProduct",
+    .parameter = "inner_product_param",
+    .state_size = sizeof(struct inner_product),
+    .bottoms_min = 1,
+    .bottoms_max = 1,
+    .tops_min = 1,
+    .tops_max = 1,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

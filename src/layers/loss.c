@@ -1,0 +1,102 @@
+/* What the loss layers share. See layers/loss.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/loss.h"
+
+/* The normalization that loss_param asks for; `normalize` is its older form, which counts only
+ * where `normalization` is not given. */
+static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
+                                     enum ls_normalization missing)
+{
+    if (param->has_normalization) {
+        switch (param->normalization) {
+        case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__FULL:
+            return LS_NORM_FULL;
+        case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__BATCH_SIZE:
+            return LS_NORM_BATCH_SIZE;
+        case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__NONE:
+            return LS_NORM_NONE;
+        default:
+            return LS_NORM_VALID;
+        }
+    }
+    if (param->has_normalize)
+        return param->normalize ? LS_NORM_VALID : LS_NORM_BATCH_SIZE;
+    return missing;
+}
+
+void ls_loss_read(const struct ls_layer *layer, enum ls_normalization missing, struct ls_loss *loss)
+{
+    const Lockstep__LossParameter *param = layer->definition->loss_param;
+    loss->attr.normalization = missing;
+    if (param == NULL)
+        return;
+    loss->attr.normalization = mode_of(param, missing);
+    loss->attr.has_ignore = param->has_ignore_label;
+    loss->attr.ignore_label = param->ignore_label;
+}
+
+int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
+    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(ls_layer_check_samples(layer, error, 1));
+    if (x->shape.dim[0] == label->shape.dim[0] && x->rows == label->rows)
+        return 0;
+    char a[160], b[160];
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "its bottoms must agree in axis 0, but '%s' is %s and '%s' is %s", x->name,
+                         ls_shape_text(&x->shape, a, sizeof a), label->name,
+                         ls_shape_text(&label->shape, b, sizeof b));
+}
+
+void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner)
+{
+    bool rows_only = loss->attr.normalization == LS_NORM_BATCH_SIZE;
+    loss->per_sample = rows_only ? outer : outer * inner;
+}
+
+int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error)
+{
+    struct ls_graph *graph = layer->graph;
+    struct ls_loss_attr *attr = &loss->attr;
+    attr->loss_weight = layer->loss_weight[0];
+    attr->metric_offset = ls_graph_record(graph, 2);
+    attr->normalizer = -1; /* without a gradient nothing is divided during the pass */
+    if (graph->training && attr->loss_weight != 0)
+        LS_TRY(ls_graph_normalizer(graph, layer, attr->normalization, loss->per_sample,
+                                   attr->has_ignore, attr->ignore_label, layer->bottom[1],
+                                   &attr->normalizer, error));
+    ls_layer_make_metric(layer, 0, 0);
+    bool divided = attr->normalization != LS_NORM_NONE;
+    ls_graph_metric(graph, layer, 0,
+                    (struct ls_metric){.entries = 1,
+                                       .offset = attr->metric_offset,
+                                       .count_offset = divided ? attr->metric_offset + 1 : -1});
+    return 0;
+}
+
+int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error)
+{
+    if (!layer->propagate[1])
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom",
+                         "take the labels from data, or write propagate_down: true and "
+                         "propagate_down: false into the layer to stop the gradient there",
+                         "a %s layer cannot backpropagate to its labels, but '%s' depends on "
+                         "learned parameters",
+                         layer->type->type, layer->bottom[1]->name);
+}
+
+void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
+                           struct ls_value *first, struct ls_value *second, int bottom)
+{
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[bottom]);
+    struct ls_op *op = ls_graph_op(graph, kind);
+    ls_op_in(graph, op, first);
+    ls_op_in(graph, op, second);
+    ls_op_out(graph, op, dx);
+    if (op != NULL)
+        op->attr.loss = loss->attr;
+    ls_graph_add_gradient(graph, layer->bottom[bottom], dx);
+}

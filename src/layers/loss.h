@@ -1,0 +1,42 @@
+/* What the loss layers share: loss_param, the divisor, the record of a micro-batch.
+ *
+ * A loss is a sum over samples (or positions, or valid labels) of all micro-batches of an update,
+ * divided by their number, as one big batch would have it. Its op adds [sum, count] to the record
+ * of its micro-batch, where count is what `attr.normalization` says: FULL all positions, VALID
+ * those that are not ignored, BATCH_SIZE the samples. The gradient of a micro-batch is divided by
+ * the update's true count, which is known before the pass (ls_graph_normalizer).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_LAYERS_LOSS_H
+#define LS_LAYERS_LOSS_H
+
+#include "layers/common.h"
+
+struct ls_loss {
+    struct ls_loss_attr attr;
+    int64_t per_sample; /* what one sample contributes to the divisor, unless labels are counted */
+};
+
+/* Reads loss_param; `missing` is the normalization if the definition says nothing. */
+void ls_loss_read(const struct ls_layer *layer, enum ls_normalization missing,
+                  struct ls_loss *loss);
+
+/* Checks that both bottoms have samples in front, and equally many rows of them. */
+int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error);
+
+/* Sets loss->per_sample for `outer` rows a sample with `inner` positions each, as Caffe's four
+ * modes divide. */
+void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner);
+
+/* Reserves the record, asks for the divisor if there will be a gradient, makes top 0 the loss.
+ * The layer's op, which comes after this, takes loss->attr. */
+int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error);
+
+/* For `backward`: refuses to give a gradient to the labels (bottom 1), as Caffe does. */
+int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);
+
+/* Emits gradient of bottom `bottom` = kind(first, second), scaled by loss weight and divisor. */
+void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
+                           struct ls_value *first, struct ls_value *second, int bottom);
+
+#endif

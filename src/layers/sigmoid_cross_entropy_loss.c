@@ -1,0 +1,71 @@
+/* SigmoidCrossEntropyLoss: the cross-entropy of independent yes-or-no predictions.
+ *
+ *   loss = -sum [t log s + (1 - t) log(1 - s)] / divisor,  s = 1 / (1 + exp(-x))
+ *
+ * x and the target t (0 .. 1) have equally many elements, samples in front. Elements whose target,
+ * cut to an integer, is loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; here
+ * BATCH_SIZE is the default, as in Caffe.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/loss.h"
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_loss *loss = layer->state;
+    const struct ls_value *x = layer->bottom[0], *target = layer->bottom[1];
+    char a[160], b[160];
+    LS_TRY(ls_layer_begin(layer, error, NULL));
+    LS_TRY(ls_loss_check_bottoms(layer, error));
+    ls_loss_read(layer, LS_NORM_BATCH_SIZE, loss);
+    ls_loss_set_positions(loss, x->rows, ls_shape_count(&x->shape, 1, x->shape.rank));
+    if (ls_shape_size(&x->shape) != ls_shape_size(&target->shape))
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "its bottoms must have equally many elements, but '%s' is %s and '%s' "
+                             "is %s",
+                             x->name, ls_shape_text(&x->shape, a, sizeof a), target->name,
+                             ls_shape_text(&target->shape, b, sizeof b));
+    return 0;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_loss *loss = layer->state;
+    LS_TRY(ls_loss_begin(layer, loss, error));
+    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SIGMOID_LOSS);
+    ls_op_in(layer->graph, op, layer->bottom[0]);
+    ls_op_in(layer->graph, op, layer->bottom[1]);
+    if (op != NULL)
+        op->attr.loss = loss->attr;
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_loss *loss = layer->state;
+    LS_TRY(ls_loss_check_labels(layer, error));
+    if (layer->propagate[0])
+        ls_loss_emit_backward(layer, loss, LS_OP_SIGMOID_LOSS_BACKWARD, layer->bottom[0],
+                              layer->bottom[1], 0);
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    ls_layer_map_cost(layer, cost, 8, 6, 1);
+}
+
+const struct ls_layer_type ls_layer_sigmoid_cross_entropy_loss = {
+    .type = "SigmoidCrossEntropyLoss",
+    .parameter = "loss_param",
+    .state_size = sizeof(struct ls_loss),
+    .bottoms_min = 2,
+    .bottoms_max = 2,
+    .tops_min = 1,
+    .tops_max = 1,
+    .auto_tops = 1,
+    .is_loss = true,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

@@ -1,0 +1,66 @@
+/* Softmax along an axis: y_c = exp(x_c - max x) / sum_j exp(x_j - max x).
+ *
+ * x, y of any shape; `axis` (default 1) must lie behind that of the samples. Caffe's softmax_param;
+ * its `engine` is accepted and changes nothing.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/common.h"
+
+struct softmax {
+    int axis;
+};
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct softmax *state = layer->state;
+    const Lockstep__SoftmaxParameter *param = layer->definition->softmax_param;
+    LS_TRY(ls_layer_begin(layer, error, NULL));
+    state->axis = ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1,
+                                layer->bottom[0], false);
+    return state->axis < 0 ? LOCKSTEP_DEFINITION : 0;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct softmax *state = layer->state;
+    struct ls_op *op = ls_layer_emit_map(layer, LS_OP_SOFTMAX);
+    if (op != NULL)
+        op->attr.axis = state->axis;
+    return 0;
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct softmax *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_BACKWARD);
+    ls_op_in(graph, op, layer->top[0]);
+    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
+    ls_op_out(graph, op, dx);
+    if (op != NULL)
+        op->attr.axis = state->axis;
+    ls_graph_add_gradient(graph, layer->bottom[0], dx);
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    ls_layer_map_cost(layer, cost, 5, 4, 1);
+}
+
+const struct ls_layer_type ls_layer_softmax = {
+    .type = "Softmax",
+    .parameter = "softmax_param",
+    .state_size = sizeof(struct softmax),
+    .bottoms_min = 1,
+    .bottoms_max = 1,
+    .tops_min = 1,
+    .tops_max = 1,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

@@ -1,0 +1,118 @@
+/* SoftmaxWithLoss: softmax along an axis, and the mean of the negative logarithm of what it gives
+ * to the true class:
+ *
+ *   p = softmax(x);  loss = sum over positions of -log max(p[label], FLT_MIN) / divisor
+ *
+ * x [N, ..., C, ...] with the C classes along softmax_param.axis (default 1); the label has a
+ * number 0 .. C-1 for each position of the other axes. Positions whose label is
+ * loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; VALID is the default. An
+ * optional second top is p.
+ *
+ * Unlike Caffe, which drops it silently, the gradient of a loss that somebody computes from the
+ * second top flows back, too.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/loss.h"
+
+struct softmax_loss {
+    struct ls_loss loss;
+    struct ls_value *prob;
+};
+
+static int setup(struct ls_layer *layer, struct ls_error *error)
+{
+    struct softmax_loss *state = layer->state;
+    struct ls_loss *loss = &state->loss;
+    const Lockstep__SoftmaxParameter *param = layer->definition->softmax_param;
+    const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
+    LS_TRY(ls_layer_begin(layer, error, "loss_param"));
+    int axis =
+        ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1, x, false);
+    LS_TRY(axis < 0 ? LOCKSTEP_DEFINITION : 0);
+    LS_TRY(ls_loss_check_bottoms(layer, error));
+    ls_loss_read(layer, LS_NORM_VALID, loss);
+    loss->attr.axis = axis;
+    int64_t outer = x->rows * ls_shape_count(&x->shape, 1, axis);
+    int64_t inner = ls_shape_count(&x->shape, axis + 1, x->shape.rank);
+    ls_loss_set_positions(loss, outer, inner);
+    int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
+    if (positions != ls_shape_size(&label->shape))
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "'%s' has %lld labels, but '%s' has %lld positions to label (all its "
+                             "axes but axis %d, the classes)",
+                             label->name, (long long)ls_shape_size(&label->shape), x->name,
+                             (long long)positions, axis);
+    return 0;
+}
+
+static int forward(struct ls_layer *layer, struct ls_error *error)
+{
+    struct softmax_loss *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *x = layer->bottom[0];
+    LS_TRY(ls_loss_begin(layer, &state->loss, error));
+    state->prob = layer->tops > 1 ? ls_layer_make_top(layer, 1, &x->shape, x)
+                                  : ls_layer_make_side(layer, "prob", x);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_LOSS);
+    ls_op_in(graph, op, x);
+    ls_op_in(graph, op, layer->bottom[1]);
+    ls_op_out(graph, op, state->prob);
+    if (op != NULL)
+        op->attr.loss = state->loss.attr;
+    return 0;
+}
+
+/* The gradient through the second top. */
+static void backward_prob(struct ls_layer *layer, struct ls_value *dprob)
+{
+    const struct softmax_loss *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_BACKWARD);
+    ls_op_in(graph, op, state->prob);
+    ls_op_in(graph, op, dprob);
+    ls_op_out(graph, op, dx);
+    if (op != NULL)
+        op->attr.axis = state->loss.attr.axis;
+    ls_graph_add_gradient(graph, layer->bottom[0], dx);
+}
+
+static int backward(struct ls_layer *layer, struct ls_error *error)
+{
+    const struct softmax_loss *state = layer->state;
+    LS_TRY(ls_loss_check_labels(layer, error));
+    if (!layer->propagate[0])
+        return 0;
+    if (layer->loss_weight[0] != 0)
+        ls_loss_emit_backward(layer, &state->loss, LS_OP_SOFTMAX_LOSS_BACKWARD, state->prob,
+                              layer->bottom[1], 0);
+    struct ls_value *dprob =
+        layer->tops > 1 ? ls_graph_gradient(layer->graph, layer->top[1]) : NULL;
+    if (dprob != NULL)
+        backward_prob(layer, dprob);
+    return 0;
+}
+
+static void cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    ls_layer_map_cost(layer, cost, 5, 2, 0);
+    cost->forward_bytes += ls_layer_bytes(layer->bottom[1]);
+    if (ls_layer_has_gradient(layer, 0))
+        cost->backward_bytes += ls_layer_bytes(layer->bottom[1]);
+}
+
+const struct ls_layer_type ls_layer_softmax_loss = {
+    .type = "SoftmaxWithLoss",
+    .parameter = "softmax_param",
+    .state_size = sizeof(struct softmax_loss),
+    .bottoms_min = 2,
+    .bottoms_max = 2,
+    .tops_min = 1,
+    .tops_max = 2,
+    .auto_tops = 1,
+    .is_loss = true,
+    .setup = setup,
+    .forward = forward,
+    .backward = backward,
+    .cost = cost,
+};

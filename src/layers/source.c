@@ -1,0 +1,68 @@
+/* What the source layers (Data, Input, DummyData) share. See layers/source.h and source_layer.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/source.h"
+
+#include <string.h>
+
+#include "layers/source_layer.h"
+
+static int64_t first_dim(const Lockstep__BlobShape *const *shapes, size_t count)
+{
+    return count > 0 && shapes[0]->n_dim > 0 ? shapes[0]->dim[0] : 0;
+}
+
+int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
+{
+    const char *type = layer->type != NULL ? layer->type : "";
+    int64_t batch = 0;
+    if (strcmp(type, "Data") == 0 && layer->data_param != NULL)
+        batch = layer->data_param->batch_size;
+    if (strcmp(type, "Input") == 0 && layer->input_param != NULL)
+        batch = first_dim((const Lockstep__BlobShape *const *)layer->input_param->shape,
+                          layer->input_param->n_shape);
+    if (strcmp(type, "DummyData") == 0 && layer->dummy_data_param != NULL) {
+        const Lockstep__DummyDataParameter *param = layer->dummy_data_param;
+        batch = param->n_num > 0
+                    ? param->num[0]
+                    : first_dim((const Lockstep__BlobShape *const *)param->shape, param->n_shape);
+    }
+    return batch > 0 ? batch : 0;
+}
+
+int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                          const char *field, int64_t batch)
+{
+    const struct ls_source_shapes *sources = layer->graph->sources;
+    int64_t expected = sources != NULL ? sources->batch : 0;
+    if (batch < 1)
+        return ls_layer_fail(layer, error, message, field, NULL,
+                             "a batch of %lld samples is not possible", (long long)batch);
+    if (expected != 0 && batch != expected)
+        return ls_layer_fail(layer, error, message, field, NULL,
+                             "has batches of %lld samples, but the net's first source has batches "
+                             "of %lld; all must be equal",
+                             (long long)batch, (long long)expected);
+    return 0;
+}
+
+int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
+                         const Lockstep__BlobShape *shape, struct ls_shape *out)
+{
+    if (shape->n_dim < 1 || shape->n_dim > LS_RANK_MAX)
+        return ls_layer_fail(layer, error, shape, NULL, NULL,
+                             "a shape needs 1 to %d extents (dim), the first one being the batch; "
+                             "this one has %zu",
+                             LS_RANK_MAX, shape->n_dim);
+    *out = (struct ls_shape){.rank = (int)shape->n_dim};
+    for (int i = 0; i < out->rank; i++) {
+        out->dim[i] = shape->dim[i];
+        if (shape->dim[i] < 1)
+            return ls_layer_fail(layer, error, shape, "dim", NULL,
+                                 "extent %lld of axis %d is not possible", (long long)shape->dim[i],
+                                 i);
+    }
+    LS_TRY(ls_source_check_batch(layer, error, shape, "dim", out->dim[0]));
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", out));
+    out->dim[0] = layer->graph->samples;
+    return 0;
+}

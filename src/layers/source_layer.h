@@ -1,0 +1,21 @@
+/* What the source layers (Data, Input, DummyData) share among themselves.
+ *
+ * A definition gives shapes for a whole batch. A graph is for a micro-batch, so that the first
+ * axis, the samples, has graph->samples in it and not what the definition says.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_LAYERS_SOURCE_LAYER_H
+#define LS_LAYERS_SOURCE_LAYER_H
+
+#include "layers/common.h"
+#include "layers/source.h"
+
+/* Checks a source's batch: at least 1, and that of the net's other sources. */
+int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                          const char *field, int64_t batch);
+
+/* Reads the shape of a batch, checks it, and puts the graph's samples into its first axis. */
+int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
+                         const Lockstep__BlobShape *shape, struct ls_shape *out);
+
+#endif
