@@ -29,7 +29,11 @@ struct ls_tensor {
     int64_t dim[LS_TENSOR_RANK_MAX];
     enum ls_type type;
     const struct ls_layout *layout; /* NULL: as oneDNN likes it (weights only) */
-    bool transposed;                /* rank 2: plain and Caffe's order mean the second axis first */
+    bool transposed; /* rank 2: plain (Caffe's order) means that the second axis comes first */
+    bool grouped;    /* the first axis of these weights is the group */
+    /* Axis 1 as the primitive sees it, where that is more than dim[1]: a multiple of the channels
+     * per block, the lanes behind dim[1] being zero. 0: dim[1]. */
+    int64_t widened;
 };
 
 enum ls_primitive_kind {
@@ -77,14 +81,17 @@ void ls_execution_free(struct ls_execution *execution);
  * False when oneDNN reports a failure, which it has no reason to. */
 bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]);
 
-/* Caffe's order and the layout that this tensor has of itself. */
-bool ls_tensor_valid(const struct ls_tensor *tensor);
-/* The tensor that an opaque layout was made for (its layout is that one). */
+/* Copies `source` to `target`, which differ in their layouts only, on the calling thread. */
+int ls_onednn_reorder(const struct ls_tensor *from, const struct ls_tensor *to, const float *source,
+                      float *target, struct ls_error *error);
+
+/* The tensor that an opaque layout was made for. */
 const struct ls_tensor *ls_layout_tensor(const struct ls_layout *layout);
 
-/* In every thread that runs executions: keeps oneDNN on this thread. Building primitives does so
- * by itself and gives the caller's setting back. */
-void ls_onednn_enter_thread(void);
+/* Keeps oneDNN on the calling thread, as every thread that runs executions must. Returns what the
+ * thread's setting was, which ls_onednn_restore_threads gives back to a thread that is not ours. */
+int ls_onednn_one_thread(void);
+void ls_onednn_restore_threads(int threads);
 /* The instruction set that oneDNN uses ("avx512"), and its version ("2.6.3"). */
 const char *ls_onednn_isa(void);
 const char *ls_onednn_version(void);

@@ -1,0 +1,18 @@
+/* Parameters between Caffe's order and the layouts that kernels like.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_PARAMETER_LAYOUT_H
+#define LS_OPS_CPU_PARAMETER_LAYOUT_H
+
+#include "base/error.h"
+#include "ir/layout.h"
+
+/* Entries of ls_backend_cpu, see ir/kernel.h. Lanes of padding in a result are zero. */
+int ls_cpu_parameter_from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
+                                const float *plain, float *laid_out, struct ls_error *error);
+int ls_cpu_parameter_to_plain(const struct ls_layout *layout, const struct ls_shape *shape,
+                              const float *laid_out, float *plain, struct ls_error *error);
+int ls_cpu_parameter_convert(const struct ls_layout *from, const struct ls_layout *to,
+                             const struct ls_shape *shape, const float *source, float *target,
+                             struct ls_error *error);
+
+#endif

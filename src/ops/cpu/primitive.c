@@ -1,0 +1,144 @@
+/* Ops whose work is one primitive of oneDNN: which value is which tensor, and running it.
+ *
+ * The primitive is built once and shared; each worker binds an execution to its arena. Pointers
+ * that come with the micro-batch are handed on when they change.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/primitive.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the value of each slot stands in its op: input i >= 0, an output, or nowhere. */
+#define ABSENT    (-1)
+#define OUTPUT(i) (-2 - (i))
+
+static const int forward_places[LS_SLOTS] = {0, 1, 2, OUTPUT(0)};
+static const int data_places[LS_SLOTS] = {OUTPUT(0), 1, ABSENT, 0};
+static const int weights_places[LS_SLOTS] = {0, OUTPUT(0), OUTPUT(1), 1};
+static const int reorder_places[LS_SLOTS] = {0, ABSENT, ABSENT, OUTPUT(0)};
+
+static const int *places(const struct ls_op *op)
+{
+    if (op->kind == LS_OP_REORDER)
+        return reorder_places;
+    switch (ls_primitive_pass(op)) {
+    case LS_PASS_FORWARD:
+        return forward_places;
+    case LS_PASS_DATA:
+        return data_places;
+    default:
+        return weights_places;
+    }
+}
+
+enum ls_pass ls_primitive_pass(const struct ls_op *op)
+{
+    switch (op->kind) {
+    case LS_OP_CONVOLUTION_DATA:
+    case LS_OP_INNER_PRODUCT_DATA:
+        return LS_PASS_DATA;
+    case LS_OP_CONVOLUTION_WEIGHTS:
+    case LS_OP_INNER_PRODUCT_WEIGHTS:
+        return LS_PASS_WEIGHTS;
+    default:
+        return LS_PASS_FORWARD;
+    }
+}
+
+struct ls_value *ls_primitive_value(const struct ls_op *op, enum ls_tensor_slot slot)
+{
+    int place = places(op)[slot];
+    if (place >= 0)
+        return place < op->inputs ? op->input[place] : NULL;
+    int output = OUTPUT(0) - place;
+    return place != ABSENT && output < op->outputs ? op->output[output] : NULL;
+}
+
+const struct ls_layout **ls_primitive_layout(const struct ls_op *op, struct ls_op_layouts *layouts,
+                                             enum ls_tensor_slot slot)
+{
+    if (ls_primitive_value(op, slot) == NULL)
+        return NULL;
+    int place = places(op)[slot];
+    return place >= 0 ? &layouts->in[place] : &layouts->out[OUTPUT(0) - place];
+}
+
+int ls_primitive_query_weights(const struct ls_primitive_spec *spec,
+                               const struct ls_layout *preferred, struct ls_primitive_plan *plan,
+                               struct ls_error *error)
+{
+    struct ls_primitive_spec trial = *spec;
+    struct ls_primitive_plan forced;
+    trial.tensor[LS_WEIGHTS].layout = NULL;
+    LS_TRY(ls_primitive_query(&trial, plan, error));
+    if (preferred == NULL || preferred == plan->weights)
+        return 0;
+    trial.tensor[LS_WEIGHTS].layout = preferred;
+    if (ls_primitive_query(&trial, &forced, NULL) == 0 &&
+        strcmp(forced.implementation, plan->implementation) == 0)
+        *plan = forced;
+    return 0;
+}
+
+int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive_spec *spec,
+                         struct ls_error *error)
+{
+    struct ls_primitive *primitive;
+    LS_TRY(ls_primitive_new(spec, &primitive, error));
+    prepared->state = primitive;
+    prepared->scratch_bytes = ls_primitive_scratch(primitive);
+    prepared->slow = ls_primitive_is_reference(primitive);
+    snprintf(prepared->implementation, sizeof prepared->implementation, "%s",
+             ls_primitive_implementation(primitive));
+    return 0;
+}
+
+void ls_primitive_release(struct ls_prepared *prepared)
+{
+    ls_primitive_free(prepared->state);
+    prepared->state = NULL;
+}
+
+int ls_primitive_bind(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                      void *scratch, void **local, struct ls_error *error)
+{
+    (void)in;
+    (void)out;
+    struct ls_execution *execution;
+    LS_TRY(ls_execution_new(prepared->state, scratch, &execution, error));
+    *local = execution;
+    return 0;
+}
+
+void ls_primitive_unbind(const struct ls_prepared *prepared, void *local)
+{
+    (void)prepared;
+    ls_execution_free(local);
+}
+
+/* Results of a run that oneDNN broke off must not pass for results: they become NaN, which the
+ * engine stops at. */
+static void spoil(const struct ls_op *op, void *const *out)
+{
+    for (int i = 0; i < op->outputs; i++)
+        if (op->output[i] != NULL && op->output[i]->type == LS_F32)
+            *(float *)out[i] = NAN;
+}
+
+void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)scratch;
+    (void)context;
+    const struct ls_op *op = prepared->op;
+    void *data[LS_SLOTS] = {0};
+    for (int slot = 0; slot < LS_SLOTS; slot++) {
+        int place = places(op)[slot];
+        if (ls_primitive_value(op, (enum ls_tensor_slot)slot) != NULL)
+            data[slot] = place >= 0 ? in[place] : out[OUTPUT(0) - place];
+    }
+    if (!ls_execution_run(local, data))
+        spoil(op, out);
+}

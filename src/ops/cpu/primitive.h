@@ -1,0 +1,51 @@
+/* What the kernels that stand on oneDNN share: an op whose work is one primitive.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_PRIMITIVE_H
+#define LS_OPS_CPU_PRIMITIVE_H
+
+#include "ir/kernel.h"
+#include "ops/cpu/onednn.h"
+
+extern const struct ls_kernel ls_kernel_convolution;
+extern const struct ls_kernel ls_kernel_convolution_data;
+extern const struct ls_kernel ls_kernel_convolution_weights;
+extern const struct ls_kernel ls_kernel_inner_product;
+extern const struct ls_kernel ls_kernel_inner_product_data;
+extern const struct ls_kernel ls_kernel_inner_product_weights;
+extern const struct ls_kernel ls_kernel_reorder;
+
+/* The two tensors of a reorder of elements of this shape between these layouts.
+ * LOCKSTEP_INTERNAL where no reorder leads from the one to the other. */
+int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
+                       const struct ls_layout *from_layout, const struct ls_layout *to_layout,
+                       struct ls_tensor *from, struct ls_tensor *to, struct ls_error *error);
+
+/* The value of an op that takes a slot of its primitive; NULL where it is absent. */
+struct ls_value *ls_primitive_value(const struct ls_op *op, enum ls_tensor_slot slot);
+/* Where a slot's layout is kept; NULL where its value is absent. */
+const struct ls_layout **ls_primitive_layout(const struct ls_op *op, struct ls_op_layouts *layouts,
+                                             enum ls_tensor_slot slot);
+enum ls_pass ls_primitive_pass(const struct ls_op *op);
+
+/* Layouts of parameters do not depend on the micro-batch: oneDNN is asked with this many samples.
+ */
+enum { LS_QUERY_SAMPLES = 8 };
+
+/* What oneDNN does for `spec` when its WEIGHTS may lie as they like; where it does the same with
+ * the weights as `preferred` (NULL: no preference), they lie like that. */
+int ls_primitive_query_weights(const struct ls_primitive_spec *spec,
+                               const struct ls_layout *preferred, struct ls_primitive_plan *plan,
+                               struct ls_error *error);
+
+/* For prepare: builds the primitive and fills the rest of `prepared`. */
+int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive_spec *spec,
+                         struct ls_error *error);
+/* The other entries of the kernels. */
+void ls_primitive_release(struct ls_prepared *prepared);
+int ls_primitive_bind(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                      void *scratch, void **local, struct ls_error *error);
+void ls_primitive_unbind(const struct ls_prepared *prepared, void *local);
+void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context);
+
+#endif
