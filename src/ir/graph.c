@@ -132,8 +132,8 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
                                 const struct ls_shape *shape)
 {
-    const char *name = layer->definition->n_top > (size_t)top ? layer->definition->top[top]
-                                                              : layer->name;
+    const char *name =
+        layer->definition->n_top > (size_t)top ? layer->definition->top[top] : layer->name;
     struct ls_value *value = new_value(graph, name, shape, LS_STORE_INPUT);
     if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
         graph->failed = true;
@@ -213,23 +213,20 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
         graph->failed = true;
         return;
     }
-    metric.name = layer->definition->n_top > (size_t)top ? layer->definition->top[top]
-                                                         : layer->name;
+    metric.name =
+        layer->definition->n_top > (size_t)top ? layer->definition->top[top] : layer->name;
     metric.layer = layer;
     metric.top = top;
     metric.loss_weight = layer->loss_weight != NULL ? layer->loss_weight[top] : 0;
     graph->metrics[graph->metric_count++] = metric;
 }
 
-int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer,
-                        enum ls_normalization mode, int64_t per_sample, bool has_ignore,
-                        int ignore_label, struct ls_value *label, int *index,
-                        struct ls_error *error)
+int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_normalization mode,
+                        int64_t per_sample, bool has_ignore, int ignore_label,
+                        struct ls_value *label, int *index, struct ls_error *error)
 {
     struct ls_normalizer normalizer = {
-        .per_sample = mode == LS_NORM_BATCH_SIZE ? 1 : per_sample,
-        .record_offset = -1,
-        .none = mode == LS_NORM_NONE};
+        .per_sample = per_sample, .record_offset = -1, .none = mode == LS_NORM_NONE};
     bool counted = mode == LS_NORM_VALID && has_ignore;
     if (counted && label != NULL && label->learned)
         return ls_layer_fail(layer, error, NULL, NULL,

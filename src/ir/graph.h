@@ -21,24 +21,24 @@ struct ls_source_shapes;
 
 /* A figure that a net reports: sums and counts in the record of a micro-batch. */
 struct ls_metric {
-    const char *name;       /* the top blob */
+    const char *name; /* the top blob */
     const struct ls_layer *layer;
-    int top;                /* which top of the layer */
-    int entries;            /* figures: 1, or the number of classes, or classes^2 */
-    int offset;             /* record[offset + i]: the sums */
-    int count_offset;       /* record[count_offset + (count_each ? i : 0)]: what they are divided by;
-                               -1: nothing. A count of zero gives the figure zero */
+    int top;          /* which top of the layer */
+    int entries;      /* figures: 1, or the number of classes, or classes^2 */
+    int offset;       /* record[offset + i]: the sums */
+    int count_offset; /* record[count_offset + (count_each ? i : 0)]: what they are divided by;
+                         -1: nothing. A count of zero gives the figure zero */
     bool count_each;
-    bool is_count;          /* the sums themselves are the figures (confusion matrix) */
-    float loss_weight;      /* 0: not part of the loss */
-    bool is_output;         /* no layer consumes the top, so that it is printed */
+    bool is_count;     /* the sums themselves are the figures (confusion matrix) */
+    float loss_weight; /* 0: not part of the loss */
+    bool is_output;    /* no layer consumes the top, so that it is printed */
 };
 
 /* A divisor of losses: how many samples, positions or valid labels an update has. */
 struct ls_normalizer {
-    int64_t per_sample;  /* positions a sample contributes; 0 where labels must be counted */
-    int record_offset;   /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
-    bool none;           /* the divisor is 1 */
+    int64_t per_sample; /* positions a sample contributes; 0 where labels must be counted */
+    int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
+    bool none;          /* the divisor is 1 */
 };
 
 /* A tensor that comes from outside with each micro-batch: a top of a Data or Input layer. */
@@ -52,7 +52,7 @@ struct ls_graph {
     int phase;       /* LOCKSTEP__PHASE__TRAIN or _TEST */
     int64_t samples; /* in the micro-batch that this graph is for */
     uint64_t seed;
-    bool training;   /* emit backward ops */
+    bool training; /* emit backward ops */
     struct ls_parameter_set *parameters;
     const struct ls_definition *definition; /* for places */
     const struct ls_source_shapes *sources; /* what Data layers read: see layers/source.h */
@@ -71,13 +71,13 @@ struct ls_graph {
     size_t normalizer_count, normalizer_capacity;
     int record_size; /* doubles in the record of a micro-batch */
 
-    bool backward;                  /* layers are emitting backward ops now */
-    struct ls_layer *emitting;      /* the layer that ops are attributed to */
-    struct ls_value **gradients;    /* by value index: the gradient so far, or NULL */
+    bool backward;               /* layers are emitting backward ops now */
+    struct ls_layer *emitting;   /* the layer that ops are attributed to */
+    struct ls_value **gradients; /* by value index: the gradient so far, or NULL */
     size_t gradient_capacity;
     void **owned; /* memory that layers handed over, freed with the graph */
     size_t owned_count, owned_capacity;
-    bool failed;  /* out of memory while building; checked by graph/ after each layer */
+    bool failed; /* out of memory while building; checked by graph/ after each layer */
 };
 
 /* ---- For layers: forward ---------------------------------------------------------------------
@@ -105,13 +105,13 @@ int ls_graph_record(struct ls_graph *graph, int count);
 /* Registers a metric (copied; name, layer and top are taken from `layer` and `top`). */
 void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
                      struct ls_metric metric);
-/* The divisor of a loss: `per_sample` positions a sample, or, where labels must be counted
- * (mode VALID with an ignored label), a COUNT_LABELS op on `label` that runs before the pass.
- * Fails when the labels depend on learned parameters. Returns the index in *index. */
-int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer,
-                        enum ls_normalization mode, int64_t per_sample, bool has_ignore,
-                        int ignore_label, struct ls_value *label, int *index,
-                        struct ls_error *error);
+/* The divisor of a loss: `per_sample` positions a sample (mode BATCH_SIZE: rows, mostly 1), or,
+ * where labels must be counted (mode VALID with an ignored label), a COUNT_LABELS op on `label`
+ * that runs before the pass. Fails when the labels depend on learned parameters. Returns the index
+ * in *index. */
+int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_normalization mode,
+                        int64_t per_sample, bool has_ignore, int ignore_label,
+                        struct ls_value *label, int *index, struct ls_error *error);
 
 /* ---- For layers: backward ------------------------------------------------------------------- */
 

@@ -51,7 +51,8 @@ enum ls_op_kind {
     /* in: x, label; out: prob. Metric: sum of -log max(p[label], FLT_MIN), count. attr.loss */
     LS_OP_SOFTMAX_LOSS,
     LS_OP_SOFTMAX_LOSS_BACKWARD, /* in: prob, label; out: dx */
-    /* in: prob [N, C...], label [N]. Metric: sum of -log max(p[label], 1e-20), count N. attr.loss */
+    /* in: prob [N, C...], label [N]. Metric: sum of -log max(p[label], 1e-20), count N. attr.loss
+     */
     LS_OP_LOG_LOSS,
     LS_OP_LOG_LOSS_BACKWARD, /* in: prob, label; out: dprob */
     /* in: x, target (same size). Metric: cross-entropy sum of sigmoid(x), count. attr.loss */
@@ -65,13 +66,14 @@ enum ls_op_kind {
     LS_OP_SUM_LOSS_BACKWARD, /* out: dx, all elements loss_weight */
     /* in: x, label. Metric: see attr.accuracy */
     LS_OP_ACCURACY,
-    /* in: label. Metric: labels that are not attr.loss.ignore_label, 1 number. Runs before the pass,
-     * for the normalizer attr.loss.normalizer. */
+    /* in: label. Metric: labels that are not attr.loss.ignore_label, 1 number. Runs before the
+     * pass, for the normalizer attr.loss.normalizer. */
     LS_OP_COUNT_LABELS,
     /* Joins n inputs along attr.axis; slicing is its backward and cuts one input into n outputs. */
     LS_OP_CONCAT,
     LS_OP_SLICE,
-    /* y = op over n inputs of one shape. attr.eltwise */
+    /* y = op over n inputs of one shape. attr.eltwise. MAX, for the gradient where inputs are
+     * equal: the second of the first two wins, then the earlier one, as in Caffe. */
     LS_OP_ELTWISE,
     /* in: dy, then all x (PROD, MAX; SUM: none); out: dx of input attr.eltwise.which */
     LS_OP_ELTWISE_BACKWARD,
@@ -96,7 +98,7 @@ struct ls_convolution_attr {
     struct ls_window window;
     int64_t group;
     bool bias;
-    bool relu;         /* fused: y = y > 0 ? y : relu_slope * y */
+    bool relu; /* fused: y = y > 0 ? y : relu_slope * y */
     float relu_slope;
 };
 
@@ -129,14 +131,18 @@ struct ls_dropout_attr {
 enum ls_normalization { LS_NORM_FULL, LS_NORM_VALID, LS_NORM_BATCH_SIZE, LS_NORM_NONE };
 
 struct ls_loss_attr {
-    int axis;                 /* classes (softmax) */
+    int axis; /* classes (softmax) */
     bool has_ignore;
     int ignore_label;
     enum ls_normalization normalization;
-    int normalizer;           /* index into context->normalizers: the divisor of the gradient */
-    float loss_weight;        /* multiplies the gradient */
-    float scale;              /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
-    int metric_offset;        /* into the record: [sum, count] */
+    int normalizer;    /* index into context->normalizers: the divisor of the gradient; -1 in
+                          a forward op that no backward op follows */
+    float loss_weight; /* multiplies the gradient */
+    float scale;       /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
+    /* Into the record: [sum, count], count as `normalization` divides: FULL all positions, VALID
+     * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0).
+     */
+    int metric_offset;
 };
 
 struct ls_accuracy_attr {
@@ -144,8 +150,8 @@ struct ls_accuracy_attr {
     bool has_ignore;
     int ignore_label;
     int64_t classes;
-    int metric_offset;   /* [hits, valid] */
-    int class_offset;    /* -1, or [hits x classes, valid x classes] */
+    int metric_offset;    /* [hits, valid] */
+    int class_offset;     /* -1, or [hits x classes, valid x classes] */
     int confusion_offset; /* -1, or [classes x classes]: row = label, column = predicted */
 };
 
@@ -187,8 +193,8 @@ struct ls_op {
         struct ls_accuracy_attr accuracy;
         struct ls_eltwise_attr eltwise;
         struct ls_fill_attr fill;
-        int axis;                        /* SOFTMAX, CONCAT, SLICE */
-        struct ls_parameter *parameter;  /* ACCUMULATE */
+        int axis;                       /* SOFTMAX, CONCAT, SLICE */
+        struct ls_parameter *parameter; /* ACCUMULATE */
     } attr;
 };
 
