@@ -77,6 +77,11 @@ static double sum_chunks(double (*sum)(const float *x, size_t n), const float *x
     return sum_chunks(sum, x, n, from, half) + sum_chunks(sum, x, n, from + half, count - half);
 }
 
+double ls_sum_floats(const float *x, size_t n)
+{
+    return sum_chunks(ls_vector_exact()->float_values, x, n, 0, ls_exact_chunks(n));
+}
+
 double ls_sum_squares(const float *x, size_t n)
 {
     return sum_chunks(ls_vector_exact()->float_squares, x, n, 0, ls_exact_chunks(n));

@@ -52,7 +52,8 @@ size_t ls_exact_chunks(size_t n);
 /* Sum in pairs, by halves: x[0..ceil(n/2)) + x[ceil(n/2)..n); 0 for none. */
 double ls_sum_doubles(const double *x, size_t n);
 
-/* Sum of x^2, of |x|: chunks as above, added in the order of ls_sum_doubles. */
+/* Sum of x, of x^2, of |x|: chunks as above, added in the order of ls_sum_doubles. */
+double ls_sum_floats(const float *x, size_t n);
 double ls_sum_squares(const float *x, size_t n);
 double ls_sum_magnitudes(const float *x, size_t n);
 

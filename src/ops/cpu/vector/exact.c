@@ -88,6 +88,13 @@ static double vector_float_magnitudes(const float *x, size_t n)
 #undef TERM
 }
 
+static double vector_float_values(const float *x, size_t n)
+{
+#define TERM(i) (double)x[i]
+    LS_SUM_LANES(TERM);
+#undef TERM
+}
+
 static uint32_t vector_largest(const float *x, size_t n)
 {
     uint32_t largest = 0;
@@ -105,5 +112,6 @@ const struct ls_vector_exact LS_ISA_NAME(ls_vector_exact) = {
     .squares = vector_squares,
     .float_squares = vector_float_squares,
     .float_magnitudes = vector_float_magnitudes,
+    .float_values = vector_float_values,
     .largest = vector_largest,
 };

@@ -16,10 +16,11 @@ struct ls_vector_exact {
     /* out[i] = (float)(sum[i] * scale); the bits of the largest |out[i]|. */
     uint32_t (*to_float)(const int64_t *restrict sum, float *restrict out, size_t n, double scale);
     /* Sums over at most LS_EXACT_CHUNK elements, in 16 lanes and their tree: the squares of
-     * (float)(sum[i] * scale), the squares of x[i], |x[i]|. */
+     * (float)(sum[i] * scale), the squares of x[i], |x[i]|, x[i]. */
     double (*squares)(const int64_t *sum, size_t n, double scale);
     double (*float_squares)(const float *x, size_t n);
     double (*float_magnitudes)(const float *x, size_t n);
+    double (*float_values)(const float *x, size_t n);
     /* The bits of the largest |x[i]|; from 0x7f800000 on something is not finite. */
     uint32_t (*largest)(const float *x, size_t n);
 };

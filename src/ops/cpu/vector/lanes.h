@@ -22,6 +22,14 @@
 
 enum { LS_LANES = 16 };
 
+/* In front of a loop whose arrays are either apart or the same (element i depends on elements i
+ * alone), which a compiler cannot know where pointers are not restrict. */
+#if defined(__clang__)
+#define LS_ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LS_ELEMENTWISE _Pragma("GCC ivdep")
+#endif
+
 static inline uint32_t ls_float_bits(float x)
 {
     uint32_t bits;
