@@ -13,4 +13,26 @@ find_path(DNNL_INCLUDE dnnl.h REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(SLEEF_INCLUDE sleef.h REQUIRED)
 find_library(SLEEF_LIBRARY sleef REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C) # only to keep the kernel library on one thread
+
+# The kernel library brings gcc's OpenMP runtime along, which we only tell to use one thread. It
+# must be the same one with every compiler: clang's own would be a second runtime that the kernel
+# library does not listen to.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set(LS_GCC ${CMAKE_C_COMPILER})
+else()
+  find_program(LS_GCC NAMES gcc gcc-12 cc REQUIRED)
+endif()
+foreach(file include/omp.h libgomp.so)
+  execute_process(COMMAND ${LS_GCC} -print-file-name=${file} OUTPUT_VARIABLE path
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT IS_ABSOLUTE "${path}")
+    message(FATAL_ERROR "${LS_GCC} has no ${file}: is its OpenMP runtime installed?")
+  endif()
+  get_filename_component(name ${file} NAME)
+  set(LS_PATH_${name} ${path})
+endforeach()
+# The header alone, without gcc's other ones, which clang cannot read.
+configure_file(${LS_PATH_omp.h} ${CMAKE_BINARY_DIR}/openmp/omp.h COPYONLY)
+add_library(ls_openmp INTERFACE)
+target_include_directories(ls_openmp SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/openmp)
+target_link_libraries(ls_openmp INTERFACE ${LS_PATH_libgomp.so})

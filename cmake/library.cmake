@@ -1,12 +1,66 @@
-# liblockstep, static and shared, and the program.
-if(TARGET ls_api)
-  foreach(kind STATIC SHARED)
-    string(TOLOWER ${kind} suffix)
-    add_library(lockstep_${suffix} ${kind})
-    foreach(module ${LS_MODULES})
-      target_link_libraries(lockstep_${suffix} PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,${module}>)
-    endforeach()
-    set_target_properties(lockstep_${suffix} PROPERTIES OUTPUT_NAME lockstep LINKER_LANGUAGE C)
-    target_include_directories(lockstep_${suffix} PUBLIC ${CMAKE_SOURCE_DIR}/include)
-  endforeach()
+# liblockstep, static and shared, and the program. Both wait until src/api exists.
+if(NOT TARGET ls_api)
+  return()
 endif()
+include(GNUInstallDirs)
+
+# The objects of all modules; those that ls_ops_cpu has from elsewhere are named by themselves.
+set(objects "")
+foreach(module ${LS_MODULES} ${LS_VECTOR_MODULES})
+  list(APPEND objects $<TARGET_OBJECTS:${module}>)
+endforeach()
+# What the modules link, without the modules themselves.
+set(libraries "")
+foreach(module ${LS_MODULES})
+  get_target_property(links ${module} INTERFACE_LINK_LIBRARIES)
+  list(APPEND libraries ${links})
+endforeach()
+list(FILTER libraries EXCLUDE REGEX "^ls_")
+list(APPEND libraries ls_openmp)
+list(REMOVE_DUPLICATES libraries)
+
+foreach(kind STATIC SHARED)
+  string(TOLOWER lockstep_${kind} library)
+  add_library(${library} ${kind} ${objects})
+  target_link_libraries(${library} PRIVATE ${libraries} ls_flags)
+  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+  set_target_properties(${library} PROPERTIES OUTPUT_NAME lockstep LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  install(TARGETS ${library})
+endforeach()
+if(NOT LOCKSTEP_SANITIZE) # a sanitizer's own functions come with the program
+  target_link_options(lockstep_shared PRIVATE -Wl,--no-undefined)
+endif()
+
+# The program is written with the public header alone: no other folder is on its path.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
+     ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
+if(sources)
+  add_executable(lockstep_program ${sources})
+  target_link_libraries(lockstep_program PRIVATE lockstep_static ls_flags)
+  set_target_properties(lockstep_program PROPERTIES OUTPUT_NAME lockstep
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  install(TARGETS lockstep_program)
+endif()
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# pkg-config: the libraries behind ours are private, needed by a static link only.
+set(LS_PRIVATE_LIBS "")
+foreach(library ${libraries})
+  if(TARGET ${library})
+    continue() # has a package name below, or is a flag of the compiler
+  endif()
+  get_filename_component(name ${library} NAME_WE)
+  string(REGEX REPLACE "^lib" "-l" name ${name})
+  list(APPEND LS_PRIVATE_LIBS ${name})
+endforeach()
+list(APPEND LS_PRIVATE_LIBS -lgomp -pthread -lm)
+list(REMOVE_DUPLICATES LS_PRIVATE_LIBS)
+list(JOIN LS_PRIVATE_LIBS " " LS_PRIVATE_LIBS)
+# The prefix follows from where the file lies, so that an installed tree can be moved.
+file(RELATIVE_PATH LS_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_SOURCE_DIR}/cmake/lockstep.pc.in ${CMAKE_BINARY_DIR}/lockstep.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

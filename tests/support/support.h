@@ -37,7 +37,7 @@ void ls_test_write(const char *path, const void *bytes, size_t size);
 void ls_test_write_text(const char *path, const char *text);
 char *ls_test_read(const char *path, size_t *size);
 
-/* Files in a directory, hidden ones too ("." and ".." not). */
-size_t ls_test_count_files(const char *directory);
+/* Files in a folder, hidden ones too ("." and ".." not). */
+size_t ls_test_count_files(const char *folder);
 
 #endif

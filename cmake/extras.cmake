@@ -1,0 +1,42 @@
+# Programs beside the library: benchmarks, examples, fuzzers. Each .c file is one program; the
+# benchmarks and fuzzers see the library's insides, the examples only its public header.
+function(ls_programs folder pattern)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/${pattern}.c)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE ${ARGN})
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+  endforeach()
+endfunction()
+
+ls_programs(bench bench_* ${LS_MODULES})
+if(TARGET lockstep_static)
+  ls_programs(examples/library * lockstep_static)
+endif()
+
+# tests/fuzz/fuzz_*.c: with LOCKSTEP_FUZZ (clang) they are fuzzers; in every other build they are
+# tests that read the kept inputs and a fixed number of mutations of them (tests/fuzz/replay.c).
+file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(source ${fuzzers})
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE "fuzz_" "" corpus ${name})
+  if(LOCKSTEP_FUZZ)
+    add_executable(${name} ${source})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  elseif(TARGET ls_support)
+    add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  else()
+    continue()
+  endif()
+  target_link_libraries(${name} PRIVATE ${LS_MODULES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endforeach()
+
+# The tree itself.
+add_test(NAME tree_includes COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_includes.sh
+         ${CMAKE_SOURCE_DIR})

@@ -1,0 +1,69 @@
+#!/bin/bash
+# What an installation has: a program of somebody else's builds against it with pkg-config, with
+# the shared and the static library, and nothing but the public functions is exported.
+# SPDX-License-Identifier: BSD-2-Clause
+set -eu
+for tool in cmake pkg-config nm "${CC:-cc}"; do
+    command -v "$tool" >/dev/null || { echo "skipped: needs $tool"; exit 77; }
+done
+if grep -q '^LOCKSTEP_SANITIZE:[A-Z]*=.\+' "$LOCKSTEP_BUILD/CMakeCache.txt"; then
+    echo "skipped: a build with sanitizers is not made to be installed"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+cmake --install "$LOCKSTEP_BUILD" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
+mv "$work/first" "$work/moved" # an installed tree may be moved
+pc=$(find "$work/moved" -name lockstep.pc)
+[ -n "$pc" ] || fail "no lockstep.pc was installed"
+export PKG_CONFIG_PATH=${pc%/*}
+libdir=$(pkg-config --variable=libdir lockstep)
+
+cat >"$work/user.c" <<'C'
+#include <lockstep/lockstep.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_solver *solver = NULL;
+    int status = lockstep_solver_load("/no/such/solver.prototxt", NULL, 0, &solver, error);
+    printf("%s %d %s\n", lockstep_version(), lockstep_default_workers() >= 1,
+           lockstep_error_text(error));
+    lockstep_error_free(error);
+    return status != LOCKSTEP_OK && solver == NULL ? 0 : 1;
+}
+C
+version=$(pkg-config --modversion lockstep)
+expect="^$version 1 .*/no/such/solver.prototxt"
+# shellcheck disable=SC2046 # flags are words
+"${CC:-cc}" -std=c99 -Wall -Wextra -Werror "$work/user.c" -o "$work/shared" \
+    $(pkg-config --cflags --libs lockstep)
+LD_LIBRARY_PATH=$libdir "$work/shared" | grep -q "$expect" || fail "with the shared library"
+LD_LIBRARY_PATH=$libdir ldd "$work/shared" | grep -q "liblockstep.so.0 => $libdir" ||
+    fail "the shared library was not used"
+mkdir "$work/static" && cp "$libdir/liblockstep.a" "$work/static"
+# shellcheck disable=SC2046
+"${CC:-cc}" "$work/user.c" -o "$work/alone" $(pkg-config --cflags lockstep) -L"$work/static" \
+    $(pkg-config --static --libs-only-l --libs-only-other lockstep)
+"$work/alone" | grep -q "$expect" || fail "with the static library"
+
+exported=$(nm -D --defined-only "$libdir/liblockstep.so" | awk '{ print $3 }' | sort)
+declared=$(grep -o '\blockstep_[a-z_]*(' "$work/moved/include/lockstep/lockstep.h" | tr -d '(' |
+    sort -u)
+strangers=$(comm -13 <(echo "$declared") <(echo "$exported"))
+[ -z "$strangers" ] || fail "exported, but not in the header: $strangers"
+missing=$(comm -23 <(sed -n 's/.*LOCKSTEP_API[^;(]*[ *]\(lockstep_[a-z_]*\)(.*/\1/p' \
+    "$work/moved/include/lockstep/lockstep.h" | sort -u) <(echo "$exported"))
+[ -z "$missing" ] || fail "in the header, but not exported: $missing"
+
+if [ -n "$(command -v "${CXX:-c++}" || true)" ]; then
+    echo '#include <lockstep/lockstep.h>' >"$work/user.cc"
+    # shellcheck disable=SC2046
+    "${CXX:-c++}" -Wall -Wextra -Werror -fsyntax-only "$work/user.cc" \
+        $(pkg-config --cflags lockstep) || fail "the header in C++"
+fi
+"$work/moved/bin/lockstep" --version | grep -q "$version" || fail "the installed program"
+echo "installed, moved, linked: $(echo "$exported" | wc -l) functions"

@@ -1,0 +1,88 @@
+#!/bin/bash
+# Checks who includes whom: tools/check_includes.sh [ROOT]
+#   - a folder of src/ includes only folders that stand before it (the order of ls_module in
+#     CMakeLists.txt, then monitor, cli), itself, and the public header;
+#   - monitor and cli include nothing else than the public header, themselves and each other in
+#     that order;
+#   - no file includes itself by way of others;
+#   - every quoted include names a file that exists.
+# Prints each offence as file:line and exits 1 if there is any.
+# SPDX-License-Identifier: BSD-2-Clause
+set -eu
+cd "${1:-$(dirname "$0")/..}"
+
+order=$(sed -n 's/^ls_module(\([a-z/]*\).*/\1/p' CMakeLists.txt | tr '\n' ' ')
+if [ -z "$order" ]; then
+    echo "CMakeLists.txt names no folders of src/" >&2
+    exit 1
+fi
+files=$(cd src && find . -name '*.[ch]' | sed 's|^\./||' | sort | tr '\n' ' ')
+
+# shellcheck disable=SC2086 # the list of files is words
+(cd src && grep -n '^[ \t]*#[ \t]*include[ \t]*"' $files /dev/null) |
+    awk -F: -v order="$order monitor cli" -v files="$files" '
+# The folder of a file as the order names it: the longest that fits.
+function folder(file,    i, best) {
+    best = ""
+    for (i = 1; i <= count; i++)
+        if (index(file, name[i] "/") == 1 && length(name[i]) > length(best))
+            best = name[i]
+    return best
+}
+function offence(text) {
+    print "src/" text
+    offences++
+}
+# Depth first; state 1: on the path, 2: done.
+function visit(file,    parts, n, i) {
+    state[file] = 1
+    n = split(edges[file], parts, " ")
+    for (i = 1; i <= n; i++) {
+        if (state[parts[i]] == 1)
+            offence(file ": is in a circle of includes with " parts[i])
+        else if (state[parts[i]] == 0)
+            visit(parts[i])
+    }
+    state[file] = 2
+}
+BEGIN {
+    count = split(order, name, " ")
+    for (i = 1; i <= count; i++)
+        rank[name[i]] = i
+    n = split(files, list, " ")
+    for (i = 1; i <= n; i++) {
+        exists[list[i]] = 1
+        if (folder(list[i]) == "")
+            offence(list[i] ": its folder is not in the order (ls_module in CMakeLists.txt)")
+    }
+}
+{
+    file = $1
+    line = $2
+    match($0, /"[^"]*"/)
+    target = substr($0, RSTART + 1, RLENGTH - 2)
+    if (target == "lockstep/lockstep.h" || target ~ /^lockstep\.pb-c\.h$/)
+        next
+    if (!exists[target]) {
+        offence(file ":" line ": \"" target "\" is not a path from src/ to a file")
+        next
+    }
+    from = folder(file)
+    to = folder(target)
+    if (rank[to] > rank[from])
+        offence(file ":" line ": " from " stands before " to " and must not include " target)
+    if ((from == "monitor" || from == "cli") && to != "monitor" && to != "cli")
+        offence(file ":" line ": " from " may include only lockstep/lockstep.h, not " target)
+    edges[file] = edges[file] " " target
+    edge_count++
+}
+END {
+    for (i = 1; i <= n; i++)
+        if (state[list[i]] == 0)
+            visit(list[i])
+    if (edge_count == 0)
+        offence(": no includes were found; is this the right folder?")
+    if (offences > 0)
+        exit 1
+    print n " files, " edge_count " includes: in order"
+}'
