@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "graph/build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

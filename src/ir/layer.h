@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "ir/graph.h"
 
-enum { LS_BLOBS_MAX = 8 };
+enum { LS_LAYER_BLOBS_MAX = 8 };
 
 /* A learnable blob that a layer wants. */
 struct ls_blob_request {
@@ -37,10 +37,10 @@ struct ls_layer {
     float *loss_weight;       /* one a top; resolved (1 for a loss's first top, else 0) */
     bool *propagate;          /* one a bottom: its gradient is wanted (set before `backward`) */
     bool *top_used;           /* one a top: some layer reads it */
-    struct ls_blob_request request[LS_BLOBS_MAX]; /* set by `setup` */
+    struct ls_blob_request request[LS_LAYER_BLOBS_MAX]; /* set by `setup` */
     int blobs;
-    struct ls_parameter *blob[LS_BLOBS_MAX]; /* set after `setup` */
-    bool train_blob[LS_BLOBS_MAX];           /* its gradient is wanted (set before `backward`) */
+    struct ls_parameter *blob[LS_LAYER_BLOBS_MAX]; /* set after `setup` */
+    bool train_blob[LS_LAYER_BLOBS_MAX];           /* its gradient is wanted (set before `backward`) */
     void *state; /* the type's own, `state_size` zeroed bytes, freed with the graph */
 };
 
