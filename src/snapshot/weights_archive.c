@@ -66,8 +66,8 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
         return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
                        "tensor '%s' has type %s; weights are F32, F64, F16 or BF16", tensor->name,
                        ls_dtype_name(tensor->type));
-    struct ls_weight_layer *layer;
-    struct ls_weight_blob *blob;
+    struct ls_weight_layer *layer = NULL;
+    struct ls_weight_blob *blob = NULL;
     LS_TRY(find_layer(weights, name, (size_t)(dot - name), &layer, error));
     LS_TRY(ls_weights_add_blob(weights, layer, index, &tensor->shape, &blob, error));
     ls_tensor_floats(tensor, blob->data);
