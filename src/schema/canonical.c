@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "schema/canonical.h"
+
+#include "schema/fields.h"
+#include "schema/text_format.h"
+
+/* Where and on what a run happens, and what only its start needs; the nets are put in anew. */
+static const char *const left_out[] = {
+    "net",
+    "net_param",
+    "train_net",
+    "train_net_param",
+    "test_net",
+    "test_net_param",
+    "train_state",
+    "test_state",
+    "snapshot_prefix",
+    "weights",
+    "device_id",
+    "layer_wise_reduce",
+    "debug_info",
+    "snapshot_diff",
+};
+
+/* A layer without learned values and without rules, which have done their work. */
+static Lockstep__LayerParameter *
+strip_layer(struct ls_arena *arena, const Lockstep__LayerParameter *layer, Lockstep__Phase phase)
+{
+    Lockstep__LayerParameter *copy = ls_arena_alloc(arena, 1, sizeof *copy);
+    if (copy == NULL)
+        return NULL;
+    *copy = *layer;
+    copy->n_blobs = copy->n_include = copy->n_exclude = 0;
+    if (copy->phase == phase)
+        copy->has_phase = 0;
+    return copy;
+}
+
+static Lockstep__NetParameter *strip_net(struct ls_arena *arena, const Lockstep__NetParameter *net)
+{
+    Lockstep__NetParameter *copy = ls_arena_alloc(arena, 1, sizeof *copy);
+    Lockstep__NetState *state =
+        (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
+    if (copy == NULL || state == NULL)
+        return NULL;
+    *copy = *net;
+    state->has_phase = 1;
+    state->phase = net->state->phase;
+    copy->state = state;
+    copy->has_debug_info = 0;
+    copy->layer = ls_arena_alloc(arena, net->n_layer, sizeof *copy->layer);
+    if (copy->layer == NULL)
+        return NULL;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        copy->layer[i] = strip_layer(arena, net->layer[i], state->phase);
+        if (copy->layer[i] == NULL)
+            return NULL;
+    }
+    return copy;
+}
+
+int ls_definition_canonical(const struct ls_solver_definition *solver, int32_t micro_batch,
+                            struct ls_text *out, struct ls_error *error)
+{
+    struct ls_arena *arena = ls_arena_new(SIZE_MAX / 2);
+    if (arena == NULL)
+        return ls_fail_memory(error, "the canonical definition");
+    Lockstep__SolverParameter copy = *solver->solver;
+    const ProtobufCMessageDescriptor *type = copy.base.descriptor;
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
+        ls_field_clear(&copy.base, ls_field_named(type, left_out[i]));
+    copy.train_net_param = strip_net(arena, solver->train.net);
+    copy.has_random_seed = 1;
+    copy.random_seed = (int64_t)ls_solver_seed(solver->solver);
+    if (micro_batch > 0) { /* what solver_mode decides is decided */
+        copy.has_micro_batch = 1;
+        copy.micro_batch = micro_batch;
+        copy.has_solver_mode = 0;
+    }
+    bool made = copy.train_net_param != NULL;
+    if (made)
+        ls_text_write(&copy.base, out);
+    ls_arena_free(arena);
+    return made && !out->failed ? 0 : ls_fail_memory(error, "the canonical definition");
+}

@@ -1,0 +1,254 @@
+/* What differs between two canonical definitions, field by field, and whether a resume may change
+ * it. What is not known to be harmless is not.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "schema/canonical.h"
+#include "schema/fields.h"
+#include "schema/text_format.h"
+
+enum { CHANGES_MAX = 64, WHAT_MAX = sizeof((struct ls_change *)0)->what };
+
+/* Fields of the solver that a resume may change: learning rate and schedule, length, display,
+ * tests, snapshots. */
+static const char *const allowed_of_solver[] = {
+    "base_lr",        "lr_policy",
+    "gamma",          "power",
+    "stepsize",       "stepvalue",
+    "step_epoch",     "stepvalue_epoch",
+    "lr_min",         "pct_start",
+    "div_factor",     "final_div_factor",
+    "warmup_iter",    "warmup_epoch",
+    "warmup_start",   "base_batch_size",
+    "lr_scaling",     "max_iter",
+    "max_epoch",      "display",
+    "average_loss",   "test_iter",
+    "test_interval",  "test_interval_epoch",
+    "test_on_train",  "test_compute_loss",
+    "snapshot",       "test_initialization",
+    "snapshot_epoch", "snapshot_after_train",
+    "snapshot_keep",  "snapshot_format",
+    "snapshot_best",  "solver_mode",
+};
+
+/* Fields anywhere in the net that change nothing in the numbers. */
+static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch", "cache"};
+
+struct comparison {
+    struct ls_changes *changes;
+    bool allowed; /* which kind this pass collects */
+};
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A change to be filled in, or NULL if it is not of this pass's kind or the list is full. */
+static struct ls_change *add_change(struct comparison *comparison, bool allowed, const char *what)
+{
+    struct ls_changes *changes = comparison->changes;
+    if (allowed != comparison->allowed)
+        return NULL;
+    changes->forbidden += !allowed;
+    if (changes->count == CHANGES_MAX)
+        return NULL;
+    struct ls_change *change = &changes->change[changes->count++];
+    change->allowed = allowed;
+    snprintf(change->what, sizeof change->what, "%s", what);
+    return change;
+}
+
+/* A value as text, cut where it is long. */
+static void show(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                 char out[96])
+{
+    struct ls_text text = {0};
+    ls_text_write_value(message, field, &text);
+    const char *shown = text.data != NULL ? text.data : "?";
+    if (strlen(shown) < 96)
+        snprintf(out, 96, "%s", shown);
+    else
+        snprintf(out, 96, "%.92s...", shown);
+    ls_text_free(&text);
+}
+
+static void compare_messages(struct comparison *comparison, const char *path,
+                             const ProtobufCMessage *a, const ProtobufCMessage *b);
+
+/* Descends into messages that both sides have; false where a value is to be shown as a whole. */
+static bool descend(struct comparison *comparison, const char *what, const ProtobufCMessage *a,
+                    const ProtobufCMessage *b, const ProtobufCFieldDescriptor *field)
+{
+    size_t count = ls_field_count(a, field);
+    if (field->type != PROTOBUF_C_TYPE_MESSAGE || count != ls_field_count(b, field))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const ProtobufCMessage *const *child_a = ls_field_at(a, field, i);
+        const ProtobufCMessage *const *child_b = ls_field_at(b, field, i);
+        char path[WHAT_MAX];
+        if (ls_field_is_repeated(field))
+            snprintf(path, sizeof path, "%.150s[%zu].", what, i);
+        else
+            snprintf(path, sizeof path, "%.180s.", what);
+        compare_messages(comparison, path, *child_a, *child_b);
+    }
+    return true;
+}
+
+static void compare_messages(struct comparison *comparison, const char *path,
+                             const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    const ProtobufCMessageDescriptor *type = a->descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        char what[WHAT_MAX];
+        snprintf(what, sizeof what, "%.120s%.60s", path, field->name);
+        if (ls_field_equal(a, b, field) || descend(comparison, what, a, b, field))
+            continue;
+        bool allowed =
+            is_among(field->name, allowed_of_net, sizeof allowed_of_net / sizeof allowed_of_net[0]);
+        struct ls_change *change = add_change(comparison, allowed, what);
+        if (change != NULL) {
+            show(a, field, change->before);
+            show(b, field, change->after);
+        }
+    }
+}
+
+static const char *name_of(const Lockstep__LayerParameter *layer)
+{
+    return layer->name != NULL ? layer->name : "";
+}
+
+/* The layer of a net that has the name of the index-th layer of another, counting those of one
+ * name; its position, or SIZE_MAX. */
+static size_t find_layer(const Lockstep__NetParameter *in, const Lockstep__NetParameter *of,
+                         size_t index)
+{
+    size_t before = 0;
+    for (size_t i = 0; i < index; i++)
+        before += strcmp(name_of(of->layer[i]), name_of(of->layer[index])) == 0;
+    for (size_t i = 0; i < in->n_layer; i++)
+        if (strcmp(name_of(in->layer[i]), name_of(of->layer[index])) == 0 && before-- == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+static void layer_differs(struct comparison *comparison, const Lockstep__LayerParameter *layer,
+                          const char *before, const char *after)
+{
+    char what[WHAT_MAX];
+    snprintf(what, sizeof what, "layer '%.150s'", name_of(layer));
+    struct ls_change *change = add_change(comparison, false, what);
+    if (change == NULL)
+        return;
+    snprintf(change->before, sizeof change->before, "%s", before);
+    snprintf(change->after, sizeof change->after, "%s", after);
+}
+
+static void compare_layers(struct comparison *comparison, const Lockstep__NetParameter *a,
+                           const Lockstep__NetParameter *b)
+{
+    for (size_t i = 0; i < a->n_layer; i++) {
+        size_t found = find_layer(b, a, i);
+        char path[WHAT_MAX];
+        if (found == SIZE_MAX) {
+            layer_differs(comparison, a->layer[i], "there", "not there");
+            continue;
+        }
+        snprintf(path, sizeof path, "layer '%.100s': ", name_of(a->layer[i]));
+        compare_messages(comparison, path, &a->layer[i]->base, &b->layer[found]->base);
+        if (found != i && a->n_layer == b->n_layer)
+            layer_differs(comparison, a->layer[i], "at its place", "moved");
+    }
+    for (size_t i = 0; i < b->n_layer; i++)
+        if (find_layer(a, b, i) == SIZE_MAX)
+            layer_differs(comparison, b->layer[i], "not there", "there");
+}
+
+static void compare_nets(struct comparison *comparison, const Lockstep__NetParameter *a,
+                         const Lockstep__NetParameter *b)
+{
+    Lockstep__NetParameter head_a = *a, head_b = *b; /* all but the layers, and the name */
+    head_a.n_layer = head_b.n_layer = 0;
+    head_b.name = head_a.name;
+    compare_messages(comparison, "the net's ", &head_a.base, &head_b.base);
+    compare_layers(comparison, a, b);
+}
+
+static void compare_solvers(struct comparison *comparison, const Lockstep__SolverParameter *a,
+                            const Lockstep__SolverParameter *b)
+{
+    const ProtobufCMessageDescriptor *type = a->base.descriptor;
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        if (ls_field_equal(&a->base, &b->base, field) ||
+            strcmp(field->name, "train_net_param") == 0)
+            continue;
+        bool allowed = is_among(field->name, allowed_of_solver,
+                                sizeof allowed_of_solver / sizeof allowed_of_solver[0]);
+        struct ls_change *change = add_change(comparison, allowed, field->name);
+        if (change != NULL) {
+            show(&a->base, field, change->before);
+            show(&b->base, field, change->after);
+        }
+    }
+    if (a->train_net_param != NULL && b->train_net_param != NULL)
+        compare_nets(comparison, a->train_net_param, b->train_net_param);
+}
+
+static int read_canonical(const char *name, const char *text, size_t length, int status,
+                          struct ls_definition **out, struct ls_error *error)
+{
+    struct ls_error found = {0};
+    char problems[512];
+    int result =
+        ls_text_read(name, text, length, &lockstep__solver_parameter__descriptor, out, &found);
+    if (result == LOCKSTEP_RESOURCE)
+        return ls_fail_memory(error, "a definition");
+    if (result == 0 && ((Lockstep__SolverParameter *)(*out)->message)->train_net_param != NULL)
+        return 0;
+    ls_error_format(&found, problems, sizeof problems);
+    if (result == 0) {
+        ls_definition_free(*out);
+        *out = NULL;
+        snprintf(problems, sizeof problems, "it has no train_net_param");
+    }
+    return ls_fail(error, status, NULL, NULL, "the definition in the snapshot cannot be read: %s",
+                   problems);
+}
+
+int ls_canonical_compare(const char *before, size_t before_length, const char *after,
+                         size_t after_length, struct ls_changes *changes, struct ls_error *error)
+{
+    *changes = (struct ls_changes){0};
+    struct ls_definition *a = NULL, *b = NULL;
+    int status = read_canonical("snapshot", before, before_length, LOCKSTEP_WEIGHTS, &a, error);
+    if (status == 0)
+        status = read_canonical("definition", after, after_length, LOCKSTEP_INTERNAL, &b, error);
+    if (status == 0) {
+        changes->change = ls_alloc(CHANGES_MAX, sizeof *changes->change);
+        if (changes->change == NULL)
+            status = ls_fail_memory(error, "a comparison of definitions");
+    }
+    for (int allowed = 0; status == 0 && allowed < 2; allowed++) {
+        struct comparison comparison = {changes, allowed == 1};
+        compare_solvers(&comparison, (const Lockstep__SolverParameter *)a->message,
+                        (const Lockstep__SolverParameter *)b->message);
+    }
+    ls_definition_free(a);
+    ls_definition_free(b);
+    return status;
+}
+
+void ls_changes_free(struct ls_changes *changes)
+{
+    ls_free(changes->change);
+    *changes = (struct ls_changes){0};
+}

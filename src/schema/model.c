@@ -1,0 +1,142 @@
+/* A net for use without a solver.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "schema/fields.h"
+#include "schema/net_state.h"
+#include "schema/text_format.h"
+#include "schema/upgrade.h"
+
+static const size_t SIZE_LIMIT = INT32_MAX;
+
+/* Which type a file is of: a text by its outermost fields, else a net. */
+static int guess_type(const char *path, const ProtobufCMessageDescriptor **type,
+                      struct ls_error *error)
+{
+    char *text;
+    size_t length;
+    *type = &lockstep__net_parameter__descriptor;
+    LS_TRY(ls_file_read(path, SIZE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
+    if (ls_is_text(text, length) &&
+        ls_text_affinity(text, length, &lockstep__solver_parameter__descriptor) >
+            ls_text_affinity(text, length, *type))
+        *type = &lockstep__solver_parameter__descriptor;
+    ls_free(text);
+    return 0;
+}
+
+/* What a solver says about the net to use: its first test net, else the one that it trains. */
+struct choice {
+    const char *file;
+    const char *field;
+    Lockstep__NetParameter *inside;
+    const Lockstep__NetState *state;
+};
+
+static void choose(const Lockstep__SolverParameter *solver, struct choice *choice)
+{
+    *choice = (struct choice){.field = "net"};
+    if (solver->n_test_state > 0)
+        choice->state = solver->test_state[0];
+    if (solver->n_test_net_param > 0)
+        choice->inside = solver->test_net_param[0];
+    else if (solver->n_test_net > 0)
+        *choice = (struct choice){solver->test_net[0], "test_net", NULL, choice->state};
+    else if (solver->net != NULL)
+        choice->file = solver->net;
+    else if (solver->net_param != NULL)
+        choice->inside = solver->net_param;
+    else if (solver->train_net != NULL)
+        *choice = (struct choice){solver->train_net, "train_net", NULL, choice->state};
+    else
+        choice->inside = solver->train_net_param;
+}
+
+/* Filters for the phase, then what the net says, the solver, the caller. */
+static int filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
+                  const Lockstep__NetState *of_solver, const struct ls_net_state *wanted,
+                  struct ls_net_definition *out, struct ls_error *error)
+{
+    struct ls_arena *arena = definition->arena;
+    Lockstep__NetState *state =
+        (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
+    if (state == NULL || !ls_state_merge(arena, state, net->state) ||
+        !ls_state_merge(arena, state, of_solver))
+        return ls_fail_memory(error, "a definition");
+    state->has_phase = state->has_level = 1;
+    state->phase = wanted->phase;
+    if (wanted->level != 0)
+        state->level = wanted->level;
+    const ProtobufCFieldDescriptor *stages = ls_field_named(state->base.descriptor, "stage");
+    for (size_t i = 0; i < wanted->stage_count; i++) {
+        char *stage = ls_arena_copy_string(arena, wanted->stages[i]);
+        if (stage == NULL || !ls_field_put(arena, &state->base, stages, &stage))
+            return ls_fail_memory(error, "a definition");
+    }
+    return ls_net_filter_state(definition, net, state, out, error);
+}
+
+/* Reads the file of a net and makes the chosen state part of what it says. */
+static int read_net_file(const char *path, const Lockstep__NetState *of_solver,
+                         const struct ls_net_state *wanted, struct ls_net_definition *out,
+                         struct ls_error *error)
+{
+    struct ls_definition *definition;
+    LS_TRY(ls_definition_read_file(path, &lockstep__net_parameter__descriptor, LOCKSTEP_DEFINITION,
+                                   &definition, error));
+    Lockstep__NetParameter *net = (Lockstep__NetParameter *)definition->message;
+    int status = ls_net_upgrade(definition, net, error);
+    if (status == 0)
+        status = filter(definition, net, of_solver, wanted, out, error);
+    if (status == 0) { /* the solver, and its state with it, may go away */
+        const Lockstep__NetState *state = out->net->state;
+        for (size_t i = 0; i < state->n_stage && status == 0; i++) {
+            state->stage[i] = ls_arena_copy_string(definition->arena, state->stage[i]);
+            status = state->stage[i] != NULL ? 0 : ls_fail_memory(error, "a definition");
+        }
+    }
+    if (status != 0) {
+        ls_definition_free(definition);
+        *out = (struct ls_net_definition){0};
+    }
+    return status;
+}
+
+static int read_solver_net(struct ls_definition *definition, const struct ls_net_state *wanted,
+                           struct ls_net_definition *out, struct ls_error *error)
+{
+    Lockstep__SolverParameter *solver = (Lockstep__SolverParameter *)definition->message;
+    struct choice choice;
+    choose(solver, &choice);
+    if (choice.file != NULL) {
+        char *path = ls_resolve_path(choice.file, definition->file);
+        if (path == NULL)
+            return ls_fail_memory(error, "a path");
+        int status = read_net_file(path, choice.state, wanted, out, error);
+        ls_free(path);
+        return status;
+    }
+    if (choice.inside == NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, definition->file, NULL,
+                       "the solver names no net");
+    LS_TRY(ls_net_upgrade(definition, choice.inside, error));
+    return filter(definition, choice.inside, choice.state, wanted, out, error);
+}
+
+int ls_net_read(const char *path, const struct ls_net_state *state, struct ls_net_definition *out,
+                struct ls_error *error)
+{
+    const ProtobufCMessageDescriptor *type;
+    *out = (struct ls_net_definition){0};
+    LS_TRY(guess_type(path, &type, error));
+    if (type == &lockstep__net_parameter__descriptor)
+        return read_net_file(path, NULL, state, out, error);
+    struct ls_definition *solver;
+    LS_TRY(ls_definition_read_file(path, type, LOCKSTEP_DEFINITION, &solver, error));
+    int status = read_solver_net(solver, state, out, error);
+    if (status != 0 || out->definition != solver) /* else the solver is what `out` owns */
+        ls_definition_free(solver);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* Which layers are there: include and exclude rules against a state.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "schema/fields.h"
+#include "schema/net_state.h"
+#include "schema/places.h"
+
+bool ls_state_merge(struct ls_arena *arena, Lockstep__NetState *state,
+                    const Lockstep__NetState *more)
+{
+    if (more == NULL)
+        return true;
+    if (more->has_phase)
+        state->phase = more->phase;
+    if (more->has_level)
+        state->level = more->level;
+    state->has_phase = state->has_level = 1;
+    const ProtobufCFieldDescriptor *stage = ls_field_named(state->base.descriptor, "stage");
+    for (size_t i = 0; i < more->n_stage; i++)
+        if (!ls_field_put(arena, &state->base, stage, &more->stage[i]))
+            return false;
+    return true;
+}
+
+static bool has_stage(const Lockstep__NetState *state, const char *name)
+{
+    for (size_t i = 0; i < state->n_stage; i++)
+        if (strcmp(state->stage[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool rule_holds(const Lockstep__NetState *state, const Lockstep__NetStateRule *rule)
+{
+    if ((rule->has_phase && rule->phase != state->phase) ||
+        (rule->has_min_level && state->level < rule->min_level) ||
+        (rule->has_max_level && state->level > rule->max_level))
+        return false;
+    for (size_t i = 0; i < rule->n_stage; i++)
+        if (!has_stage(state, rule->stage[i]))
+            return false;
+    for (size_t i = 0; i < rule->n_not_stage; i++)
+        if (has_stage(state, rule->not_stage[i]))
+            return false;
+    return true;
+}
+
+static bool is_included(const Lockstep__NetState *state, const Lockstep__LayerParameter *layer)
+{
+    for (size_t i = 0; i < layer->n_exclude; i++)
+        if (rule_holds(state, layer->exclude[i]))
+            return false;
+    for (size_t i = 0; i < layer->n_include; i++)
+        if (rule_holds(state, layer->include[i]))
+            return true;
+    return layer->n_include == 0;
+}
+
+static int check_rules(const struct ls_definition *definition, const Lockstep__NetParameter *net,
+                       struct ls_error *error)
+{
+    char place[LS_PLACE_MAX];
+    int status = 0;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        const Lockstep__LayerParameter *layer = net->layer[i];
+        if (layer->n_include > 0 && layer->n_exclude > 0)
+            status = ls_fail(error, LOCKSTEP_DEFINITION,
+                             ls_place(definition, layer, "exclude", place, sizeof place),
+                             "say it with one kind of rule",
+                             "layer '%s' has both include and exclude rules",
+                             layer->name != NULL ? layer->name : "");
+    }
+    return status;
+}
+
+/* A copy of a layer that says its phase; what it points to is shared. */
+static Lockstep__LayerParameter *copy_layer(struct ls_definition *definition,
+                                            const Lockstep__LayerParameter *layer,
+                                            Lockstep__Phase phase)
+{
+    Lockstep__LayerParameter *copy = ls_arena_alloc(definition->arena, 1, sizeof *copy);
+    if (copy == NULL || !ls_places_alias(definition->places, copy, layer))
+        return NULL;
+    *copy = *layer;
+    if (!copy->has_phase)
+        copy->phase = phase;
+    copy->has_phase = 1;
+    return copy;
+}
+
+int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetParameter *net,
+                        Lockstep__NetState *state, struct ls_net_definition *out,
+                        struct ls_error *error)
+{
+    LS_TRY(check_rules(definition, net, error));
+    struct ls_arena *arena = definition->arena;
+    Lockstep__NetParameter *filtered = ls_arena_alloc(arena, 1, sizeof *filtered);
+    if (filtered == NULL || !ls_places_alias(definition->places, filtered, net))
+        return ls_fail_memory(error, "a definition");
+    *filtered = *net;
+    filtered->state = state;
+    filtered->n_layer = 0;
+    filtered->layer = ls_arena_alloc(arena, net->n_layer, sizeof *filtered->layer);
+    if (filtered->layer == NULL)
+        return ls_fail_memory(error, "a definition");
+    for (size_t i = 0; i < net->n_layer; i++) {
+        if (!is_included(state, net->layer[i]))
+            continue;
+        Lockstep__LayerParameter *layer = copy_layer(definition, net->layer[i], state->phase);
+        if (layer == NULL)
+            return ls_fail_memory(error, "a definition");
+        filtered->layer[filtered->n_layer++] = layer;
+    }
+    *out = (struct ls_net_definition){.net = filtered, .definition = definition};
+    return 0;
+}
+
+int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
+                  const struct ls_net_state *state, struct ls_net_definition *out,
+                  struct ls_error *error)
+{
+    struct ls_arena *arena = definition->arena;
+    Lockstep__NetState *complete =
+        (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
+    if (complete == NULL)
+        return ls_fail_memory(error, "a definition");
+    complete->has_phase = complete->has_level = 1;
+    complete->phase = state->phase;
+    complete->level = state->level;
+    const ProtobufCFieldDescriptor *stages = ls_field_named(complete->base.descriptor, "stage");
+    for (size_t i = 0; i < state->stage_count; i++) {
+        char *stage = ls_arena_copy_string(arena, state->stages[i]);
+        if (stage == NULL || !ls_field_put(arena, &complete->base, stages, &stage))
+            return ls_fail_memory(error, "a definition");
+    }
+    return ls_net_filter_state(definition, net, complete, out, error);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "schema/solver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "schema/fields.h"
+#include "schema/solver_parts.h"
+#include "schema/upgrade.h"
+
+enum { WARNINGS_MAX = 64 };
+
+bool ls_solver_has(const struct ls_solver_reading *reading, const char *field)
+{
+    const ProtobufCMessage *message = &reading->solver->base;
+    return ls_field_count(message, ls_field_named(message->descriptor, field)) > 0;
+}
+
+int ls_solver_problem(struct ls_solver_reading *reading, const char *field, const char *hint,
+                      const char *format, ...)
+{
+    char place[LS_PLACE_MAX], message[700];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    ls_place(reading->out->definition, reading->solver, field, place, sizeof place);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, place, hint, "%s", message);
+}
+
+void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
+{
+    char text[LS_PLACE_MAX + 700];
+    ls_place(reading->out->definition, reading->solver, field, text, LS_PLACE_MAX);
+    size_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    length += (size_t)snprintf(text + length, sizeof text - length, ": ");
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, sizeof text - length, format, arguments);
+    va_end(arguments);
+    struct ls_arena *arena = reading->out->definition->arena;
+    if (reading->warning == NULL)
+        reading->warning = ls_arena_alloc(arena, WARNINGS_MAX, sizeof *reading->warning);
+    char *copy = ls_arena_copy_string(arena, text);
+    if (reading->warning != NULL && copy != NULL && reading->warning_count < WARNINGS_MAX)
+        reading->warning[reading->warning_count++] = copy;
+}
+
+int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,
+                      const char *word, const char *const *known, size_t count)
+{
+    struct ls_text all = {0};
+    const char *meant = ls_suggest(word, known, count);
+    for (size_t i = 0; i < count; i++)
+        ls_text_format(&all, "%s%s",
+                       i == 0          ? "known are "
+                       : i + 1 < count ? ", "
+                                       : " and ",
+                       known[i]);
+    int status = ls_solver_problem(reading, field, all.data, "unknown %s '%s'%s%s%s", what, word,
+                                   meant != NULL ? "; did you mean '" : "",
+                                   meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+    ls_text_free(&all);
+    return status;
+}
+
+uint64_t ls_solver_seed(const Lockstep__SolverParameter *solver)
+{
+    return solver->has_random_seed && solver->random_seed >= 0 ? (uint64_t)solver->random_seed : 1;
+}
+
+void ls_solver_definition_free(struct ls_solver_definition *solver)
+{
+    if (solver == NULL)
+        return;
+    for (size_t i = 0; i < solver->file_count; i++)
+        ls_definition_free(solver->file[i]);
+    ls_free(solver->file);
+    ls_definition_free(solver->definition);
+    ls_free(solver);
+}
+
+static int first_of(int status, int next)
+{
+    return status != 0 ? status : next;
+}
+
+/* All steps; goes on after problems as long as what follows makes sense. */
+static int read_solver(struct ls_solver_reading *reading, const char *const *set, size_t set_count)
+{
+    struct ls_solver_definition *out = reading->out;
+    int status = 0;
+    for (size_t i = 0; i < set_count; i++)
+        status = first_of(status, ls_solver_set(reading, set[i]));
+    status = first_of(status, ls_solver_upgrade(out->definition, reading->solver, reading->error));
+    int nets = ls_solver_find_nets(reading);
+    status = first_of(status, nets);
+    status = first_of(status, ls_solver_check(reading, nets == 0));
+    out->gpu_asked = reading->solver->has_solver_mode &&
+                     reading->solver->solver_mode == LOCKSTEP__SOLVER_PARAMETER__SOLVER_MODE__GPU;
+    out->warning = reading->warning;
+    out->warning_count = reading->warning_count;
+    return status;
+}
+
+int ls_solver_read(const char *path, const char *const *set, size_t set_count,
+                   struct ls_solver_definition **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_solver_definition *solver = ls_alloc(1, sizeof *solver);
+    if (solver == NULL)
+        return ls_fail_memory(error, "a solver");
+    int status = ls_definition_read_file(path, &lockstep__solver_parameter__descriptor,
+                                         LOCKSTEP_DEFINITION, &solver->definition, error);
+    if (status == 0) {
+        struct ls_solver_reading reading = {.out = solver, .error = error};
+        reading.solver = (Lockstep__SolverParameter *)solver->definition->message;
+        solver->solver = reading.solver;
+        status = read_solver(&reading, set, set_count);
+    }
+    if (status != 0) {
+        ls_solver_definition_free(solver);
+        return status;
+    }
+    *out = solver;
+    return 0;
+}

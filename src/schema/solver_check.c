@@ -1,0 +1,255 @@
+/* Every field of a solver is honoured, changes nothing (a warning), or is refused by name.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "schema/fields.h"
+#include "schema/solver_parts.h"
+
+/* What the numbers of a field may be: [low, high], or without an end that is open. */
+static const struct range {
+    const char *field;
+    double low, high;
+    bool low_open, high_open;
+} ranges[] = {
+    {"test_iter", 0, INFINITY, false, false},
+    {"test_interval", 0, INFINITY, false, false},
+    {"base_lr", 0, INFINITY, false, true},
+    {"display", 0, INFINITY, false, false},
+    {"max_iter", 0, INFINITY, false, false},
+    {"gamma", -INFINITY, INFINITY, true, true},
+    {"power", -INFINITY, INFINITY, true, true},
+    {"momentum", 0, 1, false, true},
+    {"weight_decay", 0, INFINITY, false, true},
+    {"stepsize", 1, INFINITY, false, false},
+    {"stepvalue", 0, INFINITY, false, false},
+    {"snapshot", 0, INFINITY, false, false},
+    {"device_id", 0, INFINITY, false, false},
+    {"average_loss", 1, 1000000, false, false},
+    {"delta", 0, INFINITY, true, true},
+    {"clip_gradients", -INFINITY, INFINITY, true, true},
+    {"iter_size", 1, INFINITY, false, false},
+    {"rms_decay", 0, 1, false, true},
+    {"momentum2", 0, 1, false, true},
+    {"micro_batch", 0, INFINITY, false, false},
+    {"max_epoch", 0, INFINITY, true, true},
+    {"step_epoch", 0, INFINITY, true, true},
+    {"stepvalue_epoch", 0, INFINITY, false, true},
+    {"test_interval_epoch", 0, INFINITY, true, true},
+    {"snapshot_epoch", 0, INFINITY, true, true},
+    {"warmup_iter", 0, INFINITY, false, false},
+    {"warmup_epoch", 0, INFINITY, false, true},
+    {"warmup_start", 0, 1, false, false},
+    {"lr_min", 0, INFINITY, false, true},
+    {"pct_start", 0, 1, false, false},
+    {"div_factor", 1, INFINITY, false, true},
+    {"final_div_factor", 1, INFINITY, false, true},
+    {"base_batch_size", 1, INFINITY, false, false},
+    {"test_on_train", 0, INFINITY, false, false},
+    {"snapshot_keep", 0, INFINITY, false, false},
+};
+
+static double number_at(const ProtobufCFieldDescriptor *field, const void *at)
+{
+    return field->type == PROTOBUF_C_TYPE_FLOAT ? (double)*(const float *)at
+                                                : (double)*(const int32_t *)at;
+}
+
+/* "at least 0 and below 1" */
+static void describe(const struct range *range, char text[96])
+{
+    bool low = range->low > -INFINITY, high = range->high < INFINITY;
+    size_t length = 0;
+    if (low)
+        length +=
+            (size_t)snprintf(text, 96, "%s %g", range->low_open ? "above" : "at least", range->low);
+    if (high)
+        length += (size_t)snprintf(text + length, 96 - length, "%s%s %g", low ? " and " : "",
+                                   range->high_open ? "below" : "at most", range->high);
+    if (!high && range->high_open)
+        snprintf(text + length, 96 - length, "%sfinite", low ? " and " : "");
+}
+
+static int check_range(struct ls_solver_reading *reading, const struct range *range)
+{
+    const ProtobufCMessage *solver = &reading->solver->base;
+    const ProtobufCFieldDescriptor *field = ls_field_named(solver->descriptor, range->field);
+    size_t count = ls_field_count(solver, field);
+    char wanted[96];
+    for (size_t i = 0; i < count; i++) {
+        double value = number_at(field, ls_field_at(solver, field, i));
+        bool low = range->low_open ? value > range->low : value >= range->low;
+        bool high = range->high_open ? value < range->high : value <= range->high;
+        if (low && high) /* both false for NaN */
+            continue;
+        describe(range, wanted);
+        return ls_solver_problem(reading, range->field, NULL, "%s must be %s, not %g", range->field,
+                                 wanted, value);
+    }
+    return 0;
+}
+
+/* Two notations of one thing: at most one is given. */
+static int check_pairs(struct ls_solver_reading *reading)
+{
+    static const char *const pairs[][2] = {
+        {"max_iter", "max_epoch"},        {"stepsize", "step_epoch"},
+        {"stepvalue", "stepvalue_epoch"}, {"test_interval", "test_interval_epoch"},
+        {"snapshot", "snapshot_epoch"},   {"warmup_iter", "warmup_epoch"},
+    };
+    int status = 0;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (ls_solver_has(reading, pairs[i][0]) && ls_solver_has(reading, pairs[i][1]))
+            status = ls_solver_problem(reading, pairs[i][1], "keep one of them",
+                                       "both %s and %s are given", pairs[i][0], pairs[i][1]);
+    return status;
+}
+
+static bool is_one_of(const char *word, const char *const *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, known[i]) == 0)
+            return true;
+    return false;
+}
+
+static int check_type(struct ls_solver_reading *reading)
+{
+    static const char *const types[] = {"SGD", "Nesterov", "Adam", "AdamW"};
+    static const char *const missing[] = {"AdaGrad", "RMSProp", "AdaDelta"};
+    const Lockstep__SolverParameter *solver = reading->solver;
+    const char *type = solver->type;
+    if (is_one_of(type, missing, 3))
+        return ls_solver_problem(reading, "type", "there are SGD, Nesterov, Adam and AdamW",
+                                 "solver type '%s' of Caffe is not supported", type);
+    if (!is_one_of(type, types, 4))
+        return ls_solver_unknown(reading, "type", "solver type", type, types, 4);
+    bool adam = strncmp(type, "Adam", 4) == 0;
+    static const char *const of_adam[] = {"momentum2", "delta"};
+    for (size_t i = 0; i < 2; i++)
+        if (!adam && ls_solver_has(reading, of_adam[i]))
+            ls_solver_warn(reading, of_adam[i], "%s does nothing with type '%s'", of_adam[i], type);
+    if (ls_solver_has(reading, "rms_decay"))
+        ls_solver_warn(reading, "rms_decay", "rms_decay does nothing with type '%s'", type);
+    if (adam && !solver->has_momentum)
+        ls_solver_warn(reading, "type", "%s without momentum: its first decay rate is 0", type);
+    if (strcmp(type, "AdamW") == 0 && strcmp(solver->regularization_type, "L2") != 0)
+        return ls_solver_problem(reading, "regularization_type", "leave it out",
+                                 "AdamW decays weights themselves; there is no other kind");
+    return 0;
+}
+
+static int check_regularization(struct ls_solver_reading *reading)
+{
+    static const char *const types[] = {"L1", "L2"};
+    const char *type = reading->solver->regularization_type;
+    if (is_one_of(type, types, 2))
+        return 0;
+    return ls_solver_unknown(reading, "regularization_type", "regularization_type", type, types, 2);
+}
+
+/* What Lockstep does not do is said before a run, not left out of it. */
+static int check_refused(struct ls_solver_reading *reading)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    int status = 0;
+    if (solver->snapshot_diff)
+        status = ls_solver_problem(reading, "snapshot_diff", "leave it out",
+                                   "gradients are not written to snapshots");
+    if (solver->snapshot_format == LOCKSTEP__SOLVER_PARAMETER__SNAPSHOT_FORMAT__HDF5 &&
+        solver->has_snapshot_format)
+        status = ls_solver_problem(reading, "snapshot_format",
+                                   "leave it out for a safetensors file, or write BINARYPROTO for "
+                                   "a caffemodel beside it",
+                                   "snapshots are not written as HDF5");
+    if (solver->debug_info)
+        status =
+            ls_solver_problem(reading, "debug_info", "leave it out", "debug_info is not supported");
+    if (solver->has_clip_gradients && solver->clip_gradients == 0)
+        status = ls_solver_problem(reading, "clip_gradients",
+                                   "leave it out for no limit, or name the largest norm",
+                                   "clip_gradients 0 would make every gradient 0");
+    return status;
+}
+
+/* debug_info of nets, once for each file. */
+static int check_nets(struct ls_solver_reading *reading)
+{
+    const struct ls_solver_definition *out = reading->out;
+    char place[LS_PLACE_MAX];
+    int status = 0;
+    for (size_t i = 0; i <= out->test_count; i++) {
+        const struct ls_net_definition *net = i == 0 ? &out->train : &out->test[i - 1];
+        if (!net->net->debug_info || (i > 0 && net->definition == out->train.definition))
+            continue;
+        ls_place(net->definition, net->net, "debug_info", place, sizeof place);
+        status = ls_fail(reading->error, LOCKSTEP_DEFINITION, place, "leave it out",
+                         "debug_info is not supported");
+    }
+    return status;
+}
+
+/* Settings about tests, when it is known how many test nets there are. */
+static int check_tests(struct ls_solver_reading *reading)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    size_t tests = reading->out->test_count;
+    bool interval = solver->test_interval > 0 || solver->has_test_interval_epoch;
+    int status = 0;
+    if (solver->snapshot_best != NULL && tests == 0)
+        status = ls_solver_problem(reading, "snapshot_best", "say when: test_interval",
+                                   "snapshot_best needs a test net");
+    if (solver->test_on_train > 0 && !interval)
+        status = ls_solver_problem(reading, "test_on_train", "say when: test_interval",
+                                   "test_on_train needs a test interval");
+    if (interval && tests == 0 && solver->test_on_train == 0)
+        ls_solver_warn(reading,
+                       solver->has_test_interval_epoch ? "test_interval_epoch" : "test_interval",
+                       "there is no test net that could be tested");
+    return status;
+}
+
+static int check_rest(struct ls_solver_reading *reading)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    const Lockstep__WeightAverageParameter *average = solver->weight_average;
+    int status = 0;
+    if (!solver->has_max_iter && !solver->has_max_epoch)
+        status = ls_solver_problem(reading, NULL, "write max_iter or max_epoch",
+                                   "the solver does not say how long to train");
+    if (average != NULL && !(average->decay >= 0 && average->decay < 1)) {
+        char place[LS_PLACE_MAX];
+        ls_place(reading->out->definition, average, "decay", place, sizeof place);
+        status = ls_fail(reading->error, LOCKSTEP_DEFINITION, place, NULL,
+                         "weight_average.decay must be at least 0 and below 1, not %g",
+                         (double)average->decay);
+    }
+    if (solver->snapshot_keep > 0 && solver->snapshot == 0 && !solver->has_snapshot_epoch)
+        ls_solver_warn(reading, "snapshot_keep", "snapshot_keep does nothing without snapshot");
+    return status;
+}
+
+int ls_solver_check(struct ls_solver_reading *reading, bool nets_known)
+{
+    int status = 0, found;
+    int (*const checks[])(struct ls_solver_reading *) = {check_pairs,          check_type,
+                                                         check_regularization, ls_solver_check_rate,
+                                                         check_refused,        check_rest};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        found = check_range(reading, &ranges[i]);
+        status = status != 0 ? status : found;
+    }
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        found = checks[i](reading);
+        status = status != 0 ? status : found;
+    }
+    if (nets_known) {
+        found = check_nets(reading);
+        status = status != 0 ? status : found;
+        found = check_tests(reading);
+        status = status != 0 ? status : found;
+    }
+    return status;
+}

@@ -1,0 +1,196 @@
+/* Which nets a solver trains and tests, by Caffe's rules; what differs: test_iter may be missing,
+ * then every test net runs over every sample once, and a common net is tested once (or once for
+ * each test_state).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "schema/net_state.h"
+#include "schema/solver_parts.h"
+#include "schema/upgrade.h"
+
+/* Where a net comes from: a file, or a message in the solver. */
+struct source {
+    const char *field;
+    size_t index; /* of a repeated field */
+    const char *file;
+    Lockstep__NetParameter *inside;
+};
+
+static int missing_file(struct ls_solver_reading *reading, const struct source *source)
+{
+    char place[LS_PLACE_MAX];
+    ls_place_index(reading->out->definition, reading->solver, source->field, source->index, place,
+                   sizeof place);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, place,
+                   "a path is tried from the working directory, then from the solver's folder",
+                   "there is no file '%s'", source->file);
+}
+
+/* The definition of a net's file, read and upgraded once. */
+static int read_file(struct ls_solver_reading *reading, const struct source *source,
+                     struct ls_definition **out)
+{
+    struct ls_solver_definition *solver = reading->out;
+    char *path = ls_resolve_path(source->file, solver->definition->file);
+    if (path == NULL)
+        return ls_fail_memory(reading->error, "a path");
+    *out = NULL;
+    for (size_t i = 0; i < solver->file_count; i++)
+        if (strcmp(solver->file[i]->file, path) == 0)
+            *out = solver->file[i];
+    int status = 0;
+    if (*out == NULL) {
+        status = ls_file_exists(path)
+                     ? ls_definition_read_file(path, &lockstep__net_parameter__descriptor,
+                                               LOCKSTEP_DEFINITION, out, reading->error)
+                     : missing_file(reading, source);
+        if (status == 0) { /* there is room for one file a net */
+            solver->file[solver->file_count++] = *out;
+            status =
+                ls_net_upgrade(*out, (Lockstep__NetParameter *)(*out)->message, reading->error);
+        }
+    }
+    ls_free(path);
+    return status;
+}
+
+/* Reads a net and filters it for phase < the net's own state < the solver's. */
+static int read_net(struct ls_solver_reading *reading, const struct source *source,
+                    Lockstep__Phase phase, const Lockstep__NetState *given,
+                    struct ls_net_definition *out)
+{
+    struct ls_definition *definition = reading->out->definition;
+    const Lockstep__NetParameter *net = source->inside;
+    if (net == NULL) {
+        LS_TRY(read_file(reading, source, &definition));
+        net = (const Lockstep__NetParameter *)definition->message;
+    }
+    struct ls_arena *arena = definition->arena;
+    Lockstep__NetState *state =
+        (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
+    if (state == NULL)
+        return ls_fail_memory(reading->error, "a definition");
+    state->has_phase = state->has_level = 1;
+    state->phase = phase;
+    if (!ls_state_merge(arena, state, net->state) || !ls_state_merge(arena, state, given))
+        return ls_fail_memory(reading->error, "a definition");
+    return ls_net_filter_state(definition, net, state, out, reading->error);
+}
+
+/* The solver's net, or net_param; false if there is neither. */
+static bool common_source(const Lockstep__SolverParameter *solver, struct source *source)
+{
+    *source = (struct source){.field = solver->net != NULL ? "net" : "net_param",
+                              .file = solver->net,
+                              .inside = solver->net != NULL ? NULL : solver->net_param};
+    return source->file != NULL || source->inside != NULL;
+}
+
+static int find_train_net(struct ls_solver_reading *reading)
+{
+    static const char *const fields[] = {"net", "net_param", "train_net", "train_net_param"};
+    const Lockstep__SolverParameter *solver = reading->solver;
+    const char *found[4];
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (ls_solver_has(reading, fields[i]))
+            found[count++] = fields[i];
+    if (count == 0)
+        return ls_solver_problem(reading, NULL, "write net: \"file.prototxt\"",
+                                 "the solver names no net to train: net, net_param, train_net or "
+                                 "train_net_param");
+    if (count > 1)
+        return ls_solver_problem(reading, found[1], "keep one of them",
+                                 "the solver names more than one net to train: %s and %s", found[0],
+                                 found[1]);
+    struct source source;
+    if (!common_source(solver, &source))
+        source = (struct source){
+            .field = found[0], .file = solver->train_net, .inside = solver->train_net_param};
+    return read_net(reading, &source, LOCKSTEP__PHASE__TRAIN, solver->train_state,
+                    &reading->out->train);
+}
+
+/* How many test nets there are; < 0 after a problem. */
+static long count_test_nets(struct ls_solver_reading *reading)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    struct source common;
+    bool has_common = common_source(solver, &common);
+    size_t named = solver->n_test_net_param + solver->n_test_net, count = named;
+    bool interval = solver->test_interval > 0 || solver->has_test_interval_epoch;
+    if (solver->n_test_iter > 0) {
+        count = solver->n_test_iter;
+        if (count < named || (count > named && !has_common)) {
+            ls_solver_problem(reading, "test_iter", NULL,
+                              "test_iter is given %zu times for %zu test nets", count, named);
+            return -1;
+        }
+    } else if (has_common && solver->n_test_state > 0) {
+        count = solver->n_test_state > named ? solver->n_test_state : named;
+    } else if (has_common && named == 0 && interval) {
+        count = 1;
+    }
+    if (solver->n_test_state > 0 && solver->n_test_state != count) {
+        ls_solver_problem(reading, "test_state", NULL,
+                          "test_state is given %zu times for %zu test nets: none, or one each",
+                          solver->n_test_state, count);
+        return -1;
+    }
+    if (count > 0 && !interval) {
+        ls_solver_problem(reading, solver->n_test_iter > 0 ? "test_iter" : NULL,
+                          "say how often: test_interval or test_interval_epoch",
+                          "there are test nets, but they are never tested");
+        return -1;
+    }
+    return (long)count;
+}
+
+static struct source test_source(const Lockstep__SolverParameter *solver, size_t index)
+{
+    struct source source;
+    if (index < solver->n_test_net_param)
+        return (struct source){
+            .field = "test_net_param", .index = index, .inside = solver->test_net_param[index]};
+    index -= solver->n_test_net_param;
+    if (index < solver->n_test_net)
+        return (struct source){
+            .field = "test_net", .index = index, .file = solver->test_net[index]};
+    common_source(solver, &source);
+    return source;
+}
+
+static int find_test_nets(struct ls_solver_reading *reading, size_t count)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    struct ls_solver_definition *out = reading->out;
+    int status = 0;
+    out->test = ls_arena_alloc(out->definition->arena, count, sizeof *out->test);
+    if (out->test == NULL)
+        return ls_fail_memory(reading->error, "a definition");
+    for (size_t i = 0; i < count; i++) {
+        struct source source = test_source(solver, i);
+        int found =
+            read_net(reading, &source, LOCKSTEP__PHASE__TEST,
+                     i < solver->n_test_state ? solver->test_state[i] : NULL, &out->test[i]);
+        out->test[i].test_iter = i < solver->n_test_iter ? solver->test_iter[i] : 0;
+        status = status != 0 ? status : found;
+    }
+    out->test_count = count;
+    return status;
+}
+
+int ls_solver_find_nets(struct ls_solver_reading *reading)
+{
+    long tests = count_test_nets(reading);
+    size_t count = tests > 0 ? (size_t)tests : 0;
+    reading->out->file = ls_alloc(count + 1, sizeof *reading->out->file);
+    if (reading->out->file == NULL)
+        return ls_fail_memory(reading->error, "a definition");
+    int train = find_train_net(reading);
+    if (train != 0 || tests < 0)
+        return train != 0 ? train : LOCKSTEP_DEFINITION;
+    return find_test_nets(reading, count);
+}

@@ -1,0 +1,39 @@
+/* Inside of the solver's reader: its steps.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SCHEMA_SOLVER_PARTS_H
+#define LS_SCHEMA_SOLVER_PARTS_H
+
+#include "schema/solver.h"
+
+/* A solver while it is put together. */
+struct ls_solver_reading {
+    struct ls_solver_definition *out;
+    Lockstep__SolverParameter *solver; /* out->solver, to be changed */
+    struct ls_error *error;
+    const char **warning; /* grows in the definition's arena */
+    size_t warning_count, warning_capacity;
+};
+
+/* Applies one override "field=value". */
+int ls_solver_set(struct ls_solver_reading *reading, const char *set);
+/* Finds, reads, upgrades and filters the nets. */
+int ls_solver_find_nets(struct ls_solver_reading *reading);
+/* Checks every field; `nets_known` says that out->test_count holds. Returns 0 or the status of
+ * the first problem. */
+int ls_solver_check(struct ls_solver_reading *reading, bool nets_known);
+/* The part of this that is about the learning rate. */
+int ls_solver_check_rate(struct ls_solver_reading *reading);
+
+/* Whether the solver says something about a field. */
+bool ls_solver_has(const struct ls_solver_reading *reading, const char *field);
+/* Reports a problem of a field, with its place; returns LOCKSTEP_DEFINITION. */
+int ls_solver_problem(struct ls_solver_reading *reading, const char *field, const char *hint,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds a warning about a field. */
+void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Reports an unknown word, with the one that may have been meant. */
+int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,
+                      const char *word, const char *const *known, size_t count);
+
+#endif
