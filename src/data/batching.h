@@ -7,7 +7,10 @@
 #ifndef LS_DATA_BATCHING_H
 #define LS_DATA_BATCHING_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 enum ls_last_batch {
     LS_LAST_WRAP,    /* a batch goes on into the next epoch (training's default, as in Caffe) */
@@ -28,7 +31,14 @@ struct ls_batch {
     int64_t count;   /* samples, >= 1 */
 };
 
-/* The batches of update `update` (0, 1, ...), at most iter_size of them, to `batches`; how many. */
+/* Refuses what has no updates: counts below one, no samples, DROP with too few of them. `place` is
+ * for the message. */
+int ls_batching_check(const struct ls_batching *batching, const char *place,
+                      struct ls_error *error);
+
+/* The batches of update `update` (0, 1, ...), at most iter_size of them, to `batches`; how many.
+ * With PARTIAL and DROP the last update of an epoch has the batches that remain, which may be fewer
+ * than iter_size. */
 int ls_batching_update(const struct ls_batching *batching, int64_t update,
                        struct ls_batch *batches);
 /* Updates that an epoch takes: exact for PARTIAL and DROP, a fraction for WRAP. */

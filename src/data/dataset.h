@@ -1,7 +1,7 @@
 /* A data set: what one Data layer reads, in one phase: source, split, order, transformation.
  *
- * Everything about sample `ordinal` (which record, which crop, mirrored or not) is a function of the
- * definition, the seed and the ordinal; any thread may fetch any ordinal at any time.
+ * Everything about sample `ordinal` (which record, which crop, mirrored or not) is a function of
+ * the definition, the seed and the ordinal; any thread may fetch any ordinal at any time.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_DATASET_H
@@ -19,17 +19,27 @@ struct ls_dataset;
 struct ls_reader; /* what one thread needs to fetch: buffers, decoders, a database transaction */
 
 /* Opens the source of a Data layer and reads enough of it to know its shape. `augment` false leaves
- * random crops, mirrors, brightness and contrast out (centre crop), whatever the phase. */
+ * random crops, mirrors, brightness and contrast out (centre crop), as the test phase does anyway.
+ * The order of a shuffled epoch depends on the seed and the epoch only, not on the layer's name, so
+ * that layers which read pictures and targets from two sources stay together; so does a split,
+ * which does not even depend on the seed. Synthetic samples of the test phase are never those of
+ * the train phase. */
 int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
-                    Lockstep__Phase phase, uint64_t seed, bool augment,
-                    struct ls_dataset **dataset, struct ls_error *error);
+                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
+                    struct ls_error *error);
 void ls_dataset_close(struct ls_dataset *dataset);
 
-int64_t ls_dataset_size(const struct ls_dataset *dataset);       /* samples after `split` */
-const int64_t *ls_dataset_shape(const struct ls_dataset *dataset); /* C, H, W after transformation */
+int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `split` */
+const int64_t *
+ls_dataset_shape(const struct ls_dataset *dataset); /* C, H, W after transformation */
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset);
-int ls_dataset_classes(const struct ls_dataset *dataset);        /* class names known; else 0 */
+int ls_dataset_classes(const struct ls_dataset *dataset); /* class names known; else 0 */
 const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);
+/* The largest label, where it is known without decoding all records (a database larger than 1 GiB
+ * is not looked through); else -1. */
+int64_t ls_dataset_largest_label(const struct ls_dataset *dataset);
+int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode ahead */
+bool ls_dataset_encoded(const struct ls_dataset *dataset); /* decoding takes long */
 /* A hash of what the data are: sizes, shapes, first and last records; equal for equal data. */
 uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset);
 /* Records read so far by all readers; tests check that every sample is read once. */
@@ -42,7 +52,8 @@ void ls_reader_close(struct ls_reader *reader);
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error);
 /* The record behind an ordinal as it is stored, before transformation: shape and 0..255 pixels, to
- * show to people. `pixels` has room for what `shape` says, or is NULL to ask for the shape. */
+ * show to people, colours as red, green, blue. `pixels` has room for what `shape` says, or is NULL
+ * to ask for the shape. */
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error);
 /* Decodes a picture file as this data set's transformation would have it in the test phase; resized

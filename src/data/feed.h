@@ -13,11 +13,11 @@ struct ls_feed;
 
 /* A micro-batch in memory. */
 struct ls_feed_item {
-    int64_t update;      /* of which update */
-    int index;           /* which micro-batch of the update, over all its batches */
-    int64_t ordinal;     /* of the first sample */
+    int64_t update;  /* of which update */
+    int index;       /* which micro-batch of the update, over all its batches */
+    int64_t ordinal; /* of the first sample */
     int64_t samples;
-    float **input;       /* by input: `samples` samples each, 64-byte aligned */
+    float **input; /* by input: `samples` samples each, 64-byte aligned */
 };
 
 struct ls_feed_options {
@@ -29,7 +29,7 @@ struct ls_feed_options {
     struct ls_batching batching;
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
-    size_t memory;       /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
+    size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
 };
 int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
                  struct ls_error *error);
@@ -38,11 +38,11 @@ void ls_feed_close(struct ls_feed *feed);
 /* Begins at update `update` (forward or back); nothing of an earlier position is handed out any
  * more. No item may be held. Called at the start, after a resume, and to repeat an update. */
 void ls_feed_seek(struct ls_feed *feed, int64_t update);
-/* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when it
- * is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
+/* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
+ * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
  * Any thread may call. A source's failure is reported to whoever takes the item concerned. */
-int ls_feed_take(struct ls_feed *feed, int64_t update, int index,
-                 const struct ls_feed_item **item, struct ls_error *error);
+int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
+                 struct ls_error *error);
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);
 
 #endif

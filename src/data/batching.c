@@ -1,0 +1,100 @@
+/* Which samples an update sees; see the header. Batches are runs of ordinals, and everything here
+ * is arithmetic on the update's number, so that any update can be found without those before it.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/batching.h"
+
+/* Batches that an epoch has where updates end with it (PARTIAL, DROP). */
+static int64_t batches_per_epoch(const struct ls_batching *b)
+{
+    int64_t full = b->samples / b->batch;
+    if (b->last == LS_LAST_PARTIAL && b->samples % b->batch != 0)
+        return full + 1;
+    return full;
+}
+
+/* Without an end of the data an epoch never ends, and the three ways are one. */
+static bool wraps(const struct ls_batching *b)
+{
+    return b->last == LS_LAST_WRAP || b->samples == INT64_MAX;
+}
+
+int ls_batching_check(const struct ls_batching *b, const char *place, struct ls_error *error)
+{
+    if (b->batch < 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give batch_size: 64, for example",
+                       "batch_size is %lld; a batch needs at least one sample",
+                       (long long)b->batch);
+    if (b->iter_size < 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
+                       "iter_size is %d; an update needs at least one batch", b->iter_size);
+    if (b->micro_batch < 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
+                       "micro_batch is %lld; it must be at least 1", (long long)b->micro_batch);
+    if (b->samples < 1)
+        return ls_fail(error, LOCKSTEP_DATA, place, NULL, "there are no samples");
+    if (b->last == LS_LAST_DROP && b->samples < b->batch)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "use a smaller batch_size, or WRAP",
+                       "last_batch: DROP leaves nothing of %lld samples in batches of %lld",
+                       (long long)b->samples, (long long)b->batch);
+    if (b->batch > (INT64_C(1) << 40) / b->iter_size)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
+                       "%d batches of %lld samples are too many for one update", b->iter_size,
+                       (long long)b->batch);
+    return 0;
+}
+
+int ls_batching_update(const struct ls_batching *b, int64_t update, struct ls_batch *batches)
+{
+    if (wraps(b)) {
+        for (int i = 0; i < b->iter_size; i++) {
+            batches[i].ordinal = (update * b->iter_size + i) * b->batch;
+            batches[i].count = b->batch;
+        }
+        return b->iter_size;
+    }
+    int64_t per_epoch = batches_per_epoch(b);
+    if (per_epoch == 0)
+        return 0; /* DROP, and a batch is larger than the data */
+    int64_t updates = (per_epoch + b->iter_size - 1) / b->iter_size;
+    int64_t start = update / updates * b->samples; /* ordinal of the epoch's first sample */
+    int64_t first = update % updates * b->iter_size;
+    int count = 0;
+    for (; count < b->iter_size && first + count < per_epoch; count++) {
+        int64_t position = (first + count) * b->batch;
+        int64_t left = b->samples - position;
+        batches[count].ordinal = start + position;
+        batches[count].count = left < b->batch ? left : b->batch;
+    }
+    return count;
+}
+
+double ls_batching_updates_per_epoch(const struct ls_batching *b)
+{
+    if (wraps(b))
+        return (double)b->samples / ((double)b->batch * b->iter_size);
+    int64_t per_epoch = batches_per_epoch(b);
+    return (double)((per_epoch + b->iter_size - 1) / b->iter_size);
+}
+
+int64_t ls_micro_batch_count(int64_t count, int64_t micro_batch)
+{
+    return count / micro_batch + (count % micro_batch != 0);
+}
+
+struct ls_batch ls_micro_batch(const struct ls_batch *batch, int64_t n, int64_t i)
+{
+    /* floor(i count / n) without the product, which could overflow:
+     * count = q n + r gives i q + floor(i r / n). */
+    int64_t q = batch->count / n;
+    int64_t r = batch->count % n;
+    int64_t from = i * q + i * r / n;
+    int64_t to = (i + 1) * q + (i + 1) * r / n;
+    return (struct ls_batch){.ordinal = batch->ordinal + from, .count = to - from};
+}
+
+int64_t ls_micro_batch_default(int64_t batch)
+{
+    int64_t eighth = batch / 8;
+    return eighth < 1 ? 1 : eighth > 16 ? 16 : eighth;
+}

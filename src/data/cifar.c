@@ -1,0 +1,151 @@
+/* Source CIFAR: the binary version of CIFAR-10.
+ *
+ * A file is a run of records of 3,073 bytes: the label (0..9), then 1,024 numbers of red, of green
+ * and of blue, row by row. `source` may be given several times; records are numbered through the
+ * files in the order given. If batches.meta.txt lies beside the first file, its lines are the
+ * names of the classes.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/source.h"
+#include "lockstep.pb-c.h"
+
+enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, CLASSES = 10, FILES_MAX = 1024 };
+
+struct cifar {
+    struct ls_mapping *file;
+    int64_t *end; /* number of the first record behind each file */
+    size_t files;
+};
+
+/* The labels are looked at when a file is opened: they are few, and a wrong one shows that the file
+ * is something else. */
+static int check_file(const char *path, const struct ls_mapping *file, struct ls_source *source,
+                      struct ls_error *error)
+{
+    const char *hint = "the binary version of CIFAR-10 has 30,730,000 bytes a file; unpack it "
+                       "first if it is packed";
+    if (file->size == 0)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "is empty");
+    if (file->size % RECORD != 0)
+        return ls_fail(error, LOCKSTEP_DATA, path, hint,
+                       "has %zu bytes, which is not a multiple of %d: it is cut off, or is not a "
+                       "CIFAR-10 file",
+                       file->size, RECORD);
+    for (size_t i = 0; i < file->size / RECORD; i++) {
+        int label = file->data[i * RECORD];
+        if (label >= CLASSES)
+            return ls_fail(error, LOCKSTEP_DATA, path, hint,
+                           "record %zu has label %d; CIFAR-10 has labels 0 to %d", i, label,
+                           CLASSES - 1);
+        if (label > source->largest_label)
+            source->largest_label = label;
+    }
+    return 0;
+}
+
+/* Class names are a comfort: a file that cannot be read or has another number of lines is none. */
+static void read_names(const char *path, struct ls_source *source)
+{
+    struct ls_text file = {0};
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        ls_text_add_bytes(&file, path, (size_t)(slash - path) + 1);
+    ls_text_add(&file, "batches.meta.txt");
+    char *text = NULL;
+    size_t size;
+    if (!file.failed && ls_file_exists(file.data))
+        (void)ls_file_read(file.data, 65536, LOCKSTEP_DATA, &text, &size, NULL);
+    ls_text_free(&file);
+    char **names = text != NULL ? ls_alloc(CLASSES, sizeof *names) : NULL;
+    int count = 0;
+    char *rest = text;
+    for (char *line; names != NULL && (line = strsep(&rest, "\r\n")) != NULL;) {
+        if (line[0] == '\0')
+            continue;
+        if (count < CLASSES)
+            names[count] = ls_copy_string(line);
+        count++;
+    }
+    bool ok = names != NULL && count == CLASSES;
+    for (int i = 0; ok && i < CLASSES; i++)
+        ok = names[i] != NULL;
+    for (int i = 0; !ok && names != NULL && i < CLASSES; i++)
+        ls_free(names[i]);
+    if (ok) {
+        source->class_name = names;
+        source->class_count = CLASSES;
+    } else {
+        ls_free(names);
+    }
+    ls_free(text);
+}
+
+static int open_cifar(const struct ls_source_options *options, struct ls_source *source,
+                      struct ls_error *error)
+{
+    if (options->path_count == 0 || options->path_count > FILES_MAX)
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
+                       "source: one of the .bin files; repeat it for more",
+                       "data of backend CIFAR has %zu sources", options->path_count);
+    struct cifar *cifar = source->state = ls_alloc(1, sizeof *cifar);
+    if (cifar == NULL)
+        return ls_fail_memory(error, "a data source");
+    cifar->file = ls_alloc(options->path_count, sizeof *cifar->file);
+    cifar->end = ls_alloc(options->path_count, sizeof *cifar->end);
+    if (cifar->file == NULL || cifar->end == NULL)
+        return ls_fail_memory(error, "a data source");
+    for (size_t i = 0; i < options->path_count; i++) {
+        struct ls_mapping *file = &cifar->file[i];
+        LS_TRY(ls_file_map(options->path[i], LOCKSTEP_DATA, file, error));
+        cifar->files++;
+        LS_TRY(check_file(options->path[i], file, source, error));
+        source->count += (int64_t)(file->size / RECORD);
+        cifar->end[i] = source->count;
+    }
+    source->shape[0] = 3;
+    source->shape[1] = source->shape[2] = 32;
+    source->has_labels = true;
+    read_names(options->path[0], source);
+    return 0;
+}
+
+static void close_cifar(struct ls_source *source)
+{
+    struct cifar *cifar = source->state;
+    if (cifar == NULL)
+        return;
+    for (size_t i = 0; i < cifar->files; i++)
+        ls_file_unmap(&cifar->file[i]);
+    ls_free(cifar->file);
+    ls_free(cifar->end);
+    ls_free(cifar);
+}
+
+static int read_cifar(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                      struct ls_record *record, struct ls_error *error)
+{
+    (void)error;
+    const struct ls_source *source = reader->source;
+    const struct cifar *cifar = source->state;
+    size_t file = 0; /* a handful of files: a search from the front is the fastest */
+    while (index >= cifar->end[file])
+        file++;
+    int64_t start = file > 0 ? cifar->end[file - 1] : 0;
+    const uint8_t *bytes = cifar->file[file].data + (index - start) * RECORD;
+    memcpy(record->shape, source->shape, sizeof source->shape);
+    record->label = bytes[0];
+    record->bytes = want_pixels ? bytes + 1 : NULL;
+    return 0;
+}
+
+const struct ls_source_type ls_source_cifar = {
+    .name = "CIFAR",
+    .backend = LOCKSTEP__DATA_PARAMETER__DB__CIFAR,
+    .open = open_cifar,
+    .close = close_cifar,
+    .read = read_cifar,
+};

@@ -1,0 +1,366 @@
+/* Data sets: from a Data layer's parameters to a source with its split, order and transformation.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/dataset_inner.h"
+
+/* Synthetic samples of the test phase begin this far behind those of the train phase. */
+static const uint64_t TEST_OFFSET = UINT64_C(1) << 40;
+enum { PATHS_MAX = 4096 };
+
+/* What opening needs to know, in one place. */
+struct opening {
+    const Lockstep__LayerParameter *layer;
+    const Lockstep__DataParameter *data;
+    const struct ls_definition *definition;
+    Lockstep__Phase phase;
+    const struct ls_source_type *type;
+    char *path[PATHS_MAX]; /* resolved */
+    size_t paths;
+    char *label_path, *root_folder;
+    char place[LS_PLACE_MAX];
+    struct ls_error *error;
+};
+
+static int bad_field(const struct opening *o, const void *message, const char *field,
+                     const char *hint, const char *what)
+{
+    char place[LS_PLACE_MAX];
+    ls_place(o->definition, message, field, place, sizeof place);
+    return ls_fail(o->error, LOCKSTEP_DEFINITION, place, hint, "layer '%.100s': %s",
+                   o->layer->name != NULL ? o->layer->name : "", what);
+}
+
+/* ---- Fields that do not fit the backend are refused, not ignored ---- */
+
+static int check_fit(const struct opening *o)
+{
+    const Lockstep__DataParameter *d = o->data;
+    const struct {
+        bool given;
+        const struct ls_source_type *type;
+        const char *field, *what;
+    } field[] = {
+        {d->label_source != NULL, &ls_source_idx, "label_source", "label_source is for IDX"},
+        {d->root_folder != NULL && d->root_folder[0] != '\0', &ls_source_images, "root_folder",
+         "root_folder is for IMAGES"},
+        {d->new_height != 0, &ls_source_images, "new_height", "new_height is for IMAGES"},
+        {d->new_width != 0, &ls_source_images, "new_width", "new_width is for IMAGES"},
+        {d->has_is_color, &ls_source_images, "is_color", "is_color is for IMAGES"},
+        {d->synthetic_param != NULL, &ls_source_synthetic, "synthetic_param",
+         "synthetic_param is for SYNTHETIC"},
+        {d->force_encoded_color, &ls_source_lmdb, "force_encoded_color",
+         "force_encoded_color is for LMDB"},
+    };
+    int status = 0;
+    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++)
+        if (field[i].given && field[i].type != o->type)
+            status = bad_field(o, d, field[i].field, NULL, field[i].what);
+    const Lockstep__TransformationParameter *t = o->layer->transform_param;
+    bool forced = t != NULL && (t->force_color || t->force_gray);
+    if (forced && o->type != &ls_source_lmdb)
+        status = bad_field(o, t, t->force_color ? "force_color" : "force_gray",
+                           o->type == &ls_source_images ? "use is_color" : NULL,
+                           "force_color and force_gray are for encoded records of LMDB");
+    if (d->rand_skip != 0)
+        status = bad_field(o, d, "rand_skip", "use shuffle: true", "rand_skip is not supported");
+    if (d->new_height > 65536 || d->new_width > 65536)
+        status = bad_field(o, d, "new_height", NULL, "new_height or new_width is too large");
+    return status;
+}
+
+static int find_type(struct opening *o)
+{
+    const char *hint = "backend: LMDB, IDX, CIFAR, IMAGES or SYNTHETIC";
+    if (o->layer->data_param == NULL)
+        return bad_field(o, o->layer, NULL, "data_param { source: ... backend: ... }",
+                         "a Data layer needs data_param");
+    o->type = ls_source_type_of((int)o->data->backend);
+    if (o->type == NULL)
+        return bad_field(o, o->data, "backend", hint,
+                         o->data->has_backend ? "this backend is not supported"
+                                              : "no backend is given, and Caffe's default, "
+                                                "LEVELDB, is not supported");
+    return check_fit(o);
+}
+
+/* ---- Paths ---- */
+
+static int resolve(struct opening *o, const char *path, char **out)
+{
+    *out = ls_resolve_path(path, o->definition->file);
+    return *out != NULL ? 0 : ls_fail_memory(o->error, "a path");
+}
+
+static int resolve_paths(struct opening *o)
+{
+    const Lockstep__DataParameter *d = o->data;
+    if (d->n_source > PATHS_MAX)
+        return bad_field(o, d, "source", NULL, "there are too many sources");
+    for (; o->paths < d->n_source; o->paths++) {
+        if (d->source[o->paths][0] == '\0')
+            return bad_field(o, d, "source", NULL, "source is empty");
+        LS_TRY(resolve(o, d->source[o->paths], &o->path[o->paths]));
+    }
+    if (d->label_source != NULL)
+        LS_TRY(resolve(o, d->label_source, &o->label_path));
+    if (d->root_folder != NULL && d->root_folder[0] != '\0')
+        LS_TRY(resolve(o, d->root_folder, &o->root_folder));
+    return 0;
+}
+
+static void free_paths(struct opening *o)
+{
+    for (size_t i = 0; i < o->paths; i++)
+        ls_free(o->path[i]);
+    ls_free(o->label_path);
+    ls_free(o->root_folder);
+}
+
+/* ---- Source, split, transformation ---- */
+
+static int open_source(const struct opening *o, struct ls_dataset *dataset)
+{
+    const Lockstep__DataParameter *d = o->data;
+    const Lockstep__TransformationParameter *t = o->layer->transform_param;
+    static const Lockstep__SyntheticParameter plain = LOCKSTEP__SYNTHETIC_PARAMETER__INIT;
+    const Lockstep__SyntheticParameter *s =
+        d->synthetic_param != NULL ? d->synthetic_param : &plain;
+    int64_t crop = t == NULL ? 0 : (int64_t)t->crop_size - 2 * (int64_t)t->pad;
+    struct ls_source_options options = {
+        .path = (const char *const *)o->path,
+        .path_count = o->paths,
+        .label_path = o->label_path,
+        .root_folder = o->root_folder,
+        .height = (int)d->new_height,
+        .width = (int)d->new_width,
+        .gray = !d->is_color,
+        .force_color = d->force_encoded_color || (t != NULL && t->force_color),
+        .force_gray = t != NULL && t->force_gray,
+        .crop = t == NULL || t->crop_size == 0 ? 0
+                : crop < 1                     ? 1
+                                               : (int)crop,
+        .synthetic_first = s->first + (o->phase == LOCKSTEP__PHASE__TEST ? TEST_OFFSET : 0),
+        .synthetic_seed = s->seed,
+        .synthetic_count = s->count,
+        .synthetic_shape = {s->channels, s->height, s->width},
+        .synthetic_noise = (double)s->noise,
+        .place = o->place,
+    };
+    LS_TRY(ls_source_open(o->type, &options, &dataset->source, o->error));
+    if (o->layer->n_top >= 2 && !dataset->source->has_labels)
+        return bad_field(o, d, "source", "give label_source, or leave the second top out",
+                         "the layer has a top for labels, and the source has none");
+    return 0;
+}
+
+static int open_split(const struct opening *o, struct ls_dataset *dataset)
+{
+    char place[LS_PLACE_MAX];
+    struct ls_split split;
+    ls_place(o->definition, o->data, "split", place, sizeof place);
+    LS_TRY(ls_split_parse(o->data->split, place, &split, o->error));
+    dataset->size = dataset->source->count;
+    if (split.all)
+        return 0;
+    uint32_t kept;
+    dataset->records = ls_split_records(&split, (uint32_t)dataset->source->count, &kept);
+    if (dataset->records == NULL)
+        return ls_fail_memory(o->error, "the records of a split");
+    if (kept == 0)
+        return ls_fail(o->error, LOCKSTEP_DATA, place, NULL,
+                       "layer '%.100s': split \"%.100s\" has none of the %" PRId64 " records",
+                       o->layer->name != NULL ? o->layer->name : "", o->data->split,
+                       dataset->source->count);
+    dataset->size = kept;
+    return 0;
+}
+
+static int open_transform(const struct opening *o, uint64_t seed, bool augment,
+                          struct ls_dataset *dataset)
+{
+    struct ls_transform_options options = {
+        .param = o->layer->transform_param,
+        .definition = o->definition,
+        .layer = o->layer->name != NULL ? o->layer->name : "",
+        .seed = seed,
+        .augment = augment && o->phase == LOCKSTEP__PHASE__TRAIN,
+        .varies = dataset->source->varies,
+    };
+    memcpy(options.record, dataset->source->shape, sizeof options.record);
+    return ls_transform_open(&options, &dataset->transform, o->error);
+}
+
+static enum ls_last_batch last_batch_of(const struct opening *o)
+{
+    if (!o->data->has_last_batch)
+        return o->phase == LOCKSTEP__PHASE__TRAIN ? LS_LAST_WRAP : LS_LAST_PARTIAL;
+    switch (o->data->last_batch) {
+    case LOCKSTEP__DATA_PARAMETER__LAST_BATCH__PARTIAL:
+        return LS_LAST_PARTIAL;
+    case LOCKSTEP__DATA_PARAMETER__LAST_BATCH__DROP:
+        return LS_LAST_DROP;
+    default:
+        return LS_LAST_WRAP;
+    }
+}
+
+static uint64_t hash_record(const struct ls_record *record, uint64_t seed)
+{
+    size_t size = (size_t)ls_record_size(record->shape);
+    seed = ls_hash(record->shape, sizeof record->shape, seed);
+    seed = ls_hash(&record->label, sizeof record->label, seed);
+    return record->bytes != NULL ? ls_hash(record->bytes, size, seed)
+                                 : ls_hash(record->floats, size * sizeof(float), seed);
+}
+
+/* The first and the last record are read for this: a source that cannot be read is found now. */
+static int take_fingerprint(struct ls_dataset *dataset, struct ls_error *error)
+{
+    const struct ls_source *source = dataset->source;
+    struct ls_source_reader *reader;
+    LS_TRY(ls_source_reader_open(source, &reader, error));
+    uint64_t hash = ls_hash_string(source->type->name, 0);
+    int64_t numbers[2] = {source->count, dataset->size};
+    hash = ls_hash(numbers, sizeof numbers, hash);
+    int64_t ends[2] = {0, source->count - 1};
+    int status = 0;
+    for (int i = 0; i < 2 && status == 0; i++) {
+        struct ls_record record;
+        status = ls_source_read(reader, ends[i], true, &record, error);
+        if (status == 0)
+            hash = hash_record(&record, hash);
+    }
+    ls_source_reader_close(reader);
+    dataset->fingerprint = hash;
+    return status;
+}
+
+static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_dataset *dataset)
+{
+    const Lockstep__DataParameter *d = o->data;
+    LS_TRY(find_type(o));
+    LS_TRY(resolve_paths(o));
+    dataset->name = ls_copy_string(o->paths > 0 ? o->path[0] : o->type->name);
+    if (dataset->name == NULL)
+        return ls_fail_memory(o->error, "a data set");
+    LS_TRY(open_source(o, dataset));
+    LS_TRY(open_split(o, dataset));
+    LS_TRY(open_transform(o, seed, augment, dataset));
+    dataset->shuffle = d->shuffle;
+    dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
+    dataset->last_batch = last_batch_of(o);
+    dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
+    if (d->cache) {
+        dataset->cache = ls_alloc((size_t)dataset->source->count, sizeof *dataset->cache);
+        if (dataset->cache == NULL)
+            return ls_fail_memory(o->error, "the cache of a data set");
+    }
+    return take_fingerprint(dataset, o->error);
+}
+
+int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
+                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
+                    struct ls_error *error)
+{
+    static const Lockstep__DataParameter nothing = LOCKSTEP__DATA_PARAMETER__INIT;
+    *dataset = NULL;
+    struct ls_dataset *made = ls_alloc(1, sizeof *made);
+    struct opening *o = ls_alloc(1, sizeof *o);
+    if (made == NULL || o == NULL) {
+        ls_free(made);
+        ls_free(o);
+        return ls_fail_memory(error, "a data set");
+    }
+    o->layer = layer;
+    o->data = layer->data_param != NULL ? layer->data_param : &nothing;
+    o->definition = definition;
+    o->phase = phase;
+    o->error = error;
+    ls_place(definition, layer->data_param != NULL ? (const void *)layer->data_param : layer, NULL,
+             o->place, sizeof o->place);
+    int status = open_all(o, seed, augment, made);
+    free_paths(o);
+    ls_free(o);
+    if (status != 0) {
+        ls_dataset_close(made);
+        return status;
+    }
+    *dataset = made;
+    return 0;
+}
+
+void ls_dataset_close(struct ls_dataset *dataset)
+{
+    if (dataset == NULL)
+        return;
+    for (int64_t i = 0; dataset->cache != NULL && i < dataset->source->count; i++)
+        ls_free(atomic_load(&dataset->cache[i]));
+    ls_free(dataset->cache);
+    ls_source_close(dataset->source);
+    ls_transform_free(&dataset->transform);
+    ls_free(dataset->records);
+    ls_free(dataset->name);
+    ls_free(dataset);
+}
+
+/* ---- What is known about a data set ---- */
+
+int64_t ls_dataset_size(const struct ls_dataset *dataset)
+{
+    return dataset->size;
+}
+
+const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
+{
+    return dataset->transform.output;
+}
+
+enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset)
+{
+    return dataset->last_batch;
+}
+
+int ls_dataset_classes(const struct ls_dataset *dataset)
+{
+    return dataset->source->class_count;
+}
+
+const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index)
+{
+    if (index < 0 || index >= dataset->source->class_count)
+        return NULL;
+    return dataset->source->class_name[index];
+}
+
+int64_t ls_dataset_largest_label(const struct ls_dataset *dataset)
+{
+    return dataset->source->has_labels ? dataset->source->largest_label : -1;
+}
+
+int ls_dataset_prefetch(const struct ls_dataset *dataset)
+{
+    return dataset->prefetch;
+}
+
+bool ls_dataset_encoded(const struct ls_dataset *dataset)
+{
+    return dataset->source->encoded;
+}
+
+uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset)
+{
+    return dataset->fingerprint;
+}
+
+uint64_t ls_dataset_reads(const struct ls_dataset *dataset)
+{
+    return atomic_load_explicit(&dataset->reads, memory_order_relaxed);
+}

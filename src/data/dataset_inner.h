@@ -1,0 +1,41 @@
+/* What a data set consists of; for dataset.c and reader.c only.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_DATASET_INNER_H
+#define LS_DATA_DATASET_INNER_H
+
+#include <stdatomic.h>
+
+#include "data/dataset.h"
+#include "data/order.h"
+#include "data/source.h"
+#include "data/transform.h"
+
+/* A decoded record that is kept in memory: its numbers follow it. */
+struct ls_cached {
+    struct ls_record record;
+    double align; /* what follows is aligned for floats */
+};
+
+struct ls_dataset {
+    struct ls_source *source;
+    struct ls_transform transform;
+    uint32_t *records; /* of the split, ascending; NULL: all */
+    int64_t size;      /* samples */
+    bool shuffle;
+    uint64_t shuffle_key;
+    enum ls_last_batch last_batch;
+    int prefetch;
+    char *name; /* of the source, for messages: its first path */
+    uint64_t fingerprint;
+    _Atomic uint64_t reads;
+    /* One for each record of the source, or NULL: nothing is kept. Whoever decodes a record first
+     * puts it there; nothing is changed afterwards. */
+    _Atomic(struct ls_cached *) *cache;
+};
+
+/* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
+ */
+int ls_reader_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
+                     struct ls_record *record, struct ls_error *error);
+
+#endif

@@ -1,0 +1,248 @@
+/* Source IDX: the format of the MNIST files, unpacked or gzip (known by its first bytes).
+ *
+ * A file is: two zero bytes, the type (8: unsigned byte, the only one here), the rank, the extents
+ * (32 bits each, big-endian), the numbers. Images have rank 3 (N x H x W, one channel) or 4 (N x C
+ * x H x W); labels rank 1. Unpacked files are read in place, others are unpacked into memory.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/source.h"
+#include "lockstep.pb-c.h"
+
+enum { RANK_MAX = 4, HEADER_MAX = 4 + 4 * RANK_MAX };
+
+/* A file of either kind. */
+struct idx_file {
+    struct ls_mapping mapping;
+    uint8_t *unpacked; /* NULL if the file is not gzip */
+    const uint8_t *numbers;
+    int rank;
+    int64_t dim[RANK_MAX];
+};
+
+struct idx {
+    struct idx_file images, labels;
+    int64_t size; /* of a record */
+};
+
+/* Reads the header from `available` bytes; *size is its length, *numbers how many should follow. */
+static int read_header(const char *path, const uint8_t *bytes, size_t available,
+                       struct idx_file *file, size_t *size, int64_t *numbers,
+                       struct ls_error *error)
+{
+    if (available < 4)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                       available == 0 ? "is empty" : "is cut off in its header");
+    if (bytes[0] != 0 || bytes[1] != 0)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "is not an IDX file");
+    if (bytes[2] != 8)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                       "is an IDX file of type 0x%02x; only unsigned bytes (0x08) are read",
+                       bytes[2]);
+    file->rank = bytes[3];
+    if (file->rank < 1 || file->rank > RANK_MAX)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                       "is an IDX file of rank %d; images have 3 or 4, labels 1", file->rank);
+    *size = 4 + 4 * (size_t)file->rank;
+    if (available < *size)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "is cut off in its header");
+    *numbers = 1;
+    for (int i = 0; i < file->rank; i++) {
+        const uint8_t *b = bytes + 4 + 4 * i;
+        file->dim[i] = (int64_t)b[0] << 24 | (int64_t)b[1] << 16 | (int64_t)b[2] << 8 | b[3];
+        if (!ls_multiply(*numbers, file->dim[i], numbers))
+            return ls_fail(error, LOCKSTEP_DATA, path, NULL, "has impossible extents");
+    }
+    return 0;
+}
+
+/* Fills `room` bytes from a stream; how many it had, or -1 if it is damaged. A gzip file may have
+ * several members, one behind the other. */
+static int64_t inflate_some(z_stream *stream, uint8_t *out, int64_t room)
+{
+    int64_t done = 0;
+    while (done < room) {
+        uInt step = room - done > (1 << 30) ? 1U << 30 : (uInt)(room - done);
+        stream->next_out = out + done;
+        stream->avail_out = step;
+        int result = inflate(stream, Z_NO_FLUSH);
+        done += step - stream->avail_out;
+        if (result == Z_STREAM_END && stream->avail_in > 0 && done < room)
+            result = inflateReset(stream);
+        if (result == Z_STREAM_END || result == Z_BUF_ERROR)
+            break;
+        if (result != Z_OK)
+            return -1;
+    }
+    return done;
+}
+
+/* Reads on to the end of the stream, where its checksum is; true if nothing else is there. */
+static bool inflate_ends(z_stream *stream)
+{
+    uint8_t more;
+    stream->next_out = &more;
+    stream->avail_out = 1;
+    int result = inflate(stream, Z_FINISH);
+    return stream->avail_out == 1 && result == Z_STREAM_END;
+}
+
+static int damaged(const char *path, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_DATA, path, "download it again",
+                   "is a damaged or incomplete gzip file");
+}
+
+static int unpack_stream(const char *path, z_stream *stream, struct idx_file *file,
+                         struct ls_error *error)
+{
+    uint8_t header[HEADER_MAX];
+    size_t size;
+    int64_t numbers;
+    /* The rank first, then as many extents as it says. */
+    int64_t got = inflate_some(stream, header, 4);
+    if (got == 4 && header[3] >= 1 && header[3] <= RANK_MAX)
+        got += inflate_some(stream, header + 4, 4 * header[3]);
+    if (got < 0)
+        return damaged(path, error);
+    LS_TRY(read_header(path, header, (size_t)got, file, &size, &numbers, error));
+    /* Deflate packs at most 1032 to 1: a small file that promises more is not believed. */
+    if (numbers / 1032 > (int64_t)file->mapping.size)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                       "is cut off: %" PRId64 " numbers cannot be in it", numbers);
+    file->unpacked = ls_alloc((size_t)numbers, 1);
+    if (file->unpacked == NULL)
+        return ls_fail_memory(error, path);
+    got = inflate_some(stream, file->unpacked, numbers);
+    if (got != numbers || !inflate_ends(stream))
+        return damaged(path, error);
+    file->numbers = file->unpacked;
+    return 0;
+}
+
+static int unpack(const char *path, struct idx_file *file, struct ls_error *error)
+{
+    if (file->mapping.size > UINT32_MAX)
+        return ls_fail(error, LOCKSTEP_DATA, path, "unpack it with gunzip",
+                       "is a gzip file of more than 4 GiB");
+    z_stream stream = {.next_in = (Bytef *)(uintptr_t)file->mapping.data,
+                       .avail_in = (uInt)file->mapping.size};
+    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) /* 16: gzip, with its checksum */
+        return ls_fail_memory(error, path);
+    int status = unpack_stream(path, &stream, file, error);
+    inflateEnd(&stream);
+    return status;
+}
+
+static int open_file(const char *path, struct idx_file *file, struct ls_error *error)
+{
+    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &file->mapping, error));
+    const uint8_t *bytes = file->mapping.data;
+    if (file->mapping.size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
+        LS_TRY(unpack(path, file, error));
+        ls_file_unmap(&file->mapping);
+        return 0;
+    }
+    size_t header;
+    int64_t numbers;
+    LS_TRY(read_header(path, bytes, file->mapping.size, file, &header, &numbers, error));
+    int64_t there = (int64_t)(file->mapping.size - header);
+    if (there != numbers)
+        return ls_fail(error, LOCKSTEP_DATA, path, there < numbers ? "download it again" : NULL,
+                       "%s: %" PRId64 " numbers where %" PRId64 " should be",
+                       there < numbers ? "is cut off" : "has something behind its end", there,
+                       numbers);
+    file->numbers = bytes + header;
+    return 0;
+}
+
+static void close_file(struct idx_file *file)
+{
+    ls_file_unmap(&file->mapping);
+    ls_free(file->unpacked);
+}
+
+static int open_labels(const char *path, struct idx *idx, struct ls_source *source,
+                       struct ls_error *error)
+{
+    LS_TRY(open_file(path, &idx->labels, error));
+    if (idx->labels.rank != 1)
+        return ls_fail(error, LOCKSTEP_DATA, path, "are images and labels exchanged?",
+                       "has rank %d; a file of labels has 1", idx->labels.rank);
+    if (idx->labels.dim[0] != source->count)
+        return ls_fail(error, LOCKSTEP_DATA, path, "do the two files belong together?",
+                       "has %" PRId64 " labels for %" PRId64 " images", idx->labels.dim[0],
+                       source->count);
+    source->has_labels = true;
+    source->largest_label = 0;
+    for (int64_t i = 0; i < source->count; i++)
+        if (idx->labels.numbers[i] > source->largest_label)
+            source->largest_label = idx->labels.numbers[i];
+    return 0;
+}
+
+static int open_idx(const struct ls_source_options *options, struct ls_source *source,
+                    struct ls_error *error)
+{
+    LS_TRY(ls_source_one_path(options, "IDX",
+                              "source: the file of images; label_source: the labels", error));
+    struct idx *idx = source->state = ls_alloc(1, sizeof *idx);
+    if (idx == NULL)
+        return ls_fail_memory(error, "a data source");
+    const char *path = options->path[0];
+    LS_TRY(open_file(path, &idx->images, error));
+    const struct idx_file *images = &idx->images;
+    if (images->rank < 3)
+        return ls_fail(error, LOCKSTEP_DATA, path,
+                       images->rank == 1 ? "are images and labels exchanged?" : NULL,
+                       "has rank %d; images have 3 (one channel) or 4", images->rank);
+    source->count = images->dim[0];
+    source->shape[0] = images->rank == 4 ? images->dim[1] : 1;
+    source->shape[1] = images->dim[images->rank - 2];
+    source->shape[2] = images->dim[images->rank - 1];
+    if (source->count > 0 && !ls_record_shape_valid(source->shape))
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL,
+                       "has records of %" PRId64 " x %" PRId64 " x %" PRId64
+                       " numbers, which makes no sense",
+                       source->shape[0], source->shape[1], source->shape[2]);
+    idx->size = ls_record_size(source->shape);
+    if (options->label_path == NULL || source->count == 0)
+        return 0;
+    return open_labels(options->label_path, idx, source, error);
+}
+
+static void close_idx(struct ls_source *source)
+{
+    struct idx *idx = source->state;
+    if (idx == NULL)
+        return;
+    close_file(&idx->images);
+    close_file(&idx->labels);
+    ls_free(idx);
+}
+
+/* Everything was checked when the files were opened. */
+static int read_idx(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                    struct ls_record *record, struct ls_error *error)
+{
+    (void)error;
+    const struct ls_source *source = reader->source;
+    const struct idx *idx = source->state;
+    memcpy(record->shape, source->shape, sizeof source->shape);
+    record->bytes = want_pixels ? idx->images.numbers + index * idx->size : NULL;
+    record->label = source->has_labels ? idx->labels.numbers[index] : 0;
+    return 0;
+}
+
+const struct ls_source_type ls_source_idx = {
+    .name = "IDX",
+    .backend = LOCKSTEP__DATA_PARAMETER__DB__IDX,
+    .open = open_idx,
+    .close = close_idx,
+    .read = read_idx,
+};

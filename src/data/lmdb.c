@@ -1,0 +1,207 @@
+/* Source LMDB: databases of Datum records, as Caffe's tools write them and `lockstep convert` does.
+ *
+ * `source` is the folder of the database (with data.mdb in it), or the file itself. Records come in
+ * the order of their keys, as Caffe's cursor reads them, and have numbers from 0. Raw records are
+ * read in place; encoded ones are decoded (JPEG, PNG) to BGR or grey.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/datum.h"
+#include "data/lmdb_index.h"
+#include "data/picture.h"
+#include "data/source.h"
+#include "lockstep.pb-c.h"
+
+/* A database of at most this many bytes is looked through when it is opened, so that a bad record
+ * is found before training; a larger one would take minutes on a disk. */
+static const size_t CHECK_LIMIT = (size_t)1 << 30;
+
+struct database {
+    char *file; /* the path of data.mdb */
+    struct ls_mapping mapping;
+    struct ls_lmdb_entry *entry;
+    int channels; /* 3 or 1: what encoded records become; 0: as they are */
+};
+
+static int bad_record(const struct ls_source *source, int64_t index, const char *what,
+                      struct ls_error *error)
+{
+    const struct database *db = source->state;
+    const struct ls_lmdb_entry *entry = &db->entry[index];
+    struct ls_text key = {0};
+    ls_text_add_bytes(&key, db->mapping.data + entry->key, entry->key_size);
+    for (size_t i = 0; i < key.length; i++)
+        if ((unsigned char)key.data[i] < ' ' || key.data[i] == 0x7f)
+            key.data[i] = '?';
+    int status = ls_fail(error, LOCKSTEP_DATA, db->file, NULL, "record %lld (key \"%.100s\"): %s",
+                         (long long)index, key.data != NULL ? key.data : "", what);
+    ls_text_free(&key);
+    return status;
+}
+
+static int read_datum(const struct ls_source *source, int64_t index, struct ls_datum *datum,
+                      struct ls_error *error)
+{
+    const struct database *db = source->state;
+    const struct ls_lmdb_entry *entry = &db->entry[index];
+    const uint8_t *bytes = db->mapping.data + entry->value;
+    const char *problem = ls_datum_read(bytes, entry->value_size, datum);
+    if (problem == NULL)
+        problem = ls_datum_check(datum);
+    return problem == NULL ? 0 : bad_record(source, index, problem, error);
+}
+
+/* The shape of a record after decoding, from its header. */
+static int datum_shape(const struct ls_source *source, int64_t index, const struct ls_datum *datum,
+                       int64_t shape[3], struct ls_error *error)
+{
+    const struct database *db = source->state;
+    if (!datum->encoded) {
+        memcpy(shape, datum->shape, sizeof datum->shape);
+        return 0;
+    }
+    struct ls_picture_header header;
+    const char *problem = ls_picture_look(datum->data, datum->data_size, &header);
+    if (problem != NULL)
+        return bad_record(source, index, problem, error);
+    shape[0] = db->channels != 0 ? db->channels : header.channels;
+    shape[1] = header.height;
+    shape[2] = header.width;
+    return 0;
+}
+
+/* Looks through all records: shapes, labels. */
+static int check_records(struct ls_source *source, struct ls_error *error)
+{
+    source->largest_label = INT32_MIN;
+    for (int64_t i = 0; i < source->count; i++) {
+        struct ls_datum datum;
+        int64_t shape[3] = {0};
+        LS_TRY(read_datum(source, i, &datum, error));
+        LS_TRY(datum_shape(source, i, &datum, shape, error));
+        if (datum.label > source->largest_label)
+            source->largest_label = datum.label;
+        if (shape[0] != source->shape[0])
+            return bad_record(source, i, "it has another number of channels than the first", error);
+        if (shape[1] != source->shape[1] || shape[2] != source->shape[2])
+            source->varies = true;
+    }
+    return 0;
+}
+
+static int inspect(struct ls_source *source, const struct ls_source_options *options,
+                   struct ls_error *error)
+{
+    struct database *db = source->state;
+    struct ls_datum datum;
+    LS_TRY(read_datum(source, 0, &datum, error));
+    if (!datum.encoded && db->channels != 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
+                       "records of this database are stored as pixels: leave it out",
+                       "force_color and force_gray are for encoded records only");
+    LS_TRY(datum_shape(source, 0, &datum, source->shape, error));
+    source->encoded = datum.encoded;
+    source->has_labels = true; /* a record without one has 0, as in Caffe */
+    source->bgr = source->shape[0] == 3;
+    return db->mapping.size > CHECK_LIMIT ? 0 : check_records(source, error);
+}
+
+static int open_database(const struct ls_source_options *options, struct ls_source *source,
+                         struct ls_error *error)
+{
+    LS_TRY(ls_source_one_path(options, "LMDB", "source: the folder of the database", error));
+    struct database *db = source->state = ls_alloc(1, sizeof *db);
+    if (db == NULL)
+        return ls_fail_memory(error, "a database");
+    if (options->force_color && options->force_gray)
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                       "force_color and force_gray cannot both hold");
+    db->channels = options->force_color ? 3 : options->force_gray ? 1 : 0;
+    struct ls_text file = {0};
+    ls_text_add(&file, options->path[0]);
+    if (ls_is_directory(options->path[0]))
+        ls_text_add(&file, "/data.mdb");
+    db->file = file.data;
+    if (file.failed)
+        return ls_fail_memory(error, "a path");
+    LS_TRY(ls_file_map(db->file, LOCKSTEP_DATA, &db->mapping, error));
+    size_t count = 0;
+    LS_TRY(ls_lmdb_index(db->file, db->mapping.data, db->mapping.size, &db->entry, &count, error));
+    source->count = (int64_t)count;
+    return count == 0 ? 0 : inspect(source, options, error);
+}
+
+static void close_database(struct ls_source *source)
+{
+    struct database *db = source->state;
+    if (db == NULL)
+        return;
+    ls_file_unmap(&db->mapping);
+    ls_free(db->entry);
+    ls_free(db->file);
+    ls_free(db);
+}
+
+static int decode(struct ls_source_reader *reader, int64_t index, const struct ls_datum *datum,
+                  struct ls_record *record, struct ls_error *error)
+{
+    const struct database *db = reader->source->state;
+    struct ls_picture picture;
+    const char *problem =
+        ls_picture_decode(datum->data, datum->data_size, db->channels, &reader->picture, &picture);
+    if (problem == NULL)
+        problem = ls_picture_to_record(&picture, &reader->record, record);
+    return problem == NULL ? 0 : bad_record(reader->source, index, problem, error);
+}
+
+static int read_record(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                       struct ls_record *record, struct ls_error *error)
+{
+    const struct database *db = reader->source->state;
+    struct ls_datum datum;
+    LS_TRY(read_datum(reader->source, index, &datum, error));
+    record->label = datum.label;
+    if (!want_pixels)
+        return datum_shape(reader->source, index, &datum, record->shape, error);
+    if (datum.encoded)
+        return decode(reader, index, &datum, record, error);
+    memcpy(record->shape, datum.shape, sizeof datum.shape);
+    if (datum.data_size > 0) {
+        record->bytes = datum.data;
+        return 0;
+    }
+    float *floats = ls_buffer_reserve(&reader->record, datum.float_count, sizeof *floats);
+    if (floats == NULL)
+        return ls_fail_memory(error, "a record");
+    const struct ls_lmdb_entry *entry = &db->entry[index];
+    ls_datum_floats(db->mapping.data + entry->value, entry->value_size, floats);
+    record->floats = floats;
+    return 0;
+}
+
+/* The key without the number that Caffe's tools put before it ("00000012_dog/a.jpg"). */
+static void name_record(const struct ls_source *source, int64_t index, struct ls_text *text)
+{
+    const struct database *db = source->state;
+    const struct ls_lmdb_entry *entry = &db->entry[index];
+    const char *key = (const char *)db->mapping.data + entry->key;
+    size_t digits = 0;
+    while (digits < entry->key_size && key[digits] >= '0' && key[digits] <= '9')
+        digits++;
+    size_t skip = digits < entry->key_size && key[digits] == '_' ? digits + 1
+                  : digits == entry->key_size                    ? digits
+                                                                 : 0;
+    ls_text_add_bytes(text, key + skip, entry->key_size - skip);
+}
+
+const struct ls_source_type ls_source_lmdb = {
+    .name = "LMDB",
+    .backend = LOCKSTEP__DATA_PARAMETER__DB__LMDB,
+    .open = open_database,
+    .close = close_database,
+    .read = read_record,
+    .name_record = name_record,
+};

@@ -1,0 +1,47 @@
+/* Pictures: JPEG and PNG files in memory to pixels, and their sizes.
+ *
+ * Functions return NULL, or a sentence that says what is wrong ("it is cut off"); the string is a
+ * constant or belongs to the calling thread until its next call.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_PICTURE_H
+#define LS_DATA_PICTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/source.h"
+
+/* Limits on what a file may ask us to decode. */
+enum { LS_PICTURE_SIDE_MAX = 30000, LS_PICTURE_PIXELS_MAX = 1 << 26 };
+
+struct ls_picture_header {
+    int height, width;
+    int channels; /* as they are: 1 grey, 3 colour (transparency is left out) */
+};
+
+struct ls_picture {
+    int height, width;
+    int channels;          /* 1, or 3: red, green, blue */
+    const uint8_t *pixels; /* H x W x C */
+};
+
+/* Reads the header of a JPEG or PNG file. */
+const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header);
+
+/* Decodes a file to `channels` (3 or 1; 0: as it is). A file whose pixels are cut off or damaged
+ * is refused. The pixels are in `buffer`. Grey from a JPEG is its luma; from other colours
+ * 0.299 R + 0.587 G + 0.114 B, rounded, as in OpenCV. Orientation marks are not followed. */
+const char *ls_picture_decode(const uint8_t *bytes, size_t size, int channels,
+                              struct ls_buffer *buffer, struct ls_picture *picture);
+
+/* Makes a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. The label is kept. */
+const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
+                                 struct ls_record *record);
+
+/* Resizes to height x width and makes a record as above. Bilinear, pixel centres aligned; when
+ * shrinking, the triangle filter is widened so that no pixel of the picture is left out. In
+ * integers, so the result is the same on every machine. NULL, or what is wrong. */
+const char *ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
+                                        struct ls_buffer *buffer, struct ls_record *record);
+
+#endif

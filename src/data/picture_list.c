@@ -1,0 +1,276 @@
+/* Finding pictures; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/picture_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { DEPTH_MAX = 16 /* folders within a class folder */ };
+static const size_t LIST_LIMIT = (size_t)1 << 31; /* bytes of a list file */
+
+void ls_picture_list_free(struct ls_picture_list *list)
+{
+    for (int i = 0; i < list->class_count; i++)
+        ls_free(list->class_name[i]);
+    ls_free(list->class_name);
+    ls_free(list->file);
+    ls_text_free(&list->text);
+    *list = (struct ls_picture_list){0};
+}
+
+/* Adds a file; the name to show is the path without its first `skip` bytes. */
+static int add_file(struct ls_picture_list *list, const char *path, size_t skip, int32_t label,
+                    struct ls_error *error)
+{
+    if (!LS_GROW(list->file, list->count, list->capacity))
+        return ls_fail_memory(error, "the list of pictures");
+    size_t start = list->text.length;
+    ls_text_add_bytes(&list->text, path, strlen(path) + 1);
+    if (list->text.failed)
+        return ls_fail_memory(error, "the list of pictures");
+    list->file[list->count++] = (struct ls_picture_file){start, start + skip, label};
+    return 0;
+}
+
+/* ---- Folders ---- */
+
+struct names {
+    char **name;
+    size_t count, capacity;
+};
+
+static void free_names(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        ls_free(names->name[i]);
+    ls_free(names->name);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The entries of a folder in byte order, without hidden ones. */
+static int list_folder(const char *folder, struct names *names, struct ls_error *error)
+{
+    *names = (struct names){0};
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return ls_fail_errno(error, LOCKSTEP_DATA, folder, "cannot open the folder");
+    int status = 0;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL)
+            break;
+        if (entry->d_name[0] == '.')
+            continue;
+        char *copy = ls_copy_string(entry->d_name);
+        if (copy == NULL || !LS_GROW(names->name, names->count, names->capacity)) {
+            ls_free(copy);
+            status = ls_fail_memory(error, "the list of pictures");
+            break;
+        }
+        names->name[names->count++] = copy;
+    }
+    if (status == 0 && errno != 0)
+        status = ls_fail_errno(error, LOCKSTEP_DATA, folder, "cannot read the folder");
+    closedir(dir);
+    if (status == 0 && names->count > 0)
+        qsort(names->name, names->count, sizeof *names->name, by_bytes);
+    if (status != 0) {
+        free_names(names);
+        *names = (struct names){0};
+    }
+    return status;
+}
+
+static bool has_picture_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 ||
+                           strcasecmp(dot, ".png") == 0);
+}
+
+static char *join(const char *folder, const char *name)
+{
+    struct ls_text path = {0};
+    size_t length = strlen(folder);
+    ls_text_add(&path, folder);
+    if (length == 0 || folder[length - 1] != '/')
+        ls_text_add(&path, "/");
+    ls_text_add(&path, name);
+    if (path.failed) {
+        ls_text_free(&path);
+        return NULL;
+    }
+    return path.data;
+}
+
+/* A folder that is not reached through a link, so that links cannot make circles. */
+static bool is_plain_folder(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Adds the pictures of a class folder and of the folders within it. The recursion is bounded. */
+static int add_class(struct ls_picture_list *list, const char *folder, size_t skip, int32_t label,
+                     int depth, struct ls_error *error)
+{
+    if (depth > DEPTH_MAX)
+        return ls_fail(error, LOCKSTEP_DATA, folder, NULL, "lies more than %d folders deep",
+                       DEPTH_MAX);
+    struct names names;
+    LS_TRY(list_folder(folder, &names, error));
+    int status = 0;
+    for (size_t i = 0; i < names.count && status == 0; i++) {
+        char *path = join(folder, names.name[i]);
+        if (path == NULL)
+            status = ls_fail_memory(error, "the list of pictures");
+        else if (is_plain_folder(path))
+            status = add_class(list, path, skip, label, depth + 1, error);
+        else if (has_picture_name(path))
+            status = add_file(list, path, skip, label, error);
+        ls_free(path);
+    }
+    free_names(&names);
+    return status;
+}
+
+/* One entry of the folder: a class if it is a folder. */
+static int add_entry(struct ls_picture_list *list, const char *folder, const char *name,
+                     struct ls_error *error)
+{
+    char *path = join(folder, name);
+    if (path == NULL)
+        return ls_fail_memory(error, "the list of pictures");
+    int status = 0;
+    if (ls_is_directory(path)) {
+        size_t before = list->count;
+        size_t skip = strlen(path) - strlen(name);
+        if (!LS_GROW(list->class_name, list->class_count, list->class_capacity) ||
+            (list->class_name[list->class_count] = ls_copy_string(name)) == NULL)
+            status = ls_fail_memory(error, "the list of classes");
+        else
+            status = add_class(list, path, skip, list->class_count++, 0, error);
+        if (status == 0 && list->count == before)
+            status = ls_fail(error, LOCKSTEP_DATA, path,
+                             "each sub-folder is a class; remove those that are none",
+                             "this class has no .jpg, .jpeg or .png pictures");
+    }
+    ls_free(path);
+    return status;
+}
+
+int ls_picture_list_folder(const char *folder, struct ls_picture_list *list, struct ls_error *error)
+{
+    *list = (struct ls_picture_list){0};
+    struct names names;
+    LS_TRY(list_folder(folder, &names, error));
+    int status = 0;
+    for (size_t i = 0; i < names.count && status == 0; i++)
+        status = add_entry(list, folder, names.name[i], error);
+    free_names(&names);
+    if (status == 0 && list->count == 0)
+        status = ls_fail(error, LOCKSTEP_DATA, folder,
+                         "put the pictures of each class into a folder of its own within it",
+                         "has no class folders with pictures");
+    if (status != 0)
+        ls_picture_list_free(list);
+    return status;
+}
+
+/* ---- List files ---- */
+
+static int bad_line(const char *path, size_t line, const char *what, const char *text,
+                    struct ls_error *error)
+{
+    char place[320];
+    snprintf(place, sizeof place, "%.280s:%zu", path, line);
+    return ls_fail(error, LOCKSTEP_DATA, place,
+                   "a line is: path of the picture, a space, its label", "%s: \"%.200s\"", what,
+                   text);
+}
+
+/* The path to open for a path of the list. */
+static char *list_path(const char *list_file, const char *root, const char *path)
+{
+    if (root == NULL || root[0] == '\0')
+        return ls_resolve_path(path, list_file);
+    struct ls_text whole = {0};
+    ls_text_add(&whole, root);
+    /* Caffe joins the two as they are; a forgotten slash between them is put in. */
+    if (root[strlen(root) - 1] != '/' && path[0] != '/' && ls_is_directory(root))
+        ls_text_add(&whole, "/");
+    ls_text_add(&whole, path);
+    if (whole.failed)
+        ls_text_free(&whole);
+    return whole.failed ? NULL : whole.data;
+}
+
+static int add_line(struct ls_picture_list *list, const char *file, const char *root, char *line,
+                    size_t number, struct ls_error *error)
+{
+    char *space = strrchr(line, ' ');
+    if (space == NULL)
+        space = strrchr(line, '\t');
+    if (space == NULL || space == line)
+        return bad_line(file, number, "no picture and label", line, error);
+    char *end;
+    errno = 0;
+    long label = strtol(space + 1, &end, 10);
+    if (end == space + 1 || *end != '\0' || errno != 0 || label < INT32_MIN || label > INT32_MAX)
+        return bad_line(file, number, "the label is not a number", line, error);
+    while (space > line && (space[-1] == ' ' || space[-1] == '\t'))
+        space--;
+    *space = '\0';
+    char *path = list_path(file, root, line);
+    if (path == NULL)
+        return ls_fail_memory(error, "the list of pictures");
+    int status = ls_file_exists(path)
+                     ? add_file(list, path, strlen(path) - strlen(line), (int32_t)label, error)
+                     : bad_line(file, number, "there is no such file", path, error);
+    ls_free(path);
+    return status;
+}
+
+int ls_picture_list_file(const char *path, const char *root, struct ls_picture_list *list,
+                         struct ls_error *error)
+{
+    *list = (struct ls_picture_list){0};
+    char *text;
+    size_t size;
+    LS_TRY(ls_file_read(path, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, error));
+    int status = 0;
+    if (memchr(text, '\0', size) != NULL)
+        status = ls_fail(error, LOCKSTEP_DATA, path,
+                         "the source of IMAGES is a folder or a list of \"path label\" lines",
+                         "is not a text file");
+    char *rest = text;
+    size_t number = 1;
+    for (char *line; status == 0 && (line = strsep(&rest, "\n")) != NULL; number++) {
+        size_t length = strlen(line);
+        while (length > 0 && strchr(" \t\r", line[length - 1]) != NULL)
+            line[--length] = '\0';
+        if (length > 0)
+            status = add_line(list, path, root, line, number, error);
+    }
+    ls_free(text);
+    if (status == 0 && list->count == 0)
+        status = ls_fail(error, LOCKSTEP_DATA, path, NULL, "lists no pictures");
+    if (status != 0)
+        ls_picture_list_free(list);
+    return status;
+}

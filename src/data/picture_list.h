@@ -1,0 +1,51 @@
+/* Which picture files a data set consists of: from a folder of class folders, or from a list file.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_PICTURE_LIST_H
+#define LS_DATA_PICTURE_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct ls_picture_file {
+    size_t path; /* where the path to open begins in `text` */
+    size_t name; /* where the name to show begins: without the folder that all share */
+    int32_t label;
+};
+
+struct ls_picture_list {
+    struct ls_picture_file *file;
+    size_t count, capacity;
+    struct ls_text text; /* all paths, each with a NUL behind it */
+    char **class_name;   /* folder: one for each label; list file: NULL */
+    int class_count;
+    size_t class_capacity;
+};
+
+/* A folder: each sub-folder is a class, labelled 0, 1, ... in byte order of the names; its pictures
+ * are the .jpg, .jpeg and .png files (any case) in it and in folders within it, in byte order of
+ * their paths. What begins with a dot is left out. */
+int ls_picture_list_folder(const char *folder, struct ls_picture_list *list,
+                           struct ls_error *error);
+
+/* A list file in Caffe's form, "path label" on each line, the last space in between; empty lines
+ * are skipped. `root` (or NULL) is put before the paths; relative ones are tried from the working
+ * directory, then from the list's folder. Messages name the line. */
+int ls_picture_list_file(const char *path, const char *root, struct ls_picture_list *list,
+                         struct ls_error *error);
+
+void ls_picture_list_free(struct ls_picture_list *list);
+
+static inline const char *ls_picture_path(const struct ls_picture_list *list, size_t index)
+{
+    return list->text.data + list->file[index].path;
+}
+
+static inline const char *ls_picture_name(const struct ls_picture_list *list, size_t index)
+{
+    return list->text.data + list->file[index].name;
+}
+
+#endif

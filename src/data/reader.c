@@ -1,0 +1,209 @@
+/* Readers: samples by ordinal.
+ *
+ *   ordinal -> epoch, position -> (shuffle) place in the epoch's order -> (split) record
+ *           -> cache or source -> transformation
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/dataset_inner.h"
+#include "data/picture.h"
+
+static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
+
+struct ls_reader {
+    struct ls_dataset *dataset;
+    struct ls_source_reader *source;
+    struct ls_order order; /* of the epoch that was read last; count 0: none yet */
+    struct ls_buffer scratch;
+};
+
+int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error)
+{
+    *reader = NULL;
+    struct ls_reader *made = ls_alloc(1, sizeof *made);
+    if (made == NULL)
+        return ls_fail_memory(error, "a reader of data");
+    made->dataset = dataset;
+    int status = ls_source_reader_open(dataset->source, &made->source, error);
+    if (status != 0) {
+        ls_free(made);
+        return status;
+    }
+    *reader = made;
+    return 0;
+}
+
+void ls_reader_close(struct ls_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    ls_source_reader_close(reader->source);
+    ls_buffer_free(&reader->scratch);
+    ls_free(reader);
+}
+
+static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    uint64_t size = (uint64_t)dataset->size;
+    uint64_t epoch = (uint64_t)ordinal / size;
+    uint64_t place = (uint64_t)ordinal % size;
+    if (dataset->shuffle) {
+        if (reader->order.count == 0 || reader->order.epoch != epoch)
+            ls_order_init(&reader->order, dataset->shuffle_key, epoch, size);
+        place = ls_order_at(&reader->order, place);
+    }
+    return dataset->records != NULL ? (int64_t)dataset->records[place] : (int64_t)place;
+}
+
+/* Keeps a copy of a record, unless there is no memory, or another thread was faster. */
+static void keep(struct ls_dataset *dataset, int64_t index, const struct ls_record *record)
+{
+    size_t count = (size_t)ls_record_size(record->shape);
+    size_t bytes = record->bytes != NULL ? count : count * sizeof(float);
+    struct ls_cached *kept = ls_alloc(1, sizeof *kept + bytes);
+    if (kept == NULL)
+        return;
+    kept->record = *record;
+    void *numbers = kept + 1;
+    if (record->bytes != NULL)
+        kept->record.bytes = memcpy(numbers, record->bytes, bytes);
+    else
+        kept->record.floats = memcpy(numbers, record->floats, bytes);
+    struct ls_cached *none = NULL;
+    if (!atomic_compare_exchange_strong(&dataset->cache[index], &none, kept))
+        ls_free(kept);
+}
+
+int ls_reader_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
+                     struct ls_record *record, struct ls_error *error)
+{
+    struct ls_dataset *dataset = reader->dataset;
+    if (ordinal < 0)
+        return ls_fail(error, LOCKSTEP_INTERNAL, dataset->name, NULL,
+                       "sample %" PRId64 " was asked for", ordinal);
+    int64_t index = record_index(reader, ordinal);
+    if (dataset->cache != NULL) {
+        const struct ls_cached *kept = atomic_load(&dataset->cache[index]);
+        if (kept != NULL) {
+            *record = kept->record;
+            return 0;
+        }
+    }
+    LS_TRY(ls_source_read(reader->source, index, want_pixels, record, error));
+    if (dataset->cache != NULL && want_pixels)
+        keep(dataset, index, record);
+    return 0;
+}
+
+static int bad_sample(struct ls_reader *reader, int64_t ordinal, const char *problem,
+                      struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, NULL, "record %" PRId64 ": %s",
+                   record_index(reader, ordinal), problem);
+}
+
+int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
+                    struct ls_error *error)
+{
+    struct ls_dataset *dataset = reader->dataset;
+    struct ls_record record;
+    atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
+    LS_TRY(ls_reader_record(reader, ordinal, sample != NULL, &record, error));
+    if (sample != NULL) {
+        const char *problem = ls_transform_apply(&dataset->transform, &record, (uint64_t)ordinal,
+                                                 true, &reader->scratch, sample);
+        if (problem != NULL)
+            return bad_sample(reader, ordinal, problem, error);
+    }
+    if (label != NULL) {
+        if (!dataset->source->has_labels)
+            return bad_sample(reader, ordinal, "the source has no labels", error);
+        if (record.label > 1 << 24 || record.label < -(1 << 24))
+            return bad_sample(reader, ordinal, "its label is beyond 2^24", error);
+        *label = (float)record.label;
+    }
+    return 0;
+}
+
+/* Blue, green, red and red, green, blue into each other. */
+static void swap_planes(const int64_t shape[3], float *pixels)
+{
+    int64_t size = shape[1] * shape[2];
+    for (int64_t i = 0; i < size; i++) {
+        float first = pixels[i];
+        pixels[i] = pixels[2 * size + i];
+        pixels[2 * size + i] = first;
+    }
+}
+
+int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
+                        int *label, struct ls_error *error)
+{
+    struct ls_record record;
+    LS_TRY(ls_reader_record(reader, ordinal, pixels != NULL, &record, error));
+    memcpy(shape, record.shape, sizeof record.shape);
+    if (label != NULL)
+        *label = record.label;
+    if (pixels == NULL)
+        return 0;
+    int64_t size = ls_record_size(shape);
+    for (int64_t i = 0; i < size; i++)
+        pixels[i] = record.bytes != NULL ? (float)record.bytes[i] : record.floats[i];
+    if (reader->dataset->source->bgr && shape[0] == 3)
+        swap_planes(shape, pixels);
+    return 0;
+}
+
+/* Pictures decode to blue, green, red; a source that has red first wants it the other way. */
+static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
+{
+    int64_t size = record->shape[1] * record->shape[2];
+    for (int64_t i = 0; i < size; i++) {
+        uint8_t first = pixels[i];
+        pixels[i] = pixels[2 * size + i];
+        pixels[2 * size + i] = first;
+    }
+}
+
+/* The picture as a record of this data set. */
+static const char *make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
+                               struct ls_record *record)
+{
+    const struct ls_source *source = reader->dataset->source;
+    int channels = (int)source->shape[0];
+    if (channels != 1 && channels != 3)
+        return "the data have neither one channel nor three, so pictures cannot stand in for them";
+    struct ls_picture picture;
+    const char *problem =
+        ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture);
+    if (problem == NULL && source->varies)
+        problem = ls_picture_to_record(&picture, &reader->source->record, record);
+    else if (problem == NULL)
+        problem =
+            ls_picture_resize_to_record(&picture, (int)source->shape[1], (int)source->shape[2],
+                                        &reader->source->record, record);
+    if (problem == NULL && channels == 3 && !source->bgr)
+        swap_bytes(record, reader->source->record.data);
+    return problem;
+}
+
+int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
+                      struct ls_error *error)
+{
+    char *bytes;
+    size_t size;
+    LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    struct ls_record record = {0};
+    const char *problem = make_record(reader, (const uint8_t *)bytes, size, &record);
+    ls_free(bytes);
+    if (problem == NULL)
+        problem = ls_transform_apply(&reader->dataset->transform, &record, 0, false,
+                                     &reader->scratch, sample);
+    return problem == NULL ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+}

@@ -1,0 +1,141 @@
+/* The table of sources, and what they share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/source.h"
+
+#include <strings.h>
+
+#include "base/memory.h"
+
+static const struct ls_source_type *const types[] = {
+    &ls_source_lmdb, &ls_source_idx, &ls_source_cifar, &ls_source_images, &ls_source_synthetic,
+};
+enum { TYPE_COUNT = sizeof types / sizeof types[0] };
+
+const struct ls_source_type *ls_source_type_of(int backend)
+{
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (types[i]->backend == backend)
+            return types[i];
+    return NULL;
+}
+
+const struct ls_source_type *ls_source_type_named(const char *name)
+{
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (strcasecmp(types[i]->name, name) == 0)
+            return types[i];
+    return NULL;
+}
+
+int ls_source_open(const struct ls_source_type *type, const struct ls_source_options *options,
+                   struct ls_source **source, struct ls_error *error)
+{
+    *source = NULL;
+    struct ls_source *s = ls_alloc(1, sizeof *s);
+    if (s == NULL)
+        return ls_fail_memory(error, "a data source");
+    s->type = type;
+    s->largest_label = -1;
+    const char *place = options->path_count > 0 ? options->path[0] : options->place;
+    int status = type->open(options, s, error);
+    if (status == 0 && s->count < 1)
+        status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has no records");
+    if (status == 0 && s->count > UINT32_MAX)
+        status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has more than 2^32 - 1 records");
+    if (status != 0) {
+        ls_source_close(s);
+        return status;
+    }
+    *source = s;
+    return 0;
+}
+
+void ls_source_close(struct ls_source *source)
+{
+    if (source == NULL)
+        return;
+    source->type->close(source);
+    for (int i = 0; i < source->class_count; i++)
+        ls_free(source->class_name[i]);
+    ls_free(source->class_name);
+    ls_free(source);
+}
+
+int ls_source_reader_open(const struct ls_source *source, struct ls_source_reader **reader,
+                          struct ls_error *error)
+{
+    *reader = ls_alloc(1, sizeof **reader);
+    if (*reader == NULL)
+        return ls_fail_memory(error, "a reader of data");
+    (*reader)->source = source;
+    return 0;
+}
+
+void ls_source_reader_close(struct ls_source_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    ls_buffer_free(&reader->file);
+    ls_buffer_free(&reader->picture);
+    ls_buffer_free(&reader->record);
+    ls_free(reader);
+}
+
+int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                   struct ls_record *record, struct ls_error *error)
+{
+    const struct ls_source *source = reader->source;
+    if (index < 0 || index >= source->count)
+        return ls_fail(error, LOCKSTEP_INTERNAL, source->type->name, NULL,
+                       "record %lld of %lld was asked for", (long long)index,
+                       (long long)source->count);
+    *record = (struct ls_record){0};
+    return source->type->read(reader, index, want_pixels, record, error);
+}
+
+void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / 2 / size)
+        return NULL;
+    size_t bytes = count * size;
+    if (buffer->data == NULL || bytes > buffer->capacity) {
+        ls_free_aligned(buffer->data);
+        buffer->capacity = 0;
+        buffer->data = ls_alloc_aligned(bytes > 64 ? bytes : 64);
+        if (buffer->data == NULL)
+            return NULL;
+        buffer->capacity = bytes > 64 ? bytes : 64;
+    }
+    return buffer->data;
+}
+
+void ls_buffer_free(struct ls_buffer *buffer)
+{
+    ls_free_aligned(buffer->data);
+    *buffer = (struct ls_buffer){0};
+}
+
+int64_t ls_record_size(const int64_t shape[3])
+{
+    return shape[0] * shape[1] * shape[2];
+}
+
+bool ls_record_shape_valid(const int64_t shape[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (shape[i] < 1 || shape[i] > 65536)
+            return false;
+    return ls_record_size(shape) <= INT64_C(1) << 28;
+}
+
+int ls_source_one_path(const struct ls_source_options *options, const char *backend,
+                       const char *hint, struct ls_error *error)
+{
+    if (options->path_count == 1)
+        return 0;
+    if (options->path_count == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, hint,
+                       "data of backend %s needs a source", backend);
+    return ls_fail(error, LOCKSTEP_DEFINITION, options->place, hint,
+                   "data of backend %s has one source, not %zu", backend, options->path_count);
+}

@@ -1,0 +1,125 @@
+/* Sources: where records come from. One file each, a table of them, and one way to read record i.
+ *
+ * A record is a picture of C x H x W numbers and a label. Sources are read-only and know nothing of
+ * order, epochs or transformations. Any number of readers may read any record at the same time; a
+ * reader belongs to one thread.
+ *
+ * Channel order: pictures decoded by us (IMAGES, encoded Datum records) are BGR, as OpenCV gives
+ * them to Caffe, so that weights and means made with Caffe fit. CIFAR and IDX are as stored; so are
+ * raw Datum records (BGR where Caffe's convert_imageset wrote them).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_SOURCE_H
+#define LS_DATA_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* What opens a source; strings belong to the caller and must live as long as the call. */
+struct ls_source_options {
+    const char *const *path; /* as the definition names them, resolved */
+    size_t path_count;
+    const char *label_path;  /* IDX; NULL: records have no labels */
+    const char *root_folder; /* IMAGES with a list file; NULL or "": none */
+    int height, width;       /* IMAGES: resize to; 0: as they are */
+    bool gray;               /* IMAGES: one channel instead of three */
+    bool force_color;        /* LMDB: encoded records become BGR ... */
+    bool force_gray;         /* ... or grey; neither: as they are */
+    int crop;                /* side of the crop that follows; lets sizes differ; 0: none */
+    /* SYNTHETIC */
+    uint64_t synthetic_first, synthetic_seed;
+    int64_t synthetic_count;
+    int64_t synthetic_shape[3];
+    double synthetic_noise;
+    /* What to call the definition in messages about missing fields. */
+    const char *place;
+};
+
+/* A record. The numbers belong to the reader until its next call, or to the source. */
+struct ls_record {
+    int64_t shape[3];     /* channels, height, width */
+    const uint8_t *bytes; /* C x H x W, channel by channel; or NULL */
+    const float *floats;  /* the same, where bytes is NULL; both NULL if not wanted */
+    int32_t label;        /* 0 where the source has none */
+};
+
+struct ls_source_type;
+
+struct ls_source {
+    const struct ls_source_type *type;
+    void *state;      /* the type's own */
+    int64_t count;    /* records, at least 1, at most UINT32_MAX */
+    int64_t shape[3]; /* of the first record */
+    bool varies;      /* heights or widths are known to differ from record to record */
+    bool has_labels;
+    bool encoded;          /* records must be decoded: worth several threads */
+    bool bgr;              /* three channels are blue, green, red */
+    int64_t largest_label; /* -1: not known without reading all */
+    char **class_name;     /* owned; NULL if not known */
+    int class_count;
+};
+
+/* A buffer that grows and is used again for the next record. */
+struct ls_buffer {
+    void *data;
+    size_t capacity; /* bytes */
+};
+/* Room for `count` elements of `size` bytes, aligned to 64; NULL when there is no memory. What was
+ * in the buffer is lost if it grows. */
+void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size);
+void ls_buffer_free(struct ls_buffer *buffer);
+
+/* What one thread needs to read. */
+struct ls_source_reader {
+    const struct ls_source *source;
+    struct ls_buffer file, picture, record; /* of the types, as they like */
+};
+
+struct ls_source_type {
+    const char *name; /* "LMDB" */
+    int backend;      /* Lockstep__DataParameter__DB */
+    /* Fills in `source` (zeroed). On failure the caller calls `close`. Errors: LOCKSTEP_DATA naming
+     * the file, LOCKSTEP_DEFINITION for options that do not fit. */
+    int (*open)(const struct ls_source_options *options, struct ls_source *source,
+                struct ls_error *error);
+    void (*close)(struct ls_source *source);
+    /* Reads record `index`; with `want_pixels` false only its label (and shape, if that is free).
+     * Errors: LOCKSTEP_DATA naming file and record. */
+    int (*read)(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                struct ls_record *record, struct ls_error *error);
+    /* (optional) Appends the name of a record (its path, its key) to `text`. */
+    void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
+};
+
+extern const struct ls_source_type ls_source_lmdb, ls_source_idx, ls_source_cifar, ls_source_images,
+    ls_source_synthetic;
+
+/* The type of a backend by number or by name (any case); NULL if there is none. */
+const struct ls_source_type *ls_source_type_of(int backend);
+const struct ls_source_type *ls_source_type_named(const char *name);
+
+int ls_source_open(const struct ls_source_type *type, const struct ls_source_options *options,
+                   struct ls_source **source, struct ls_error *error);
+void ls_source_close(struct ls_source *source);
+
+int ls_source_reader_open(const struct ls_source *source, struct ls_source_reader **reader,
+                          struct ls_error *error);
+void ls_source_reader_close(struct ls_source_reader *reader);
+/* As the type's read, after a check of the index. */
+int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                   struct ls_record *record, struct ls_error *error);
+
+/* The product of a shape whose parts have been checked, and the check: each part at least 1, at
+ * most 2^16 channels and 2^16 pixels a side, 2^28 numbers in all. */
+int64_t ls_record_size(const int64_t shape[3]);
+bool ls_record_shape_valid(const int64_t shape[3]);
+
+/* Fails unless exactly one path was given (the hint says what it should be). */
+int ls_source_one_path(const struct ls_source_options *options, const char *backend,
+                       const char *hint, struct ls_error *error);
+
+#endif

@@ -1,0 +1,73 @@
+/* What happens to a record before the net sees it: Caffe's transformations and Lockstep's own.
+ *
+ * The order of operations, each only if it is asked for:
+ *   1. pad         `pad` pixels on each side: zeros, or the picture mirrored at its border pixels
+ *   2. crop        a square of crop_size; its place is random in training, the centre else
+ *   3. mirror      left to right, for half of the samples; in training only
+ *   4. brightness  + a uniform number of [-b, b]; in training only
+ *   5. contrast    x -> (x - m) f + m with m the mean of the channel, f uniform; in training only
+ *   6. mean        x - mean: of the file, at the pixel's place before the crop (the mean picture is
+ *                  padded as the picture is), or of the channel
+ *   7. scale       x scale
+ *   8. standardize (x - m) / max(s, 1 / sqrt(n)): m, s mean and standard deviation of the n numbers
+ *                  of the sample, as TensorFlow's CIFAR-10 tutorial trains with
+ * Caffe has 2, 3, 6 and 7, in this order, and also mirrors in the test phase.
+ *
+ * Random choices are functions of (seed, layer name, ordinal): draw 0 mirrors, 1 and 2 place the
+ * crop, 3 is the brightness, 4 the contrast, whichever of them are in use.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_TRANSFORM_H
+#define LS_DATA_TRANSFORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "data/source.h"
+#include "schema/definition.h"
+
+struct ls_transform {
+    int64_t input[3];  /* of the first record */
+    int64_t output[3]; /* of every sample */
+    int crop, pad;
+    bool reflect, standardize;
+    bool mirror, augment; /* augment: crops are random, and mirror, brightness, contrast happen */
+    float brightness, contrast_lower, contrast_upper;
+    float scale;
+    float *mean;         /* a picture of input's shape, or NULL */
+    float *channel_mean; /* one for each channel, or NULL */
+    uint64_t key;
+};
+
+/* What a transformation depends on. */
+struct ls_transform_options {
+    const Lockstep__TransformationParameter *param; /* NULL: nothing is asked for */
+    const struct ls_definition *definition;         /* for places and relative paths */
+    const char *layer;                              /* name */
+    uint64_t seed;
+    bool augment;      /* the train phase, and nobody wants it plain */
+    int64_t record[3]; /* shape of the first record */
+    bool varies;       /* the records' heights and widths differ */
+};
+/* Checks the parameters against the records and reads the mean file. All problems are reported:
+ * LOCKSTEP_DEFINITION for parameters, LOCKSTEP_DATA for the file. Free also after a failure. */
+int ls_transform_open(const struct ls_transform_options *options, struct ls_transform *transform,
+                      struct ls_error *error);
+void ls_transform_free(struct ls_transform *transform);
+
+/* Writes the sample (output's shape) that a record becomes at an ordinal. `augment` false: centre
+ * crop, nothing random. `scratch` is the caller's, used again and again. Returns NULL, or what is
+ * wrong with the record (its shape). */
+const char *ls_transform_apply(const struct ls_transform *transform, const struct ls_record *record,
+                               uint64_t ordinal, bool augment, struct ls_buffer *scratch,
+                               float *sample);
+
+/* Reads a mean file (BlobProto, binary or text) that must have `shape`; *mean is freed with
+ * ls_free. */
+int ls_mean_read(const char *path, const int64_t shape[3], float **mean, struct ls_error *error);
+/* Writes one that Caffe reads, atomically. */
+int ls_mean_write(const char *path, const int64_t shape[3], const float *mean,
+                  struct ls_error *error);
+
+#endif
