@@ -217,12 +217,29 @@ static void test_file_too_large(void **state)
     signal(SIGXFSZ, handler);
 }
 
-/* The child's part of the next test, in a mount namespace of its own. Exit codes: 0 good, 77
- * nothing can be mounted here, others: the step that went wrong. */
+/* Gives this process its own mounts: as root, or as root of a user namespace of its own. */
+static bool own_mounts(void)
+{
+    uid_t user = geteuid();
+    gid_t group = getegid();
+    if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+        return true;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        return false;
+    char map[64];
+    snprintf(map, sizeof map, "0 %ld 1", (long)user);
+    ls_test_write_text("/proc/self/uid_map", map);
+    ls_test_write_text("/proc/self/setgroups", "deny");
+    snprintf(map, sizeof map, "0 %ld 1", (long)group);
+    ls_test_write_text("/proc/self/gid_map", map);
+    return true;
+}
+
+/* The child's part of the next test. Exit codes: 0 good, 77 nothing can be mounted here, others:
+ * the step that went wrong. */
 static int on_a_full_disk(const char *folder)
 {
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("none", folder, "tmpfs", 0, "size=256k") != 0)
+    if (!own_mounts() || mount("none", folder, "tmpfs", 0, "size=256k") != 0)
         return 77;
     const char *path = ls_test_path("full/model");
     if (write_zeros(path, 64 << 10) != 0)
