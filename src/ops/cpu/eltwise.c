@@ -1,0 +1,144 @@
+/* Elementwise product, sum and maximum of n inputs, in any layout that they share.
+ *
+ * Tiles stay in the first-level cache. With three inputs and more a tile is finished before it is
+ * written, because the output may lie where an input lies that is named twice.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/vector/elementwise.h"
+
+enum { TILE = 1024 };
+
+static float coefficient(const struct ls_eltwise_attr *attr, int i)
+{
+    return attr->coefficients != NULL ? attr->coefficients[i] : 1;
+}
+
+/* y = a (op) x; x is input `which`. */
+static void combine(const struct ls_eltwise_attr *attr, const float *a, const float *x, int which,
+                    float *y, size_t n)
+{
+    switch (attr->method) {
+    case LS_ELTWISE_PROD:
+        ls_vector_elementwise()->multiply(a, x, y, n);
+        break;
+    case LS_ELTWISE_MAX:
+        ls_vector_elementwise()->larger(a, x, y, n);
+        break;
+    case LS_ELTWISE_SUM:
+        if (attr->coefficients == NULL)
+            ls_vector_elementwise()->add(a, x, y, n);
+        else
+            ls_vector_elementwise()->add_scaled(a, x, attr->coefficients[which], y, n);
+        break;
+    }
+}
+
+static void eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    size_t n = ls_value_elements(op->output[0]);
+    bool scaled = attr->method == LS_ELTWISE_SUM && attr->coefficients != NULL;
+    for (size_t from = 0; from < n; from += TILE) {
+        size_t count = n - from < TILE ? n - from : TILE;
+        float tile[TILE];
+        const float *so_far = (const float *)in[0] + from;
+        float *y = (float *)out[0] + from;
+        if (scaled || op->inputs == 1) {
+            ls_vector_elementwise()->multiply_by(so_far, scaled ? coefficient(attr, 0) : 1, tile,
+                                                 count);
+            so_far = tile;
+        }
+        for (int i = 1; i < op->inputs; i++) {
+            bool last = i == op->inputs - 1;
+            combine(attr, so_far, (const float *)in[i] + from, i, last ? y : tile, count);
+            so_far = tile;
+        }
+        if (op->inputs == 1)
+            memcpy(y, tile, count * sizeof *y);
+    }
+}
+
+/* dx = dy * product of the other inputs, from the first to the last, as in Caffe's stable form. */
+static void product_tile(const struct ls_op *op, void *const *in, size_t from, float *dx,
+                         size_t count)
+{
+    const float *dy = (const float *)in[0] + from, *others = NULL;
+    float tile[TILE];
+    for (int i = 0; i < op->inputs - 1; i++) {
+        const float *x = (const float *)in[i + 1] + from;
+        if (i == op->attr.eltwise.which)
+            continue;
+        if (others != NULL) {
+            ls_vector_elementwise()->multiply(others, x, tile, count);
+            others = tile;
+        } else {
+            others = x;
+        }
+    }
+    if (others != NULL)
+        ls_vector_elementwise()->multiply(others, dy, dx, count);
+    else
+        memmove(dx, dy, count * sizeof *dx);
+}
+
+/* The gradient goes to the input that is the maximum; of equal ones to the second rather than the
+ * first, and to any of these two rather than a later one, as in Caffe. */
+static void maximum_tile(const struct ls_op *op, void *const *in, size_t from, float *dx,
+                         size_t count)
+{
+    const struct ls_vector_elementwise *vector = ls_vector_elementwise();
+    float top[TILE];
+    int32_t winner[TILE];
+    bool alone = op->inputs == 2;
+    memcpy(top, (const float *)in[alone ? 1 : 2] + from, count * sizeof *top);
+    for (size_t i = 0; i < count; i++)
+        winner[i] = alone ? 0 : 1;
+    for (int i = 0; i < op->inputs - 1; i++)
+        if (i != 1)
+            vector->challenge((const float *)in[i + 1] + from, top, winner, i, count);
+    vector->pick((const float *)in[0] + from, winner, op->attr.eltwise.which, dx, count);
+}
+
+static void backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    size_t n = ls_value_elements(op->output[0]);
+    for (size_t from = 0; from < n; from += TILE) {
+        size_t count = n - from < TILE ? n - from : TILE;
+        float *dx = (float *)out[0] + from;
+        if (attr->method == LS_ELTWISE_PROD)
+            product_tile(op, in, from, dx, count);
+        else if (attr->method == LS_ELTWISE_MAX)
+            maximum_tile(op, in, from, dx, count);
+        else
+            ls_vector_elementwise()->multiply_by((const float *)in[0] + from,
+                                                 coefficient(attr, attr->which), dx, count);
+    }
+}
+
+const struct ls_kernel ls_kernel_eltwise = {
+    .kind = LS_OP_ELTWISE,
+    .name = "eltwise",
+    .layouts = ls_layouts_follow,
+    .prepare = ls_own_prepare,
+    .run = eltwise_run,
+    .in_place = 0,
+};
+
+const struct ls_kernel ls_kernel_eltwise_backward = {
+    .kind = LS_OP_ELTWISE_BACKWARD,
+    .name = "eltwise backward",
+    .layouts = ls_layouts_follow,
+    .prepare = ls_own_prepare,
+    .run = backward_run,
+    .in_place = 0,
+};

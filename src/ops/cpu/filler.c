@@ -1,0 +1,228 @@
+/* Caffe's fillers. A gaussian one may be sparse: each number stays with probability
+ * sparse / shape[0], by a mask that has a key of its own.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/filler.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "ops/cpu/vector/normal.h"
+#include "ops/cpu/vector/philox.h"
+
+enum { TILE = 1024 }; /* numbers made at a time; even, for pairs of normal ones */
+
+static const char *const filler_names =
+    "constant, uniform, gaussian, xavier, msra, positive_unitball and bilinear exist";
+
+/* What xavier and msra divide by. */
+static int fan(const Lockstep__FillerParameter *parameter, const struct ls_shape *shape,
+               double *result, struct ls_error *error)
+{
+    if (shape->rank < 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler '%s' needs a blob with at least one axis", parameter->type);
+    double count = (double)ls_shape_size(shape);
+    double in = count / (double)shape->dim[0];
+    double out = shape->rank > 1 ? count / (double)shape->dim[1] : count;
+    switch (parameter->variance_norm) {
+    case LOCKSTEP__FILLER_PARAMETER__VARIANCE_NORM__FAN_OUT:
+        *result = out;
+        return 0;
+    case LOCKSTEP__FILLER_PARAMETER__VARIANCE_NORM__AVERAGE:
+        *result = (in + out) / 2;
+        return 0;
+    default:
+        *result = in;
+        return 0;
+    }
+}
+
+static int resolve_uniform(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                           struct ls_error *error)
+{
+    if (!(parameter->min <= parameter->max) || !isfinite(parameter->max - parameter->min))
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler 'uniform' from min %g to max %g: min must not be above max",
+                       (double)parameter->min, (double)parameter->max);
+    filler->kind = LS_FILLER_UNIFORM;
+    filler->first = parameter->min;
+    filler->second = parameter->max;
+    return 0;
+}
+
+static int resolve_gaussian(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                            const struct ls_shape *shape, struct ls_error *error)
+{
+    if (!(parameter->std >= 0) || !isfinite(parameter->std) || !isfinite(parameter->mean))
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler 'gaussian' with mean %g and std %g: both must be finite, and std "
+                       "not negative",
+                       (double)parameter->mean, (double)parameter->std);
+    filler->kind = LS_FILLER_NORMAL;
+    filler->first = parameter->mean;
+    filler->second = parameter->std;
+    if (parameter->sparse < 0)
+        return 0;
+    if (shape->rank < 1 || parameter->sparse > shape->dim[0])
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler 'gaussian' with sparse %d needs a blob whose first axis is at "
+                       "least that long",
+                       parameter->sparse);
+    filler->keep = (uint64_t)((double)parameter->sparse / (double)shape->dim[0] * 0x1p32);
+    return 0;
+}
+
+static int resolve_shaped(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                          const struct ls_shape *shape, struct ls_error *error)
+{
+    double n = 0;
+    if (strcmp(parameter->type, "xavier") == 0) {
+        LS_TRY(fan(parameter, shape, &n, error));
+        filler->kind = LS_FILLER_UNIFORM;
+        filler->second = sqrt(3 / n);
+        filler->first = -filler->second;
+    } else if (strcmp(parameter->type, "msra") == 0) {
+        LS_TRY(fan(parameter, shape, &n, error));
+        filler->kind = LS_FILLER_NORMAL;
+        filler->second = sqrt(2 / n);
+    } else if (strcmp(parameter->type, "positive_unitball") == 0) {
+        if (shape->rank < 1)
+            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                           "filler 'positive_unitball' needs a blob with at least one axis");
+        filler->kind = LS_FILLER_UNITBALL;
+        filler->row = ls_shape_count(shape, 1, shape->rank);
+    } else if (strcmp(parameter->type, "bilinear") == 0) {
+        if (shape->rank != 4 || shape->dim[2] != shape->dim[3])
+            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                           "filler 'bilinear' needs a blob of 4 axes, the last two of one length");
+        filler->kind = LS_FILLER_BILINEAR;
+        filler->row = shape->dim[3];
+    } else {
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, filler_names, "unknown filler '%s'",
+                       parameter->type);
+    }
+    return 0;
+}
+
+int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
+                      const struct ls_shape *shape, struct ls_error *error)
+{
+    *filler = (struct ls_filler){.kind = LS_FILLER_CONSTANT, .keep = UINT64_C(1) << 32};
+    if (parameter == NULL)
+        return 0;
+    const char *type = parameter->type != NULL ? parameter->type : "constant";
+    if (parameter->sparse < -1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "sparse is %d; it must be -1 (not sparse) or more", parameter->sparse);
+    if (strcmp(type, "gaussian") == 0)
+        return resolve_gaussian(filler, parameter, shape, error);
+    if (parameter->sparse != -1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                       "filler '%s' cannot be sparse; only 'gaussian' can", type);
+    if (strcmp(type, "constant") == 0) {
+        filler->first = parameter->value;
+        return 0;
+    }
+    if (strcmp(type, "uniform") == 0)
+        return resolve_uniform(filler, parameter, error);
+    return resolve_shaped(filler, parameter, shape, error);
+}
+
+/* 24 bits of a word, as ls_random_uniform has them. */
+static double uniform(uint32_t word)
+{
+    return (double)(word >> 8) * 0x1p-24;
+}
+
+static void run_uniform(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                        size_t n)
+{
+    uint32_t word[TILE];
+    double span = filler->second - filler->first;
+    for (size_t from = 0; from < n; from += TILE) {
+        size_t count = n - from < TILE ? n - from : TILE;
+        ls_vector_philox()->words(key, ordinal, from, word, count);
+        for (size_t i = 0; i < count; i++)
+            out[from + i] = (float)(filler->first + uniform(word[i]) * span);
+    }
+}
+
+static void run_normal(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                       size_t n)
+{
+    uint32_t word[TILE];
+    double normal[TILE];
+    uint64_t mask_key = ls_mix(key + 1);
+    for (size_t from = 0; from < n; from += TILE) {
+        size_t count = n - from < TILE ? n - from : TILE;
+        ls_vector_philox()->words(key, ordinal, from, word, TILE);
+        ls_vector_normal()->normals(word, normal, count + count % 2);
+        for (size_t i = 0; i < count; i++)
+            out[from + i] = (float)(filler->first + normal[i] * filler->second);
+        if (filler->keep >> 32 != 0)
+            continue;
+        ls_vector_philox()->words(mask_key, ordinal, from, word, count);
+        for (size_t i = 0; i < count; i++)
+            out[from + i] = word[i] < filler->keep ? out[from + i] : 0;
+    }
+}
+
+/* A row that sums to 0 (all its random numbers are) becomes an even one. */
+static void run_unitball(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                         size_t n)
+{
+    const struct ls_filler one = {.kind = LS_FILLER_UNIFORM, .second = 1};
+    run_uniform(&one, key, ordinal, out, n); /* 24 bits: exact in float */
+    size_t length = (size_t)filler->row;
+    for (float *row = out; row < out + n; row += length) {
+        double sum = 0;
+        for (size_t i = 0; i < length; i++)
+            sum += row[i];
+        for (size_t i = 0; i < length; i++)
+            row[i] = (float)(sum > 0 ? row[i] / sum : 1 / (double)length);
+    }
+}
+
+static void run_bilinear(const struct ls_filler *filler, float *out, size_t n)
+{
+    int64_t side = filler->row;
+    double f = (double)((side + 1) / 2), c = (double)(side - 1) / (2 * f);
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)((int64_t)i % side), y = (double)((int64_t)i / side % side);
+        out[i] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
+    }
+}
+
+void ls_filler_run(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                   size_t n)
+{
+    switch (filler->kind) {
+    case LS_FILLER_CONSTANT:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)filler->first;
+        break;
+    case LS_FILLER_UNIFORM:
+        run_uniform(filler, key, ordinal, out, n);
+        break;
+    case LS_FILLER_NORMAL:
+        run_normal(filler, key, ordinal, out, n);
+        break;
+    case LS_FILLER_UNITBALL:
+        run_unitball(filler, key, ordinal, out, n);
+        break;
+    case LS_FILLER_BILINEAR:
+        run_bilinear(filler, out, n);
+        break;
+    }
+}
+
+int ls_fill_parameter(float *plain, const struct ls_shape *shape,
+                      const Lockstep__FillerParameter *parameter, uint64_t key,
+                      struct ls_error *error)
+{
+    struct ls_filler filler;
+    LS_TRY(ls_filler_resolve(&filler, parameter, shape, error));
+    ls_filler_run(&filler, key, 0, plain, (size_t)ls_shape_size(shape));
+    return 0;
+}

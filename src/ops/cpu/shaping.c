@@ -1,0 +1,124 @@
+/* Ops that only move numbers: views, joining and cutting along an axis.
+ *
+ * A tensor is `outer` runs of consecutive numbers, one for each index in front of the axis; a join
+ * takes one run of each input in turn. That is so in the blocked layouts, too, for the axis of
+ * channels, where every input (but the last) fills its blocks.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "ops/cpu/kernels.h"
+
+static size_t type_size(enum ls_type type)
+{
+    return type == LS_U8 ? 1 : 4;
+}
+
+static void view_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_value *value = prepared->op->input[0];
+    if (in[0] != out[0]) /* where the plan did not let them share memory */
+        memcpy(out[0], in[0], (size_t)ls_shape_size(&value->shape) * type_size(value->type));
+}
+
+const struct ls_kernel ls_kernel_view = {
+    .kind = LS_OP_VIEW,
+    .name = "view",
+    .prepare = ls_own_prepare,
+    .run = view_run,
+    .in_place = 0,
+};
+
+/* Whether `count` values can be joined along the axis as they lie in `layout`. */
+static bool joins_blocks(struct ls_value *const *value, int count, int axis,
+                         const struct ls_layout *layout)
+{
+    if (layout->block <= 1 || axis != 1)
+        return false;
+    for (int i = 0; i + 1 < count; i++)
+        if (value[i]->shape.dim[1] % layout->block != 0)
+            return false;
+    return true;
+}
+
+static int join_layouts(struct ls_value *const *parts, int count, const struct ls_op *op,
+                        struct ls_op_layouts *layouts)
+{
+    const struct ls_layout *layout = layouts->in[0];
+    if (!joins_blocks(parts, count, op->attr.axis, layout))
+        layout = &ls_layout_plain;
+    for (int i = 0; i < op->inputs; i++)
+        layouts->in[i] = layout;
+    for (int i = 0; i < op->outputs; i++)
+        layouts->out[i] = layout;
+    return 0;
+}
+
+static int concat_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                          struct ls_error *error)
+{
+    (void)error;
+    return join_layouts(op->input, op->inputs, op, layouts);
+}
+
+static int slice_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                         struct ls_error *error)
+{
+    (void)error;
+    return join_layouts(op->output, op->outputs, op, layouts);
+}
+
+/* Copies between the whole and its parts; the pointers of absent parts (outputs that nobody
+ * reads) are NULL, and their numbers skipped. */
+static void move_runs(struct ls_value *const *part, int count, int axis, char *whole,
+                      void *const *memory, bool join)
+{
+    int64_t outer = ls_shape_count(&part[0]->shape, 0, axis);
+    for (int64_t index = 0; index < outer; index++) {
+        for (int i = 0; i < count; i++) {
+            size_t run = ls_value_elements(part[i]) / (size_t)outer * sizeof(float);
+            char *piece = memory[i];
+            if (piece != NULL && join)
+                memcpy(whole, piece + (size_t)index * run, run);
+            else if (piece != NULL)
+                memcpy(piece + (size_t)index * run, whole, run);
+            whole += run;
+        }
+    }
+}
+
+static void concat_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    move_runs(op->input, op->inputs, op->attr.axis, out[0], in, true);
+}
+
+static void slice_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    move_runs(op->output, op->outputs, op->attr.axis, in[0], out, false);
+}
+
+const struct ls_kernel ls_kernel_concat = {
+    .kind = LS_OP_CONCAT,
+    .name = "concat",
+    .layouts = concat_layouts,
+    .prepare = ls_own_prepare,
+    .run = concat_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_slice = {
+    .kind = LS_OP_SLICE,
+    .name = "slice",
+    .layouts = slice_layouts,
+    .prepare = ls_own_prepare,
+    .run = slice_run,
+    .in_place = -1,
+};

@@ -1,0 +1,91 @@
+/* Ops that hand numbers over: the sum of any value as a loss, the count of labels, gradients to
+ * the exact sums.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/exact.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/label.h"
+
+static void sum_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    double sum = ls_sum_floats(in[0], ls_value_elements(op->input[0]));
+    context->partials[op->attr.loss.metric_offset] += sum;
+}
+
+static void sum_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                             void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)in, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    float *dx = out[0];
+    size_t n = ls_value_elements(op->output[0]);
+    for (size_t i = 0; i < n; i++)
+        dx[i] = op->attr.loss.loss_weight;
+}
+
+static void count_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const struct ls_loss_attr *attr = &op->attr.loss;
+    const float *label = in[0];
+    size_t n = ls_value_elements(op->input[0]), ignored = 0;
+    for (size_t i = 0; i < n; i++)
+        ignored += ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label);
+    context->partials[attr->metric_offset] += (double)(n - ignored);
+}
+
+/* The gradient must lie as its parameter does: the sums are kept in that order. */
+static int accumulate_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                              struct ls_error *error)
+{
+    (void)error;
+    if (op->attr.parameter->layout != NULL)
+        layouts->in[0] = op->attr.parameter->layout;
+    return 0;
+}
+
+static void accumulate_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                           void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    context->contribute(context->sums, op->attr.parameter->index, in[0],
+                        ls_value_elements(op->input[0]));
+}
+
+const struct ls_kernel ls_kernel_sum_loss = {
+    .kind = LS_OP_SUM_LOSS,
+    .name = "sum loss",
+    .prepare = ls_own_prepare,
+    .run = sum_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_sum_loss_backward = {
+    .kind = LS_OP_SUM_LOSS_BACKWARD,
+    .name = "sum loss backward",
+    .prepare = ls_own_prepare,
+    .run = sum_backward_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_count_labels = {
+    .kind = LS_OP_COUNT_LABELS,
+    .name = "count labels",
+    .prepare = ls_own_prepare,
+    .run = count_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_accumulate = {
+    .kind = LS_OP_ACCUMULATE,
+    .name = "accumulate",
+    .layouts = accumulate_layouts,
+    .prepare = ls_own_prepare,
+    .run = accumulate_run,
+    .in_place = -1,
+};
