@@ -94,6 +94,8 @@ static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *laye
         return batch_fail(net, layer, error, "data layers of one phase are read in step",
                           "its data set and that of the layer above have different numbers of "
                           "samples");
+    if (net->options.samples > 0 && net->options.samples < samples)
+        samples = net->options.samples;
     net->batching.samples = samples;
     net->batching.last = ls_dataset_last_batch(*dataset);
     return 0;

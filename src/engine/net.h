@@ -32,10 +32,11 @@ struct ls_net_options {
     int phase;         /* LOCKSTEP__PHASE__TRAIN or _TEST */
     bool training;     /* with a backward pass */
     bool augment;      /* random crops and the like, where the phase has them */
-    bool from_outside; /* inputs are handed in by the caller: no data set is needed */
+    bool from_outside; /* inputs are handed in by the caller, sample by sample */
     uint64_t seed;
     int64_t micro_batch; /* 0: the rule */
     int iter_size;
+    int64_t samples; /* use only the first of the data; 0: all */
     const struct ls_backend *backend;
     struct ls_parameter_set *parameters; /* shared by the nets of a program */
     struct ls_view_set *views;

@@ -1,0 +1,218 @@
+/* The loop: updates, and between them tests, displays, snapshots and requests from outside.
+ *
+ * The order within an iteration is Caffe's: test before the update, display what the update did,
+ * then count it, then snapshot.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "snapshot/catalog.h"
+#include "solver/trainer.h"
+
+struct loop {
+    struct ls_trainer *trainer;
+    int64_t end; /* where this run stops */
+    struct ls_error *error;
+};
+
+static double displayed_loss(const struct ls_trainer *trainer)
+{
+    int64_t window = trainer->solver->average_loss;
+    int64_t count = trainer->iteration < window ? trainer->iteration : window;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += trainer->losses[i];
+    return count > 0 ? sum / (double)count : trainer->loss;
+}
+
+/* Fills in rates since the last event of the kind whose state is given, and moves that state. */
+static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *event,
+                      double *time, int64_t *samples, int64_t *iteration)
+{
+    double now = ls_clock();
+    event->seconds = *time > 0 ? now - *time : 0;
+    if (event->seconds > 0)
+        event->samples_per_second = (double)(trainer->samples - *samples) / event->seconds;
+    *time = now;
+    *samples = trainer->samples;
+    *iteration = trainer->iteration;
+}
+
+/* After update number `iteration` (already counted): progress, and a display where it is due. */
+static int report_update(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    if (trainer->callbacks.event == NULL)
+        return 0;
+    int64_t done = trainer->iteration - 1;
+    bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_PROGRESS, .iteration_end = loop->end};
+    event.data_loss = displayed_loss(trainer);
+    event.penalty = display ? trainer->penalty : 0;
+    event.loss = event.data_loss + event.penalty;
+    set_rates(trainer, &event, &trainer->progress_time, &trainer->progress_samples,
+              &trainer->progress_iteration);
+    ls_trainer_event(trainer, &event);
+    if (!display)
+        return 0;
+    event.kind = LOCKSTEP_EVENT_DISPLAY;
+    set_rates(trainer, &event, &trainer->display_time, &trainer->display_samples,
+              &trainer->display_iteration);
+    LS_TRY(ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train), trainer->totals.record,
+                          loop->error));
+    event.outputs = trainer->outputs.items;
+    event.output_count = trainer->outputs.count;
+    trainer->iteration--; /* a display carries the number of the update that it shows */
+    ls_trainer_event(trainer, &event);
+    trainer->iteration++;
+    return 0;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* Whether a larger figure is a better one: losses want to be small. */
+static bool larger_is_better(const struct lockstep_output *output)
+{
+    return output->loss_weight == 0 && strstr(output->name, "loss") == NULL;
+}
+
+/* Remembers whether the figure that snapshot_best names is the best so far. */
+static bool is_best(struct ls_trainer *trainer)
+{
+    const char *wanted = trainer->solver->snapshot_best;
+    for (size_t i = 0; wanted != NULL && i < trainer->outputs.count; i++) {
+        const struct lockstep_output *output = &trainer->outputs.items[i];
+        if (strcmp(output->name, wanted) != 0)
+            continue;
+        double value = output->values[0];
+        bool better = !trainer->has_best ||
+                      (larger_is_better(output) ? value > trainer->best : value < trainer->best);
+        if (!better || !isfinite(value))
+            return false;
+        trainer->has_best = true;
+        trainer->best = value;
+        return true;
+    }
+    return false;
+}
+
+static int test_one(struct loop *loop, size_t index, bool *best)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    bool on_train = trainer->has_train_test && index == trainer->test_count - 1;
+    int64_t samples = 0;
+    LS_TRY(ls_trainer_evaluate(trainer, index, &samples, loop->error));
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_TEST,
+                                   .iteration_end = loop->end,
+                                   .test_net = on_train ? -1 : (int)index,
+                                   .samples = samples,
+                                   .outputs = trainer->outputs.items,
+                                   .output_count = trainer->outputs.count};
+    ls_trainer_event(trainer, &event);
+    if (index == 0 && !on_train)
+        *best = is_best(trainer);
+    return 0;
+}
+
+static int test_all(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    bool best = false;
+    for (size_t i = 0; i < trainer->test_count; i++)
+        LS_TRY(test_one(loop, i, &best));
+    if (best && trainer->iteration > 0) {
+        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+        LS_TRY(ls_catalog_mark_best(trainer->prefix, trainer->iteration, loop->error));
+    }
+    return 0;
+}
+
+static bool test_is_due(const struct ls_trainer *trainer)
+{
+    int64_t interval = trainer->schedule.test_interval;
+    if (trainer->test_count == 0 || interval <= 0 || trainer->iteration % interval != 0)
+        return false;
+    return trainer->iteration > 0 || trainer->solver->test_initialization;
+}
+
+/* ---- The loop -------------------------------------------------------------------------------- */
+
+/* A test that is interrupted ends like a request between updates. */
+static int stop(struct loop *loop)
+{
+    LS_TRY(ls_trainer_snapshot(loop->trainer, loop->error));
+    return LOCKSTEP_STOPPED;
+}
+
+static int answer_requests(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    enum lockstep_request request = LOCKSTEP_GO_ON;
+    if (trainer->callbacks.poll != NULL)
+        request = trainer->callbacks.poll(trainer->callbacks.user);
+    if (request == LOCKSTEP_SNAPSHOT_AND_STOP)
+        return stop(loop);
+    if (request == LOCKSTEP_SNAPSHOT_AND_GO_ON || trainer->snapshot_wanted)
+        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+    trainer->snapshot_wanted = false;
+    return 0;
+}
+
+static int train(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    const struct ls_schedule *schedule = &trainer->schedule;
+    while (trainer->iteration < loop->end) {
+        if (test_is_due(trainer)) {
+            int status = test_all(loop);
+            if (status == LOCKSTEP_STOPPED)
+                return stop(loop);
+            LS_TRY(status);
+        }
+        LS_TRY(answer_requests(loop));
+        LS_TRY(ls_trainer_update(trainer, loop->error));
+        LS_TRY(report_update(loop));
+        if (schedule->snapshot_interval > 0 &&
+            trainer->iteration % schedule->snapshot_interval == 0)
+            LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+    }
+    return 0;
+}
+
+static int finish(struct loop *loop, bool cut)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    if (trainer->solver->snapshot_after_train || cut)
+        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+    if (trainer->test_count > 0 && trainer->schedule.test_interval > 0) {
+        int status = test_all(loop);
+        if (status != 0)
+            return status;
+    }
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};
+    event.data_loss = displayed_loss(trainer);
+    event.loss = event.data_loss;
+    ls_trainer_event(trainer, &event);
+    return 0;
+}
+
+int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
+{
+    struct loop loop = {.trainer = trainer, .end = trainer->schedule.max_iter, .error = error};
+    bool cut = iterations >= 0;
+    if (cut)
+        loop.end = iterations;
+    LS_TRY(ls_trainer_report_start(trainer, loop.end, error));
+    LS_TRY(ls_file_check_prefix(trainer->prefix, error));
+    trainer->progress_time = trainer->display_time = ls_clock();
+    trainer->progress_samples = trainer->display_samples = trainer->samples;
+    ls_team_enter(trainer->engine->team);
+    int status = train(&loop);
+    if (status == 0)
+        status = finish(&loop, cut);
+    ls_team_leave(trainer->engine->team);
+    return status;
+}

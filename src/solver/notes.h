@@ -1,0 +1,26 @@
+/* The notes of a snapshot (see snapshot/archive.h), and weights on their way in and out.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SOLVER_NOTES_H
+#define LS_SOLVER_NOTES_H
+
+#include "engine/store.h"
+
+#define LS_NOTE_DEFINITION  "definition"  /* canonical text of the solver with its net */
+#define LS_NOTE_DATA        "data"        /* fingerprint of the training data */
+#define LS_NOTE_ENVIRONMENT "environment" /* lines "key=value" that decide bits */
+#define LS_NOTE_VERSION     "version"     /* of Lockstep */
+#define LS_NOTE_BEST        "best"        /* the best value of snapshot_best so far */
+#define LS_NOTE_CLASSES     "classes"     /* names, one a line */
+
+/* Stores the weights of `files` (separated by commas, later ones over earlier ones) into the
+ * parameters of the nets whose graphs are given, by layer name. `say` (may be NULL) gets a line for
+ * each layer that was ignored or kept; `classes` (may be NULL) the class names that the last file
+ * has, one a line, owned by the caller. Views are not refreshed. */
+int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
+                    const char *files, void (*say)(void *user, const char *line), void *user,
+                    char **classes, struct ls_error *error);
+/* Writes the store's weights as a caffemodel with the layers of `graph`. */
+int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph,
+                       const char *path, struct ls_error *error);
+
+#endif

@@ -1,0 +1,170 @@
+/* The start of a run: what matters about it, in a few lines, and warnings about what is probably not
+ * meant.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ir/layer.h"
+#include "solver/trainer.h"
+
+#define SAY(...)  ls_trainer_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
+#define WARN(...) ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, __VA_ARGS__)
+
+static long long ll(int64_t number)
+{
+    return (long long)number;
+}
+
+static void report_batch(struct ls_trainer *trainer)
+{
+    const struct ls_batching *batching = &trainer->train->batching;
+    int64_t n = ls_micro_batch_count(batching->batch, batching->micro_batch);
+    int64_t useful = n * batching->iter_size;
+    SAY("Batch %lld%s, cut into %lld micro-batches of at most %lld samples%s", ll(batching->batch),
+        batching->iter_size > 1 ? " (one of several in an update)" : "", ll(n),
+        ll(batching->micro_batch),
+        trainer->solver->micro_batch > 0 ? "" : " (the default; micro_batch sets it)");
+    if (batching->iter_size > 1)
+        SAY("iter_size %d: an update sees %lld samples", batching->iter_size,
+            ll(batching->batch * batching->iter_size));
+    SAY("Workers: %d (up to %lld are useful; the result is the same on any number)",
+        trainer->engine->workers, ll(useful));
+    if (trainer->engine->workers > useful)
+        WARN("%d workers share %lld micro-batches, so that %lld of them idle; a smaller "
+             "micro_batch would use them (and is another training)",
+             trainer->engine->workers, ll(useful), ll(trainer->engine->workers - useful));
+}
+
+static void report_data(struct ls_trainer *trainer, int64_t end)
+{
+    const struct ls_batching *batching = &trainer->train->batching;
+    if (batching->samples == INT64_MAX) {
+        SAY("Training data without end");
+        return;
+    }
+    double per_epoch = ls_batching_updates_per_epoch(batching);
+    SAY("Training data: %lld samples, %.6g iterations an epoch; %lld iterations are %.4g epochs",
+        ll(batching->samples), per_epoch, ll(end), (double)end / per_epoch);
+    if (batching->batch > batching->samples)
+        WARN("the batch (%lld) is larger than the training data (%lld samples)",
+             ll(batching->batch), ll(batching->samples));
+    if ((double)end < per_epoch)
+        WARN("%lld iterations are less than an epoch (%.6g): not all training data will be seen",
+             ll(end), per_epoch);
+    if (batching->last == LS_LAST_DROP && batching->samples % batching->batch != 0)
+        WARN("last_batch: DROP leaves out %lld samples of every epoch",
+             ll(batching->samples % batching->batch));
+}
+
+static void report_rate(struct ls_trainer *trainer)
+{
+    const struct ls_schedule *schedule = &trainer->schedule;
+    const Lockstep__SolverParameter *solver = trainer->solver;
+    char rate[32];
+    ls_format_double(rate, (double)(float)schedule->base_lr);
+    SAY("Solver: %s, base_lr %s, lr_policy \"%s\"", solver->type != NULL ? solver->type : "SGD",
+        rate, solver->lr_policy != NULL ? solver->lr_policy : "fixed");
+    if (schedule->lr_scale != 1)
+        SAY("base_lr is %.6g times the solver's, for a batch of %lld instead of %d",
+            schedule->lr_scale,
+            ll(trainer->train->batching.batch * trainer->train->batching.iter_size),
+            solver->base_batch_size);
+    if (schedule->warmup > 0)
+        SAY("Warm-up over %lld iterations, from %.6g of the rate", ll(schedule->warmup),
+            schedule->warmup_start);
+    if (!solver->has_random_seed || solver->random_seed < 0)
+        SAY("Random seed 1 (none is given)");
+    else
+        SAY("Random seed %llu", (unsigned long long)trainer->seed);
+}
+
+static void report_model(struct ls_trainer *trainer)
+{
+    int64_t learned = 0, fixed = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const struct ls_parameter *parameter = trainer->parameters->items[i];
+        int64_t size = ls_shape_size(&parameter->shape);
+        if (parameter->trained)
+            learned += size;
+        else
+            fixed += size;
+        if (!parameter->trained && parameter->lr_mult != 0)
+            WARN("no loss reaches parameter '%s': it will not change", parameter->name);
+    }
+    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker", ll(learned),
+        ll(fixed), (double)trainer->engine->arena_bytes / 1048576);
+    const struct ls_plan *plan = trainer->train->plans[0].plan;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct ls_prepared *prepared = &plan->steps[i].prepared;
+        if (prepared->slow)
+            WARN("%s of layer '%s' has only a slow kernel here (%s)",
+                 ls_op_kind_name(prepared->op->kind),
+                 prepared->op->layer != NULL ? prepared->op->layer->name : "?",
+                 prepared->implementation);
+    }
+}
+
+static void report_tests(struct ls_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->test_count; i++) {
+        const struct ls_batching *batching = &trainer->tests[i].net->batching;
+        int64_t seen = trainer->tests[i].batches * batching->batch;
+        bool on_train = trainer->has_train_test && i == trainer->test_count - 1;
+        if (batching->samples == INT64_MAX)
+            continue;
+        if (on_train)
+            SAY("Test on the first %lld training samples, un-augmented", ll(batching->samples));
+        else
+            SAY("Test data #%zu: %lld samples, in batches of %lld", i, ll(batching->samples),
+                ll(batching->batch));
+        if (!on_train && trainer->definition->test[i].test_iter > 0 && seen != batching->samples)
+            WARN("test net #%zu: test_iter %d x batch %lld = %lld samples, but the test data have "
+                 "%lld; without test_iter every sample is tested once",
+                 i, trainer->definition->test[i].test_iter, ll(batching->batch), ll(seen),
+                 ll(batching->samples));
+    }
+}
+
+/* snapshot_best must name a figure of the first test net. */
+static int check_best(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const char *wanted = trainer->solver->snapshot_best;
+    if (wanted == NULL || wanted[0] == '\0')
+        return 0;
+    const char *names[64];
+    size_t count = 0;
+    if (trainer->definition->test_count > 0) {
+        const struct ls_graph *graph = ls_net_graph(trainer->tests[0].net);
+        for (size_t i = 0; i < graph->metric_count && count < 64; i++)
+            if (graph->metrics[i].is_output)
+                names[count++] = graph->metrics[i].name;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], wanted) == 0)
+            return 0;
+    const char *near = ls_suggest(wanted, names, count);
+    char hint[300] = "name an output of the first test net, such as \"accuracy\"", place[320];
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean '%s'?", near);
+    ls_place(trainer->definition->definition, trainer->solver, "snapshot_best", place,
+             sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint,
+                   "snapshot_best: the first test net has no output '%s'", wanted);
+}
+
+int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
+{
+    LS_TRY(check_best(trainer, error));
+    if (trainer->definition->gpu_asked)
+        SAY("solver_mode: GPU is asked for; this build computes on the CPU");
+    report_batch(trainer);
+    report_data(trainer, iterations);
+    report_rate(trainer);
+    report_model(trainer);
+    report_tests(trainer);
+    for (size_t i = 0; i < trainer->definition->warning_count; i++)
+        WARN("%s", trainer->definition->warning[i]);
+    return 0;
+}

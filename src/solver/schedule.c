@@ -1,0 +1,211 @@
+/* Learning rates and intervals. See solver/schedule.h.
+ *
+ * Caffe's policies (SolverParameter.lr_policy), with t the number of updates done:
+ *     fixed      base                         step       base gamma^floor(t / stepsize)
+ *     exp        base gamma^t                 inv        base (1 + gamma t)^-power
+ *     multistep  base gamma^(values <= t)     poly       base (1 - t / max_iter)^power
+ *     sigmoid    base / (1 + exp(-gamma (t - stepsize)))
+ * and
+ *     cosine     lr_min + (base - lr_min) (1 + cos(pi t / max_iter)) / 2      (Loshchilov, Hutter:
+ *                SGDR, 2017, without restarts)
+ *     onecycle   from base / div_factor up to base in the first pct_start of the run, then down to
+ *                base / div_factor / final_div_factor, both along a cosine    (Smith, Topin 2019)
+ * A warm-up multiplies any of them by warmup_start + (1 - warmup_start) (t + 1) / warmup.
+ *
+ * Powers and cosines come from SLEEF's deterministic functions: the C library's may differ between
+ * systems in the last bit.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/schedule.h"
+
+#include <math.h>
+#include <sleef.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static double power_of(double x, double y)
+{
+    if (y == 0 || x == 1)
+        return 1;
+    return x == 0 ? 0 : Sleef_cinz_powd1_u10purec(x, y);
+}
+
+static double cosine(double x)
+{
+    return Sleef_cinz_cosd1_u10purec(x);
+}
+
+/* From `from` to `to` along half a cosine; x in [0, 1]. */
+static double anneal(double from, double to, double x)
+{
+    return to + (from - to) * (1 + cosine(3.14159265358979323846 * x)) / 2;
+}
+
+static double onecycle(const struct ls_schedule *schedule, double t)
+{
+    double start = schedule->base_lr / schedule->div_factor;
+    double end = start / schedule->final_div_factor;
+    double last = (double)(schedule->max_iter > 1 ? schedule->max_iter - 1 : 1);
+    double peak = schedule->pct_start * last;
+    if (t < peak)
+        return anneal(start, schedule->base_lr, t / peak);
+    double x = last > peak ? (t - peak) / (last - peak) : 1;
+    return anneal(schedule->base_lr, end, x > 1 ? 1 : x);
+}
+
+static int64_t steps_passed(const struct ls_schedule *schedule, int64_t iteration)
+{
+    int64_t passed = 0;
+    for (size_t i = 0; i < schedule->stepvalue_count; i++)
+        passed += schedule->stepvalue[i] <= iteration;
+    return passed;
+}
+
+static double policy_rate(const struct ls_schedule *schedule, int64_t iteration)
+{
+    double base = schedule->base_lr, t = (double)iteration, x;
+    switch (schedule->policy) {
+    case LS_POLICY_FIXED:
+        return base;
+    case LS_POLICY_STEP:
+        return base * power_of(schedule->gamma, (double)(iteration / schedule->stepsize));
+    case LS_POLICY_EXP:
+        return base * power_of(schedule->gamma, t);
+    case LS_POLICY_INV:
+        return base * power_of(1 + schedule->gamma * t, -schedule->power);
+    case LS_POLICY_MULTISTEP:
+        return base * power_of(schedule->gamma, (double)steps_passed(schedule, iteration));
+    case LS_POLICY_POLY:
+        x = 1 - t / (double)schedule->max_iter;
+        return x > 0 ? base * power_of(x, schedule->power) : 0;
+    case LS_POLICY_SIGMOID:
+        x = -schedule->gamma * (t - (double)schedule->stepsize);
+        return base / (1 + Sleef_cinz_expd1_u10purec(x));
+    case LS_POLICY_COSINE:
+        x = t / (double)schedule->max_iter;
+        return anneal(base, schedule->lr_min, x < 1 ? x : 1);
+    case LS_POLICY_ONECYCLE:
+        return onecycle(schedule, t);
+    }
+    return base;
+}
+
+double ls_schedule_rate(const struct ls_schedule *schedule, int64_t iteration)
+{
+    double rate = policy_rate(schedule, iteration);
+    if (iteration < schedule->warmup)
+        rate *= schedule->warmup_start + (1 - schedule->warmup_start) * (double)(iteration + 1) /
+                                             (double)schedule->warmup;
+    return rate;
+}
+
+/* ---- From the solver ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum ls_policy policy;
+} policies[] = {{"fixed", LS_POLICY_FIXED},         {"step", LS_POLICY_STEP},
+                {"exp", LS_POLICY_EXP},             {"inv", LS_POLICY_INV},
+                {"multistep", LS_POLICY_MULTISTEP}, {"poly", LS_POLICY_POLY},
+                {"sigmoid", LS_POLICY_SIGMOID},     {"cosine", LS_POLICY_COSINE},
+                {"onecycle", LS_POLICY_ONECYCLE}};
+
+static int find_policy(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
+                       struct ls_error *error)
+{
+    const char *name = solver->lr_policy != NULL ? solver->lr_policy : "fixed";
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        if (strcmp(policies[i].name, name) == 0) {
+            schedule->policy = policies[i].policy;
+            return 0;
+        }
+    return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, "unknown lr_policy '%s'", name);
+}
+
+/* Epochs to updates, at least one. */
+static int64_t updates(double epochs, double per_epoch)
+{
+    double count = floor(epochs * per_epoch + 0.5);
+    if (count > 9e15)
+        return INT64_C(9000000000000000);
+    return count < 1 ? 1 : (int64_t)count;
+}
+
+static bool uses_epochs(const Lockstep__SolverParameter *solver)
+{
+    return solver->has_max_epoch || solver->has_step_epoch || solver->n_stepvalue_epoch > 0 ||
+           solver->has_test_interval_epoch || solver->has_snapshot_epoch ||
+           solver->has_warmup_epoch;
+}
+
+static int set_steps(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
+                     double per_epoch, struct ls_error *error)
+{
+    size_t count = solver->n_stepvalue_epoch > 0 ? solver->n_stepvalue_epoch : solver->n_stepvalue;
+    schedule->stepvalue = ls_alloc(count + 1, sizeof *schedule->stepvalue);
+    if (schedule->stepvalue == NULL)
+        return ls_fail_memory(error, "a schedule");
+    schedule->stepvalue_count = count;
+    for (size_t i = 0; i < count; i++)
+        schedule->stepvalue[i] = solver->n_stepvalue_epoch > 0
+                                     ? updates((double)solver->stepvalue_epoch[i], per_epoch)
+                                     : solver->stepvalue[i];
+    schedule->stepsize = solver->has_step_epoch ? updates((double)solver->step_epoch, per_epoch)
+                                                : solver->stepsize;
+    if (schedule->stepsize < 1 && schedule->policy == LS_POLICY_STEP)
+        schedule->stepsize = 1; /* the schema has refused this */
+    return 0;
+}
+
+static void scale_rate(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
+                       int64_t update_samples)
+{
+    double factor = 1;
+    if (solver->has_base_batch_size && solver->base_batch_size > 0) {
+        double ratio = (double)update_samples / (double)solver->base_batch_size;
+        if (solver->lr_scaling == LOCKSTEP__SOLVER_PARAMETER__LEARNING_RATE_SCALING__LINEAR)
+            factor = ratio;
+        else if (solver->lr_scaling == LOCKSTEP__SOLVER_PARAMETER__LEARNING_RATE_SCALING__SQRT)
+            factor = sqrt(ratio);
+    }
+    schedule->lr_scale = factor;
+    schedule->base_lr = (double)solver->base_lr * factor;
+}
+
+int ls_schedule_init(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
+                     int64_t update_samples, double updates_per_epoch, struct ls_error *error)
+{
+    *schedule = (struct ls_schedule){.gamma = (double)solver->gamma,
+                                     .power = (double)solver->power,
+                                     .lr_min = (double)solver->lr_min,
+                                     .pct_start = (double)solver->pct_start,
+                                     .div_factor = (double)solver->div_factor,
+                                     .final_div_factor = (double)solver->final_div_factor,
+                                     .warmup_start = (double)solver->warmup_start,
+                                     .display = solver->display};
+    double per_epoch = updates_per_epoch;
+    if (uses_epochs(solver) && !(per_epoch > 0))
+        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, "give the schedule in iterations",
+                       "the solver counts in epochs, but the data have no end");
+    LS_TRY(find_policy(schedule, solver, error));
+    LS_TRY(set_steps(schedule, solver, per_epoch, error));
+    scale_rate(schedule, solver, update_samples);
+    schedule->max_iter = solver->has_max_epoch ? updates((double)solver->max_epoch, per_epoch)
+                                               : solver->max_iter;
+    schedule->warmup = solver->has_warmup_epoch ? updates((double)solver->warmup_epoch, per_epoch)
+                                                : solver->warmup_iter;
+    schedule->test_interval = solver->has_test_interval_epoch
+                                  ? updates((double)solver->test_interval_epoch, per_epoch)
+                                  : solver->test_interval;
+    schedule->snapshot_interval = solver->has_snapshot_epoch
+                                      ? updates((double)solver->snapshot_epoch, per_epoch)
+                                      : solver->snapshot;
+    return 0;
+}
+
+void ls_schedule_free(struct ls_schedule *schedule)
+{
+    ls_free(schedule->stepvalue);
+    *schedule = (struct ls_schedule){0};
+}

@@ -1,0 +1,402 @@
+/* Making and freeing trainers; one update. See solver/trainer.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/trainer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "ops/cpu/backend.h"
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum ls_update_kind kind;
+} kinds[] = {{"SGD", LS_UPDATE_SGD},           {"Nesterov", LS_UPDATE_NESTEROV},
+             {"Adam", LS_UPDATE_ADAM},         {"AdamW", LS_UPDATE_ADAMW},
+             {"AdaGrad", LS_UPDATE_ADAGRAD},   {"RMSProp", LS_UPDATE_RMSPROP},
+             {"AdaDelta", LS_UPDATE_ADADELTA}};
+
+static int find_kind(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const char *type = trainer->solver->type != NULL ? trainer->solver->type : "SGD";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, type) == 0) {
+            trainer->update_kind = kinds[i].kind;
+            return 0;
+        }
+    return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, "unknown solver type '%s'", type);
+}
+
+static struct ls_net_options net_options(const struct ls_trainer *trainer,
+                                         const struct ls_net_definition *definition)
+{
+    return (struct ls_net_options){.definition = definition,
+                                   .seed = trainer->seed,
+                                   .micro_batch = trainer->solver->micro_batch,
+                                   .iter_size = 1,
+                                   .backend = trainer->engine->backend,
+                                   .parameters = trainer->parameters,
+                                   .views = (struct ls_view_set *)&trainer->views,
+                                   .phase = LOCKSTEP__PHASE__TEST};
+}
+
+static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
+{
+    struct ls_net_options options = net_options(trainer, &trainer->definition->train);
+    options.phase = LOCKSTEP__PHASE__TRAIN;
+    options.training = true;
+    options.augment = true;
+    options.iter_size = trainer->solver->iter_size;
+    return ls_net_open(&options, &trainer->train, error);
+}
+
+/* The net that tests on the train data: the first test net with the train net's Data layers in
+ * place of its own (they are matched by their first top), or the train net itself. */
+static int define_train_test(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const struct ls_net_definition *base = trainer->definition->test_count > 0
+                                               ? &trainer->definition->test[0]
+                                               : &trainer->definition->train;
+    const Lockstep__NetParameter *train = trainer->definition->train.net;
+    Lockstep__NetParameter *net = ls_alloc(1, sizeof *net);
+    trainer->train_test_net = net;
+    if (net == NULL)
+        return ls_fail_memory(error, "a net");
+    *net = *base->net;
+    net->layer = ls_alloc(net->n_layer + 1, sizeof *net->layer);
+    if (net->layer == NULL)
+        return ls_fail_memory(error, "a net");
+    memcpy(net->layer, base->net->layer, net->n_layer * sizeof *net->layer);
+    for (size_t i = 0; i < net->n_layer; i++)
+        for (size_t j = 0; j < train->n_layer; j++) {
+            const Lockstep__LayerParameter *mine = net->layer[i], *theirs = train->layer[j];
+            if (mine->data_param != NULL && theirs->data_param != NULL && mine->n_top > 0 &&
+                theirs->n_top == mine->n_top && strcmp(mine->top[0], theirs->top[0]) == 0)
+                net->layer[i] = train->layer[j];
+        }
+    trainer->train_test_definition = *base;
+    trainer->train_test_definition.net = net;
+    trainer->train_test_definition.test_iter = 0;
+    return 0;
+}
+
+static int open_test(struct ls_trainer *trainer, const struct ls_net_definition *definition,
+                     int64_t samples, struct ls_error *error)
+{
+    struct ls_net_options options = net_options(trainer, definition);
+    options.samples = samples;
+    struct ls_test *test = &trainer->tests[trainer->test_count];
+    LS_TRY(ls_net_open(&options, &test->net, error));
+    trainer->test_count++;
+    test->batches = ls_test_batches(test->net, definition->test_iter);
+    return 0;
+}
+
+int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter)
+{
+    if (test_iter > 0)
+        return test_iter;
+    double batches = ls_batching_updates_per_epoch(&net->batching);
+    return net->batching.samples == INT64_MAX ? 1 : (int64_t)ceil(batches);
+}
+
+static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const struct ls_solver_definition *definition = trainer->definition;
+    trainer->tests = ls_alloc(definition->test_count + 1, sizeof *trainer->tests);
+    if (trainer->tests == NULL)
+        return ls_fail_memory(error, "test nets");
+    int status = 0;
+    for (size_t i = 0; i < definition->test_count; i++) {
+        int result = open_test(trainer, &definition->test[i], 0, error);
+        status = status != 0 ? status : result;
+    }
+    LS_TRY(status);
+    if (trainer->solver->test_on_train <= 0)
+        return 0;
+    LS_TRY(define_train_test(trainer, error));
+    trainer->has_train_test = true;
+    return open_test(trainer, &trainer->train_test_definition, trainer->solver->test_on_train,
+                     error);
+}
+
+static int create_store(struct ls_trainer *trainer, struct ls_error *error)
+{
+    struct ls_store_options options = {.training = true,
+                                       .workers = trainer->engine->workers,
+                                       .histories = ls_update_histories(trainer->update_kind),
+                                       .average = trainer->solver->weight_average != NULL,
+                                       .seed = trainer->seed};
+    return ls_store_create(trainer->engine->backend, trainer->parameters, &trainer->views,
+                           &options, &trainer->store, error);
+}
+
+static int bind(struct ls_trainer *trainer, struct ls_error *error)
+{
+    struct ls_net **nets = ls_alloc(trainer->test_count + 1, sizeof *nets);
+    if (nets == NULL)
+        return ls_fail_memory(error, "nets");
+    nets[0] = trainer->train;
+    for (size_t i = 0; i < trainer->test_count; i++)
+        nets[i + 1] = trainer->tests[i].net;
+    int status =
+        ls_engine_bind(trainer->engine, trainer->store, nets, trainer->test_count + 1, error);
+    ls_free(nets);
+    LS_TRY(status);
+    LS_TRY(ls_pass_create(trainer->engine, trainer->train, &trainer->train_pass, error));
+    for (size_t i = 0; i < trainer->test_count; i++)
+        LS_TRY(ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass,
+                              error));
+    return ls_net_feed(trainer->train, INT64_MAX, &trainer->feed, error);
+}
+
+/* What only the built net can tell. */
+static int check_training(struct ls_trainer *trainer, struct ls_error *error)
+{
+    bool loss = false;
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    const char *file = trainer->definition->train.definition->file;
+    for (size_t i = 0; i < graph->metric_count; i++)
+        loss |= graph->metrics[i].loss_weight != 0;
+    if (!loss)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, "add a loss layer such as SoftmaxWithLoss",
+                       "the train net has no loss");
+    int64_t most = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++)
+        if (trainer->parameters->items[i]->uses > most)
+            most = trainer->parameters->items[i]->uses;
+    if (most == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
+                       "the train net has nothing to learn: no loss reaches a parameter whose "
+                       "lr_mult is not 0");
+    if (ls_engine_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file,
+                       "use a larger micro_batch or a smaller iter_size",
+                       "an update has %lld micro-batches; at most %d contributions to a gradient "
+                       "can be added exactly",
+                       (long long)ls_engine_update_micro_batches(trainer->train),
+                       LS_SUMS_CONTRIBUTIONS_MAX);
+    return 0;
+}
+
+static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const struct ls_batching *batching = &trainer->train->batching;
+    double per_epoch =
+        batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
+    LS_TRY(ls_schedule_init(&trainer->schedule, trainer->solver,
+                            batching->batch * batching->iter_size, per_epoch, error));
+    trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
+    return trainer->losses != NULL ? 0 : ls_fail_memory(error, "a trainer");
+}
+
+static int create(struct ls_trainer *trainer, const struct lockstep_train_options *options,
+                  struct ls_error *error)
+{
+    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
+    const char *prefix = options->snapshot_prefix != NULL ? options->snapshot_prefix
+                                                          : trainer->solver->snapshot_prefix;
+    trainer->prefix = ls_copy_string(prefix != NULL ? prefix : "lockstep");
+    trainer->parameters = ls_parameter_set_new();
+    if (trainer->prefix == NULL || trainer->parameters == NULL)
+        return ls_fail_memory(error, "a trainer");
+    LS_TRY(find_kind(trainer, error));
+    LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &trainer->engine, error));
+    int status = open_train_net(trainer, error);
+    int test_status = open_tests(trainer, error);
+    LS_TRY(status);
+    LS_TRY(test_status);
+    LS_TRY(check_training(trainer, error));
+    LS_TRY(init_schedule(trainer, error));
+    LS_TRY(create_store(trainer, error));
+    LS_TRY(bind(trainer, error));
+    return 0;
+}
+
+int ls_trainer_create(const struct ls_solver_definition *definition,
+                      const struct lockstep_train_options *options, struct ls_trainer **out,
+                      struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    if (trainer == NULL)
+        return ls_fail_memory(error, "a trainer");
+    trainer->definition = definition;
+    trainer->solver = definition->solver;
+    trainer->seed = ls_solver_seed(definition->solver);
+    trainer->callbacks = options->callbacks;
+    trainer->snapshot_at = -1;
+    int status = create(trainer, options, error);
+    if (status != 0)
+        ls_trainer_free(trainer);
+    else
+        *out = trainer;
+    return status;
+}
+
+void ls_trainer_free(struct ls_trainer *trainer)
+{
+    if (trainer == NULL)
+        return;
+    ls_feed_close(trainer->feed);
+    ls_pass_free(trainer->train_pass);
+    ls_net_close(trainer->train);
+    for (size_t i = 0; i < trainer->test_count; i++) {
+        ls_pass_free(trainer->tests[i].pass);
+        ls_net_close(trainer->tests[i].net);
+    }
+    ls_store_free(trainer->store);
+    ls_engine_free(trainer->engine);
+    ls_view_set_free(&trainer->views);
+    ls_parameter_set_free(trainer->parameters);
+    ls_schedule_free(&trainer->schedule);
+    ls_outputs_free(&trainer->outputs);
+    if (trainer->train_test_net != NULL)
+        ls_free(trainer->train_test_net->layer);
+    ls_free(trainer->train_test_net);
+    ls_free(trainer->tests);
+    ls_free(trainer->losses);
+    ls_free(trainer->prefix);
+    ls_free(trainer);
+}
+
+/* ---- One update ------------------------------------------------------------------------------ */
+
+/* The rule for one parameter: the update's rule with its multipliers. */
+static void rule_for(void *user, const struct ls_parameter *parameter,
+                     struct ls_update_rule *rule)
+{
+    const struct ls_trainer *trainer = user;
+    *rule = trainer->rule;
+    rule->rate *= parameter->lr_mult;
+    rule->decay *= parameter->decay_mult;
+}
+
+static void set_rule(struct ls_trainer *trainer)
+{
+    const Lockstep__SolverParameter *solver = trainer->solver;
+    struct ls_update_rule *rule = &trainer->rule;
+    *rule = (struct ls_update_rule){
+        .kind = trainer->update_kind,
+        .rate = (float)trainer->rate,
+        .momentum = solver->momentum,
+        .momentum2 = solver->momentum2,
+        .delta = solver->delta,
+        .rms_decay = solver->rms_decay,
+        .decay = solver->weight_decay,
+        .l1 = solver->regularization_type != NULL && strcmp(solver->regularization_type, "L1") == 0,
+        .gradient_scale = 1};
+    if (rule->kind == LS_UPDATE_ADAM || rule->kind == LS_UPDATE_ADAMW)
+        rule->correction =
+            ls_adam_correction(rule->momentum, rule->momentum2, trainer->iteration + 1);
+    if (solver->weight_average != NULL)
+        rule->average_decay = solver->weight_average->decay;
+}
+
+/* Clips by the norm of the mean gradient of the whole update. (Caffe clips the sum over iter_size
+ * batches, so that its threshold means something else for every iter_size.) */
+static int clip(struct ls_trainer *trainer, struct ls_error *error)
+{
+    double limit = (double)trainer->solver->clip_gradients, norm = 0;
+    if (!(limit > 0))
+        return 0;
+    LS_TRY(ls_engine_gradient_norm(trainer->engine, &norm, error));
+    if (norm > limit)
+        trainer->rule.gradient_scale = (float)(limit / norm);
+    return 0;
+}
+
+static double penalty_factor(void *user, const struct ls_parameter *parameter)
+{
+    const struct ls_trainer *trainer = user;
+    double decay = (double)trainer->solver->weight_decay * (double)parameter->decay_mult;
+    return trainer->rule.l1 ? decay : decay / 2;
+}
+
+/* The penalty is shown, not needed: it is computed where an update is displayed. AdamW's decay is
+ * no part of a loss. */
+static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
+{
+    int64_t display = trainer->schedule.display;
+    trainer->penalty = 0;
+    if (!(trainer->solver->weight_decay > 0) || trainer->update_kind == LS_UPDATE_ADAMW ||
+        display <= 0 || trainer->iteration % display != 0)
+        return 0;
+    return ls_engine_penalty(trainer->engine, trainer->rule.l1, penalty_factor, trainer,
+                             &trainer->penalty, error);
+}
+
+static int update(struct ls_trainer *trainer, struct ls_error *error)
+{
+    int repeated = 0, not_finite = -1;
+    if (!trainer->feed_ready)
+        ls_feed_seek(trainer->feed, trainer->iteration);
+    trainer->feed_ready = true;
+    trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
+    LS_TRY(ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed,
+                            trainer->iteration, trainer->iteration, &trainer->totals, &repeated,
+                            error));
+    if (repeated > 0)
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                       "Iteration %lld: the gradient outgrew its exact sum; the update was "
+                       "repeated with another exponent",
+                       (long long)trainer->iteration);
+    trainer->loss = ls_totals_loss(ls_net_graph(trainer->train), trainer->totals.record);
+    trainer->losses[trainer->iteration % trainer->solver->average_loss] = trainer->loss;
+    set_rule(trainer);
+    LS_TRY(find_penalty(trainer, error));
+    LS_TRY(clip(trainer, error));
+    struct ls_update_request request = {.rule = rule_for, .user = trainer};
+    LS_TRY(ls_engine_apply_update(trainer->engine, &request, &not_finite, error));
+    if (not_finite >= 0)
+        return ls_fail(error, LOCKSTEP_DIVERGED, trainer->parameters->items[not_finite]->name,
+                       "a lower base_lr, warm-up or clip_gradients may help; go on from an older "
+                       "snapshot",
+                       "iteration %lld: the update made a weight that is not finite",
+                       (long long)trainer->iteration);
+    trainer->samples += trainer->totals.samples;
+    trainer->iteration++;
+    return 0;
+}
+
+int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
+{
+    ls_team_enter(trainer->engine->team);
+    int status = update(trainer, error);
+    if (status != 0)
+        trainer->feed_ready = false;
+    ls_team_leave(trainer->engine->team);
+    return status;
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
+{
+    if (trainer->callbacks.event == NULL)
+        return;
+    event->iteration = trainer->iteration;
+    if (trainer->train->batching.samples != INT64_MAX)
+        event->epoch = (double)trainer->iteration /
+                       ls_batching_updates_per_epoch(&trainer->train->batching);
+    event->learning_rate = trainer->rate;
+    trainer->callbacks.event(trainer->callbacks.user, event);
+}
+
+void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
+                    ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    struct lockstep_event event = {.kind = kind, .text = text};
+    ls_trainer_event(trainer, &event);
+}

@@ -1,0 +1,109 @@
+/* The trainer: nets, data, parameters and the loop that brings them together.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SOLVER_TRAINER_H
+#define LS_SOLVER_TRAINER_H
+
+#include "engine/engine.h"
+#include "lockstep/lockstep.h"
+#include "ops/cpu/update.h"
+#include "schema/solver.h"
+#include "solver/schedule.h"
+
+/* A net that is tested between updates. */
+struct ls_test {
+    struct ls_net *net;
+    struct ls_pass *pass;
+    int64_t batches; /* one pass over its data, or test_iter */
+};
+
+/* Outputs of the last evaluation, as the public interface shows them. */
+struct ls_outputs {
+    struct lockstep_output *items;
+    size_t count;
+    double *values;
+    size_t value_capacity;
+};
+
+struct ls_trainer {
+    const struct ls_solver_definition *definition; /* outlives the trainer */
+    const Lockstep__SolverParameter *solver;
+    uint64_t seed;
+    struct lockstep_callbacks callbacks;
+    char *prefix; /* of snapshots */
+
+    struct ls_parameter_set *parameters;
+    struct ls_view_set views;
+    struct ls_engine *engine;
+    struct ls_store *store;
+    struct ls_net *train;
+    struct ls_pass *train_pass;
+    struct ls_feed *feed;
+    struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
+    size_t test_count;
+    bool has_train_test; /* the last of `tests` is the train data */
+    Lockstep__NetParameter *train_test_net; /* its definition */
+    struct ls_net_definition train_test_definition;
+
+    struct ls_schedule schedule;
+    enum ls_update_kind update_kind;
+    struct ls_update_rule rule; /* of the update at hand, before lr_mult and decay_mult */
+
+    int64_t iteration; /* updates done */
+    bool feed_ready;   /* the feed stands at `iteration` */
+    double *losses;    /* of the last average_loss updates; [iteration % average_loss] */
+    double loss;       /* data loss of the last update */
+    double penalty;    /* as of the last display */
+    double rate;       /* learning rate of the last update */
+    struct ls_totals totals; /* of the last update */
+    struct ls_outputs outputs;
+
+    bool has_best;
+    double best; /* the best value of snapshot_best so far */
+    bool snapshot_wanted; /* asked for during a test */
+    int64_t snapshot_at; /* iteration of the last snapshot; -1: none yet */
+
+    /* What was reported last, for rates in events. */
+    double progress_time, display_time;
+    int64_t progress_iteration, display_iteration, progress_samples, display_samples, samples;
+};
+
+int ls_trainer_create(const struct ls_solver_definition *definition,
+                      const struct lockstep_train_options *options, struct ls_trainer **trainer,
+                      struct ls_error *error);
+void ls_trainer_free(struct ls_trainer *trainer);
+
+/* One update. */
+int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
+/* See lockstep_trainer_run. */
+int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
+/* Tests net `index` and leaves its figures in trainer->outputs. */
+int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
+                        struct ls_error *error);
+
+/* Hands an event to the caller; fields that concern training are filled in here. */
+void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event);
+void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
+                    ...) __attribute__((format(printf, 3, 4)));
+/* The start of a run: what matters, and warnings (solver/report.c). */
+int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations,
+                            struct ls_error *error);
+
+/* Turns the figures of a record into outputs, in the order in which they are printed. */
+int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
+                   struct ls_error *error);
+void ls_outputs_free(struct ls_outputs *outputs);
+
+/* How many batches make one pass over a test net's data (test_iter if it is given). */
+int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter);
+
+/* Snapshots (solver/checkpoint.c): to `path`, or under the solver's name with all that belongs to
+ * it (a caffemodel, the limit on how many are kept). */
+int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
+int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error);
+/* Continues from `resume`: a file, or "auto". */
+int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error);
+/* Weights to start from: files separated by commas, later ones over earlier ones. */
+int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files,
+                            struct ls_error *error);
+
+#endif
