@@ -2,7 +2,7 @@
 #   tests/support/*.c                       helpers, linked to every test
 #   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
 #   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
-#   tests/{numerics,compat,faults}/test_*.sh  the program, as $LOCKSTEP
+#   tests/{numerics,compat,faults}/*.sh      the program, as $LOCKSTEP
 # A test whose folder of src/ does not exist yet is left out. Exit code 77 is a skipped script.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
@@ -45,7 +45,7 @@ foreach(kind numerics compat faults)
     get_filename_component(stem ${source} NAME_WE)
     ls_test(${kind}_${stem} ${source} ${LS_MODULES})
   endforeach()
-  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.sh)
+  file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/*.sh)
   if(TARGET lockstep_program)
     foreach(script ${scripts})
       get_filename_component(stem ${script} NAME_WE)
