@@ -56,17 +56,28 @@ bool ls_is_text(const void *bytes, size_t length)
     return true;
 }
 
-int ls_definition_read_file(const char *path, const ProtobufCMessageDescriptor *type, int status,
-                            struct ls_definition **out, struct ls_error *error)
+int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor *type, int status,
+                              struct ls_definition **out, struct ls_error *error)
 {
     *out = NULL;
     char *bytes;
     size_t length;
     LS_TRY(ls_file_read(path, FILE_LIMIT, status, &bytes, &length, error));
     int result = ls_is_text(bytes, length)
-                     ? ls_text_read(path, bytes, length, type, out, error)
+                     ? ls_text_read_partly(path, bytes, length, type, out, error)
                      : ls_binary_read(path, bytes, length, type, status, out, error);
     ls_free(bytes);
+    return result;
+}
+
+int ls_definition_read_file(const char *path, const ProtobufCMessageDescriptor *type, int status,
+                            struct ls_definition **out, struct ls_error *error)
+{
+    int result = ls_definition_read_partly(path, type, status, out, error);
+    if (result != 0) {
+        ls_definition_free(*out);
+        *out = NULL;
+    }
     return result;
 }
 

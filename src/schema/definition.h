@@ -39,6 +39,11 @@ void ls_definition_free(struct ls_definition *definition);
 int ls_definition_read_file(const char *path, const ProtobufCMessageDescriptor *type, int status,
                             struct ls_definition **out, struct ls_error *error);
 
+/* As ls_definition_read_file, but a text with problems that are not of syntax leaves what could be
+ * read in *out, so that a caller can look for more problems. */
+int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor *type, int status,
+                              struct ls_definition **out, struct ls_error *error);
+
 /* Whether bytes look like the text format (no control characters but white space). */
 bool ls_is_text(const void *bytes, size_t length);
 

@@ -61,9 +61,10 @@ int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, cons
                        : i + 1 < count ? ", "
                                        : " and ",
                        known[i]);
-    int status = ls_solver_problem(reading, field, all.data, "unknown %s '%s'%s%s%s", what, word,
-                                   meant != NULL ? "; did you mean '" : "",
-                                   meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+    int status =
+        ls_solver_problem(reading, field, meant == NULL ? all.data : NULL, "unknown %s '%s'%s%s%s",
+                          what, word, meant != NULL ? "; did you mean '" : "",
+                          meant != NULL ? meant : "", meant != NULL ? "'?" : "");
     ls_text_free(&all);
     return status;
 }
@@ -89,17 +90,20 @@ static int first_of(int status, int next)
     return status != 0 ? status : next;
 }
 
-/* All steps; goes on after problems as long as what follows makes sense. */
-static int read_solver(struct ls_solver_reading *reading, const char *const *set, size_t set_count)
+/* All steps; goes on after problems as long as what follows makes sense. `status` is that of
+ * reading the file. */
+static int read_solver(struct ls_solver_reading *reading, int status, const char *const *set,
+                       size_t set_count)
 {
     struct ls_solver_definition *out = reading->out;
-    int status = 0;
     for (size_t i = 0; i < set_count; i++)
         status = first_of(status, ls_solver_set(reading, set[i]));
+    bool complete = status == 0; /* else what seems to be missing may only be misspelt */
     status = first_of(status, ls_solver_upgrade(out->definition, reading->solver, reading->error));
-    int nets = ls_solver_find_nets(reading);
+    int nets = ls_solver_find_nets(reading, complete);
     status = first_of(status, nets);
-    status = first_of(status, ls_solver_check(reading, nets == 0));
+    if (complete)
+        status = first_of(status, ls_solver_check(reading, nets == 0));
     out->gpu_asked = reading->solver->has_solver_mode &&
                      reading->solver->solver_mode == LOCKSTEP__SOLVER_PARAMETER__SOLVER_MODE__GPU;
     out->warning = reading->warning;
@@ -114,13 +118,13 @@ int ls_solver_read(const char *path, const char *const *set, size_t set_count,
     struct ls_solver_definition *solver = ls_alloc(1, sizeof *solver);
     if (solver == NULL)
         return ls_fail_memory(error, "a solver");
-    int status = ls_definition_read_file(path, &lockstep__solver_parameter__descriptor,
-                                         LOCKSTEP_DEFINITION, &solver->definition, error);
-    if (status == 0) {
+    int status = ls_definition_read_partly(path, &lockstep__solver_parameter__descriptor,
+                                           LOCKSTEP_DEFINITION, &solver->definition, error);
+    if (solver->definition != NULL) {
         struct ls_solver_reading reading = {.out = solver, .error = error};
         reading.solver = (Lockstep__SolverParameter *)solver->definition->message;
         solver->solver = reading.solver;
-        status = read_solver(&reading, set, set_count);
+        status = read_solver(&reading, status, set, set_count);
     }
     if (status != 0) {
         ls_solver_definition_free(solver);

@@ -28,6 +28,35 @@ static int missing_file(struct ls_solver_reading *reading, const struct source *
                    "there is no file '%s'", source->file);
 }
 
+static bool has_failed(const struct ls_solver_reading *reading, const char *path)
+{
+    for (size_t i = 0; i < reading->failed_count; i++)
+        if (strcmp(reading->failed[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Reads and upgrades a file; a failure is remembered, so that it is reported once. */
+static int read_new_file(struct ls_solver_reading *reading, const struct source *source,
+                         const char *path, struct ls_definition **out)
+{
+    struct ls_solver_definition *solver = reading->out;
+    int status = ls_file_exists(path)
+                     ? ls_definition_read_file(path, &lockstep__net_parameter__descriptor,
+                                               LOCKSTEP_DEFINITION, out, reading->error)
+                     : missing_file(reading, source);
+    if (status == 0) { /* there is room for one file a net */
+        solver->file[solver->file_count++] = *out;
+        status = ls_net_upgrade(*out, (Lockstep__NetParameter *)(*out)->message, reading->error);
+    }
+    if (status != 0) {
+        const char *copy = ls_arena_copy_string(solver->definition->arena, path);
+        if (copy != NULL)
+            reading->failed[reading->failed_count++] = copy;
+    }
+    return status;
+}
+
 /* The definition of a net's file, read and upgraded once. */
 static int read_file(struct ls_solver_reading *reading, const struct source *source,
                      struct ls_definition **out)
@@ -36,22 +65,15 @@ static int read_file(struct ls_solver_reading *reading, const struct source *sou
     char *path = ls_resolve_path(source->file, solver->definition->file);
     if (path == NULL)
         return ls_fail_memory(reading->error, "a path");
+    int status = 0;
     *out = NULL;
     for (size_t i = 0; i < solver->file_count; i++)
         if (strcmp(solver->file[i]->file, path) == 0)
             *out = solver->file[i];
-    int status = 0;
-    if (*out == NULL) {
-        status = ls_file_exists(path)
-                     ? ls_definition_read_file(path, &lockstep__net_parameter__descriptor,
-                                               LOCKSTEP_DEFINITION, out, reading->error)
-                     : missing_file(reading, source);
-        if (status == 0) { /* there is room for one file a net */
-            solver->file[solver->file_count++] = *out;
-            status =
-                ls_net_upgrade(*out, (Lockstep__NetParameter *)(*out)->message, reading->error);
-        }
-    }
+    if (has_failed(reading, path))
+        status = LOCKSTEP_DEFINITION;
+    else if (*out == NULL)
+        status = read_new_file(reading, source, path, out);
     ls_free(path);
     return status;
 }
@@ -88,7 +110,7 @@ static bool common_source(const Lockstep__SolverParameter *solver, struct source
     return source->file != NULL || source->inside != NULL;
 }
 
-static int find_train_net(struct ls_solver_reading *reading)
+static int find_train_net(struct ls_solver_reading *reading, bool complete)
 {
     static const char *const fields[] = {"net", "net_param", "train_net", "train_net_param"};
     const Lockstep__SolverParameter *solver = reading->solver;
@@ -97,6 +119,8 @@ static int find_train_net(struct ls_solver_reading *reading)
     for (size_t i = 0; i < 4; i++)
         if (ls_solver_has(reading, fields[i]))
             found[count++] = fields[i];
+    if (count == 0 && !complete)
+        return LOCKSTEP_DEFINITION;
     if (count == 0)
         return ls_solver_problem(reading, NULL, "write net: \"file.prototxt\"",
                                  "the solver names no net to train: net, net_param, train_net or "
@@ -113,39 +137,37 @@ static int find_train_net(struct ls_solver_reading *reading)
                     &reading->out->train);
 }
 
-/* How many test nets there are; < 0 after a problem. */
-static long count_test_nets(struct ls_solver_reading *reading)
+/* How many test nets there are. */
+static size_t count_test_nets(const Lockstep__SolverParameter *solver)
 {
-    const Lockstep__SolverParameter *solver = reading->solver;
     struct source common;
     bool has_common = common_source(solver, &common);
-    size_t named = solver->n_test_net_param + solver->n_test_net, count = named;
+    size_t named = solver->n_test_net_param + solver->n_test_net;
+    if (solver->n_test_iter > 0)
+        return has_common && solver->n_test_iter > named ? solver->n_test_iter : named;
+    if (has_common && solver->n_test_state > named)
+        return solver->n_test_state;
     bool interval = solver->test_interval > 0 || solver->has_test_interval_epoch;
-    if (solver->n_test_iter > 0) {
-        count = solver->n_test_iter;
-        if (count < named || (count > named && !has_common)) {
-            ls_solver_problem(reading, "test_iter", NULL,
-                              "test_iter is given %zu times for %zu test nets", count, named);
-            return -1;
-        }
-    } else if (has_common && solver->n_test_state > 0) {
-        count = solver->n_test_state > named ? solver->n_test_state : named;
-    } else if (has_common && named == 0 && interval) {
-        count = 1;
-    }
-    if (solver->n_test_state > 0 && solver->n_test_state != count) {
-        ls_solver_problem(reading, "test_state", NULL,
-                          "test_state is given %zu times for %zu test nets: none, or one each",
-                          solver->n_test_state, count);
-        return -1;
-    }
-    if (count > 0 && !interval) {
-        ls_solver_problem(reading, solver->n_test_iter > 0 ? "test_iter" : NULL,
-                          "say how often: test_interval or test_interval_epoch",
-                          "there are test nets, but they are never tested");
-        return -1;
-    }
-    return (long)count;
+    return has_common && named == 0 && interval ? 1 : named;
+}
+
+static int check_test_counts(struct ls_solver_reading *reading, size_t count)
+{
+    const Lockstep__SolverParameter *solver = reading->solver;
+    bool interval = solver->test_interval > 0 || solver->has_test_interval_epoch;
+    if (solver->n_test_iter > 0 && solver->n_test_iter != count)
+        return ls_solver_problem(reading, "test_iter", "one for each, or none for all samples",
+                                 "test_iter is given %zu times for %zu test nets",
+                                 solver->n_test_iter, count);
+    if (solver->n_test_state > 0 && solver->n_test_state != count)
+        return ls_solver_problem(reading, "test_state", "one for each, or none",
+                                 "test_state is given %zu times for %zu test nets",
+                                 solver->n_test_state, count);
+    if (count > 0 && !interval)
+        return ls_solver_problem(reading, solver->n_test_iter > 0 ? "test_iter" : NULL,
+                                 "say how often: test_interval or test_interval_epoch",
+                                 "there are test nets, but they are never tested");
+    return 0;
 }
 
 static struct source test_source(const Lockstep__SolverParameter *solver, size_t index)
@@ -182,15 +204,16 @@ static int find_test_nets(struct ls_solver_reading *reading, size_t count)
     return status;
 }
 
-int ls_solver_find_nets(struct ls_solver_reading *reading)
+int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete)
 {
-    long tests = count_test_nets(reading);
-    size_t count = tests > 0 ? (size_t)tests : 0;
+    size_t count = count_test_nets(reading->solver);
     reading->out->file = ls_alloc(count + 1, sizeof *reading->out->file);
-    if (reading->out->file == NULL)
+    reading->failed =
+        ls_arena_alloc(reading->out->definition->arena, count + 1, sizeof *reading->failed);
+    if (reading->out->file == NULL || reading->failed == NULL)
         return ls_fail_memory(reading->error, "a definition");
-    int train = find_train_net(reading);
-    if (train != 0 || tests < 0)
-        return train != 0 ? train : LOCKSTEP_DEFINITION;
-    return find_test_nets(reading, count);
+    int train = find_train_net(reading, complete);
+    int counts = complete ? check_test_counts(reading, count) : 0;
+    int tests = find_test_nets(reading, count);
+    return train != 0 ? train : counts != 0 ? counts : tests;
 }

@@ -11,13 +11,16 @@ struct ls_solver_reading {
     Lockstep__SolverParameter *solver; /* out->solver, to be changed */
     struct ls_error *error;
     const char **warning; /* grows in the definition's arena */
-    size_t warning_count, warning_capacity;
+    size_t warning_count;
+    const char **failed; /* files of nets whose problems have been reported */
+    size_t failed_count;
 };
 
 /* Applies one override "field=value". */
 int ls_solver_set(struct ls_solver_reading *reading, const char *set);
-/* Finds, reads, upgrades and filters the nets. */
-int ls_solver_find_nets(struct ls_solver_reading *reading);
+/* Finds, reads, upgrades and filters the nets. If the solver is not `complete`, because parts of
+ * it could not be read, nothing is said about nets that are not named. */
+int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete);
 /* Checks every field; `nets_known` says that out->test_count holds. Returns 0 or the status of
  * the first problem. */
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known);

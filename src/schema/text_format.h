@@ -21,6 +21,11 @@ int ls_text_read(const char *file, const char *text, size_t length,
                  const ProtobufCMessageDescriptor *type, struct ls_definition **out,
                  struct ls_error *error);
 
+/* As ls_text_read, but after problems that are not of syntax *out has what could be read. */
+int ls_text_read_partly(const char *file, const char *text, size_t length,
+                        const ProtobufCMessageDescriptor *type, struct ls_definition **out,
+                        struct ls_error *error);
+
 /* Reads more fields into `message` of a definition. If `whole` is true, the place of all of them
  * is `source` without line and column (an option of the command line); `source` is copied. Does
  * not check required fields. */

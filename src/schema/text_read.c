@@ -287,6 +287,18 @@ static int read_message(struct ls_reader *reader, ProtobufCMessage *message, cha
     return 0;
 }
 
+/* Reads a whole text into a message. */
+static int read_text(struct ls_reader *reader, ProtobufCMessage *message, const char *text,
+                     size_t length)
+{
+    ls_lex_begin(&reader->lexer, text, length);
+    int status = read_message(reader, message, '\0');
+    ls_text_free(&reader->string);
+    if (status != 0)
+        return status;
+    return reader->problems > 0 ? LOCKSTEP_DEFINITION : 0;
+}
+
 int ls_text_merge(struct ls_definition *definition, ProtobufCMessage *message, const char *source,
                   bool whole, const char *text, size_t length, struct ls_error *error)
 {
@@ -296,12 +308,7 @@ int ls_text_merge(struct ls_definition *definition, ProtobufCMessage *message, c
         if (reader.source == NULL)
             return no_memory(&reader);
     }
-    ls_lex_begin(&reader.lexer, text, length);
-    int status = read_message(&reader, message, '\0');
-    ls_text_free(&reader.string);
-    if (status != 0)
-        return status;
-    return reader.problems > 0 ? LOCKSTEP_DEFINITION : 0;
+    return read_text(&reader, message, text, length);
 }
 
 /* Bytes of memory that a text may take: a message of the largest type needs about a thousand and
@@ -312,21 +319,33 @@ static size_t memory_limit(size_t length)
     return length < SIZE_MAX / 32 - floor ? floor + 32 * length : SIZE_MAX;
 }
 
-int ls_text_read(const char *file, const char *text, size_t length,
-                 const ProtobufCMessageDescriptor *type, struct ls_definition **out,
-                 struct ls_error *error)
+int ls_text_read_partly(const char *file, const char *text, size_t length,
+                        const ProtobufCMessageDescriptor *type, struct ls_definition **out,
+                        struct ls_error *error)
 {
     *out = NULL;
     struct ls_definition *definition = ls_definition_new(file, memory_limit(length), type);
     if (definition == NULL)
         return ls_fail_memory(error, "a definition");
-    int status = ls_text_merge(definition, definition->message, NULL, false, text, length, error);
-    if (status != 0) {
+    struct ls_reader reader = {.definition = definition, .error = error};
+    int status = read_text(&reader, definition->message, text, length);
+    if (reader.ended)
         ls_definition_free(definition);
-        return status;
+    else
+        *out = definition;
+    return status;
+}
+
+int ls_text_read(const char *file, const char *text, size_t length,
+                 const ProtobufCMessageDescriptor *type, struct ls_definition **out,
+                 struct ls_error *error)
+{
+    int status = ls_text_read_partly(file, text, length, type, out, error);
+    if (status != 0) {
+        ls_definition_free(*out);
+        *out = NULL;
     }
-    *out = definition;
-    return 0;
+    return status;
 }
 
 int ls_text_affinity(const char *text, size_t length, const ProtobufCMessageDescriptor *type)

@@ -38,21 +38,23 @@ void ls_reader_problem(struct ls_reader *reader, const struct ls_token *token, c
     reader->problems++;
 }
 
-/* The message among a type's fields that has a field of this name, if there is just one. */
-static const ProtobufCFieldDescriptor *owner_of(const ProtobufCMessageDescriptor *type,
-                                                const char *name)
+/* "it belongs into a_param or b_param": messages of a type that have a field of this name. False
+ * if there is none, or so many that nothing is said by it. */
+static bool describe_owners(const ProtobufCMessageDescriptor *type, const char *name, char *text,
+                            size_t size)
 {
-    const ProtobufCFieldDescriptor *owner = NULL;
+    size_t owners = 0, length = (size_t)snprintf(text, size, "it belongs into");
     for (unsigned i = 0; i < type->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &type->fields[i];
         if (field->type != PROTOBUF_C_TYPE_MESSAGE ||
             ls_field_named(field->descriptor, name) == NULL)
             continue;
-        if (owner != NULL)
-            return NULL;
-        owner = field;
+        if (length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s %s",
+                                       owners > 0 ? " or" : "", field->name);
+        owners++;
     }
-    return owner;
+    return owners >= 1 && owners <= 3;
 }
 
 void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescriptor *type,
@@ -66,15 +68,13 @@ void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescripto
     for (unsigned i = 0; i < type->n_fields && count < CANDIDATES_MAX; i++)
         names[count++] = type->fields[i].name;
     const char *meant = ls_suggest(name, names, count);
-    const ProtobufCFieldDescriptor *owner = owner_of(type, name);
-    if (owner != NULL)
-        snprintf(hint, sizeof hint, "it belongs into %s { }", owner->name);
-    if (meant != NULL && owner == NULL)
+    bool owned = describe_owners(type, name, hint, sizeof hint);
+    if (meant != NULL && !owned)
         ls_reader_problem(reader, token, NULL, "unknown field '%s' in %s; did you mean '%s'?", name,
                           type->short_name, meant);
     else
-        ls_reader_problem(reader, token, owner != NULL ? hint : NULL, "unknown field '%s' in %s",
-                          name, type->short_name);
+        ls_reader_problem(reader, token, owned ? hint : NULL, "unknown field '%s' in %s", name,
+                          type->short_name);
 }
 
 /* Reports that a value is of the wrong kind, and goes over it. */
