@@ -6,9 +6,12 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/primitive.h"
 
+/* Without channels there are no blocks of them: see ls_layout_elements. */
 static struct ls_tensor activation(const struct ls_shape *shape, enum ls_type type,
                                    const struct ls_layout *layout)
 {
+    if (shape->rank < 2)
+        layout = &ls_layout_plain;
     struct ls_tensor tensor = {.rank = 3, .type = type, .layout = layout};
     tensor.dim[0] = shape->rank > 0 ? shape->dim[0] : 1;
     tensor.dim[1] = shape->rank > 1 ? shape->dim[1] : 1;
