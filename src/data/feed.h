@@ -35,8 +35,9 @@ int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
                  struct ls_error *error);
 void ls_feed_close(struct ls_feed *feed);
 
-/* Begins at update `update` (forward or back); nothing of an earlier position is handed out any
- * more. No item may be held. Called at the start, after a resume, and to repeat an update. */
+/* Nothing is decoded until the first seek. Begins at update `update` (forward or back); nothing of
+ * an earlier position is handed out any more. No item may be held. Called at the start, after a
+ * resume, and to repeat an update. */
 void ls_feed_seek(struct ls_feed *feed, int64_t update);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
@@ -44,5 +45,8 @@ void ls_feed_seek(struct ls_feed *feed, int64_t update);
 int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
                  struct ls_error *error);
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);
+/* Makes all takes, waiting ones and later ones, fail with LOCKSTEP_STOPPED until the next seek; for
+ * when one worker gives up and the others must not wait for it. */
+void ls_feed_cancel(struct ls_feed *feed);
 
 #endif

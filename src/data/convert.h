@@ -1,0 +1,27 @@
+/* Tools over sources: a database of any source, the mean of its records.
+ *
+ * Both take the options of the public interface, which explains them; callbacks report progress
+ * (NOTICE lines as Caffe's tools write them) and can stop the work (LOCKSTEP_STOPPED). The seed of
+ * a shuffle is the options', 1 if that is negative. Paths are taken as they are.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_CONVERT_H
+#define LS_DATA_CONVERT_H
+
+#include "base/error.h"
+#include "lockstep/lockstep.h"
+
+/* Writes an LMDB database of Datum records to the folder `path`, which must not exist; *records
+ * (may be NULL) are how many. Pixels are written as they are read, in the source's order of
+ * channels; keys are "%08d_<name>" with the position in the database and the record's name, or
+ * "%08d" where it has none. After a failure nothing is left at `path`. */
+int ls_convert(const struct lockstep_source_options *source, const char *path, int64_t *records,
+               struct ls_error *error);
+
+/* Writes the mean of all records as a binaryproto that Caffe reads. Sums are exact for pixels and
+ * in double for floats. `channel_means` has room for 16 or is NULL; *channels may be NULL. With
+ * `path` NULL nothing is written. */
+int ls_mean(const struct lockstep_source_options *source, const char *path, double *channel_means,
+            int *channels, struct ls_error *error);
+
+#endif

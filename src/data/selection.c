@@ -1,0 +1,134 @@
+/* What convert and mean share; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/selection.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+enum { REPORT_EVERY = 1000 };
+
+static int refuse(const char *what, const char *hint, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_USAGE, NULL, hint, "%s", what);
+}
+
+/* An option of another backend is refused, not ignored. */
+static int check_fit(const struct lockstep_source_options *options,
+                     const struct ls_source_type *type, struct ls_error *error)
+{
+    if (options->label_source != NULL && type != &ls_source_idx)
+        return refuse("a file of labels is for IDX", NULL, error);
+    if (options->root_folder != NULL && type != &ls_source_images)
+        return refuse("a root folder is for IMAGES with a list file", NULL, error);
+    if ((options->resize_height != 0 || options->resize_width != 0 || options->gray) &&
+        type != &ls_source_images)
+        return refuse("resizing and grey are for IMAGES", NULL, error);
+    if (options->resize_height < 0 || options->resize_width < 0)
+        return refuse("sizes cannot be negative", NULL, error);
+    if (type == &ls_source_idx && options->label_source == NULL)
+        return refuse("IDX needs the file of labels too", NULL, error);
+    return 0;
+}
+
+static int open_source(const struct lockstep_source_options *options, struct ls_source **source,
+                       struct ls_error *error)
+{
+    const char *hint = "LMDB, IDX, CIFAR, IMAGES or SYNTHETIC";
+    if (options->backend == NULL)
+        return refuse("no backend is given", hint, error);
+    const struct ls_source_type *type = ls_source_type_named(options->backend);
+    if (type == NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, hint, "'%.100s' is not a backend",
+                       options->backend);
+    LS_TRY(check_fit(options, type, error));
+    struct ls_source_options inner = {
+        .path = options->source,
+        .path_count = options->source_count,
+        .label_path = options->label_source,
+        .root_folder = options->root_folder,
+        .height = options->resize_height,
+        .width = options->resize_width,
+        .gray = options->gray != 0,
+        /* The defaults of a synthetic set's definition. */
+        .synthetic_seed = 1,
+        .synthetic_count = 60000,
+        .synthetic_shape = {1, 28, 28},
+        .synthetic_noise = 16,
+    };
+    return ls_source_open(type, &inner, source, error);
+}
+
+int ls_selection_open(const struct lockstep_source_options *options, struct ls_selection *selection,
+                      struct ls_error *error)
+{
+    *selection = (struct ls_selection){.callbacks = &options->callbacks};
+    struct ls_split split;
+    LS_TRY(ls_split_parse(options->split, NULL, &split, error));
+    LS_TRY(open_source(options, &selection->source, error));
+    selection->count = selection->source->count;
+    if (selection->source->varies)
+        return ls_fail(error, LOCKSTEP_DATA, options->source[0], "resize them",
+                       "its records differ in size");
+    if (!split.all) {
+        uint32_t kept;
+        selection->records = ls_split_records(&split, (uint32_t)selection->count, &kept);
+        if (selection->records == NULL)
+            return ls_fail_memory(error, "the records of a split");
+        selection->count = kept;
+    }
+    if (selection->count == 0)
+        return ls_fail(error, LOCKSTEP_DATA, NULL, NULL, "the split has no records");
+    selection->shuffle = options->shuffle != 0;
+    uint64_t seed = options->seed < 0 ? 1 : (uint64_t)options->seed;
+    ls_order_init(&selection->order, ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL), 0,
+                  (uint64_t)selection->count);
+    return ls_source_reader_open(selection->source, &selection->reader, error);
+}
+
+void ls_selection_close(struct ls_selection *selection)
+{
+    ls_source_reader_close(selection->reader);
+    ls_source_close(selection->source);
+    ls_free(selection->records);
+    *selection = (struct ls_selection){0};
+}
+
+int64_t ls_selection_index(const struct ls_selection *selection, int64_t i)
+{
+    if (selection->shuffle)
+        i = (int64_t)ls_order_at(&selection->order, (uint64_t)i);
+    return selection->records != NULL ? (int64_t)selection->records[i] : i;
+}
+
+int ls_selection_read(struct ls_selection *selection, int64_t i, struct ls_record *record,
+                      struct ls_error *error)
+{
+    const struct ls_source *source = selection->source;
+    int64_t index = ls_selection_index(selection, i);
+    LS_TRY(ls_source_read(selection->reader, index, true, record, error));
+    if (memcmp(record->shape, source->shape, sizeof record->shape) != 0)
+        return ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
+                       "record %" PRId64 " has another size than the first", index);
+    return 0;
+}
+
+int ls_selection_progress(const struct ls_selection *selection, int64_t done,
+                          struct ls_error *error)
+{
+    const struct lockstep_callbacks *c = selection->callbacks;
+    if (c->poll != NULL && c->poll(c->user) == LOCKSTEP_SNAPSHOT_AND_STOP)
+        return ls_fail(error, LOCKSTEP_STOPPED, NULL, NULL,
+                       "stopped after %" PRId64 " of %" PRId64 " records", done, selection->count);
+    if (c->event == NULL || (done % REPORT_EVERY != 0 && done != selection->count))
+        return 0;
+    char text[64];
+    snprintf(text, sizeof text, "Processed %" PRId64 " files.", done);
+    struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_NOTICE, .text = text, .samples = done, .test_net = -1};
+    c->event(c->user, &event);
+    return 0;
+}
