@@ -14,7 +14,7 @@
 #include "ops/cpu/vector/pooling.h"
 
 struct pooling_state {
-    struct ls_pooling pooling;
+    struct ls_windows windows;
     const struct ls_vector_pooling_layout *loops;
     bool blank; /* some windows are empty */
     int32_t *tables;
@@ -93,11 +93,11 @@ static int fill_state(struct pooling_state *state, const struct ls_op *op)
 {
     const struct ls_shape *x = &inner_value(op)->shape, *y = &outer_value(op)->shape;
     const struct ls_window *window = &op->attr.pooling.window;
-    struct ls_pooling *pooling = &state->pooling;
+    struct ls_windows *windows = &state->windows;
     size_t entries = 0;
     for (int i = 0; i < 3; i++) {
         int from = i - (3 - window->axes); /* the spatial axis; negative: added in front */
-        struct ls_pooling_axis *axis = &pooling->axis[i];
+        struct ls_pooling_axis *axis = &windows->axis[i];
         *axis = (struct ls_pooling_axis){.in = 1, .out = 1, .kernel = 1, .stride = 1};
         if (from >= 0) {
             axis->in = x->dim[2 + from];
@@ -112,12 +112,12 @@ static int fill_state(struct pooling_state *state, const struct ls_op *op)
     if (state->tables == NULL)
         return -1;
     int32_t *table = state->tables;
-    pooling->disjoint = pooling->covered = true;
+    windows->disjoint = windows->covered = true;
     for (int i = 0; i < 3; i++) {
-        struct ls_pooling_axis *axis = &pooling->axis[i];
+        struct ls_pooling_axis *axis = &windows->axis[i];
         state->blank = fill_axis(axis, table) || state->blank;
-        pooling->disjoint = pooling->disjoint && axis->stride >= axis->kernel;
-        pooling->covered = pooling->covered && axis_covered(axis);
+        windows->disjoint = windows->disjoint && axis->stride >= axis->kernel;
+        windows->covered = windows->covered && axis_covered(axis);
         table += 3 * axis->out;
     }
     return 0;
@@ -143,7 +143,7 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
         return ls_fail_memory(error, "tables of windows");
     }
     int64_t block = x->layout->block, channels = x->shape.dim[1];
-    state->pooling.planes = x->shape.dim[0] * ((channels + block - 1) / block);
+    state->windows.planes = x->shape.dim[0] * ((channels + block - 1) / block);
     state->loops = block == 16 ? &loops->blocked16 : block == 8 ? &loops->blocked8 : &loops->plain;
     return ls_own_prepare(prepared, error);
 }
@@ -156,9 +156,9 @@ static void pooling_run(const struct ls_prepared *prepared, void *local, void *c
     const struct ls_op *op = prepared->op;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
     if (op->attr.pooling.method == LS_POOL_MAX)
-        state->loops->maximum(&state->pooling, in[0], out[0], index);
+        state->loops->maximum(&state->windows, in[0], out[0], index);
     else
-        state->loops->average(&state->pooling, in[0], out[0]);
+        state->loops->average(&state->windows, in[0], out[0]);
     if (state->blank) /* of which the maximum is not 0 */
         ls_clear_padding(op->output[0], out[0]);
 }
@@ -169,9 +169,9 @@ static void pooling_backward_run(const struct ls_prepared *prepared, void *local
     (void)local, (void)scratch, (void)context;
     const struct pooling_state *state = prepared->state;
     if (prepared->op->attr.pooling.method == LS_POOL_MAX)
-        state->loops->maximum_backward(&state->pooling, in[0], in[1], out[0]);
+        state->loops->maximum_backward(&state->windows, in[0], in[1], out[0]);
     else
-        state->loops->average_backward(&state->pooling, in[0], out[0]);
+        state->loops->average_backward(&state->windows, in[0], out[0]);
 }
 
 const struct ls_kernel ls_kernel_pooling = {

@@ -118,11 +118,11 @@ static void add_element_any(const float *x, int64_t stride, int64_t outputs, flo
 }
 
 /* One row of outputs, (od, oh); x is the plane, y and index the row. */
-static void plain_row(const struct ls_pooling *pooling, bool maximum, int64_t od, int64_t oh,
+static void plain_row(const struct ls_windows *windows, bool maximum, int64_t od, int64_t oh,
                       const float *x, float *y, int32_t *index)
 {
-    const struct ls_pooling_axis *depth = &pooling->axis[0], *height = &pooling->axis[1];
-    const struct ls_pooling_axis *width = &pooling->axis[2];
+    const struct ls_pooling_axis *depth = &windows->axis[0], *height = &windows->axis[1];
+    const struct ls_pooling_axis *width = &windows->axis[2];
     for (int64_t o = 0; o < width->out; o++)
         y[o] = maximum ? -FLT_MAX : 0;
     for (int64_t o = 0; index != NULL && o < width->out; o++)
@@ -144,14 +144,14 @@ static void plain_row(const struct ls_pooling *pooling, bool maximum, int64_t od
             }
 }
 
-static void maximum_plain(const struct ls_pooling *pooling, const float *x, float *y,
+static void maximum_plain(const struct ls_windows *windows, const float *x, float *y,
                           int32_t *index)
 {
-    const struct ls_pooling_axis *axis = pooling->axis;
-    for (int64_t plane = 0; plane < pooling->planes; plane++) {
+    const struct ls_pooling_axis *axis = windows->axis;
+    for (int64_t plane = 0; plane < windows->planes; plane++) {
         for (int64_t od = 0; od < axis[0].out; od++)
             for (int64_t oh = 0; oh < axis[1].out; oh++) {
-                plain_row(pooling, true, od, oh, x, y, index);
+                plain_row(windows, true, od, oh, x, y, index);
                 y += axis[2].out;
                 index = index != NULL ? index + axis[2].out : NULL;
             }
@@ -159,13 +159,13 @@ static void maximum_plain(const struct ls_pooling *pooling, const float *x, floa
     }
 }
 
-static void average_plain(const struct ls_pooling *pooling, const float *x, float *y)
+static void average_plain(const struct ls_windows *windows, const float *x, float *y)
 {
-    const struct ls_pooling_axis *axis = pooling->axis;
-    for (int64_t plane = 0; plane < pooling->planes; plane++) {
+    const struct ls_pooling_axis *axis = windows->axis;
+    for (int64_t plane = 0; plane < windows->planes; plane++) {
         for (int64_t od = 0; od < axis[0].out; od++)
             for (int64_t oh = 0; oh < axis[1].out; oh++) {
-                plain_row(pooling, false, od, oh, x, y, NULL);
+                plain_row(windows, false, od, oh, x, y, NULL);
                 for (int64_t o = 0; o < axis[2].out; o++)
                     y[o] *= ls_pooling_factor(axis[0].extent[od], axis[1].extent[oh],
                                               axis[2].extent[o]);
@@ -176,14 +176,14 @@ static void average_plain(const struct ls_pooling *pooling, const float *x, floa
 }
 
 /* One addition an output beats masks over whole windows here. */
-static void maximum_backward_plain(const struct ls_pooling *pooling, const float *dy,
+static void maximum_backward_plain(const struct ls_windows *windows, const float *dy,
                                    const int32_t *index, float *dx)
 {
-    const struct ls_pooling_axis *axis = pooling->axis;
+    const struct ls_pooling_axis *axis = windows->axis;
     int64_t in = axis[0].in * axis[1].in * axis[2].in;
     int64_t out = axis[0].out * axis[1].out * axis[2].out;
-    memset(dx, 0, (size_t)(pooling->planes * in) * sizeof *dx);
-    for (int64_t plane = 0; plane < pooling->planes; plane++) {
+    memset(dx, 0, (size_t)(windows->planes * in) * sizeof *dx);
+    for (int64_t plane = 0; plane < windows->planes; plane++) {
         for (int64_t o = 0; o < out; o++)
             if (index[o] >= 0)
                 dx[index[o]] += dy[o];
@@ -208,12 +208,12 @@ static void spread_row(const struct ls_pooling_axis *width, int64_t first, int64
     }
 }
 
-static void average_row_backward(const struct ls_pooling *pooling, int64_t od, int64_t oh,
+static void average_row_backward(const struct ls_windows *windows, int64_t od, int64_t oh,
                                  const float *dy, float *dx)
 {
     enum { CHUNK = 256 };
-    const struct ls_pooling_axis *depth = &pooling->axis[0], *height = &pooling->axis[1];
-    const struct ls_pooling_axis *width = &pooling->axis[2];
+    const struct ls_pooling_axis *depth = &windows->axis[0], *height = &windows->axis[1];
+    const struct ls_pooling_axis *width = &windows->axis[2];
     for (int64_t first = 0; first < width->out; first += CHUNK) {
         float share[CHUNK];
         int64_t outputs = width->out - first < CHUNK ? width->out - first : CHUNK;
@@ -226,15 +226,15 @@ static void average_row_backward(const struct ls_pooling *pooling, int64_t od, i
     }
 }
 
-static void average_backward_plain(const struct ls_pooling *pooling, const float *dy, float *dx)
+static void average_backward_plain(const struct ls_windows *windows, const float *dy, float *dx)
 {
-    const struct ls_pooling_axis *axis = pooling->axis;
+    const struct ls_pooling_axis *axis = windows->axis;
     int64_t in = axis[0].in * axis[1].in * axis[2].in;
-    memset(dx, 0, (size_t)(pooling->planes * in) * sizeof *dx);
-    for (int64_t plane = 0; plane < pooling->planes; plane++) {
+    memset(dx, 0, (size_t)(windows->planes * in) * sizeof *dx);
+    for (int64_t plane = 0; plane < windows->planes; plane++) {
         for (int64_t od = 0; od < axis[0].out; od++)
             for (int64_t oh = 0; oh < axis[1].out; oh++) {
-                average_row_backward(pooling, od, oh, dy, dx);
+                average_row_backward(windows, od, oh, dy, dx);
                 dy += axis[2].out;
             }
         dx += in;

@@ -23,7 +23,7 @@ struct ls_pooling_axis {
     int64_t full_begin, full_end;
 };
 
-struct ls_pooling {
+struct ls_windows {
     int64_t planes;                 /* samples x channels, or x channel blocks */
     struct ls_pooling_axis axis[3]; /* depth, height, width */
     bool disjoint;                  /* no input lies in two windows */
@@ -32,11 +32,11 @@ struct ls_pooling {
 
 /* index may be NULL; it holds -1 where nothing in the window is greater than -FLT_MAX. */
 struct ls_vector_pooling_layout {
-    void (*maximum)(const struct ls_pooling *pooling, const float *x, float *y, int32_t *index);
-    void (*maximum_backward)(const struct ls_pooling *pooling, const float *dy,
+    void (*maximum)(const struct ls_windows *windows, const float *x, float *y, int32_t *index);
+    void (*maximum_backward)(const struct ls_windows *windows, const float *dy,
                              const int32_t *index, float *dx);
-    void (*average)(const struct ls_pooling *pooling, const float *x, float *y);
-    void (*average_backward)(const struct ls_pooling *pooling, const float *dy, float *dx);
+    void (*average)(const struct ls_windows *windows, const float *x, float *y);
+    void (*average_backward)(const struct ls_windows *windows, const float *dy, float *dx);
 };
 
 struct ls_vector_pooling {

@@ -150,12 +150,12 @@ static ALWAYS_INLINE void NAME(one_window)(enum task task, const struct strides 
 
 /* All windows of a row of outputs. `full` has the kernel's size where that is known to the
  * compiler: then the windows inside the input are unrolled. */
-static ALWAYS_INLINE void NAME(row)(enum task task, const struct ls_pooling *pooling,
+static ALWAYS_INLINE void NAME(row)(enum task task, const struct ls_windows *windows,
                                     const struct box full, int64_t od, int64_t oh,
                                     const struct arrays *at)
 {
-    const struct ls_pooling_axis *depth = &pooling->axis[0], *height = &pooling->axis[1];
-    const struct ls_pooling_axis *width = &pooling->axis[2];
+    const struct ls_pooling_axis *depth = &windows->axis[0], *height = &windows->axis[1];
+    const struct ls_pooling_axis *width = &windows->axis[2];
     const struct strides step = {height->in * width->in, width->in};
     const bool averages = task == AVERAGE || task == AVERAGE_BACKWARD;
     struct box count = {depth->end[od] - depth->begin[od], height->end[oh] - height->begin[oh], 0};
@@ -194,22 +194,22 @@ static ALWAYS_INLINE void NAME(clear)(const struct ls_pooling_axis *height, int6
         memset(plane + begin * row, 0, (size_t)((end - begin) * row) * sizeof *plane);
 }
 
-static ALWAYS_INLINE void NAME(planes)(enum task task, const struct ls_pooling *pooling,
+static ALWAYS_INLINE void NAME(planes)(enum task task, const struct ls_windows *windows,
                                        const struct box full, struct arrays at)
 {
-    const struct ls_pooling_axis *axis = pooling->axis;
+    const struct ls_pooling_axis *axis = windows->axis;
     const bool clears = task == MAX_BACKWARD || task == AVERAGE_BACKWARD ||
-                        (task == MAX_BACKWARD_DISJOINT && !pooling->covered);
+                        (task == MAX_BACKWARD_DISJOINT && !windows->covered);
     int64_t in = axis[0].in * axis[1].in * axis[2].in * BLOCK;
     int64_t out = axis[0].out * axis[1].out * axis[2].out * BLOCK;
-    for (int64_t plane = 0; plane < pooling->planes; plane++) {
+    for (int64_t plane = 0; plane < windows->planes; plane++) {
         if (clears && axis[0].in > 1)
             memset(at.inner, 0, (size_t)in * sizeof *at.inner);
         for (int64_t od = 0; od < axis[0].out; od++)
             for (int64_t oh = 0; oh < axis[1].out; oh++) {
                 if (clears && axis[0].in == 1)
                     NAME(clear)(&axis[1], axis[2].in * BLOCK, oh, at.inner);
-                NAME(row)(task, pooling, full, od, oh, &at);
+                NAME(row)(task, windows, full, od, oh, &at);
             }
         at.inner += in;
         at.outer += out;
@@ -218,46 +218,46 @@ static ALWAYS_INLINE void NAME(planes)(enum task task, const struct ls_pooling *
 }
 
 /* The kernels that networks have are compiled with their size; others by loops. */
-static ALWAYS_INLINE void NAME(any)(enum task task, const struct ls_pooling *pooling,
+static ALWAYS_INLINE void NAME(any)(enum task task, const struct ls_windows *windows,
                                     struct arrays at)
 {
-    int64_t h = pooling->axis[1].kernel, w = pooling->axis[2].kernel;
-    if (pooling->axis[0].kernel == 1 && h == 2 && w == 2)
-        NAME(planes)(task, pooling, (struct box){1, 2, 2}, at);
-    else if (pooling->axis[0].kernel == 1 && h == 3 && w == 3)
-        NAME(planes)(task, pooling, (struct box){1, 3, 3}, at);
+    int64_t h = windows->axis[1].kernel, w = windows->axis[2].kernel;
+    if (windows->axis[0].kernel == 1 && h == 2 && w == 2)
+        NAME(planes)(task, windows, (struct box){1, 2, 2}, at);
+    else if (windows->axis[0].kernel == 1 && h == 3 && w == 3)
+        NAME(planes)(task, windows, (struct box){1, 3, 3}, at);
     else
-        NAME(planes)(task, pooling, (struct box){0, 0, 0}, at);
+        NAME(planes)(task, windows, (struct box){0, 0, 0}, at);
 }
 
-static void NAME(maximum)(const struct ls_pooling *pooling, const float *x, float *y,
+static void NAME(maximum)(const struct ls_windows *windows, const float *x, float *y,
                           int32_t *index)
 {
     struct arrays at = {(float *)x, y, index};
     if (index == NULL)
-        NAME(any)(MAX, pooling, at);
+        NAME(any)(MAX, windows, at);
     else
-        NAME(any)(MAX_INDEXED, pooling, at);
+        NAME(any)(MAX_INDEXED, windows, at);
 }
 
-static void NAME(maximum_backward)(const struct ls_pooling *pooling, const float *dy,
+static void NAME(maximum_backward)(const struct ls_windows *windows, const float *dy,
                                    const int32_t *index, float *dx)
 {
     struct arrays at = {dx, (float *)dy, (int32_t *)index};
-    if (pooling->disjoint)
-        NAME(any)(MAX_BACKWARD_DISJOINT, pooling, at);
+    if (windows->disjoint)
+        NAME(any)(MAX_BACKWARD_DISJOINT, windows, at);
     else
-        NAME(any)(MAX_BACKWARD, pooling, at);
+        NAME(any)(MAX_BACKWARD, windows, at);
 }
 
-static void NAME(average)(const struct ls_pooling *pooling, const float *x, float *y)
+static void NAME(average)(const struct ls_windows *windows, const float *x, float *y)
 {
-    NAME(any)(AVERAGE, pooling, (struct arrays){(float *)x, y, NULL});
+    NAME(any)(AVERAGE, windows, (struct arrays){(float *)x, y, NULL});
 }
 
-static void NAME(average_backward)(const struct ls_pooling *pooling, const float *dy, float *dx)
+static void NAME(average_backward)(const struct ls_windows *windows, const float *dy, float *dx)
 {
-    NAME(any)(AVERAGE_BACKWARD, pooling, (struct arrays){dx, (float *)dy, NULL});
+    NAME(any)(AVERAGE_BACKWARD, windows, (struct arrays){dx, (float *)dy, NULL});
 }
 
 #undef LANES

@@ -1,0 +1,220 @@
+/* What the kernels of losses share, and the losses that are a loop over elements.
+ *
+ *   log loss:  sum of -log max(p[label], 1e-20)           (MultinomialLogisticLoss)
+ *   sigmoid:   sum of log(1 + exp(-|x|)) - x (t - [x >= 0])  (SigmoidCrossEntropyLoss)
+ *   euclidean: sum of (a - b)^2 / 2
+ *
+ * Sums are kept in double and run over the elements in a fixed order.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/loss.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/label.h"
+#include "ops/cpu/vector/elementwise.h"
+#include "ops/cpu/vector/math.h"
+
+enum { CHUNK = 256 };
+
+#define LEAST_PROBABILITY 1e-20F /* Caffe's kLOG_THRESHOLD */
+
+void ls_loss_add(const struct ls_loss_attr *attr, const struct ls_context *context,
+                 const struct ls_loss_sums *sums)
+{
+    double *record = context->partials + attr->metric_offset;
+    record[0] += sums->bad_label ? (double)NAN : sums->sum;
+    switch (attr->normalization) {
+    case LS_NORM_FULL:
+        record[1] += (double)sums->positions;
+        break;
+    case LS_NORM_VALID:
+        record[1] += (double)sums->valid;
+        break;
+    case LS_NORM_BATCH_SIZE:
+        record[1] += (double)sums->samples;
+        break;
+    case LS_NORM_NONE:
+        break;
+    }
+}
+
+float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context)
+{
+    double divisor = attr->normalizer < 0 ? 1.0 : context->normalizers[attr->normalizer];
+    return (float)((double)attr->loss_weight / divisor);
+}
+
+void ls_loss_add_logs(const float *p, float least, int64_t n, double *sum)
+{
+    float logs[CHUNK];
+    for (int64_t first = 0; first < n; first += CHUNK) {
+        int64_t count = n - first < CHUNK ? n - first : CHUNK;
+        /* Written so that a NaN stays one. */
+        for (int64_t i = 0; i < count; i++)
+            logs[i] = p[first + i] < least ? least : p[first + i];
+        ls_vector_math()->log(logs, logs, (size_t)count);
+        for (int64_t i = 0; i < count; i++)
+            *sum -= (double)logs[i];
+    }
+}
+
+static int64_t elements(const struct ls_op *op)
+{
+    return ls_shape_size(&op->input[0]->shape);
+}
+
+/* ---- Log loss -------------------------------------------------------------------------------- */
+
+static void log_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const float *p = in[0], *label = in[1];
+    int64_t samples = op->input[0]->shape.dim[0], classes = elements(op) / samples;
+    struct ls_loss_sums sums = {.valid = samples, .positions = samples, .samples = samples};
+    for (int64_t n = 0; n < samples; n++) {
+        int64_t class = ls_label_class(label[n], classes);
+        if (class < 0)
+            sums.bad_label = true;
+        else
+            ls_loss_add_logs(p + n * classes + class, LEAST_PROBABILITY, 1, &sums.sum);
+    }
+    ls_loss_add(&op->attr.loss, context, &sums);
+}
+
+static void log_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                             void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const float *p = in[0], *label = in[1];
+    float *dp = out[0], factor = ls_loss_factor(&op->attr.loss, context);
+    int64_t samples = op->input[0]->shape.dim[0], classes = elements(op) / samples;
+    memset(dp, 0, (size_t)elements(op) * sizeof *dp);
+    for (int64_t n = 0; n < samples; n++) {
+        int64_t class = ls_label_class(label[n], classes);
+        if (class < 0)
+            continue;
+        float probability = p[n * classes + class];
+        if (probability < LEAST_PROBABILITY)
+            probability = LEAST_PROBABILITY;
+        dp[n * classes + class] = -factor / probability;
+    }
+}
+
+/* ---- Sigmoid cross-entropy ------------------------------------------------------------------- */
+
+/* log(1 + exp(-|x|)) of up to CHUNK elements. */
+static void soft_part(const float *x, int64_t n, float *soft)
+{
+    for (int64_t i = 0; i < n; i++)
+        soft[i] = -fabsf(x[i]);
+    ls_vector_math()->exp(soft, soft, (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        soft[i] += 1.0F;
+    ls_vector_math()->log(soft, soft, (size_t)n);
+}
+
+static void sigmoid_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const struct ls_loss_attr *attr = &op->attr.loss;
+    const float *x = in[0], *target = in[1];
+    int64_t n = elements(op);
+    struct ls_loss_sums sums = {.positions = n, .samples = op->input[0]->shape.dim[0]};
+    for (int64_t first = 0; first < n; first += CHUNK) {
+        float soft[CHUNK];
+        int64_t count = n - first < CHUNK ? n - first : CHUNK;
+        soft_part(x + first, count, soft);
+        for (int64_t i = 0; i < count; i++) {
+            float value = x[first + i], wanted = target[first + i];
+            if (ls_label_ignored(wanted, attr->has_ignore, attr->ignore_label))
+                continue;
+            sums.sum +=
+                (double)soft[i] - (double)value * ((double)wanted - (value >= 0 ? 1.0 : 0.0));
+            sums.valid++;
+        }
+    }
+    ls_loss_add(attr, context, &sums);
+}
+
+static void sigmoid_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                 void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const struct ls_loss_attr *attr = &op->attr.loss;
+    const float *target = in[1];
+    float *dx = out[0], factor = ls_loss_factor(attr, context);
+    int64_t n = elements(op);
+    ls_vector_elementwise()->sigmoid(in[0], dx, (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = (dx[i] - target[i]) * factor;
+    for (int64_t i = 0; attr->has_ignore && i < n; i++)
+        if (ls_label_ignored(target[i], true, attr->ignore_label))
+            dx[i] = 0;
+}
+
+/* ---- Euclidean ------------------------------------------------------------------------------- */
+
+static void euclidean_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                          void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    enum { LANES = 16 };
+    const struct ls_op *op = prepared->op;
+    const float *a = in[0], *b = in[1];
+    int64_t n = elements(op), samples = op->input[0]->shape.dim[0];
+    double lane[LANES] = {0};
+    for (int64_t first = 0; first < n; first += LANES) {
+        int64_t count = n - first < LANES ? n - first : LANES;
+        for (int64_t l = 0; l < count; l++) {
+            double difference = (double)a[first + l] - (double)b[first + l];
+            lane[l] += difference * difference;
+        }
+    }
+    struct ls_loss_sums sums = {.valid = samples, .positions = samples, .samples = samples};
+    for (int l = 0; l < LANES; l++)
+        sums.sum += lane[l];
+    sums.sum /= 2;
+    ls_loss_add(&op->attr.loss, context, &sums);
+}
+
+static void euclidean_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                   void *const *out, void *scratch,
+                                   const struct ls_context *context)
+{
+    (void)local, (void)scratch;
+    const struct ls_op *op = prepared->op;
+    const float *a = in[0], *b = in[1];
+    float *dx = out[0];
+    float factor = op->attr.loss.scale * ls_loss_factor(&op->attr.loss, context);
+    int64_t n = elements(op);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = (a[i] - b[i]) * factor;
+}
+
+#define LOSS_KERNEL(symbol, kind_, name_, run_)                                                    \
+    const struct ls_kernel symbol = {                                                              \
+        .kind = kind_,                                                                             \
+        .name = name_,                                                                             \
+        .prepare = ls_own_prepare,                                                                 \
+        .run = run_,                                                                               \
+        .in_place = -1,                                                                            \
+    }
+
+LOSS_KERNEL(ls_kernel_log_loss, LS_OP_LOG_LOSS, "log loss", log_run);
+LOSS_KERNEL(ls_kernel_log_loss_backward, LS_OP_LOG_LOSS_BACKWARD, "log loss backward",
+            log_backward_run);
+LOSS_KERNEL(ls_kernel_sigmoid_loss, LS_OP_SIGMOID_LOSS, "sigmoid loss", sigmoid_run);
+LOSS_KERNEL(ls_kernel_sigmoid_loss_backward, LS_OP_SIGMOID_LOSS_BACKWARD, "sigmoid loss backward",
+            sigmoid_backward_run);
+LOSS_KERNEL(ls_kernel_euclidean_loss, LS_OP_EUCLIDEAN_LOSS, "euclidean loss", euclidean_run);
+LOSS_KERNEL(ls_kernel_euclidean_loss_backward, LS_OP_EUCLIDEAN_LOSS_BACKWARD,
+            "euclidean loss backward", euclidean_backward_run);

@@ -1,0 +1,29 @@
+/* What the kernels of losses share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_LOSS_H
+#define LS_OPS_CPU_LOSS_H
+
+#include "ir/kernel.h"
+
+/* What a loss finds in a micro-batch. */
+struct ls_loss_sums {
+    double sum;
+    int64_t valid;     /* labels that are not ignored */
+    int64_t positions; /* all of them */
+    int64_t samples;   /* rows that BATCH_SIZE counts */
+    bool bad_label;    /* some label names no class */
+};
+
+/* Adds [sum, count] to the record of the micro-batch; the count is that which the normalization
+ * divides by, 0 for NONE. A label that names no class makes the sum NaN: labels are known only
+ * when data enters, and the engine stops at a loss that is not finite. */
+void ls_loss_add(const struct ls_loss_attr *attr, const struct ls_context *context,
+                 const struct ls_loss_sums *sums);
+
+/* What a loss's gradient is multiplied by: loss weight / true count of the update. */
+float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context);
+
+/* The sum of -log max(p, least) over n probabilities, in order; *sum accumulates it. */
+void ls_loss_add_logs(const float *p, float least, int64_t n, double *sum);
+
+#endif
