@@ -1,0 +1,352 @@
+/* What each layer type refuses, and how it says so.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "one_layer.h"
+
+#define LAYER(type) "name: 'l' type: '" type "' "
+#define XY          "bottom: 'x' top: 'y' "
+#define XL          "bottom: 'x' bottom: 'l' top: 'y' "
+#define CONV        LAYER("Convolution") XY "convolution_param { num_output: 4 "
+#define POOL        LAYER("Pooling") XY "pooling_param { "
+
+/* `place` is line:column in "net.prototxt" of the first problem; NULL: somewhere in line 1. */
+static const struct error_case {
+    const char *text, *bottoms, *message, *place;
+} cases[] = {
+    /* The place is that of the field, where it was given. */
+    {"name: 'pool1'\ntype: 'Pooling'\nbottom: 'x'\ntop: 'y'\npooling_param {\n  kernel_size: 5 }",
+     "2x3x4x9", "pool1: kernel_size 5 is larger than the padded input 4 (height)", "6:3"},
+    {"name: 'ip'\ntype: 'InnerProduct'\nbottom: 'x'\ntop: 'y'\ninner_product_param { }", "2x3",
+     "ip: num_output is missing", "5:1"},
+    {LAYER("ReLU") XY "\n  lrn_param { }", "2x3", "l: a ReLU layer takes no lrn_param", "2:3"},
+    {LAYER("Split") XY "relu_param { }", "2x3", "l: a Split layer takes no relu_param", NULL},
+
+    {CONV "}", "2x3x8x8", "l: kernel_size is missing", NULL},
+    {LAYER("Convolution") XY, "2x3x8x8", "l: num_output is missing", NULL},
+    {LAYER("Convolution") XY "convolution_param { num_output: 0 kernel_size: 1 }", "2x3x8x8",
+     "l: num_output must be at least 1", NULL},
+    {CONV "kernel_size: 0 }", "2x3x8x8", "l: kernel_size 0 is out of range; it must be at least 1",
+     NULL},
+    {CONV "kernel_size: 4294967295 }", "2x3x8x8",
+     "l: kernel_size 4294967295 is out of range; it must be at least 1", NULL},
+    {CONV "kernel_size: 3 stride: 0 }", "2x3x8x8",
+     "l: stride 0 is out of range; it must be at least 1", NULL},
+    {CONV "kernel_size: 3 dilation: 0 }", "2x3x8x8",
+     "l: dilation 0 is out of range; it must be at least 1", NULL},
+    {CONV "kernel_size: 3 pad: 3000000000 }", "2x3x8x8",
+     "l: pad 3000000000 is out of range; it must be at least 0", NULL},
+    {CONV "kernel_size: 2147483647 dilation: 2147483647 }", "2x3x8x8",
+     "l: the kernel covers 4611686011984936963 positions, more than the padded input's 8 (height)",
+     NULL},
+    {CONV "kernel_size: 3 kernel_h: 3 kernel_w: 3 }", "2x3x8x8",
+     "l: kernel_size and kernel_h cannot both be given", NULL},
+    {CONV "kernel_h: 3 }", "2x3x8x8", "l: kernel_h and kernel_w must be given together", NULL},
+    {CONV "kernel_h: 3 kernel_w: 1 }", "2x3x8",
+     "l: kernel_h is for bottoms with two spatial axes; this one has 1", NULL},
+    {CONV "kernel_size: [3, 3, 3] }", "2x3x8x8",
+     "l: kernel_size is given 3 times; it must be given once, or once for each of the 2 spatial "
+     "axes",
+     NULL},
+    {CONV "kernel_size: 3 stride: 1 stride_w: 2 }", "2x3x8x8",
+     "l: stride and stride_w cannot both be given", NULL},
+    {CONV "kernel_size: 9 pad: 0 }", "2x3x10x8",
+     "l: the kernel covers 9 positions, more than the padded input's 8 (width)", NULL},
+    {CONV "kernel_size: 1 group: 2 }", "2x3x8x8",
+     "l: the 3 channels of 'x' cannot be divided into 2 groups", NULL},
+    {CONV "kernel_size: 1 group: 3 }", "2x3x8x8", "l: num_output 4 cannot be divided into 3 groups",
+     NULL},
+    {CONV "kernel_size: 1 group: 0 }", "2x3x8x8", "l: group must be at least 1", NULL},
+    {CONV "kernel_size: 1 axis: 0 }", "2x3x8x8",
+     "l: axis 0 is not supported; the channels must be axis 1", NULL},
+    {CONV "kernel_size: 1 axis: 7 }", "2x3x8x8",
+     "l: axis 7 is not supported; the channels must be axis 1", NULL},
+    {CONV "kernel_size: 1 }", "2x3",
+     "l: its bottom 'x' must have 3 to 5 axes (samples, channels, 1 to 3 spatial ones), but is 2 3 "
+     "(6)",
+     NULL},
+    {CONV "kernel_size: 1 }", "2x3x4x5?",
+     "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
+    {CONV "kernel_size: 1 pad: 2147483647 }", "2x3x8x8",
+     "l: the top would be 2 x 4 x 4294967302 x 4294967302, which is empty or larger than a tensor "
+     "may be",
+     NULL},
+    {LAYER("Convolution") "bottom: 'a' bottom: 'b' top: 'y' "
+                          "convolution_param { num_output: 4 kernel_size: 1 }",
+     "2x3x8x8 2x3x8x8", "l: has 2 bottoms and 1 tops; each bottom needs a top", NULL},
+    {LAYER("Convolution") "bottom: 'a' bottom: 'b' top: 'y' top: 'z' "
+                          "convolution_param { num_output: 4 kernel_size: 1 }",
+     "2x3x8x8 2x3x8x9",
+     "l: its bottoms share weights and must have one shape, but 'a' is 2 3 8 8 (384) and 'b' is 2 "
+     "3 "
+     "8 9 (432)",
+     NULL},
+
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 3 axis: 0 }", "2x3",
+     "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
+     "on how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 3 axis: 2 }", "2x3",
+     "l: axis 2 is out of range for 'x' with shape 2 3 (6)", NULL},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2000000000 }", "1x99999",
+     "l: the weight would be 2000000000 x 99999, which is empty or larger than a tensor may be",
+     NULL},
+
+    {POOL "}", "2x3x8x8", "l: kernel_size is missing", NULL},
+    {POOL "kernel_size: 2 pool: STOCHASTIC }", "2x3x8x8", "l: pool: STOCHASTIC is not supported",
+     NULL},
+    {LAYER("Pooling") XY "top: 'mask' pooling_param { kernel_size: 2 }", "2x3x8x8",
+     "l: a second top of a Pooling layer (where the maxima were) is not supported", NULL},
+    {POOL "kernel_size: 2 kernel_h: 2 kernel_w: 2 }", "2x3x8x8",
+     "l: kernel_size and kernel_h cannot both be given", NULL},
+    {POOL "kernel_w: 2 }", "2x3x8x8", "l: kernel_h and kernel_w must be given together", NULL},
+    {POOL "kernel_size: 2 stride_h: 2 }", "2x3x8x8",
+     "l: stride_h and stride_w must be given together", NULL},
+    {POOL "kernel_size: 2 pad: 0 pad_h: 1 pad_w: 1 }", "2x3x8x8",
+     "l: pad and pad_h cannot both be given", NULL},
+    {POOL "kernel_size: 0 }", "2x3x8x8", "l: kernel_size must be 1 to 2147483647", NULL},
+    {POOL "kernel_size: 2 stride: 0 }", "2x3x8x8", "l: stride must be 1 to 2147483647", NULL},
+    {POOL "kernel_size: 2 pad: 2 }", "2x3x8x8",
+     "l: pad 2 must be smaller than the window's 2 (height)", NULL},
+    {POOL "kernel_h: 3 kernel_w: 2 pad_h: 2 pad_w: 2 }", "2x3x8x8",
+     "l: pad_w 2 must be smaller than the window's 2 (width)", NULL},
+    {POOL "kernel_size: 9 stride: 2 round_mode: FLOOR }", "2x3x8x8",
+     "l: kernel_size 9 is larger than the padded input 8 (height)", NULL},
+    {POOL "kernel_size: 10 stride: 2 }", "2x3x8x8",
+     "l: kernel_size 10 is larger than the padded input 8 (height)", NULL},
+    {POOL "kernel_size: 1 stride: 3 }", "2x3x5x4",
+     "l: the last window would begin at 6, behind the input of 5 (height)", NULL},
+    {POOL "global_pooling: true kernel_size: 2 }", "2x3x8x8",
+     "l: with global_pooling the window is the whole plane; a kernel size cannot be given", NULL},
+    {POOL "global_pooling: true stride: 2 }", "2x3x8x8",
+     "l: with global_pooling, pad must be 0 and stride 1", NULL},
+    {POOL "kernel_size: 2 }", "2x3x8",
+     "l: its bottom 'x' must have 4 axes (samples, channels, height, width), but is 2 3 8 (48)",
+     NULL},
+
+    {LAYER("ReLU") XY "relu_param { negative_slope: nan }", "2x3",
+     "l: negative_slope must be a finite number", NULL},
+    {LAYER("Dropout") XY "dropout_param { dropout_ratio: 1 }", "2x3",
+     "l: dropout_ratio 1 must be at least 0 and less than 1", NULL},
+    {LAYER("Dropout") XY "dropout_param { dropout_ratio: nan }", "2x3",
+     "l: dropout_ratio nan must be at least 0 and less than 1", NULL},
+    {LAYER("Dropout") XY, "2x3?",
+     "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
+    {LAYER("LRN") XY "lrn_param { local_size: 4 }", "2x3x4x4",
+     "l: local_size 4 must be an odd number", NULL},
+    {LAYER("LRN") XY "lrn_param { alpha: inf }", "2x3x4x4", "l: alpha must be a finite number",
+     NULL},
+    {LAYER("LRN") XY "lrn_param { norm_region: WITHIN_CHANNEL k: 2 }", "2x3x4x4",
+     "l: k has no effect within channels, where 1 takes its place", NULL},
+    {LAYER("LRN") XY, "2x3",
+     "l: its bottom 'x' must have 4 axes (samples, channels, height, width), but is 2 3 (6)", NULL},
+    {LAYER("Softmax") XY "softmax_param { axis: 0 }", "2x3",
+     "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
+     "on how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("Softmax") XY, "2", "l: axis 1 is out of range for 'x' with shape 2 (2)", NULL},
+
+    {LAYER("Flatten") XY "flatten_param { axis: 2 end_axis: 1 }", "2x3x4",
+     "l: end_axis 1 lies before axis 2", NULL},
+    {LAYER("Flatten") XY, "2", "l: axis 1 is out of range for 'x' with shape 2 (2)", NULL},
+    {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y' concat_param { axis: 0 }", "2x3 2x3",
+     "l: axis 0 of 'a' runs over the samples of a batch; a result that mixes samples would depend "
+     "on how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y' concat_param { axis: 1 concat_dim: 1 }",
+     "2x3 2x3", "l: axis and concat_dim cannot both be given", NULL},
+    {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y' concat_param { concat_dim: 4294967295 }",
+     "2x3 2x3", "l: axis 8 is out of range for 'a' with shape 2 3 (6)", NULL},
+    {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y'", "2x3x4 2x3x5",
+     "l: its bottoms must agree in all axes but axis 1, but 'a' is 2 3 4 (24) and 'b' is 2 3 5 "
+     "(30)",
+     NULL},
+    {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y'", "2x3 2x3x1",
+     "l: its bottoms must agree in all axes but axis 1, but 'a' is 2 3 (6) and 'b' is 2 3 1 (6)",
+     NULL},
+    {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y'", "2x3 2x4",
+     "l: its bottoms must have one shape, but 'a' is 2 3 (6) and 'b' is 2 4 (8)", NULL},
+    {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y' eltwise_param { coeff: 2 }", "2x3 2x3",
+     "l: coeff must be given once for each of the 2 bottoms, or not at all; it is given 1 times",
+     NULL},
+    {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y' eltwise_param { operation: MAX coeff: 1 "
+                      "coeff: 2 }",
+     "2x3 2x3", "l: coeff is for operation: SUM only", NULL},
+    {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y' eltwise_param { coeff: [1, inf] }",
+     "2x3 2x3", "l: coeff must be finite numbers", NULL},
+
+    {LAYER("SoftmaxWithLoss") XL, "4x3 5",
+     "l: its bottoms must agree in axis 0, but 'x' is 4 3 (12) and 'l' is 5 (5)", NULL},
+    {LAYER("SoftmaxWithLoss") XL, "4x3x2 4",
+     "l: 'l' has 4 labels, but 'x' has 8 positions to label (all its axes but axis 1, the classes)",
+     NULL},
+    {LAYER("SoftmaxWithLoss") XL "softmax_param { axis: 0 }", "4x3 4",
+     "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
+     "on how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("SoftmaxWithLoss") XL, "4x3? 4",
+     "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
+    {LAYER("MultinomialLogisticLoss") XL "loss_param { ignore_label: 1 }", "4x3 4",
+     "l: a MultinomialLogisticLoss layer takes no loss_param", NULL},
+    {LAYER("MultinomialLogisticLoss") XL, "4x3 4x2",
+     "l: 'l' must be one label a sample, but is 4 2 (8)", NULL},
+    {LAYER("MultinomialLogisticLoss") XL, "4 4",
+     "l: 'x' has no axis of classes behind that of the samples", NULL},
+    {LAYER("SigmoidCrossEntropyLoss") XL, "4x3 4x4",
+     "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 'l' is 4 4 (16)",
+     NULL},
+    {LAYER("EuclideanLoss") XL, "4x3 4x4",
+     "l: its bottoms must have equally many elements, but 'x' is 4 3 (12) and 'l' is 4 4 (16)",
+     NULL},
+    {LAYER("EuclideanLoss") XL, "4x3 4x3/2",
+     "l: its bottoms must agree in axis 0, but 'x' is 4 3 (12) and 'l' is 4 3 (12)", NULL},
+    {LAYER("Accuracy") XL "accuracy_param { top_k: 4 }", "4x3 4",
+     "l: top_k 4 must be 1 to 3, the number of classes", NULL},
+    {LAYER("Accuracy") XL "accuracy_param { top_k: 0 }", "4x3 4",
+     "l: top_k 0 must be 1 to 3, the number of classes", NULL},
+    {LAYER("Accuracy") XL, "4x3 8",
+     "l: 'l' has 8 labels, but 'x' has 4 positions to label (all its axes but axis 1, the classes)",
+     NULL},
+    {LAYER("Accuracy") XL "accuracy_param { axis: 0 }", "4x3 3",
+     "l: axis 0 of 'x' runs over the samples of a batch; a result that mixes samples would depend "
+     "on how the batch is cut into micro-batches",
+     NULL},
+    {LAYER("Accuracy") XL "loss_weight: 1", "4x3 4",
+     "l: an Accuracy layer has no gradient and cannot be a loss", NULL},
+    {LAYER("Accuracy") XL "accuracy_param { confusion_matrix: true }", "4x3 4",
+     "l: there is no top for the confusion matrix", NULL},
+    {LAYER("Accuracy") XL "top: 'b' top: 'c'", "4x3 4",
+     "l: has 3 tops; without confusion_matrix: true there are only the accuracy and that of each "
+     "class",
+     NULL},
+    {LAYER("Accuracy") XL "top: 'm' accuracy_param { confusion_matrix: true }", "2x2049 2",
+     "l: a confusion matrix of 2049 classes was asked for; the limit is 2048", NULL},
+
+    {LAYER("Input") "top: 'x'", "", "l: input_param has no shape", NULL},
+    {LAYER("Input") "top: 'x' input_param { shape { } }", "",
+     "l: a shape needs 1 to 8 extents (dim), the first one being the batch; this one has 0", NULL},
+    {LAYER("Input") "top: 'x' input_param { shape { dim: [1, 1, 1, 1, 1, 1, 1, 1, 1] } }", "",
+     "l: a shape needs 1 to 8 extents (dim), the first one being the batch; this one has 9", NULL},
+    {LAYER("Input") "top: 'x' input_param { shape { dim: [1, -3] } }", "",
+     "l: extent -3 of axis 1 is not possible", NULL},
+    {LAYER("Input") "top: 'x' input_param { shape { dim: [1, 1099511627777] } }", "",
+     "l: the top would be 1 x 1099511627777, which is empty or larger than a tensor may be", NULL},
+    {LAYER("Input") "top: 'x' top: 'y' top: 'z' input_param { shape { dim: 1 } shape { dim: 1 } }",
+     "", "l: shape must be given once, or once for each of the 3 tops; it is given 2 times", NULL},
+    {LAYER("DummyData") "top: 'x'", "",
+     "l: shape must be given once, or once for each of the 1 tops; it is given 0 times", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { num: 1 channels: 1 height: 1 }", "",
+     "l: width must be given once, or once for each of the 1 tops; it is given 0 times", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { num: 0 channels: 1 height: 1 width: 1 }", "",
+     "l: a batch of 0 samples is not possible", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { num: 2 channels: 0 height: 1 width: 1 }", "",
+     "l: the top would be 2 x 0 x 1 x 1, which is empty or larger than a tensor may be", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { num: 1 channels: 1 height: 1 width: 1 "
+                        "shape { dim: 1 } }",
+     "", "l: shape and num, channels, height, width cannot both be given", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: 1 } data_filler { } "
+                        "data_filler { } }",
+     "",
+     "l: data_filler must be given at most once, or once for each of the 1 tops; it is given 2 "
+     "times",
+     NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: 1 } "
+                        "data_filler { type: 'bilinear' } }",
+     "", "l: filler 'bilinear' is for weights only", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: 1 } "
+                        "data_filler { type: 'gausian' } }",
+     "", "l: there is no filler 'gausian'", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: 1 } "
+                        "data_filler { type: 'gaussian' sparse: 3 } }",
+     "", "l: sparse depends on the size of the batch and is for weights only", NULL},
+    {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: 1 } "
+                        "data_filler { type: 'xavier' variance_norm: AVERAGE } }",
+     "", "l: FAN_OUT and AVERAGE depend on the size of the batch and are for weights only", NULL},
+
+    {LAYER("Data") "top: 'x'", "", "l: data_param is missing", NULL},
+    {LAYER("Data") "top: 'x' data_param { source: 'd' }", "", "l: batch_size is missing", NULL},
+    {LAYER("Data") "top: 'x' data_param { source: 'd' batch_size: 0 }", "",
+     "l: a batch of 0 samples is not possible", NULL},
+    {LAYER("Data") "top: 'x' data_param { source: 'd' batch_size: 5 }", "",
+     "l: its data set is not open", NULL},
+};
+
+static void check(const struct error_case *c, const struct ls_error *error, int status)
+{
+    if (status == 0)
+        fail_msg("%s: accepted", c->text);
+    if (status != LOCKSTEP_DEFINITION || error->count < 1)
+        fail_msg("%s: status %d, %d problems", c->text, status, error->count);
+    const struct ls_problem *problem = &error->problems[0];
+    if (strcmp(problem->message, c->message) != 0)
+        fail_msg("%s:\n  %s\nnot\n  %s", c->text, problem->message, c->message);
+    char place[64];
+    snprintf(place, sizeof place, "net.prototxt:%s", c->place != NULL ? c->place : "1:");
+    if (strncmp(problem->place, place, strlen(place)) != 0)
+        fail_msg("%s: at %s, not %s", c->text, problem->place, place);
+}
+
+static void all_errors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_layer one;
+        open_layer(&one, cases[i].text, cases[i].bottoms, true);
+        int status = run_forward(&one);
+        check(&cases[i], &one.error, status);
+        assert_int_equal(one.graph->op_count, 0); /* found before anything was emitted */
+        close_layer(&one);
+    }
+}
+
+/* All problems of a layer come in one go. */
+static void several_at_once(void **state)
+{
+    (void)state;
+    struct one_layer one;
+    open_layer(&one,
+               LAYER("Convolution") XY
+               "convolution_param { kernel_size: 3 stride: 0 pad: [1, 2, 3] "
+               "group: 2 dilation: 0 }",
+               "2x3x8x8", true);
+    assert_int_equal(run_forward(&one), LOCKSTEP_DEFINITION);
+    assert_int_equal(one.error.count, 5);
+    close_layer(&one);
+    open_layer(&one,
+               LAYER("Accuracy") XL "accuracy_param { top_k: 9 } loss_weight: 1 top: 'b' top: 'c'",
+               "4x3 5", true);
+    assert_int_equal(run_forward(&one), LOCKSTEP_DEFINITION);
+    assert_int_equal(one.error.count, 4);
+    close_layer(&one);
+}
+
+/* Caffe's "cannot backpropagate to label inputs"; where the definition stops the gradient, fine. */
+static void learned_labels(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"SoftmaxWithLoss", "MultinomialLogisticLoss",
+                                        "SigmoidCrossEntropyLoss"};
+    for (int stopped = 0; stopped < 2; stopped++) {
+        for (int i = 0; i < 3; i++) {
+            char text[200];
+            struct one_layer one;
+            snprintf(text, sizeof text, "name: 'l' type: '%s' " XL "%s", types[i],
+                     stopped ? "propagate_down: true propagate_down: false" : "");
+            open_layer(&one, text, i == 2 ? "4x3! 4x3!" : "4x3! 4!", true);
+            assert_int_equal(run_forward(&one), 0);
+            assert_int_equal(run_backward(&one), stopped ? 0 : LOCKSTEP_DEFINITION);
+            if (!stopped)
+                assert_non_null(strstr(one.error.problems[0].message,
+                                       "cannot backpropagate to its labels, but 'l' depends on"));
+            close_layer(&one);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_errors),
+        cmocka_unit_test(several_at_once),
+        cmocka_unit_test(learned_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

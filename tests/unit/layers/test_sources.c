@@ -1,0 +1,106 @@
+/* Where data enter: Data, Input, DummyData, and the batch that they agree on.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "one_layer.h"
+
+#define DATA "name: 'd' type: 'Data' top: 'x' top: 'l' data_param { source: 'f' batch_size: 64 } "
+
+static const struct ls_source_shape shapes[] = {{"other", {9, 9, 9}}, {"d", {3, 32, 30}}};
+
+static int open_source(struct one_layer *one, const char *text,
+                       const struct ls_source_shapes *sources)
+{
+    open_layer(one, text, "", true);
+    one->graph->sources = sources;
+    return run_forward(one);
+}
+
+static void data_shapes(void **state)
+{
+    (void)state;
+    const struct ls_source_shapes sources = {shapes, 2, 64};
+    struct one_layer one;
+    struct ls_text tops = {0};
+    assert_int_equal(open_source(&one, DATA "transform_param { crop_size: 28 }", &sources), 0);
+    describe_tops(&tops, &one);
+    assert_string_equal(tops.data, "10x3x32x30, 10");
+    assert_int_equal(one.graph->input_count, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(one.graph->inputs[i].value, one.layer->top[i]);
+        assert_int_equal(one.layer->top[i]->storage, LS_STORE_INPUT);
+        assert_int_equal(one.layer->top[i]->sample_axis, 0);
+        assert_false(one.layer->top[i]->learned);
+    }
+    assert_int_equal(one.graph->op_count, 0);
+    ls_text_free(&tops);
+    close_layer(&one);
+}
+
+static void one_batch_for_all(void **state)
+{
+    (void)state;
+    const struct ls_source_shapes sources = {shapes, 2, 32};
+    static const char *const texts[] = {
+        DATA,
+        "name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [64, 3] } }",
+        "name: 'z' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [64, 3] } }",
+        "name: 'z' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { num: 32 num: 64 "
+        "channels: 1 height: 1 width: 1 }",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct one_layer one;
+        assert_int_equal(open_source(&one, texts[i], &sources), LOCKSTEP_DEFINITION);
+        assert_int_equal(one.error.count, 1);
+        assert_non_null(strstr(one.error.problems[0].message,
+                               "has batches of 64 samples, but the net's first source has batches "
+                               "of 32"));
+        close_layer(&one);
+    }
+}
+
+static void hostile_sizes(void **state)
+{
+    (void)state;
+    const struct ls_source_shape huge = {"d", {INT64_C(1) << 30, 1 << 20, 3}};
+    const struct ls_source_shapes sources = {&huge, 1, 0};
+    struct one_layer one;
+    assert_int_equal(open_source(&one, DATA, &sources), LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(one.error.problems[0].message, "larger than a tensor may be"));
+    close_layer(&one);
+}
+
+static void declared_batches(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t batch;
+    } cases[] = {
+        {DATA, 64},
+        {"name: 'd' type: 'Data' top: 'x'", 0},
+        {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [7, 3] } }", 7},
+        {"name: 'i' type: 'Input' top: 'x' input_param { shape { } }", 0},
+        {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: -7 } }", 0},
+        {"name: 'i' type: 'Input' top: 'x'", 0},
+        {"name: 'z' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [8, 3] } }", 8},
+        {"name: 'z' type: 'DummyData' top: 'x' dummy_data_param { num: 9 }", 9},
+        {"name: 'z' type: 'DummyData' top: 'x'", 0},
+        {"name: 'r' type: 'ReLU' top: 'x' data_param { batch_size: 3 }", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_layer one;
+        open_layer(&one, cases[i].text, "", false);
+        assert_int_equal(ls_source_batch(one.layer->definition), cases[i].batch);
+        close_layer(&one);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_shapes),
+        cmocka_unit_test(one_batch_for_all),
+        cmocka_unit_test(hostile_sizes),
+        cmocka_unit_test(declared_batches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
