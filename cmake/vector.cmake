@@ -20,6 +20,9 @@ if(vector_sources)
     # Loops must become vectors in every build but one made for the debugger.
     target_compile_options(${vector_target} PRIVATE ${vector_flags_${set}}
                            $<$<NOT:$<CONFIG:Debug>>:-O3>)
+    if(LOCKSTEP_SANITIZE OR LOCKSTEP_FUZZ) # instrumented loops cannot all be vectors
+      target_compile_options(${vector_target} PRIVATE $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
+    endif()
     target_sources(ls_ops_cpu PRIVATE $<TARGET_OBJECTS:${vector_target}>)
     list(APPEND vector_modules ${vector_target})
   endforeach()
