@@ -1,7 +1,8 @@
 #!/bin/bash
 # Checks who includes whom: tools/check_includes.sh [ROOT]
 #   - a folder of src/ includes only folders that stand before it (the order of ls_module in
-#     CMakeLists.txt, then monitor, cli), itself, and the public header;
+#     CMakeLists.txt, then monitor, cli) and that it uses, by its own word there or by way of
+#     others; itself; and the public header;
 #   - monitor and cli include nothing else than the public header, themselves and each other in
 #     that order;
 #   - no file includes itself by way of others;
@@ -11,6 +12,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 
+uses=$(sed -n 's/^ls_module(\(.*\))/\1/p' CMakeLists.txt | tr '\n' ';')
 order=$(sed -n 's/^ls_module(\([a-z/]*\).*/\1/p' CMakeLists.txt | tr '\n' ' ')
 if [ -z "$order" ]; then
     echo "CMakeLists.txt names no folders of src/" >&2
@@ -20,7 +22,7 @@ files=$(cd src && find . -name '*.[ch]' | sed 's|^\./||' | sort | tr '\n' ' ')
 
 # shellcheck disable=SC2086 # the list of files is words
 (cd src && grep -n '^[ \t]*#[ \t]*include[ \t]*"' $files /dev/null) |
-    awk -F: -v order="$order monitor cli" -v files="$files" '
+    awk -F: -v order="$order monitor cli" -v files="$files" -v uses="$uses" '
 # The folder of a file as the order names it: the longest that fits.
 function folder(file,    i, best) {
     best = ""
@@ -45,10 +47,24 @@ function visit(file,    parts, n, i) {
     }
     state[file] = 2
 }
+# use[a, b]: folder a may include b. The list is in order, so that what b uses is known already.
+function read_uses(    lines, words, n, m, i, j, k) {
+    n = split(uses, lines, ";")
+    for (i = 1; i <= n; i++) {
+        m = split(lines[i], words, " ")
+        for (j = 2; j <= m; j++) {
+            use[words[1], words[j]] = 1
+            for (k = 1; k <= count; k++)
+                if (use[words[j], name[k]])
+                    use[words[1], name[k]] = 1
+        }
+    }
+}
 BEGIN {
     count = split(order, name, " ")
     for (i = 1; i <= count; i++)
         rank[name[i]] = i
+    read_uses()
     n = split(files, list, " ")
     for (i = 1; i <= n; i++) {
         exists[list[i]] = 1
@@ -71,6 +87,8 @@ BEGIN {
     to = folder(target)
     if (rank[to] > rank[from])
         offence(file ":" line ": " from " stands before " to " and must not include " target)
+    else if (from != to && from != "monitor" && from != "cli" && !use[from, to])
+        offence(file ":" line ": " from " does not use " to " (ls_module in CMakeLists.txt)")
     if ((from == "monitor" || from == "cli") && to != "monitor" && to != "cli")
         offence(file ":" line ": " from " may include only lockstep/lockstep.h, not " target)
     edges[file] = edges[file] " " target
