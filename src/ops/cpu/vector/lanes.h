@@ -60,7 +60,8 @@ static inline int64_t ls_round_to_int64(double x)
 }
 
 /* (double)x, correctly rounded. Only AVX-512 has an instruction for vectors; the others put the
- * halves of x into the mantissas of 2^84 and 2^52 and round once, in the last addition. */
+ * halves of x into the mantissas of 2^84 (the upper one with 2^31 added) and 2^52, take off
+ * 2^84 + 2^63 + 2^52, and round once, in the last addition. */
 static inline double ls_int64_to_double(int64_t x)
 {
 #if LS_ISA_IS(AVX512) || !defined(__x86_64__)
@@ -68,7 +69,7 @@ static inline double ls_int64_to_double(int64_t x)
 #else
     uint64_t high = ((uint64_t)x >> 32) ^ UINT64_C(0x4530000080000000);
     uint64_t low = ((uint64_t)x & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
-    return (ls_bits_double(high) - 0x1.00000001p84) + ls_bits_double(low);
+    return (ls_bits_double(high) - 0x1.00000801p84) + ls_bits_double(low);
 #endif
 }
 

@@ -1,0 +1,247 @@
+/* Exact sums: rounding, order, range, and sums of squares; the same bits everywhere.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/thread.h"
+#include "ops/cpu/exact.h"
+#include "ops/cpu/isa.h"
+
+enum { COUNT = 10007 };
+
+static float gradient[COUNT], out[COUNT];
+static int64_t sum[COUNT + 1], first_sum[COUNT];
+
+static bool next_isa(int *isa)
+{
+    for (++*isa; *isa < LS_ISAS; ++*isa)
+        if (ls_cpu_isa_supported((enum ls_isa) * isa))
+            return ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa) * isa), NULL) == 0;
+    return false;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Finite numbers below 2^`top` with exponents over a range of 2^60. */
+static void random_gradients(uint64_t salt, int top)
+{
+    for (uint32_t i = 0; i < COUNT; i++) {
+        int exponent = top - (int)ls_random_below(salt, 1, i, 60);
+        gradient[i] = ldexpf(2 * ls_random_uniform(salt, 2, i) - 1, exponent);
+    }
+}
+
+/* Ties to even, by the C library in its default rounding mode. */
+static int64_t rounded(float x, int exponent)
+{
+    return llrint(ldexp((double)x, exponent));
+}
+
+static void test_rounding(void **state)
+{
+    (void)state;
+    const float special[] = {
+        0,       -0.0F,           0.5F,           1.5F, 2.5F,  -0.5F, -1.5F,        0.25F, 1.0F,
+        0x1p50F, -0x1.fffffep50F, 0x1.fffffep50F, 3.5F, -2.5F, 7.0F,  0x1.00003p16F};
+    const int exponents[] = {0, 1, -1, 38, -40, 90, -200, 187};
+    for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
+        random_gradients(e, 51 - exponents[e] > 128 ? 128 : 51 - exponents[e]);
+        for (size_t i = 0; e == 0 && i < sizeof special / sizeof *special; i++)
+            gradient[i] = special[i];
+        uint32_t largest = 0;
+        for (int i = 0; i < COUNT; i++) {
+            if (fabsf(gradient[i]) < FLT_MIN)
+                gradient[i] = 0; /* flushed anyway */
+            largest = bits_of(fabsf(gradient[i])) > largest ? bits_of(fabsf(gradient[i])) : largest;
+        }
+        assert_true(ls_exact_fits(largest, exponents[e]));
+        for (int isa = -1; next_isa(&isa);) {
+            memset(sum, 0x5a, sizeof sum);
+            assert_int_equal(ls_exact_add(sum, gradient, COUNT, exponents[e], true), largest);
+            for (int i = 0; i < COUNT; i++)
+                assert_true(sum[i] == rounded(gradient[i], exponents[e]));
+            assert_int_equal(ls_exact_add(sum, gradient, COUNT, exponents[e], false), largest);
+            for (int i = 0; i < COUNT; i++)
+                assert_true(sum[i] == 2 * rounded(gradient[i], exponents[e]));
+            assert_true(sum[COUNT] == INT64_C(0x5a5a5a5a5a5a5a5a));
+        }
+    }
+}
+
+/* The total is that of exact arithmetic, whatever the order and however slices are cut. */
+static void test_order(void **state)
+{
+    (void)state;
+    enum { PARTS = 9 };
+    static float part[PARTS][COUNT];
+    for (int p = 0; p < PARTS; p++) {
+        random_gradients((uint64_t)p + 100, 10);
+        memcpy(part[p], gradient, sizeof gradient);
+    }
+    for (int isa = -1; next_isa(&isa);) {
+        for (int p = 0; p < PARTS; p++)
+            ls_exact_add(sum, part[p], COUNT, 38, p == 0);
+        if (isa == 0)
+            memcpy(first_sum, sum, sizeof first_sum);
+        assert_memory_equal(first_sum, sum, sizeof first_sum);
+        memset(sum, 0, sizeof sum);
+        for (int p = PARTS - 1; p >= 0; p--)
+            for (size_t from = 0, n; from < COUNT; from += n) {
+                n = 1 + ls_random_below(9, (uint64_t)p, from, 999);
+                n = n < COUNT - from ? n : COUNT - from;
+                ls_exact_add(sum + from, part[p] + from, n, 38, false);
+            }
+        assert_memory_equal(first_sum, sum, sizeof first_sum);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        int64_t total = 0;
+        for (int p = 0; p < PARTS; p++)
+            total += rounded(part[p][i], 38);
+        assert_true(total == first_sum[i]);
+    }
+}
+
+/* What does not fit is seen by its magnitude, and harms nobody. */
+static void test_limits(void **state)
+{
+    (void)state;
+    assert_true(ls_exact_fits(bits_of(0x1.fffffep50F), 0));
+    assert_false(ls_exact_fits(bits_of(0x1p51F), 0));
+    assert_true(ls_exact_fits(bits_of(0x1.fffffep12F), 38));
+    assert_false(ls_exact_fits(bits_of(0x1p13F), 38));
+    assert_true(ls_exact_fits(bits_of(FLT_MAX), -77));
+    assert_false(ls_exact_fits(bits_of(FLT_MAX), -76));
+    assert_false(ls_exact_fits(bits_of(INFINITY), LS_EXACT_EXPONENT_MIN));
+    assert_false(ls_exact_fits(LS_NOT_FINITE + 1, LS_EXACT_EXPONENT_MIN));
+    assert_true(ls_exact_fits(0, LS_EXACT_EXPONENT_MAX));
+    const float bad[] = {INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, 1};
+    for (int isa = -1; next_isa(&isa);)
+        for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+            for (size_t at = 0; at < 40; at++) {
+                memset(gradient, 0, 40 * sizeof *gradient);
+                gradient[at] = bad[b];
+                uint32_t largest = ls_exact_add(sum, gradient, 40, LS_EXACT_EXPONENT_MAX, false);
+                assert_int_equal(largest, bits_of(fabsf(bad[b])));
+                assert_int_equal(ls_largest(gradient, 40), largest);
+                assert_int_equal(largest >= LS_NOT_FINITE, !isfinite(bad[b]));
+                assert_false(ls_exact_fits(largest, LS_EXACT_EXPONENT_MAX));
+            }
+}
+
+static void test_exponent(void **state)
+{
+    (void)state;
+    const float sizes[] = {1, 1.99F, 2, 0.3F, 1e-30F, 3e38F, FLT_MIN, FLT_MAX, 123.5F};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        double units = ldexp((double)sizes[i], ls_exact_exponent(bits_of(sizes[i])));
+        assert_true(units >= 0x1p37 && units < 0x1p38);
+    }
+    assert_int_equal(ls_exact_exponent(0), ls_exact_exponent(bits_of(FLT_MIN)));
+    assert_true(ls_exact_exponent(0) <= LS_EXACT_EXPONENT_MAX);
+    assert_true(ls_exact_exponent(bits_of(FLT_MAX)) >= LS_EXACT_EXPONENT_MIN);
+}
+
+static void random_sums(void)
+{
+    const int64_t special[] = {0,
+                               1,
+                               -1,
+                               INT64_MAX,
+                               INT64_MIN,
+                               1LL << 53,
+                               -(1LL << 53),
+                               (1LL << 53) + 1,
+                               0x20000000000003,
+                               0xffffffff,
+                               0x100000000,
+                               -0x100000000,
+                               -0xffffffff,
+                               0x7fffffffffffff40,
+                               0x3fffffc000000001};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t word = (uint64_t)ls_random_u32(8, 1, i) << 32 | ls_random_u32(8, 2, i);
+        sum[i] = (int64_t)word >> ls_random_below(8, 3, i, 64);
+    }
+    memcpy(sum, special, sizeof special);
+}
+
+static void test_to_float(void **state)
+{
+    (void)state;
+    random_sums();
+    const int exponents[] = {38, 0, -60, 100, 187};
+    for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++)
+        for (int isa = -1; next_isa(&isa);) {
+            uint32_t largest = ls_exact_to_float(sum, exponents[e], out, COUNT);
+            uint32_t expected_largest = 0;
+            for (int i = 0; i < COUNT; i++) {
+                float expected = (float)ldexp((double)sum[i], -exponents[e]);
+                assert_memory_equal(&expected, &out[i], sizeof expected);
+                if (bits_of(fabsf(expected)) > expected_largest)
+                    expected_largest = bits_of(fabsf(expected));
+            }
+            assert_int_equal(largest, expected_largest);
+        }
+}
+
+static void test_squares(void **state)
+{
+    (void)state;
+    static double chunk[3], first_chunk[3], part[3];
+    random_gradients(7, 3);
+    ls_exact_add(sum, gradient, COUNT, 38, true);
+    ls_exact_to_float(sum, 38, out, COUNT);
+    assert_int_equal(ls_exact_chunks(COUNT), 3);
+    double first[3] = {0};
+    for (int isa = -1; next_isa(&isa);) {
+        ls_exact_squares(sum, 38, COUNT, chunk);
+        /* A slice that begins at a chunk is summed as in the whole. */
+        ls_exact_squares(sum + LS_EXACT_CHUNK, 38, COUNT - LS_EXACT_CHUNK, part);
+        assert_memory_equal(part, chunk + 1, 2 * sizeof *part);
+        double now[3] = {ls_sum_squares(out, COUNT), ls_sum_magnitudes(out, COUNT),
+                         ls_sum_floats(out, COUNT)};
+        if (isa == 0) {
+            memcpy(first_chunk, chunk, sizeof chunk);
+            memcpy(first, now, sizeof now);
+        }
+        assert_memory_equal(first_chunk, chunk, sizeof chunk);
+        assert_memory_equal(first, now, sizeof now);
+    }
+    double squares = 0, magnitudes = 0, values = 0;
+    for (int i = 0; i < COUNT; i++) {
+        squares += (double)out[i] * out[i];
+        magnitudes += fabs((double)out[i]);
+        values += out[i];
+    }
+    assert_true(fabs(first[0] - squares) < 1e-12 * squares);
+    assert_true(fabs(first[1] - magnitudes) < 1e-12 * magnitudes);
+    assert_true(fabs(first[2] - values) < 1e-12 * magnitudes);
+    double from_chunks = ls_sum_doubles(first_chunk, 3);
+    assert_memory_equal(&from_chunks, &first[0], sizeof from_chunks);
+    assert_true(ls_sum_doubles(NULL, 0) == 0 && ls_sum_floats(NULL, 0) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_exponent),
+        cmocka_unit_test(test_to_float), cmocka_unit_test(test_squares),
+    };
+    ls_set_float_mode();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* The update rules against double precision; slices, instruction sets and what was seen.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/thread.h"
+#include "ops/cpu/exact.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/update.h"
+
+enum { COUNT = 2500, STEPS = 5, EXPONENT = 38 };
+
+/* Everything that an update changes. */
+struct training {
+    float weight[COUNT], history[2][COUNT], average[COUNT];
+};
+
+struct reference {
+    double w, h, k, average;
+};
+
+static double sign(double x)
+{
+    return (x > 0) - (x < 0);
+}
+
+/* One element, one step, as the rules are written in textbooks. */
+static void reference_step(const struct ls_update_rule *rule, int64_t t, double total,
+                           struct reference *r)
+{
+    double g = total * rule->gradient_scale, rate = rule->rate;
+    double mu = rule->momentum, b2 = rule->momentum2, delta = rule->delta;
+    if (rule->kind != LS_UPDATE_ADAMW)
+        g += rule->decay * (rule->l1 ? sign(r->w) : r->w);
+    double previous = r->h;
+    switch (rule->kind) {
+    case LS_UPDATE_SGD:
+        r->h = mu * r->h + rate * g;
+        r->w -= r->h;
+        break;
+    case LS_UPDATE_NESTEROV:
+        r->h = mu * r->h + rate * g;
+        r->w -= (1 + mu) * r->h - mu * previous;
+        break;
+    case LS_UPDATE_ADAGRAD:
+        r->h += g * g;
+        r->w -= rate * g / (sqrt(r->h) + delta);
+        break;
+    case LS_UPDATE_RMSPROP:
+        r->h = rule->rms_decay * r->h + (1 - rule->rms_decay) * g * g;
+        r->w -= rate * g / (sqrt(r->h) + delta);
+        break;
+    case LS_UPDATE_ADADELTA: {
+        r->h = mu * r->h + (1 - mu) * g * g;
+        double u = g * sqrt((r->k + delta) / (r->h + delta));
+        r->k = mu * r->k + (1 - mu) * u * u;
+        r->w -= rate * u;
+        break;
+    }
+    default: {
+        r->h = mu * r->h + (1 - mu) * g;
+        r->k = b2 * r->k + (1 - b2) * g * g;
+        double step = rate * sqrt(1 - pow(b2, (double)t)) / (1 - pow(mu, (double)t)) * r->h /
+                      (sqrt(r->k) + delta);
+        r->w -= step + (rule->kind == LS_UPDATE_ADAMW ? rate * rule->decay * r->w : 0);
+        break;
+    }
+    }
+    r->average = rule->average_decay * r->average + (1 - (double)rule->average_decay) * r->w;
+}
+
+static bool next_isa(int *isa)
+{
+    for (++*isa; *isa < LS_ISAS; ++*isa)
+        if (ls_cpu_isa_supported((enum ls_isa) * isa))
+            return ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa) * isa), NULL) == 0;
+    return false;
+}
+
+static int64_t total(int step, uint32_t i)
+{
+    return llrint(ldexp(2.0 * ls_random_uniform(11, (uint64_t)step, i) - 1, EXPONENT));
+}
+
+static void begin(struct training *training)
+{
+    memset(training, 0, sizeof *training);
+    for (uint32_t i = 0; i < COUNT; i++)
+        training->weight[i] = i % 10 == 0 ? 0 : 2 * ls_random_uniform(12, 0, i) - 1;
+    memcpy(training->average, training->weight, sizeof training->average);
+}
+
+/* Slices of `cut` elements, from the sum or from floats. */
+static void step(const struct ls_update_rule *rule, struct training *training, int number,
+                 size_t cut, bool from_sum)
+{
+    static int64_t sum[COUNT];
+    static float gradient[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        sum[i] = total(number, i);
+    ls_exact_to_float(sum, EXPONENT, gradient, COUNT);
+    struct ls_update_seen merged = {0};
+    for (size_t from = 0; from < COUNT; from += cut) {
+        struct ls_update_slice slice = {
+            .n = from + cut < COUNT ? cut : COUNT - from,
+            .sum = from_sum ? sum + from : NULL,
+            .exponent = EXPONENT,
+            .gradient = gradient + from,
+            .weight = training->weight + from,
+            .average = training->average + from,
+        };
+        for (int h = 0; h < ls_update_histories(rule->kind); h++)
+            slice.history[h] = training->history[h] + from;
+        struct ls_update_seen seen = ls_update_apply(rule, &slice);
+        merged.gradient = seen.gradient > merged.gradient ? seen.gradient : merged.gradient;
+        merged.weight = seen.weight > merged.weight ? seen.weight : merged.weight;
+    }
+    assert_int_equal(merged.gradient, ls_largest(gradient, COUNT));
+    assert_int_equal(merged.weight, ls_largest(training->weight, COUNT));
+}
+
+static void check_rule(struct ls_update_rule rule)
+{
+    static struct training training, first;
+    static const size_t cuts[] = {COUNT, 1024, 333, 7};
+    for (int isa = -1; next_isa(&isa);)
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            begin(&training);
+            for (int s = 1; s <= STEPS; s++) {
+                rule.correction = ls_adam_correction(rule.momentum, rule.momentum2, s);
+                step(&rule, &training, s, cuts[c], c % 2 == 0);
+            }
+            if (isa == 0 && c == 0)
+                first = training;
+            assert_memory_equal(&first, &training, sizeof first);
+        }
+    begin(&training);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        struct reference r = {.w = training.weight[i], .average = training.weight[i]};
+        for (int s = 1; s <= STEPS; s++)
+            reference_step(&rule, s, ldexp((double)total(s, i), -EXPONENT), &r);
+        assert_true(fabs(first.weight[i] - r.w) < 2e-6 * fmax(1, fabs(r.w)));
+        assert_true(fabs(first.history[0][i] - r.h) < 2e-6 * fmax(1, fabs(r.h)));
+        assert_true(fabs(first.history[1][i] - r.k) < 2e-6 * fmax(1, fabs(r.k)));
+        assert_true(fabs(first.average[i] - r.average) < 2e-6 * fmax(1, fabs(r.average)));
+    }
+}
+
+static void test_rules(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < LS_UPDATE_KINDS; kind++)
+        for (int decay = 0; decay < 3; decay++)
+            check_rule((struct ls_update_rule){
+                .kind = (enum ls_update_kind)kind,
+                .rate = kind == LS_UPDATE_ADADELTA ? 1.0F : 0.05F,
+                .momentum = kind == LS_UPDATE_ADADELTA ? 0.95F : 0.9F,
+                .momentum2 = 0.999F,
+                .delta = kind == LS_UPDATE_ADADELTA ? 1e-3F : 1e-2F,
+                .rms_decay = 0.98F,
+                .decay = decay == 0 ? 0 : 0.004F,
+                .l1 = decay == 2,
+                .gradient_scale = decay == 0 ? 1 : 0.37F,
+                .average_decay = 0.9F,
+            });
+}
+
+/* A slice without an average; weights that stop being finite are seen. */
+static void test_seen(void **state)
+{
+    (void)state;
+    const struct ls_update_rule rule = {.kind = LS_UPDATE_SGD, .rate = 1, .gradient_scale = 1};
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int isa = -1; next_isa(&isa);)
+        for (size_t at = 0; at < 37; at++)
+            for (size_t b = 0; b < 3; b++) {
+                float gradient[37] = {0}, weight[37] = {0}, history[37] = {0};
+                gradient[at] = bad[b];
+                struct ls_update_slice slice = {
+                    .n = 37, .gradient = gradient, .weight = weight, .history = {history, NULL}};
+                struct ls_update_seen seen = ls_update_apply(&rule, &slice);
+                assert_true(seen.gradient >= LS_NOT_FINITE && seen.weight >= LS_NOT_FINITE);
+                gradient[at] = 0.5F;
+                memset(weight, 0, sizeof weight);
+                memset(history, 0, sizeof history);
+                seen = ls_update_apply(&rule, &slice);
+                assert_true(seen.gradient == 0x3f000000 && seen.weight == 0x3f000000);
+                assert_true(weight[at] == -0.5F);
+            }
+}
+
+static void test_correction(void **state)
+{
+    (void)state;
+    for (int64_t t = 1; t < 100000; t = t * 3 + 1) {
+        double expected =
+            sqrt(1 - pow((double)0.999F, (double)t)) / (1 - pow((double)0.9F, (double)t));
+        assert_true(fabs(ls_adam_correction(0.9F, 0.999F, t) - expected) < 1e-6 * expected);
+    }
+    assert_true(ls_adam_correction(0.9F, 0.999F, INT64_MAX) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_correction),
+    };
+    ls_set_float_mode();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
