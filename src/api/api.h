@@ -1,0 +1,27 @@
+/* What stands behind the public interface's opaque types.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_API_API_H
+#define LS_API_API_H
+
+#include "base/error.h"
+#include "lockstep/lockstep.h"
+#include "schema/solver.h"
+
+struct lockstep_error {
+    struct ls_error inner;
+    char *text; /* made by lockstep_error_text */
+};
+
+/* Definitions are shared by the solver and the trainers made from it. */
+struct lockstep_solver {
+    struct ls_solver_definition *definition;
+    _Atomic int references;
+};
+
+/* The part of a caller's error that the inside fills; cleared. NULL for NULL. */
+struct ls_error *ls_api_error(struct lockstep_error *error);
+
+/* Pins the instruction set (NULL: the best), once a process: another one afterwards is refused. */
+int ls_api_select_isa(const char *isa, struct ls_error *error);
+
+#endif

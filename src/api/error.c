@@ -1,0 +1,105 @@
+/* Errors, versions, what the library is built on.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "ops/cpu/backend.h"
+#include "ops/cpu/isa.h"
+
+struct lockstep_error *lockstep_error_new(void)
+{
+    return ls_alloc(1, sizeof(struct lockstep_error));
+}
+
+void lockstep_error_free(struct lockstep_error *error)
+{
+    if (error == NULL)
+        return;
+    ls_free(error->text);
+    ls_free(error);
+}
+
+int lockstep_error_status(const struct lockstep_error *error)
+{
+    return error != NULL ? error->inner.status : 0;
+}
+
+const char *lockstep_error_text(struct lockstep_error *error)
+{
+    if (error == NULL || error->inner.count == 0)
+        return "";
+    size_t length = ls_error_format(&error->inner, NULL, 0);
+    ls_free(error->text);
+    error->text = ls_alloc(length + 1, 1);
+    if (error->text == NULL)
+        return error->inner.problems[0].message;
+    ls_error_format(&error->inner, error->text, length + 1);
+    return error->text;
+}
+
+struct ls_error *ls_api_error(struct lockstep_error *error)
+{
+    if (error == NULL)
+        return NULL;
+    ls_error_clear(&error->inner);
+    return &error->inner;
+}
+
+const char *lockstep_version(void)
+{
+    return LOCKSTEP_VERSION;
+}
+
+int lockstep_default_workers(void)
+{
+    return ls_cpu_count();
+}
+
+/* The kernel library takes its instruction set once; so do we. */
+static pthread_mutex_t isa_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool isa_chosen;
+
+int ls_api_select_isa(const char *isa, struct ls_error *error)
+{
+    int status = 0;
+    pthread_mutex_lock(&isa_lock);
+    bool same = isa == NULL || strcmp(isa, ls_cpu_isa_name(ls_cpu_isa())) == 0;
+    if (!isa_chosen)
+        status = ls_backend_cpu_select(isa, error);
+    else if (!same)
+        status = ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
+                         "this process computes with %s already; it cannot change to %s",
+                         ls_cpu_isa_name(ls_cpu_isa()), isa);
+    isa_chosen |= status == 0;
+    pthread_mutex_unlock(&isa_lock);
+    return status;
+}
+
+static char *build_info;
+static pthread_once_t build_info_once = PTHREAD_ONCE_INIT;
+
+static void make_build_info(void)
+{
+    struct ls_text text = {0};
+    ls_text_format(&text, "Lockstep %s\n", LOCKSTEP_VERSION);
+#if defined(__clang__)
+    ls_text_format(&text, "compiler=clang %s\n", __clang_version__);
+#elif defined(__GNUC__)
+    ls_text_format(&text, "compiler=gcc %s\n", __VERSION__);
+#endif
+    ls_text_format(&text, "workers=%d (the cores that this process may use)\n", ls_cpu_count());
+    ls_text_add(&text, ls_backend_cpu.environment());
+    build_info = text.data;
+}
+
+const char *lockstep_build_info(void)
+{
+    pthread_once(&build_info_once, make_build_info);
+    return build_info != NULL ? build_info : "";
+}

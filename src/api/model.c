@@ -1,0 +1,270 @@
+/* The public interface: trained nets.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/model.h"
+
+#include <string.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "ops/cpu/backend.h"
+#include "schema/text_format.h"
+#include "snapshot/archive.h"
+#include "solver/notes.h"
+
+void lockstep_model_options_init(struct lockstep_model_options *options)
+{
+    *options = (struct lockstep_model_options){.struct_size = sizeof *options};
+}
+
+static bool has_layer(const struct ls_net_definition *definition, const char *type)
+{
+    for (size_t i = 0; i < definition->net->n_layer; i++)
+        if (definition->net->layer[i]->type != NULL &&
+            strcmp(definition->net->layer[i]->type, type) == 0)
+            return true;
+    return false;
+}
+
+/* ---- Loading --------------------------------------------------------------------------------- */
+
+static int read_net(struct lockstep_model *model, const char *path,
+                    const struct lockstep_model_options *options, struct ls_error *error)
+{
+    struct ls_net_state state = {.phase = LOCKSTEP__PHASE__TEST,
+                                 .level = options->level,
+                                 .stages = options->stages,
+                                 .stage_count = options->stage_count};
+    LS_TRY(ls_net_read(path, &state, &model->definition, error));
+    struct ls_net_options net = {.definition = &model->definition,
+                                 .phase = LOCKSTEP__PHASE__TEST,
+                                 .from_outside = has_layer(&model->definition, "Input"),
+                                 .seed = 1,
+                                 .backend = &ls_backend_cpu,
+                                 .parameters = model->parameters,
+                                 .views = &model->views,
+                                 .output = ls_model_output};
+    LS_TRY(ls_net_open(&net, &model->net, error));
+    return ls_net_add_plan(model->net, 1, error);
+}
+
+/* The names of classes, one a line, to a list. */
+static int set_classes(struct lockstep_model *model, const char *names, struct ls_error *error)
+{
+    size_t count = 1;
+    for (const char *c = names; *c != '\0'; c++)
+        count += *c == '\n';
+    model->classes = ls_alloc(count, sizeof *model->classes);
+    if (model->classes == NULL)
+        return ls_fail_memory(error, "class names");
+    for (const char *name = names; model->class_count < count; model->class_count++) {
+        size_t length = strcspn(name, "\n");
+        char *copy = ls_copy_bytes(name, length);
+        if (copy == NULL)
+            return ls_fail_memory(error, "class names");
+        model->classes[model->class_count] = copy;
+        name += length + (name[length] == '\n');
+    }
+    return 0;
+}
+
+static void notice(void *user, const char *line)
+{
+    const struct lockstep_model *model = user;
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE, .text = line};
+    if (model->callbacks.event != NULL)
+        model->callbacks.event(model->callbacks.user, &event);
+}
+
+static int load_weights(struct lockstep_model *model, const char *weights, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(model->net);
+    char *classes = NULL;
+    int status = ls_load_weights(model->store, &graph, 1, weights, notice, model, &classes, error);
+    if (status == 0 && classes != NULL)
+        status = set_classes(model, classes, error);
+    ls_free(classes);
+    return status;
+}
+
+static int load(struct lockstep_model *model, const char *path, const char *weights,
+                const struct lockstep_model_options *options, struct ls_error *error)
+{
+    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
+    struct ls_store_options store = {.workers = workers, .seed = 1};
+    model->callbacks = options->callbacks;
+    model->iterations = options->iterations;
+    model->parameters = ls_parameter_set_new();
+    if (model->parameters == NULL)
+        return ls_fail_memory(error, "a model");
+    LS_TRY(read_net(model, path, options, error));
+    LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &model->engine, error));
+    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &store,
+                           &model->store, error));
+    LS_TRY(load_weights(model, weights, error));
+    ls_team_enter(model->engine->team);
+    int status = ls_engine_bind(model->engine, model->store, &model->net, 1, error);
+    ls_team_leave(model->engine->team);
+    LS_TRY(status);
+    if (model->net->dataset_count > 0)
+        LS_TRY(ls_pass_create(model->engine, model->net, &model->pass, error));
+    return ls_model_init_predictions(model, error);
+}
+
+/* The definition that the (last) weights file carries, if it is a snapshot: it knows how the data
+ * were transformed. */
+static void read_trained_definition(struct lockstep_model *model, const char *weights)
+{
+    const char *comma = strrchr(weights, ',');
+    const char *path = comma != NULL ? comma + 1 : weights;
+    struct ls_archive archive = {0};
+    if (ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, NULL) != 0)
+        return; /* a caffemodel */
+    const char *text = ls_archive_note(&archive, LS_NOTE_DEFINITION);
+    if (text != NULL)
+        ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
+                     &model->trained, NULL);
+    ls_archive_free(&archive);
+}
+
+int lockstep_model_load(const char *path, const char *weights,
+                        const struct lockstep_model_options *options, struct lockstep_model **out,
+                        struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    *out = NULL;
+    if (options->struct_size != sizeof *options)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, "call lockstep_model_options_init first",
+                       "the options have a size of %zu bytes, not %zu", options->struct_size,
+                       sizeof *options);
+    if (options->workers < 0 || options->workers > 4096)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
+                       "%d workers are not possible", options->workers);
+    LS_TRY(ls_api_select_isa(options->isa, inner));
+    struct lockstep_model *model = ls_alloc(1, sizeof *model);
+    if (model == NULL)
+        return ls_fail_memory(inner, "a model");
+    read_trained_definition(model, weights);
+    int status = load(model, path, weights, options, inner);
+    if (status != 0)
+        lockstep_model_free(model);
+    else
+        *out = model;
+    return status;
+}
+
+void lockstep_model_free(struct lockstep_model *model)
+{
+    if (model == NULL)
+        return;
+    ls_model_free_predictions(model);
+    ls_pass_free(model->pass);
+    ls_net_close(model->net);
+    ls_store_free(model->store);
+    ls_engine_free(model->engine);
+    ls_view_set_free(&model->views);
+    ls_parameter_set_free(model->parameters);
+    ls_outputs_free(&model->outputs);
+    ls_definition_free(model->trained);
+    ls_definition_free(model->definition.definition);
+    for (size_t i = 0; i < model->class_count; i++)
+        ls_free(model->classes[i]);
+    ls_free(model->classes);
+    ls_free(model);
+}
+
+/* ---- Testing --------------------------------------------------------------------------------- */
+
+static int stop_asked(void *user)
+{
+    const struct lockstep_model *model = user;
+    return model->callbacks.poll != NULL &&
+           model->callbacks.poll(model->callbacks.user) == LOCKSTEP_SNAPSHOT_AND_STOP;
+}
+
+int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
+                        size_t *count, int64_t *samples, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_feed *feed = NULL;
+    struct ls_totals totals;
+    *outputs = NULL;
+    *count = 0;
+    if (model->pass == NULL)
+        return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "test with the definition that has the Data layers",
+                       "the net has no data to be tested with");
+    if (model->iterations > INT32_MAX)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld batches are too many",
+                       (long long)model->iterations);
+    int64_t batches = ls_test_batches(model->net, (int32_t)model->iterations);
+    LS_TRY(ls_net_feed(model->net, batches, &feed, inner));
+    ls_team_enter(model->engine->team);
+    int status = ls_engine_test(model->engine, model->pass, feed, batches, stop_asked, model,
+                                &totals, inner);
+    ls_team_leave(model->engine->team);
+    ls_feed_close(feed);
+    LS_TRY(status);
+    LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));
+    *outputs = model->outputs.items;
+    *count = model->outputs.count;
+    if (samples != NULL)
+        *samples = totals.samples;
+    return 0;
+}
+
+const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index)
+{
+    if (index < model->class_count)
+        return model->classes[index];
+    if (model->net->dataset_count == 0)
+        return NULL;
+    const struct ls_dataset *dataset = model->net->datasets[0];
+    return (int64_t)index < ls_dataset_classes(dataset)
+               ? ls_dataset_class_name(dataset, (int)index)
+               : NULL;
+}
+
+int64_t lockstep_model_sample_count(const struct lockstep_model *model)
+{
+    return model->net->dataset_count > 0 ? model->net->batching.samples : 0;
+}
+
+/* ---- Saving ---------------------------------------------------------------------------------- */
+
+static int save_archive(const struct lockstep_model *model, const char *path,
+                        struct ls_error *error)
+{
+    const struct ls_parameter_set *set = model->parameters;
+    struct ls_archive archive = {0};
+    float **plain = ls_alloc(set->count + 1, sizeof *plain);
+    int status = plain == NULL ? ls_fail_memory(error, "weights") : 0;
+    for (size_t i = 0; i < set->count && status == 0; i++) {
+        const struct ls_parameter *what = set->items[i];
+        plain[i] = ls_alloc_aligned((size_t)ls_shape_size(&what->shape) * sizeof **plain);
+        status = plain[i] == NULL ? ls_fail_memory(error, "weights")
+                                  : ls_store_read(model->store, (int)i, LS_WEIGHTS, plain[i],
+                                                  error);
+        if (status == 0)
+            status = ls_archive_add(&archive, what->name, LS_DTYPE_F32, &what->shape, plain[i],
+                                    error);
+    }
+    if (status == 0)
+        status = ls_archive_write(&archive, path, error);
+    ls_archive_free(&archive);
+    for (size_t i = 0; i < set->count && plain != NULL; i++)
+        ls_free_aligned(plain[i]);
+    ls_free(plain);
+    return status;
+}
+
+int lockstep_model_save(struct lockstep_model *model, const char *path,
+                        struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    static const char ending[] = ".caffemodel";
+    size_t length = strlen(path);
+    if (length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
+        return ls_save_caffemodel(model->store, ls_net_graph(model->net), path, inner);
+    return save_archive(model, path, inner);
+}

@@ -1,0 +1,41 @@
+/* A net in its test phase with weights: what stands behind struct lockstep_model.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_API_MODEL_H
+#define LS_API_MODEL_H
+
+#include "data/transform.h"
+#include "schema/net.h"
+#include "solver/trainer.h"
+
+struct lockstep_model {
+    struct ls_net_definition definition; /* its file is owned */
+    struct lockstep_callbacks callbacks;
+    struct ls_parameter_set *parameters;
+    struct ls_view_set views;
+    struct ls_engine *engine;
+    struct ls_store *store;
+    struct ls_net *net;
+    struct ls_pass *pass; /* NULL: the net has no data layer */
+    struct ls_outputs outputs;
+    int64_t iterations; /* batches to test; 0: every sample once */
+    char **classes;     /* names, NULL where not known */
+    size_t class_count;
+
+    int data_input;        /* which graph input takes the samples */
+    int64_t input_size;    /* numbers of a sample */
+    size_t output_size;    /* numbers that a sample yields */
+    double **records;      /* by worker: what metrics write to during predictions */
+    double *normalizers;   /* ones */
+    float **zeros;         /* by graph input: stands in for labels */
+    struct ls_reader *reader;      /* of the first data layer, or NULL */
+    struct ls_transform transform; /* of pictures, where there is no data layer */
+    struct ls_definition *trained; /* the definition in the weights file, or NULL */
+};
+
+/* The value that is a net's prediction, or NULL (api/predict.c). */
+struct ls_value *ls_model_output(const struct ls_graph *graph);
+/* Prepares predictions. */
+int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error);
+void ls_model_free_predictions(struct lockstep_model *model);
+
+#endif

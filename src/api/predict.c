@@ -1,0 +1,294 @@
+/* Predictions: one sample a micro-batch, samples taken by workers as they get free.
+ *
+ * The value that counts is the softmax inside a SoftmaxWithLoss layer; without one, the last top
+ * that nobody reads (a deploy net's "prob"), else what an accuracy or a loss looks at.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/model.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/picture.h"
+#include "ir/layer.h"
+
+/* ---- Which value is the prediction ----------------------------------------------------------- */
+
+static bool usable(const struct ls_value *value)
+{
+    return value != NULL && value->storage == LS_STORE_ARENA && value->sample_axis == 0 &&
+           value->type == LS_F32;
+}
+
+/* The first input (or output 0) of the last op of a kind. */
+static struct ls_value *of_last_op(const struct ls_graph *graph, enum ls_op_kind kind, bool output)
+{
+    for (size_t i = graph->op_count; i-- > 0;) {
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind != kind)
+            continue;
+        struct ls_value *value = output ? op->output[0] : op->input[0];
+        if (usable(value))
+            return value;
+    }
+    return NULL;
+}
+
+struct ls_value *ls_model_output(const struct ls_graph *graph)
+{
+    struct ls_value *value = of_last_op(graph, LS_OP_SOFTMAX_LOSS, true);
+    for (size_t i = graph->layer_count; i-- > 0 && value == NULL;) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int t = layer->tops; t-- > 0 && value == NULL;)
+            if (!layer->top_used[t] && usable(layer->top[t]))
+                value = layer->top[t];
+    }
+    static const enum ls_op_kind readers[] = {LS_OP_ACCURACY, LS_OP_LOG_LOSS, LS_OP_SIGMOID_LOSS,
+                                              LS_OP_EUCLIDEAN_LOSS};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers && value == NULL; i++)
+        value = of_last_op(graph, readers[i], false);
+    return value;
+}
+
+/* Copies sample 0 of a value to plain order. */
+static void copy_plain(const struct ls_value *value, const float *source, float *target)
+{
+    const struct ls_shape *shape = &value->shape;
+    int64_t block = value->layout->block;
+    int64_t channels = shape->rank > 1 ? shape->dim[1] : 1;
+    int64_t inner = ls_shape_count(shape, 2, shape->rank);
+    if (block <= 1) {
+        memcpy(target, source, (size_t)(channels * inner) * sizeof *target);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < inner; i++)
+            target[c * inner + i] = source[(c / block * inner + i) * block + c % block];
+}
+
+/* ---- Preparation ----------------------------------------------------------------------------- */
+
+/* The transformation that a snapshot's net was trained with, for pictures of the input's size. */
+static int init_transform(struct lockstep_model *model, struct ls_error *error)
+{
+    const Lockstep__TransformationParameter *found = NULL;
+    const Lockstep__SolverParameter *solver =
+        model->trained != NULL ? (const void *)model->trained->message : NULL;
+    const Lockstep__NetParameter *net = solver != NULL ? solver->train_net_param : NULL;
+    for (size_t i = 0; net != NULL && i < net->n_layer && found == NULL; i++)
+        if (net->layer[i]->type != NULL && strcmp(net->layer[i]->type, "Data") == 0)
+            found = net->layer[i]->transform_param;
+    Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
+    if (found != NULL)
+        plain = *found;
+    plain.has_crop_size = plain.has_pad = false; /* a picture is resized to the input's size */
+    plain.crop_size = plain.pad = 0;
+    struct ls_transform_options options = {.param = &plain,
+                                           .definition = found != NULL ? model->trained
+                                                                       : model->definition.definition,
+                                           .layer = "input"};
+    lockstep_model_input_shape(model, options.record);
+    return ls_transform_open(&options, &model->transform, error);
+}
+
+static int allocate(struct lockstep_model *model, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(model->net);
+    int workers = model->engine->workers;
+    model->records = ls_alloc((size_t)workers, sizeof *model->records);
+    model->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *model->normalizers);
+    model->zeros = ls_alloc(graph->input_count + 1, sizeof *model->zeros);
+    bool ready = model->records != NULL && model->normalizers != NULL && model->zeros != NULL;
+    for (int w = 0; w < workers && ready; w++)
+        ready = (model->records[w] = ls_alloc((size_t)graph->record_size + 1,
+                                              sizeof **model->records)) != NULL;
+    for (size_t i = 0; i < graph->normalizer_count && ready; i++)
+        model->normalizers[i] = 1;
+    const struct ls_graph *single = ls_net_plan_for(model->net, 1)->plan->graph;
+    for (size_t i = 0; i < graph->input_count && ready; i++) {
+        size_t size = (size_t)ls_shape_size(&single->inputs[i].value->shape);
+        ready = (model->zeros[i] = ls_alloc_aligned(size * sizeof(float))) != NULL;
+    }
+    return ready ? 0 : ls_fail_memory(error, "predictions");
+}
+
+int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error)
+{
+    const struct ls_net_plan *plan = ls_net_plan_for(model->net, 1);
+    const struct ls_graph *graph = plan->plan->graph;
+    model->data_input = -1;
+    for (size_t i = 0; i < graph->input_count && model->data_input < 0; i++)
+        if (graph->inputs[i].top == 0)
+            model->data_input = (int)i;
+    if (plan->output != NULL)
+        model->output_size = (size_t)ls_shape_size(&plan->output->shape);
+    if (model->data_input >= 0)
+        model->input_size = ls_shape_size(&graph->inputs[model->data_input].value->shape);
+    if (model->net->dataset_count > 0)
+        LS_TRY(ls_reader_open(model->net->datasets[0], &model->reader, error));
+    return allocate(model, error);
+}
+
+void ls_model_free_predictions(struct lockstep_model *model)
+{
+    for (int w = 0; model->records != NULL && w < model->engine->workers; w++)
+        ls_free(model->records[w]);
+    for (size_t i = 0; model->zeros != NULL && i < ls_net_graph(model->net)->input_count; i++)
+        ls_free_aligned(model->zeros[i]);
+    ls_free(model->records);
+    ls_free(model->normalizers);
+    ls_free(model->zeros);
+    ls_reader_close(model->reader);
+    ls_transform_free(&model->transform);
+}
+
+void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3])
+{
+    const struct ls_graph *graph = ls_net_plan_for(model->net, 1)->plan->graph;
+    shape[0] = shape[1] = shape[2] = model->data_input >= 0 ? 1 : 0;
+    if (model->data_input < 0)
+        return;
+    const struct ls_shape *input = &graph->inputs[model->data_input].value->shape;
+    for (int i = 1; i < input->rank; i++)
+        shape[i < 3 ? i - 1 : 2] *= input->dim[i];
+}
+
+size_t lockstep_model_output_size(const struct lockstep_model *model)
+{
+    return model->output_size;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+struct prediction {
+    struct lockstep_model *model;
+    const float *input;
+    float *output;
+    size_t count;
+    _Atomic size_t next;
+};
+
+static void predict_some(void *argument, int worker)
+{
+    struct prediction *prediction = argument;
+    struct lockstep_model *model = prediction->model;
+    const struct ls_net_plan *plan = ls_net_plan_for(model->net, 1);
+    const struct ls_graph *graph = plan->plan->graph;
+    float *inputs[LS_OP_VALUES_MAX] = {NULL};
+    const struct ls_value *root = plan->output;
+    while (root->same_memory != NULL)
+        root = root->same_memory;
+    const unsigned char *arena = plan->bindings[worker].arena;
+    for (size_t i; (i = atomic_fetch_add(&prediction->next, 1)) < prediction->count;) {
+        for (size_t k = 0; k < graph->input_count; k++)
+            inputs[k] = model->zeros[k];
+        inputs[model->data_input] = (float *)prediction->input + i * (size_t)model->input_size;
+        struct ls_context context = {.first_ordinal = (int64_t)i,
+                                     .samples = 1,
+                                     .normalizers = model->normalizers,
+                                     .partials = model->records[worker]};
+        ls_net_run(plan, worker, inputs, &context, false);
+        copy_plain(plan->output, (const float *)(arena + plan->plan->offset[root->index]),
+                   prediction->output + i * model->output_size);
+    }
+}
+
+static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
+                   struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(model->net);
+    if (model->data_input < 0 || graph->input_count > LS_OP_VALUES_MAX)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no input to predict from");
+    if (model->output_size == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no output that belongs to a sample");
+    struct prediction prediction = {
+        .model = model, .input = input, .output = output, .count = count};
+    ls_team_enter(model->engine->team);
+    ls_team_run(model->engine->team, predict_some, &prediction);
+    ls_team_leave(model->engine->team);
+    return 0;
+}
+
+int lockstep_model_predict(struct lockstep_model *model, const float *input, size_t count,
+                           float *output, struct lockstep_error *error)
+{
+    return predict(model, input, count, output, ls_api_error(error));
+}
+
+/* ---- Pictures and samples -------------------------------------------------------------------- */
+
+/* A picture for a net without a data layer: resized to the input, transformed as in training. */
+static int transform_picture(struct lockstep_model *model, const char *path, float *sample,
+                             struct ls_error *error)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    int64_t shape[3];
+    struct ls_buffer pixels = {0}, resized = {0}, scratch = {0};
+    struct ls_picture picture;
+    struct ls_record record = {.label = 0};
+    lockstep_model_input_shape(model, shape);
+    if (model->transform.scale == 0)
+        LS_TRY(init_transform(model, error));
+    LS_TRY(ls_file_read(path, (size_t)1 << 30, LOCKSTEP_DATA, &bytes, &size, error));
+    const char *wrong = NULL;
+    if (shape[0] != 1 && shape[0] != 3)
+        wrong = "the net's input has neither 1 nor 3 channels";
+    if (wrong == NULL)
+        wrong = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture);
+    if (wrong == NULL)
+        wrong = ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], &resized,
+                                            &record);
+    if (wrong == NULL)
+        wrong = ls_transform_apply(&model->transform, &record, 0, false, &scratch, sample);
+    int status = wrong != NULL ? ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", wrong) : 0;
+    ls_buffer_free(&pixels);
+    ls_buffer_free(&resized);
+    ls_buffer_free(&scratch);
+    ls_free(bytes);
+    return status;
+}
+
+int lockstep_model_predict_picture(struct lockstep_model *model, const char *path, float *output,
+                                   struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
+    if (sample == NULL)
+        return ls_fail_memory(inner, "a picture");
+    int status = model->reader != NULL ? ls_reader_picture(model->reader, path, sample, inner)
+                                       : transform_picture(model, path, sample, inner);
+    if (status == 0)
+        status = predict(model, sample, 1, output, inner);
+    ls_free_aligned(sample);
+    return status;
+}
+
+int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, int64_t shape[3],
+                                  float *pixels, int *label, float *output,
+                                  struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    if (model->reader == NULL)
+        return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "use the definition that has the Data layers", "the net has no data layer");
+    if (index < 0 || index >= model->net->batching.samples)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no sample %lld; the data have "
+                                                          "%lld",
+                       (long long)index, (long long)model->net->batching.samples);
+    LS_TRY(ls_reader_fetch_raw(model->reader, index, shape, pixels, label, inner));
+    if (output == NULL)
+        return 0;
+    float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
+    if (sample == NULL)
+        return ls_fail_memory(inner, "a sample");
+    int status = ls_reader_fetch(model->reader, index, sample, NULL, inner);
+    if (status == 0)
+        status = predict(model, sample, 1, output, inner);
+    ls_free_aligned(sample);
+    return status;
+}

@@ -1,0 +1,253 @@
+/* The public interface: solvers and trainers.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "solver/trainer.h"
+#include "solver/verify.h"
+
+/* ---- Solvers --------------------------------------------------------------------------------- */
+
+int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
+                         struct lockstep_solver **out, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    *out = NULL;
+    struct lockstep_solver *solver = ls_alloc(1, sizeof *solver);
+    if (solver == NULL)
+        return ls_fail_memory(inner, "a solver");
+    atomic_store(&solver->references, 1);
+    int status = ls_solver_read(path, set, set_count, &solver->definition, inner);
+    if (status != 0)
+        ls_free(solver);
+    else
+        *out = solver;
+    return status;
+}
+
+void lockstep_solver_free(struct lockstep_solver *solver)
+{
+    if (solver == NULL || atomic_fetch_sub(&solver->references, 1) > 1)
+        return;
+    ls_solver_definition_free(solver->definition);
+    ls_free(solver);
+}
+
+/* ---- Trainers -------------------------------------------------------------------------------- */
+
+struct lockstep_trainer {
+    struct lockstep_solver *solver; /* a reference */
+    struct ls_trainer *inner;
+};
+
+void lockstep_train_options_init(struct lockstep_train_options *options)
+{
+    *options = (struct lockstep_train_options){.struct_size = sizeof *options};
+}
+
+static int check_options(const struct lockstep_train_options *options, struct ls_error *error)
+{
+    if (options->struct_size != sizeof *options)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_train_options_init first",
+                       "the options have a size of %zu bytes, not %zu", options->struct_size,
+                       sizeof *options);
+    if (options->workers < 0 || options->workers > 4096)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
+                       "%d workers are not possible", options->workers);
+    if (options->resume != NULL && options->weights != NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
+                       "give a snapshot to resume from, or weights to start from, not both");
+    return 0;
+}
+
+/* The files to start from that the solver names, separated by commas; owned by the caller. */
+static char *solver_weights(const Lockstep__SolverParameter *solver)
+{
+    struct ls_text text = {0};
+    for (size_t i = 0; i < solver->n_weights; i++)
+        ls_text_format(&text, "%s%s", i > 0 ? "," : "", solver->weights[i]);
+    return text.data;
+}
+
+static int start(struct ls_trainer *trainer, const struct lockstep_train_options *options,
+                 struct ls_error *error)
+{
+    if (options->resume != NULL)
+        return ls_trainer_resume(trainer, options->resume, error);
+    if (options->weights != NULL)
+        return ls_trainer_load_weights(trainer, options->weights, error);
+    char *weights = solver_weights(trainer->solver);
+    int status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
+    ls_free(weights);
+    return status;
+}
+
+int lockstep_trainer_create(const struct lockstep_solver *solver,
+                            const struct lockstep_train_options *options,
+                            struct lockstep_trainer **out, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    *out = NULL;
+    LS_TRY(check_options(options, inner));
+    LS_TRY(ls_api_select_isa(options->isa, inner));
+    struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    if (trainer == NULL)
+        return ls_fail_memory(inner, "a trainer");
+    trainer->solver = (struct lockstep_solver *)solver;
+    atomic_fetch_add(&trainer->solver->references, 1);
+    int status = ls_trainer_create(solver->definition, options, &trainer->inner, inner);
+    if (status == 0)
+        status = start(trainer->inner, options, inner);
+    if (status != 0)
+        lockstep_trainer_free(trainer);
+    else
+        *out = trainer;
+    return status;
+}
+
+void lockstep_trainer_free(struct lockstep_trainer *trainer)
+{
+    if (trainer == NULL)
+        return;
+    ls_trainer_free(trainer->inner);
+    lockstep_solver_free(trainer->solver);
+    ls_free(trainer);
+}
+
+int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
+                         struct lockstep_error *error)
+{
+    return ls_trainer_run(trainer->inner, iterations, ls_api_error(error));
+}
+
+int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
+                          struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    for (int64_t i = 0; i < count; i++)
+        LS_TRY(ls_trainer_update(trainer->inner, inner));
+    return 0;
+}
+
+int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
+{
+    return trainer->inner->iteration;
+}
+
+double lockstep_trainer_loss(const struct lockstep_trainer *trainer)
+{
+    return trainer->inner->loss;
+}
+
+int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
+                              const struct lockstep_output **outputs, size_t *count,
+                              struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    int64_t samples = 0;
+    *outputs = NULL;
+    *count = 0;
+    if (index < 0 || (size_t)index >= trainer->inner->test_count)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)",
+                       index, trainer->inner->test_count);
+    LS_TRY(ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner));
+    *outputs = trainer->inner->outputs.items;
+    *count = trainer->inner->outputs.count;
+    return 0;
+}
+
+int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
+                              struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    return path != NULL ? ls_trainer_write(trainer->inner, path, inner)
+                        : ls_trainer_snapshot(trainer->inner, inner);
+}
+
+void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int64_t *counts,
+                                    int workers)
+{
+    const struct ls_engine *engine = trainer->inner->engine;
+    for (int i = 0; i < workers; i++)
+        counts[i] = i < engine->workers ? engine->micro_batches[i] : 0;
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer)
+{
+    return trainer->inner->parameters->count;
+}
+
+const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer, size_t index)
+{
+    const struct ls_parameter_set *set = trainer->inner->parameters;
+    return index < set->count ? set->items[index]->name : NULL;
+}
+
+size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer, size_t index)
+{
+    const struct ls_parameter_set *set = trainer->inner->parameters;
+    return index < set->count ? (size_t)ls_shape_size(&set->items[index]->shape) : 0;
+}
+
+static int check_parameter(const struct lockstep_trainer *trainer, size_t index, size_t size,
+                           struct ls_error *error)
+{
+    if (index >= trainer->inner->parameters->count)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no parameter %zu", index);
+    size_t elements = lockstep_trainer_parameter_size(trainer, index);
+    if (size != elements)
+        return ls_fail(error, LOCKSTEP_USAGE, lockstep_trainer_parameter_name(trainer, index),
+                       NULL, "has %zu elements, not %zu", elements, size);
+    return 0;
+}
+
+int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size_t index,
+                                    float *data, size_t size, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_parameter(trainer, index, size, inner));
+    return ls_store_read(trainer->inner->store, (int)index, LS_WEIGHTS, data, inner);
+}
+
+int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
+                                     const float *data, size_t size, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_trainer *what = trainer->inner;
+    LS_TRY(check_parameter(trainer, index, size, inner));
+    LS_TRY(ls_store_write(what->store, (int)index, LS_WEIGHTS, data, inner));
+    ls_team_enter(what->engine->team);
+    int status = ls_store_refresh_views(what->store, what->engine->team, inner);
+    ls_team_leave(what->engine->team);
+    what->snapshot_at = -1;
+    return status;
+}
+
+int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_t index,
+                                   float *data, size_t size, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_parameter(trainer, index, size, inner));
+    return ls_store_read_gradient(trainer->inner->store, (int)index, data, inner);
+}
+
+/* ---- Verification ---------------------------------------------------------------------------- */
+
+int lockstep_verify(const struct lockstep_solver *solver,
+                    const struct lockstep_train_options *options, const int *workers, size_t count,
+                    int64_t iterations, struct lockstep_error *error)
+{
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_options(options, inner));
+    LS_TRY(ls_api_select_isa(options->isa, inner));
+    for (size_t i = 0; i < count; i++)
+        if (workers[i] < 1 || workers[i] > 4096)
+            return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use numbers from 1 to 4096",
+                           "%d workers are not possible", workers[i]);
+    return ls_verify(solver->definition, options, workers, count, iterations, inner);
+}
