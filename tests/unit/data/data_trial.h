@@ -1,0 +1,105 @@
+/* What the tests of src/data share: layers from text, data sets, small files, messages.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_DATA_TRIAL_H
+#define LS_TESTS_DATA_TRIAL_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/dataset.h"
+#include "schema/text_format.h"
+#include "support/support.h"
+
+/* The text of an error, for asking what it says. */
+static inline const char *trial_text(const struct ls_error *error)
+{
+    static char text[8192];
+    ls_error_format(error, text, sizeof text);
+    return text;
+}
+
+#define assert_says(error, part)                                                                   \
+    do {                                                                                           \
+        const char *says_text = trial_text(error);                                                 \
+        if (strstr(says_text, part) == NULL)                                                       \
+            fail_msg("'%s' is not in: %s", part, says_text);                                       \
+    } while (0)
+
+/* A layer from a format and its arguments; free with ls_definition_free. */
+__attribute__((format(printf, 1, 2))) static inline struct ls_definition *
+trial_layer(const char *format, ...)
+{
+    char text[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_definition *definition = NULL;
+    if (ls_text_read("trial.prototxt", text, strlen(text), &lockstep__layer_parameter__descriptor,
+                     &definition, error) != 0)
+        fail_msg("%s\n%s", trial_text(error), text);
+    free(error);
+    return definition;
+}
+
+static inline int trial_open(const struct ls_definition *definition, Lockstep__Phase phase,
+                             uint64_t seed, struct ls_dataset **dataset, struct ls_error *error)
+{
+    return ls_dataset_open((const Lockstep__LayerParameter *)definition->message, definition, phase,
+                           seed, true, dataset, error);
+}
+
+/* Opens a data set that must open. */
+static inline struct ls_dataset *trial_dataset(const struct ls_definition *definition,
+                                               Lockstep__Phase phase, uint64_t seed)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_dataset *dataset = NULL;
+    if (trial_open(definition, phase, seed, &dataset, error) != 0)
+        fail_msg("%s", trial_text(error));
+    free(error);
+    return dataset;
+}
+
+static inline void put_u32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+/* Writes an IDX file: `rank` extents and as many bytes, byte i being i * 7 + salt. */
+static inline void write_idx(const char *path, int rank, const uint32_t *dim, uint8_t salt)
+{
+    size_t size = 1;
+    for (int i = 0; i < rank; i++)
+        size *= dim[i];
+    size_t head = 4 + 4 * (size_t)rank;
+    uint8_t *bytes = calloc(head + size + 1, 1);
+    bytes[2] = 8;
+    bytes[3] = (uint8_t)rank;
+    for (int i = 0; i < rank; i++)
+        put_u32(bytes + 4 + 4 * i, dim[i]);
+    for (size_t i = 0; i < size; i++)
+        bytes[head + i] = (uint8_t)(i * 7 + salt);
+    ls_test_write(path, bytes, head + size);
+    free(bytes);
+}
+
+/* Images N x H x W of bytes as above and labels i % 10; paths are returned by ls_test_path. */
+static inline void write_pair(const char *images, const char *labels, uint32_t n, uint32_t h,
+                              uint32_t w)
+{
+    write_idx(images, 3, (uint32_t[]){n, h, w}, 3);
+    uint8_t *bytes = calloc(8 + n, 1);
+    bytes[2] = 8;
+    bytes[3] = 1;
+    put_u32(bytes + 4, n);
+    for (uint32_t i = 0; i < n; i++)
+        bytes[8 + i] = (uint8_t)(i % 10);
+    ls_test_write(labels, bytes, 8 + n);
+    free(bytes);
+}
+
+#endif
