@@ -177,15 +177,14 @@ static int check_channels(const struct ls_layer *layer, struct ls_error *error)
     return status;
 }
 
-/* The extents of the top, and whether the kernel fits into the padded bottom. */
-static int infer_top(const struct ls_layer *layer, struct ls_error *error)
+/* Whether the kernel fits into the padded bottom; sets the extents of the top. */
+static int infer_extents(const struct ls_layer *layer, struct ls_error *error)
 {
     struct convolution *state = layer->state;
     const struct ls_window *window = &state->attr.window;
     const struct ls_shape *x = &layer->bottom[0]->shape;
     const Lockstep__ConvolutionParameter *p = param_of(layer);
     state->top = *x;
-    state->top.dim[1] = p->num_output;
     int status = 0;
     for (int i = 0; i < window->axes; i++) {
         int64_t padded = x->dim[2 + i] + 2 * window->pad[i];
@@ -200,8 +199,10 @@ static int infer_top(const struct ls_layer *layer, struct ls_error *error)
                           "the kernel covers %lld positions, more than the padded input's "
                           "%lld (%s)",
                           (long long)extent, (long long)padded, axis_names[window->axes - 1][i]);
+        if (p->n_kernel_size == 1)
+            break; /* one field for all axes is one problem */
     }
-    return status != 0 ? status : ls_layer_check_shape(layer, error, "the top", &state->top);
+    return status;
 }
 
 static int request_blobs(struct ls_layer *layer, struct ls_error *error)
@@ -230,10 +231,12 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     state->attr.window.axes = layer->bottom[0]->shape.rank - 2;
     int channels = check_channels(layer, error);
     LS_TRY(read_window(layer, error, &state->attr.window));
+    LS_TRY(infer_extents(layer, error));
     LS_TRY(channels);
     state->attr.group = p->group;
     state->attr.bias = p->bias_term;
-    LS_TRY(infer_top(layer, error));
+    state->top.dim[1] = p->num_output;
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->top));
     return request_blobs(layer, error);
 }
 

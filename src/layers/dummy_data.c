@@ -3,14 +3,12 @@
  *
  * dummy_data_param has one shape (or the older num, channels, height, width) for each top, or one
  * for all; likewise data_filler, whose default is the constant 0. The first axis holds the samples.
- * Fillers that look at a whole batch have no meaning sample by sample and are refused: xavier and
- * msra are taken with FAN_IN, where they are a uniform and a gaussian filler of known width.
+ * Fillers that look at a whole batch have no meaning sample by sample and are refused; xavier and
+ * msra need only the size of a sample, if they go by FAN_IN.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/random.h"
 #include "layers/source_layer.h"
 
@@ -156,31 +154,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     return status;
 }
 
-/* xavier and msra in terms of uniform and gaussian, with the elements of a sample as fan-in; the
- * others as they are. */
-static const Lockstep__FillerParameter *plain_filler(struct ls_graph *graph,
-                                                     const Lockstep__FillerParameter *filler,
-                                                     const struct ls_shape *shape)
-{
-    bool xavier = is_type(filler, "xavier");
-    if (!xavier && !is_type(filler, "msra"))
-        return filler;
-    Lockstep__FillerParameter *plain = ls_graph_own(graph, ls_alloc(1, sizeof *plain));
-    char *type = ls_graph_own(graph, ls_copy_string(xavier ? "uniform" : "gaussian"));
-    if (plain == NULL || type == NULL)
-        return NULL;
-    lockstep__filler_parameter__init(plain);
-    double fan_in = (double)ls_shape_count(shape, 1, shape->rank);
-    plain->type = type;
-    plain->has_min = plain->has_max = xavier;
-    plain->max = (float)sqrt(3 / fan_in);
-    plain->min = -plain->max;
-    plain->has_std = !xavier;
-    plain->std = (float)sqrt(2 / fan_in);
-    return plain;
-}
-
-static struct ls_fill_attr fill_of(struct ls_layer *layer, int top, const struct ls_shape *shape)
+static struct ls_fill_attr fill_of(const struct ls_layer *layer, int top)
 {
     const Lockstep__FillerParameter *filler = filler_of(layer, top);
     const char *name = ls_layer_top_name(layer, top);
@@ -190,7 +164,7 @@ static struct ls_fill_attr fill_of(struct ls_layer *layer, int top, const struct
     if (is_type(filler, "constant"))
         fill.value = filler->value;
     else
-        fill.filler = plain_filler(layer->graph, filler, shape);
+        fill.filler = filler;
     return fill;
 }
 
@@ -208,7 +182,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
         struct ls_op *op = ls_graph_op(graph, LS_OP_FILL);
         ls_op_out(graph, op, y);
         if (op != NULL)
-            op->attr.fill = fill_of(layer, i, &shape);
+            op->attr.fill = fill_of(layer, i);
     }
     return 0;
 }

@@ -182,7 +182,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         LS_TRY(check_global(layer, error, window));
     LS_TRY(check_extents(layer, error, window));
     state->top = *x;
-    int height = infer_axis(layer, error, 0), width = infer_axis(layer, error, 1);
+    /* One field for both axes is one problem. */
+    int height = infer_axis(layer, error, 0), width = 0;
+    if (height == 0 || !param_of(layer)->has_kernel_size)
+        width = infer_axis(layer, error, 1);
     LS_TRY(method);
     LS_TRY(height);
     LS_TRY(width);

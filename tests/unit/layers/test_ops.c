@@ -326,10 +326,8 @@ static void dummy_fillers(void **state)
              "");
     struct ls_op *const *ops = one.graph->ops;
     assert_true(ops[0]->attr.fill.filler == NULL && ops[0]->attr.fill.value == 2.5f);
-    assert_string_equal(ops[1]->attr.fill.filler->type, "uniform"); /* sqrt(3 / 3) */
-    assert_true(ops[1]->attr.fill.filler->min == -1 && ops[1]->attr.fill.filler->max == 1);
-    assert_string_equal(ops[2]->attr.fill.filler->type, "gaussian"); /* sqrt(2 / 3) */
-    assert_float_equal(ops[2]->attr.fill.filler->std, 0.8164966f, 1e-6f);
+    assert_string_equal(ops[1]->attr.fill.filler->type, "xavier");
+    assert_string_equal(ops[2]->attr.fill.filler->type, "msra");
     assert_true(ops[3]->attr.fill.filler->max == 3);
     for (int i = 1; i < 4; i++)
         assert_true(ops[i]->attr.fill.key != ops[i - 1]->attr.fill.key);

@@ -1,0 +1,401 @@
+/* All layer types in small nets: shapes, forward and backward ops after the rewrites, parameters
+ * and figures. SPDX-License-Identifier: BSD-2-Clause */
+#include "one_net.h"
+
+#define DATA                                                                                       \
+    "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' "         \
+    "batch_size: 64 backend: LMDB } }\n"
+#define IP(name, bottom, n)                                                                        \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name               \
+    "' inner_product_param { num_output: " #n " } }\n"
+#define CONV(name, bottom, parameters)                                                             \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                \
+    "' convolution_param { " parameters " } }\n"
+#define RELU(name, blob)                                                                           \
+    "layer { name: '" name "' type: 'ReLU' bottom: '" blob "' top: '" blob "' }\n"
+#define LOSS(bottom)                                                                               \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" bottom                                \
+    "' bottom: 'label' top: 'loss' }\n"
+
+struct net_case {
+    const char *text, *blobs, *forward, *backward, *parameters, *figures;
+    bool training;
+};
+
+/* Convolution and inner product take the ReLU behind them in; the first layer's data has no
+ * gradient; the accuracy costs nothing backward. */
+static const struct net_case lenet = {
+    .training = true,
+    .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5")
+        RELU("relu1",
+             "conv1") "layer { name: 'pool1' type: 'Pooling' bottom: 'conv1' top: 'pool1' "
+                      "pooling_param { kernel_size: 2 stride: 2 } }\n" IP("ip1", "pool1", 50)
+                          RELU("relu2",
+                               "ip1") "layer { name: 'drop' type: 'Dropout' bottom: 'ip1' top: "
+                                      "'ip1' }\n" IP("ip2", "ip1",
+                                                     10) "layer { name: 'accuracy' type: "
+                                                         "'Accuracy' bottom: 'ip2' bottom: 'label' "
+                                                         "top: 'accuracy' }\n" LOSS("ip2"),
+    .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x12x12\nconv1 2x20x12x12\npool1 2x20x6x6\n"
+             "ip1 2x50\nip1 2x50\nip1 2x50\nip2 2x10\n",
+    .forward = "conv1: convolution\npool1: pooling\nip1: inner product\ndrop: dropout\n"
+               "ip2: inner product\naccuracy: accuracy\nloss: softmax loss\n",
+    .backward = "loss: softmax loss backward\nip2: inner product backward weights\n"
+                "ip2: accumulate\nip2: accumulate\nip2: inner product backward data\n"
+                "drop: dropout\nrelu2: activation backward\n"
+                "ip1: inner product backward weights\nip1: accumulate\nip1: accumulate\n"
+                "ip1: inner product backward data\npool1: pooling backward\n"
+                "relu1: activation backward\nconv1: convolution backward weights\n"
+                "conv1: accumulate\nconv1: accumulate\n",
+    .parameters = "conv1.weight 1\nconv1.bias 1\nip1.weight 1\nip1.bias 1\nip2.weight 1\n"
+                  "ip2.bias 1\n",
+    .figures = "accuracy\nloss 1\n",
+};
+
+/* The same in the test phase: nothing is dropped, kept or differentiated. */
+static const struct net_case lenet_test = {
+    .text = DATA CONV("conv1", "data",
+                      "num_output: 20 kernel_size: 5 stride: 3") "layer { name: 'drop' "
+                                                                 "type: 'Dropout' bottom: "
+                                                                 "'conv1' top: 'conv1' "
+                                                                 "}\n" IP("ip", "conv1",
+                                                                          10) "layer { name: "
+                                                                              "'accuracy' type: "
+                                                                              "'Accuracy' "
+                                                                              "bottom: 'ip' "
+                                                                              "bottom: 'label' "
+                                                                              "top: 'accuracy' "
+                                                                              "top: 'each' "
+                                                                              "include { phase: "
+                                                                              "TEST } }\n"
+                                                                              "layer { name: "
+                                                                              "'prob' type: "
+                                                                              "'Softmax' "
+                                                                              "bottom: 'ip' "
+                                                                              "top: 'prob' "
+                                                                              "}\n" LOSS("ip"),
+    .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x4x4\nconv1 2x20x4x4\nip 2x10\nprob 2x10\n",
+    .forward = "conv1: convolution\nip: inner product\naccuracy: accuracy\nprob: softmax\n"
+               "loss: softmax loss\n",
+    .backward = "",
+    .parameters = "conv1.weight 0\nconv1.bias 0\nip.weight 0\nip.bias 0\n",
+    .figures = "accuracy\neach\nloss 1\n",
+};
+
+/* Two branches are joined; both losses count with their weights. */
+static const struct net_case branches = {
+    .training = true,
+    .text = DATA CONV("a", "data", "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") CONV(
+        "b", "data",
+        "num_output: 2 kernel_size: 1 bias_term: false") "layer { name: 'join' type: 'Concat' "
+                                                         "bottom: 'a' bottom: 'b' top: 'join' }\n"
+                                                         "layer { name: 'norm' type: 'LRN' bottom: "
+                                                         "'join' top: 'norm' }\n"
+                                                         "layer { name: 'aux' type: 'InnerProduct' "
+                                                         "bottom: 'a' top: 'aux' "
+                                                         "inner_product_param { "
+                                                         "num_output: 10 bias_term: false } }\n"
+                                                         "layer { name: 'loss1' type: "
+                                                         "'SoftmaxWithLoss' bottom: 'aux' bottom: "
+                                                         "'label' top: 'loss1' "
+                                                         "loss_weight: 0.3 }\n"
+                                                         "layer { name: 'ip' type: 'InnerProduct' "
+                                                         "bottom: 'norm' top: 'ip' "
+                                                         "inner_product_param { "
+                                                         "num_output: 10 bias_term: false } "
+                                                         "}\n" LOSS("ip"),
+    .blobs = "data 2x3x16x16\nlabel 2\na 2x4x16x16\nb 2x2x16x16\njoin 2x6x16x16\n"
+             "norm 2x6x16x16\naux 2x10\nip 2x10\n",
+    .forward = "a: convolution\nb: convolution\njoin: concat\nnorm: local response normalisation\n"
+               "aux: inner product\nloss1: softmax loss\nip: inner product\nloss: softmax loss\n",
+    .backward = "loss: softmax loss backward\nip: inner product backward weights\nip: accumulate\n"
+                "ip: inner product backward data\nloss1: softmax loss backward\n"
+                "aux: inner product backward weights\naux: accumulate\n"
+                "aux: inner product backward data\n"
+                "norm: local response normalisation backward\njoin: slice\njoin: eltwise\n"
+                "b: convolution backward weights\nb: accumulate\n"
+                "a: convolution backward weights\na: accumulate\n",
+    .parameters = "a.weight 1\nb.weight 1\naux.weight 1\nip.weight 1\n",
+    .figures = "loss 1\nloss1 0.3\n",
+};
+
+/* A residual block with explicit Split: the sum's gradient is both branches' gradient. */
+static const struct net_case
+    residual =
+        {
+            .training = true,
+            .text = DATA CONV("c1", "data", "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") "layer { name: 'split' type: 'Split' bottom: 'c1' top: 's1' top: 's2' }\n" CONV(
+                "c2", "s1",
+                "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") "layer { name: 'sum' type: "
+                                                                        "'Eltwise' bottom: 'c2' "
+                                                                        "bottom: 's2' top: 'sum' "
+                                                                        "}\n" RELU("relu",
+                                                                                   "sum") "layer { "
+                                                                                          "name: "
+                                                                                          "'pool' "
+                                                                                          "type: "
+                                                                                          "'Pooling"
+                                                                                          "' "
+                                                                                          "bottom: "
+                                                                                          "'sum' "
+                                                                                          "top: "
+                                                                                          "'pool' "
+                                                                                          "pooling_"
+                                                                                          "param { "
+                                                                                          "pool: "
+                                                                                          "AVE "
+                                                                                          "global_"
+                                                                                          "pooling:"
+                                                                                          " true } "
+                                                                                          "}\n"
+                                                                                          "layer { "
+                                                                                          "name: "
+                                                                                          "'flat' "
+                                                                                          "type: "
+                                                                                          "'Flatten"
+                                                                                          "' "
+                                                                                          "bottom: "
+                                                                                          "'pool' "
+                                                                                          "top: "
+                                                                                          "'flat' "
+                                                                                          "}"
+                                                                                          "\n" LOSS(
+                                                                                              "fla"
+                                                                                              "t"),
+            .blobs =
+                "data 2x3x16x16\nlabel 2\nc1 2x4x16x16\ns1 2x4x16x16\ns2 2x4x16x16\nc2 2x4x16x16\n"
+                "sum 2x4x16x16\nsum 2x4x16x16\npool 2x4x1x1\nflat 2x4\n",
+            .forward =
+                "c1: convolution\nc2: convolution\nsum: eltwise\nrelu: activation\npool: pooling\n"
+                "flat: view\nloss: softmax loss\n",
+            .backward =
+                "loss: softmax loss backward\nflat: view\npool: pooling backward\n"
+                "relu: activation backward\nc2: convolution backward weights\nc2: accumulate\n"
+                "c2: convolution backward data\nc2: eltwise\nc1: convolution backward weights\n"
+                "c1: accumulate\n",
+            .parameters = "c1.weight 1\nc2.weight 1\n",
+            .figures = "loss 1\n",
+};
+
+/* An autoencoder: the input is the target; one loss only watches. */
+static const struct net_case autoencoder = {
+    .training = true,
+    .text =
+        "layer { name: 'data' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 8 } }\n"
+        "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }\n" IP(
+            "encode", "data",
+            5) "layer { name: 'sig' type: 'Sigmoid' bottom: 'encode' top: 'sig' }\n"
+               "layer { name: 'tanh' type: 'TanH' bottom: 'sig' top: 'sig' }\n" IP(
+                   "decode", "sig",
+                   768) "layer { name: 'cross' type: 'SigmoidCrossEntropyLoss' bottom: 'decode' "
+                        "bottom: 'flat' "
+                        "top: 'cross' }\n"
+                        "layer { name: 'out' type: 'Sigmoid' bottom: 'decode' top: 'out' }\n"
+                        "layer { name: 'distance' type: 'EuclideanLoss' bottom: 'out' bottom: "
+                        "'flat' "
+                        "top: 'distance' loss_weight: 0 }\n",
+    .blobs = "data 2x3x16x16\nflat 2x768\nencode 2x5\nsig 2x5\nsig 2x5\ndecode 2x768\nout 2x768\n",
+    .forward = "flat: view\nencode: inner product\nsig: activation\ntanh: activation\n"
+               "decode: inner product\ncross: sigmoid cross-entropy loss\nout: activation\n"
+               "distance: euclidean loss\n",
+    .backward = "cross: sigmoid cross-entropy loss backward\n"
+                "decode: inner product backward weights\ndecode: accumulate\ndecode: accumulate\n"
+                "decode: inner product backward data\ntanh: activation backward\n"
+                "sig: activation backward\nencode: inner product backward weights\n"
+                "encode: accumulate\nencode: accumulate\n",
+    .parameters = "encode.weight 1\nencode.bias 1\ndecode.weight 1\ndecode.bias 1\n",
+    .figures = "cross 1\ndistance 0\n",
+};
+
+/* Made-up data; a net of probabilities; labels that are counted; what is silenced. */
+static const struct net_case sources = {
+    .training = true,
+    .text =
+        "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: [4, 6] } } }\n"
+        "layer { name: 'dummy' type: 'DummyData' top: 'label' top: 'unused' dummy_data_param { "
+        "shape { dim: 4 } shape { dim: [4, 2] } } }\n" IP(
+            "ip", "in",
+            3) "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
+               "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob' bottom: 'label' "
+               "top: 'log' }\n"
+               "layer { name: 'valid' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+               "top: 'valid' loss_param { ignore_label: 0 } }\n"
+               "layer { name: 'silence' type: 'Silence' bottom: 'unused' bottom: 'log' }\n",
+    .blobs = "in 2x6\nlabel 2\nunused 2x2\nip 2x3\nprob 2x3\n",
+    .forward = "dummy: fill\ndummy: fill\nip: inner product\nprob: softmax\nlog: log loss\n"
+               "valid: count labels\nvalid: softmax loss\n",
+    .backward = "valid: softmax loss backward\nlog: log loss backward\nprob: softmax backward\n"
+                "prob: eltwise\nip: inner product backward weights\nip: accumulate\n"
+                "ip: accumulate\n",
+    .parameters = "ip.weight 1\nip.bias 1\n",
+    .figures = "(log 1)\nvalid 1\n",
+};
+
+/* One weight in two places has two contributions; where lr_mult is 0 there is none. */
+static const struct net_case shared = {
+    .training = true,
+    .text = DATA
+    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1' param { name: 'w' } "
+    "param { lr_mult: 0 } inner_product_param { num_output: 10 } }\n"
+    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'data' top: 'ip2' param { name: 'w' } "
+    "inner_product_param { num_output: 10 bias_term: false } }\n"
+    "layer { name: 'product' type: 'Eltwise' bottom: 'ip1' bottom: 'ip2' top: 'product' "
+    "eltwise_param { operation: PROD } }\n" LOSS("product"),
+    .blobs = "data 2x3x16x16\nlabel 2\nip1 2x10\nip2 2x10\nproduct 2x10\n",
+    .forward = "ip1: inner product\nip2: inner product\nproduct: eltwise\nloss: softmax loss\n",
+    .backward = "loss: softmax loss backward\nproduct: eltwise backward\n"
+                "product: eltwise backward\nip2: inner product backward weights\nip2: accumulate\n"
+                "ip1: inner product backward weights\nip1: accumulate\n",
+    .parameters = "ip1.weight 2\nip1.bias 0\n",
+    .figures = "loss 1\n",
+};
+
+static void compare(const char *what, const struct ls_text *got, const char *wanted)
+{
+    assert_false(got->failed);
+    if (strcmp(got->data != NULL ? got->data : "", wanted) != 0)
+        fail_msg("%s:\n%s\nnot:\n%s", what, got->data, wanted);
+}
+
+static void check_ops(const struct net_case *net, const struct ls_graph *graph)
+{
+    struct ls_text blobs = {0}, forward = {0}, backward = {0};
+    describe_blobs(&blobs, graph);
+    describe_kinds(&forward, graph, false);
+    describe_kinds(&backward, graph, true);
+    compare("blobs", &blobs, net->blobs);
+    compare("forward", &forward, net->forward);
+    compare("backward", &backward, net->backward);
+    ls_text_free(&blobs);
+    ls_text_free(&forward);
+    ls_text_free(&backward);
+}
+
+/* Parameters with how often they are used; figures with their weight in the loss, in parentheses
+ * those that are not printed. */
+static void check_outputs(const struct net_case *net, const struct one_net *one)
+{
+    struct ls_text parameters = {0}, figures = {0};
+    for (size_t i = 0; i < one->parameters->count; i++)
+        ls_text_format(&parameters, "%s %d\n", one->parameters->items[i]->name,
+                       one->parameters->items[i]->uses);
+    for (size_t i = 0; i < one->graph->metric_count; i++) {
+        const struct ls_metric *metric = &one->graph->metrics[i];
+        char weight[40] = "";
+        if (metric->layer->type->is_loss)
+            snprintf(weight, sizeof weight, " %g", (double)metric->loss_weight);
+        ls_text_format(&figures, metric->is_output ? "%s%s\n" : "(%s%s)\n", metric->name, weight);
+    }
+    compare("parameters", &parameters, net->parameters);
+    compare("figures", &figures, net->figures);
+    ls_text_free(&parameters);
+    ls_text_free(&figures);
+}
+
+static void check_net(void **state)
+{
+    const struct net_case *net = *state;
+    struct one_net one;
+    open_net(&one, net->text, net->training, 2);
+    if (one.status != 0)
+        fail_msg("%s: %s", one.error.problems[0].place, one.error.problems[0].message);
+    check_ops(net, one.graph);
+    check_outputs(net, &one);
+    close_net(&one);
+}
+
+/* ---- Nets that are refused ------------------------------------------------------------------- */
+
+/* Every problem of a net in one report, each at its place, but not what follows from another. */
+static void all_problems(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
+        "  data_param { source: 'x' batch_size: 64 } }\n"
+        "layer { name: 'conv1' type: 'Convolution' bottom: 'data' top: 'conv1'\n"
+        "  convolution_param { kernel_size: 17 num_output: 0 } }\n"
+        "layer { name: 'pool1' type: 'Pooling' bottom: 'data' top: 'pool1'\n"
+        "  pooling_param { kernel_size: 17\n"
+        "                  stride: 1 } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv1' top: 'ip'\n"
+        "  inner_product_param { num_output: 10 axis: 0 } }\n"
+        "layer { name: 'soft' type: 'Softmax' bottom: 'data' top: 'soft'\n"
+        "  softmax_param { axis: 0 } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss' "
+        "}\n";
+    static const char *const wanted[] = {
+        "net.prototxt:4:39: conv1: num_output must be at least 1",
+        "net.prototxt:4:23: conv1: the kernel covers 17 positions, more than the padded input's 16 "
+        "(height)",
+        "net.prototxt:6:19: pool1: kernel_size 17 is larger than the padded input 16 (height)",
+        "net.prototxt:11:19: soft: axis 0 of 'data' runs over the samples of a batch; a result "
+        "that mixes samples would depend on how the batch is cut into micro-batches",
+        "net.prototxt:12:46: loss: 'label' has 2 labels, but 'data' has 512 positions to label "
+        "(all "
+        "its axes but axis 1, the classes)",
+    };
+    struct one_net one;
+    open_net(&one, text, true, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_null(one.graph);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        char line[1200];
+        assert_true((int)i < one.error.count);
+        snprintf(line, sizeof line, "%s: %s", one.error.problems[i].place,
+                 one.error.problems[i].message);
+        assert_string_equal(line, wanted[i]);
+    }
+    assert_int_equal(one.error.count, 5);
+    close_net(&one);
+}
+
+/* Figures are known after all micro-batches, so that no layer can read them. */
+static void figures_are_no_bottoms(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             DATA IP("ip", "data", 10)
+                 LOSS("ip") "layer { name: 'more' type: 'ReLU' bottom: 'loss' top: 'more' }\n",
+             true, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(one.error.problems[0].message, "'loss' is a figure of the whole batch"));
+    close_net(&one);
+}
+
+static void learned_labels_are_refused(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(
+        &one,
+        DATA IP("ip", "data", 10)
+            IP("teacher", "data",
+               1) "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'teacher' }\n",
+        true, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(one.error.problems[0].message, "cannot backpropagate to its labels"));
+    close_net(&one);
+}
+
+int main(void)
+{
+#define NET(name)                                                                                  \
+    {                                                                                              \
+#name, check_net, NULL, NULL, (void *)&name                                                \
+    }
+    const struct CMUnitTest tests[] = {
+        NET(lenet),
+        NET(lenet_test),
+        NET(branches),
+        NET(residual),
+        NET(autoencoder),
+        NET(sources),
+        NET(shared),
+        cmocka_unit_test(all_problems),
+        cmocka_unit_test(figures_are_no_bottoms),
+        cmocka_unit_test(learned_labels_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
