@@ -3,6 +3,7 @@
  * characters from a hostile file) is replaced, because a problem is always one line.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#define LS_ERROR_C
 #include "base/error.h"
 
 #include <errno.h>
