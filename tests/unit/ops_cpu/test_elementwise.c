@@ -1,0 +1,312 @@
+/* Activations, dropout and eltwise against their references, in every layout.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "own_kernel.h"
+
+#include "support/reference_elementwise.h"
+
+static const struct ls_shape shapes[] = {
+    {4, {2, 1, 5, 7}},     {4, {3, 3, 4, 4}}, {4, {1, 20, 3, 9}}, {4, {2, 50, 9, 8}},
+    {2, {5, 50}},          {2, {3, 16}},      {1, {37}},          {3, {2, 8, 33}},
+    {5, {1, 20, 2, 3, 4}}, {0, {0}},          {4, {2, 17, 1, 1}},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, ELEMENTS_MAX = 2 * 50 * 9 * 8 };
+
+static double expected[ELEMENTS_MAX];
+
+static int64_t size_of(const struct ls_shape *shape)
+{
+    int64_t size = ls_shape_size(shape);
+    assert_true(size <= ELEMENTS_MAX);
+    return size;
+}
+
+static void check_activation(const struct ls_shape *shape, const struct ls_layout *layout,
+                             enum ls_activation function, float slope)
+{
+    struct own *own = own_new(&ls_kernel_activation);
+    own->op.attr.activation.function = function;
+    own->op.attr.activation.slope = slope;
+    struct ls_value *x = own_in(own, shape, 1, function == LS_RELU ? 1 : 9);
+    struct ls_value *y = own_out(own, shape);
+    own_run(own, layout);
+    assert_ptr_equal(y->layout, layout);
+    for (int64_t i = 0; i < size_of(shape); i++)
+        expected[i] =
+            reference_activation((enum reference_activation)function, slope, own_plain(own, x)[i]);
+    own_near(own, y, expected, 3e-7);
+
+    struct own *back = own_new(&ls_kernel_activation_backward);
+    back->op.attr = own->op.attr;
+    struct ls_value *dy = own_in(back, shape, 2, 1);
+    bool wants_x = function == LS_RELU && slope < 0;
+    struct ls_value *given = own_in(back, shape, 0, 0), *dx = own_out(back, shape);
+    memcpy(back->plain[given->index], own->plain[(wants_x ? x : y)->index],
+           (size_t)size_of(shape) * sizeof(float));
+    own_run(back, layout);
+    assert_ptr_equal(dx->layout, layout);
+    for (int64_t i = 0; i < size_of(shape); i++)
+        expected[i] =
+            own_plain(back, dy)[i] * reference_activation_slope((enum reference_activation)function,
+                                                                slope, own_plain(own, x)[i]);
+    own_near(back, dx, expected, 3e-7);
+    own_free(own);
+    own_free(back);
+}
+
+static void test_activation(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SHAPES; s++)
+        for (int l = 0; l < OWN_LAYOUTS; l++) {
+            check_activation(&shapes[s], own_layouts[l], LS_RELU, 0);
+            check_activation(&shapes[s], own_layouts[l], LS_RELU, 0.1F);
+            check_activation(&shapes[s], own_layouts[l], LS_RELU, -0.3F);
+            check_activation(&shapes[s], own_layouts[l], LS_SIGMOID, 0);
+            check_activation(&shapes[s], own_layouts[l], LS_TANH, 0);
+        }
+}
+
+/* What is not finite must not be hidden by an activation. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {1, {33}};
+    for (int function = LS_RELU; function <= LS_TANH; function++) {
+        struct own *own = own_new(&ls_kernel_activation);
+        own->op.attr.activation.function = (enum ls_activation)function;
+        struct ls_value *x = own_in(own, &shape, 1, 1), *y = own_out(own, &shape);
+        own->plain[x->index][17] = NAN;
+        own_run(own, &ls_layout_plain);
+        for (int i = 0; i < 33; i++)
+            assert_int_equal(isnan(own_plain(own, y)[i]) != 0, i == 17);
+        own_free(own);
+    }
+}
+
+/* A value of samples whose rows may be several, along any axis. */
+static void check_dropout(const struct ls_shape *shape, const struct ls_layout *layout, int axis,
+                          int64_t rows, float ratio)
+{
+    struct own *own = own_new(&ls_kernel_dropout);
+    own->op.attr.dropout.ratio = ratio;
+    own->op.attr.dropout.key = 12345;
+    own->context.first_ordinal = 1000;
+    struct ls_value *x = own_in(own, shape, 3, 1), *y = own_out(own, shape);
+    x->sample_axis = y->sample_axis = axis;
+    x->rows = y->rows = rows;
+    own_run(own, layout);
+    int64_t outer = axis < 0 ? 1 : ls_shape_count(shape, 0, axis);
+    int64_t samples = axis < 0 ? 1 : shape->dim[axis] / rows;
+    int64_t run = size_of(shape) / outer / samples;
+    static double sample[ELEMENTS_MAX], dropped[ELEMENTS_MAX];
+    for (int64_t s = 0; s < samples; s++) {
+        for (int64_t o = 0; o < outer; o++)
+            for (int64_t i = 0; i < run; i++)
+                sample[o * run + i] = own_plain(own, x)[(o * samples + s) * run + i];
+        reference_dropout(12345, 1000 + (uint64_t)s, ratio, sample, dropped, (size_t)(outer * run));
+        for (int64_t o = 0; o < outer; o++)
+            for (int64_t i = 0; i < run; i++)
+                expected[(o * samples + s) * run + i] = dropped[o * run + i];
+    }
+    own_near(own, y, expected, 2e-7);
+    own_free(own);
+}
+
+static void test_dropout(void **state)
+{
+    (void)state;
+    const float ratios[] = {0, 0.5F, 0.3F, 0.9F};
+    for (int s = 0; s < SHAPES; s++)
+        for (int l = 0; l < OWN_LAYOUTS; l++)
+            for (size_t r = 0; r < sizeof ratios / sizeof *ratios; r++) {
+                if (shapes[s].rank > 0)
+                    check_dropout(&shapes[s], own_layouts[l], 0, 1, ratios[r]);
+                check_dropout(&shapes[s], own_layouts[l], -1, 1, ratios[r]);
+                if (shapes[s].rank > 1)
+                    check_dropout(&shapes[s], own_layouts[l], 1, 1, ratios[r]);
+            }
+    const struct ls_shape rows = {4, {6, 20, 3, 5}};
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        check_dropout(&rows, own_layouts[l], 0, 3, 0.4F);
+        check_dropout(&rows, own_layouts[l], 1, 5, 0.4F);
+    }
+    struct ls_op op = {.attr.dropout.ratio = 1};
+    assert_false(ls_kernel_dropout.accepts(&op));
+    op.attr.dropout.ratio = -0.1F;
+    assert_false(ls_kernel_dropout.accepts(&op));
+    op.attr.dropout.ratio = 0x1.fffffep-1F; /* the largest float below 1 */
+    assert_true(ls_kernel_dropout.accepts(&op));
+}
+
+/* Whole micro-batches or single samples: the same numbers are dropped. */
+static void test_dropout_cut(void **state)
+{
+    (void)state;
+    const struct ls_shape all = {3, {4, 20, 9}}, one = {3, {1, 20, 9}};
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        struct own *whole = own_new(&ls_kernel_dropout);
+        whole->op.attr.dropout.ratio = 0.5F;
+        whole->op.attr.dropout.key = 9;
+        whole->context.first_ordinal = 70;
+        struct ls_value *x = own_in(whole, &all, 3, 1), *y = own_out(whole, &all);
+        own_run(whole, own_layouts[l]);
+        for (int s = 0; s < 4; s++) {
+            struct own *part = own_new(&ls_kernel_dropout);
+            part->op.attr = whole->op.attr;
+            part->context.first_ordinal = 70 + s;
+            struct ls_value *px = own_in(part, &one, 0, 0), *py = own_out(part, &one);
+            memcpy(part->plain[px->index], own_plain(whole, x) + s * 180, 180 * sizeof(float));
+            own_run(part, own_layouts[(l + s) % OWN_LAYOUTS]);
+            assert_memory_equal(own_plain(part, py), own_plain(whole, y) + s * 180,
+                                180 * sizeof(float));
+            own_free(part);
+        }
+        own_free(whole);
+    }
+}
+
+static const float coefficients[] = {0.5F, -1, 2, 0.25F, 3};
+
+/* Inputs with many equal elements, so that ties decide. */
+static void coarsen(struct own *own, int from)
+{
+    for (int v = from; v < own->values; v++)
+        for (int64_t i = 0; i < ls_shape_size(&own->value[v].shape); i++)
+            own->plain[v][i] = roundf(own->plain[v][i] * 2) / 2;
+}
+
+static void gather(const struct own *own, int from, int count, int64_t element, double *x)
+{
+    for (int i = 0; i < count; i++)
+        x[i] = own->plain[from + i][element];
+}
+
+static void check_eltwise(const struct ls_shape *shape, const struct ls_layout *layout,
+                          enum ls_eltwise method, int count, bool scaled)
+{
+    struct own *own = own_new(&ls_kernel_eltwise);
+    own->op.attr.eltwise.method = method;
+    own->op.attr.eltwise.coefficients = scaled ? coefficients : NULL;
+    double x[REFERENCE_INPUTS_MAX], factor[REFERENCE_INPUTS_MAX];
+    for (int i = 0; i < count; i++) {
+        own_in(own, shape, 10 + (uint64_t)i, 2);
+        factor[i] = scaled ? coefficients[i] : 1;
+    }
+    if (method == LS_ELTWISE_MAX)
+        coarsen(own, 0);
+    struct ls_value *y = own_out(own, shape);
+    own_run(own, layout);
+    assert_ptr_equal(y->layout, layout);
+    for (int64_t i = 0; i < size_of(shape); i++) {
+        gather(own, 0, count, i, x);
+        expected[i] = reference_eltwise((enum reference_eltwise)method, factor, x, count);
+    }
+    own_near(own, y, expected, 1e-6);
+    for (int which = 0; which < count; which++) {
+        struct own *back = own_new(&ls_kernel_eltwise_backward);
+        back->op.attr = own->op.attr;
+        back->op.attr.eltwise.which = which;
+        struct ls_value *dy = own_in(back, shape, 30, 1);
+        for (int i = 0; i < count && method != LS_ELTWISE_SUM; i++) {
+            struct ls_value *input = own_in(back, shape, 0, 0);
+            memcpy(back->plain[input->index], own->plain[i],
+                   (size_t)size_of(shape) * sizeof(float));
+        }
+        struct ls_value *dx = own_out(back, shape);
+        own_run(back, layout);
+        for (int64_t i = 0; i < size_of(shape); i++) {
+            gather(own, 0, count, i, x);
+            expected[i] =
+                own_plain(back, dy)[i] *
+                reference_eltwise_slope((enum reference_eltwise)method, factor, x, count, which);
+        }
+        own_near(back, dx, expected, 1e-6);
+        own_free(back);
+    }
+    own_free(own);
+}
+
+static void test_eltwise(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SHAPES; s++)
+        for (int l = 0; l < OWN_LAYOUTS; l++)
+            for (int count = 1; count <= 5; count++) {
+                check_eltwise(&shapes[s], own_layouts[l], LS_ELTWISE_PROD, count, false);
+                check_eltwise(&shapes[s], own_layouts[l], LS_ELTWISE_SUM, count, false);
+                check_eltwise(&shapes[s], own_layouts[l], LS_ELTWISE_SUM, count, true);
+                check_eltwise(&shapes[s], own_layouts[l], LS_ELTWISE_MAX, count, false);
+            }
+}
+
+/* One value named three times, and the output where it lies. */
+static void test_eltwise_same(void **state)
+{
+    (void)state;
+    for (int method = LS_ELTWISE_PROD; method <= LS_ELTWISE_MAX; method++) {
+        struct own *own = own_new(&ls_kernel_eltwise);
+        own->op.attr.eltwise.method = (enum ls_eltwise)method;
+        own->op.attr.eltwise.coefficients = method == LS_ELTWISE_SUM ? coefficients : NULL;
+        const struct ls_shape shape = {2, {3, 700}};
+        struct ls_value *x = own_in(own, &shape, 60, 1), *other = own_in(own, &shape, 61, 1);
+        own->in[own->op.inputs++] = x;
+        own->in[own->op.inputs++] = x;
+        struct ls_value *y = own_out(own, &shape);
+        own_run(own, &ls_layout_plain);
+        const double factor[] = {0.5, -1, 2, 0.25};
+        for (int64_t i = 0; i < size_of(&shape); i++) {
+            double a = own_plain(own, x)[i], b = own_plain(own, other)[i];
+            double in[4] = {a, b, a, a};
+            expected[i] = reference_eltwise((enum reference_eltwise)method, factor, in, 4);
+        }
+        own_near(own, y, expected, 1e-6);
+        own_free(own);
+    }
+}
+
+/* The references themselves, by central differences away from kinks and ties. */
+static void test_references(void **state)
+{
+    (void)state;
+    const double h = 1e-6;
+    for (int i = 0; i < 200; i++) {
+        double x = 4 * own_random(50, (uint64_t)i);
+        for (int f = REFERENCE_RELU; f <= REFERENCE_TANH; f++) {
+            enum reference_activation function = (enum reference_activation)f;
+            double slope = (reference_activation(function, 0.2, x + h) -
+                            reference_activation(function, 0.2, x - h)) /
+                           (2 * h);
+            if (fabs(x) > 1e-3)
+                assert_true(fabs(slope - reference_activation_slope(function, 0.2, x)) < 1e-7);
+        }
+        double in[4], factor[4];
+        for (int j = 0; j < 4; j++) {
+            in[j] = own_random(51, (uint64_t)(i * 4 + j));
+            factor[j] = own_random(52, (uint64_t)(i * 4 + j));
+        }
+        for (int m = REFERENCE_PROD; m <= REFERENCE_MAX; m++)
+            for (int which = 0; which < 4; which++) {
+                enum reference_eltwise method = (enum reference_eltwise)m;
+                double at = in[which];
+                in[which] = at + h;
+                double up = reference_eltwise(method, factor, in, 4);
+                in[which] = at - h;
+                double down = reference_eltwise(method, factor, in, 4);
+                in[which] = at;
+                double slope = reference_eltwise_slope(method, factor, in, 4, which);
+                assert_true(fabs((up - down) / (2 * h) - slope) < 1e-7);
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_references),   cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_cut),  cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_eltwise_same),
+    };
+    ls_set_float_mode();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* Views, joining and cutting: every element ends where it belongs, in every layout.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "own_kernel.h"
+
+static void test_view(void **state)
+{
+    (void)state;
+    const struct ls_shape from = {4, {2, 3, 4, 5}}, to = {2, {2, 60}};
+    struct own *own = own_new(&ls_kernel_view);
+    struct ls_value *x = own_in(own, &from, 1, 1), *y = own_out(own, &to);
+    own_run(own, &ls_layout_blocked16); /* refused: a view is plain */
+    assert_ptr_equal(x->layout, &ls_layout_plain);
+    assert_memory_equal(own_plain(own, x), own_plain(own, y), 120 * sizeof(float));
+    own_free(own);
+}
+
+/* Where element i of part `p` is in the whole, both in plain order. */
+static int64_t whole_index(const struct ls_shape *part, const struct ls_shape *whole, int axis,
+                           int64_t before, int64_t i)
+{
+    int64_t inner = ls_shape_count(part, axis + 1, part->rank);
+    int64_t point = i % inner, at = i / inner % part->dim[axis];
+    int64_t outer = i / inner / part->dim[axis];
+    return (outer * whole->dim[axis] + before + at) * inner + point;
+}
+
+/* Parts of lengths[0..count) along an axis, joined, and cut again. */
+static void check_join(const struct ls_shape *like, int axis, const int64_t *lengths, int count,
+                       const struct ls_layout *layout, const struct ls_layout *wanted)
+{
+    struct ls_shape whole = *like, part = *like;
+    whole.dim[axis] = 0;
+    for (int i = 0; i < count; i++)
+        whole.dim[axis] += lengths[i];
+    struct own *join = own_new(&ls_kernel_concat), *cut = own_new(&ls_kernel_slice);
+    join->op.attr.axis = cut->op.attr.axis = axis;
+    struct ls_value *source = own_in(cut, &whole, 5, 1);
+    for (int i = 0; i < count; i++) {
+        part.dim[axis] = lengths[i];
+        own_in(join, &part, (uint64_t)i, 1);
+        own_out(cut, &part);
+    }
+    struct ls_value *joined = own_out(join, &whole);
+    own_run(join, layout);
+    own_run(cut, layout);
+    assert_ptr_equal(joined->layout, wanted);
+    assert_ptr_equal(source->layout, wanted);
+    int64_t before = 0;
+    for (int i = 0; i < count; i++) {
+        part.dim[axis] = lengths[i];
+        assert_ptr_equal(join->in[i]->layout, wanted);
+        assert_ptr_equal(cut->out[i]->layout, wanted);
+        for (int64_t e = 0; e < ls_shape_size(&part); e++) {
+            int64_t at = whole_index(&part, &whole, axis, before, e);
+            assert_true(own_plain(join, join->in[i])[e] == own_plain(join, joined)[at]);
+            assert_true(own_plain(cut, cut->out[i])[e] == own_plain(cut, source)[at]);
+        }
+        before += lengths[i];
+    }
+    own_free(join);
+    own_free(cut);
+}
+
+static void test_channels(void **state)
+{
+    (void)state;
+    const struct ls_shape like = {4, {3, 0, 2, 5}};
+    const int64_t odd[] = {1, 3, 20, 50}, even[] = {16, 32, 16}, last_odd[] = {32, 16, 7};
+    const int64_t eights[] = {8, 24, 8};
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        check_join(&like, 1, odd, 4, own_layouts[l], &ls_layout_plain);
+        check_join(&like, 1, even, 3, own_layouts[l], own_layouts[l]);
+        check_join(&like, 1, last_odd, 3, own_layouts[l], own_layouts[l]);
+        check_join(&like, 1, odd, 1, own_layouts[l], own_layouts[l]);
+    }
+    check_join(&like, 1, eights, 3, &ls_layout_blocked8, &ls_layout_blocked8);
+    check_join(&like, 1, eights, 3, &ls_layout_blocked16, &ls_layout_plain);
+}
+
+static void test_other_axes(void **state)
+{
+    (void)state;
+    const struct ls_shape like = {4, {2, 16, 3, 5}}, row = {1, {0}};
+    const int64_t lengths[] = {4, 1, 2};
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        check_join(&like, 0, lengths, 3, own_layouts[l], &ls_layout_plain);
+        check_join(&like, 2, lengths, 3, own_layouts[l], &ls_layout_plain);
+        check_join(&like, 3, lengths, 3, own_layouts[l], &ls_layout_plain);
+        check_join(&row, 0, lengths, 3, own_layouts[l], &ls_layout_plain);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_other_axes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* The sum of a value as a loss, counts of labels, gradients handed to the sums.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "own_kernel.h"
+
+static void test_sum_loss(void **state)
+{
+    (void)state;
+    const struct ls_shape shapes[] = {{4, {2, 20, 5, 7}}, {0, {0}}, {2, {3, 1}}, {3, {9, 50, 33}}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        struct own *own = own_new(&ls_kernel_sum_loss);
+        own->op.attr.loss.metric_offset = 3;
+        struct ls_value *x = own_in(own, &shapes[s], 4, 10);
+        own_run(own, &ls_layout_plain);
+        double sum = 0;
+        for (int64_t i = 0; i < ls_shape_size(&shapes[s]); i++)
+            sum += own_plain(own, x)[i];
+        assert_true(fabs(own->partials[3] - sum) < 1e-9);
+        own->partials[3] = 0; /* and nothing else: "count 0" */
+        for (int i = 0; i < OWN_PARTIALS; i++)
+            assert_true(own->partials[i] == 0);
+        own_free(own);
+
+        struct own *back = own_new(&ls_kernel_sum_loss_backward);
+        back->op.attr.loss.loss_weight = 0.3F;
+        struct ls_value *dx = own_out(back, &shapes[s]);
+        own_run(back, &ls_layout_plain);
+        for (int64_t i = 0; i < ls_shape_size(&shapes[s]); i++)
+            assert_true(own_plain(back, dx)[i] == 0.3F);
+        own_free(back);
+    }
+}
+
+static void check_count(bool has_ignore, int ignore, double expected)
+{
+    const struct ls_shape shape = {3, {2, 4, 4}};
+    struct own *own = own_new(&ls_kernel_count_labels);
+    own->op.attr.loss.metric_offset = 1;
+    own->op.attr.loss.has_ignore = has_ignore;
+    own->op.attr.loss.ignore_label = ignore;
+    struct ls_value *label = own_in(own, &shape, 0, 0);
+    for (int i = 0; i < 32; i++)
+        own->plain[label->index][i] = (float)(i % 5 - 1);
+    own->plain[label->index][31] = NAN;
+    own->plain[label->index][30] = 1e30F;
+    own_run(own, &ls_layout_plain);
+    assert_true(own->partials[1] == expected && own->partials[0] == 0 && own->partials[2] == 0);
+    own_free(own);
+}
+
+static void test_count_labels(void **state)
+{
+    (void)state;
+    check_count(false, 0, 32);
+    check_count(true, 3, 32 - 6);
+    check_count(true, -1, 32 - 6);
+    check_count(true, 255, 32);
+}
+
+static struct {
+    void *sums;
+    int parameter, calls;
+    size_t elements;
+    float gradient[256];
+} given;
+
+static void contribute(void *sums, int parameter, const float *gradient, size_t elements)
+{
+    given.sums = sums;
+    given.parameter = parameter;
+    given.elements = elements;
+    given.calls++;
+    assert_true(elements <= 256);
+    memcpy(given.gradient, gradient, elements * sizeof *gradient);
+}
+
+/* The parameter's layout is asked for, and its padding handed over, too. */
+static void test_accumulate(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {2, {2, 20}};
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        struct ls_parameter parameter = {.index = 7, .layout = own_layouts[l]};
+        struct own *own = own_new(&ls_kernel_accumulate);
+        int here;
+        own->op.attr.parameter = &parameter;
+        own->context.contribute = contribute;
+        own->context.sums = &here;
+        struct ls_value *dw = own_in(own, &shape, 3, 1);
+        memset(&given, 0, sizeof given);
+        own_run(own, &ls_layout_plain);
+        assert_ptr_equal(dw->layout, own_layouts[l]);
+        assert_int_equal(given.calls, own->runs);
+        assert_int_equal(given.parameter, 7);
+        assert_ptr_equal(given.sums, &here);
+        assert_int_equal(given.elements, ls_layout_elements(own_layouts[l], &shape));
+        for (int64_t i = 0; i < 40; i++)
+            assert_true(given.gradient[own_place(own_layouts[l], &shape, i)] ==
+                        own_plain(own, dw)[i]);
+        own_free(own);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sum_loss),
+        cmocka_unit_test(test_count_labels),
+        cmocka_unit_test(test_accumulate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
