@@ -15,7 +15,28 @@ static size_t memory_limit(size_t length)
     return length < (SIZE_MAX - floor) / 32 ? floor + 32 * length : SIZE_MAX;
 }
 
-/* What other versions of the format know and we do not must not be written again. */
+static bool is_known(const ProtobufCFieldDescriptor *field, const void *at)
+{
+    return protobuf_c_enum_descriptor_get_value(field->descriptor, *(const int *)at) != NULL;
+}
+
+/* Values of an enum that have no name are as good as unknown fields (so the format says). */
+static void drop_unknown_values(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    if (!ls_field_is_repeated(field)) {
+        if (!is_known(field, ls_field_at(message, field, 0)))
+            ls_field_clear(message, field);
+        return;
+    }
+    size_t kept = 0, *count = (size_t *)((char *)message + field->quantifier_offset);
+    int *values = *(int **)((char *)message + field->offset);
+    for (size_t i = 0; i < *count; i++)
+        if (is_known(field, &values[i]))
+            values[kept++] = values[i];
+    *count = kept;
+}
+
+/* What other versions of the format know and we do not must not be seen, nor written again. */
 static void drop_unknown(struct ls_arena *arena, ProtobufCMessage *message)
 {
     for (unsigned i = 0; i < message->n_unknown_fields; i++)
@@ -24,10 +45,10 @@ static void drop_unknown(struct ls_arena *arena, ProtobufCMessage *message)
     message->unknown_fields = NULL;
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
-        if (field->type != PROTOBUF_C_TYPE_MESSAGE)
-            continue;
         size_t count = ls_field_count(message, field);
-        for (size_t k = 0; k < count; k++) {
+        if (field->type == PROTOBUF_C_TYPE_ENUM && count > 0)
+            drop_unknown_values(message, field);
+        for (size_t k = 0; field->type == PROTOBUF_C_TYPE_MESSAGE && k < count; k++) {
             const void *at = ls_field_at(message, field, k);
             drop_unknown(arena, *(ProtobufCMessage *const *)at);
         }

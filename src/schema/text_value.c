@@ -206,7 +206,9 @@ static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_t
     char word[64];
     snprintf(word, sizeof word, "%.*s", token->length < 60 ? (int)token->length : 60, token->start);
     const char *meant = ls_suggest(word, names, count);
-    if (meant != NULL) /* of a long list the end goes, not what was meant */
+    if (token->kind == LS_TOKEN_STRING && length < size)
+        snprintf(text + length, size - length, " without quotes");
+    else if (meant != NULL) /* of a long list the end goes, not what was meant */
         snprintf(text, size, "'%s' or another value of %s", meant, type->short_name);
 }
 

@@ -152,9 +152,6 @@ static int upgrade_solver_type(struct ls_definition *definition, Lockstep__Solve
     if (ls_upgrade_is_set(&solver->base, "type"))
         return ls_fail(error, LOCKSTEP_DEFINITION, place, "keep type",
                        "both type and the older solver_type are given");
-    if (solver->solver_type > LOCKSTEP__SOLVER_PARAMETER__SOLVER_TYPE__ADAM)
-        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL, "unknown solver_type %d",
-                       (int)solver->solver_type);
     solver->type = ls_arena_copy_string(definition->arena, names[solver->solver_type]);
     const ProtobufCMessageDescriptor *type = solver->base.descriptor;
     if (solver->type == NULL ||

@@ -1,7 +1,6 @@
 /* V1 layers (`layers { type: CONVOLUTION blobs_lr: 1 }`) become layers: types get names, lists of
  * numbers become one `param` for each parameter, all else keeps its name.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <stdio.h>
 #include <string.h>
 
 #include "schema/fields.h"
@@ -66,15 +65,10 @@ static bool set_type(struct ls_definition *definition, const Lockstep__V1LayerPa
     const ProtobufCFieldDescriptor *to = ls_field_named(layer->base.descriptor, "type");
     if (!old->has_type)
         return true;
-    const char *name = NULL;
+    const char *name = ""; /* readers let no other values through */
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (types[i].v1 == old->type)
             name = types[i].name;
-    char number[32];
-    if (name == NULL) { /* of a binary file; no layer has this name, and that is reported */
-        snprintf(number, sizeof number, "V1 type %d", (int)old->type);
-        name = number;
-    }
     layer->type = ls_arena_copy_string(definition->arena, name);
     return layer->type != NULL &&
            ls_places_copy(definition->places, old, from->id, 0, layer, to->id, 0);
