@@ -4,7 +4,7 @@
  * this is the rule rather than the exception. As in Caffe, a maximum starts at -FLT_MAX and the
  * first greater element wins: NaN never wins, and a window without an element greater than
  * -FLT_MAX gives that and the index -1, which gets no gradient. A window without any element has
- * the average 0.
+ * the average 0. In the lanes of padding, winners are positions like others.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -159,8 +159,12 @@ static void pooling_run(const struct ls_prepared *prepared, void *local, void *c
         state->loops->maximum(&state->windows, in[0], out[0], index);
     else
         state->loops->average(&state->windows, in[0], out[0]);
-    if (state->blank) /* of which the maximum is not 0 */
-        ls_clear_padding(op->output[0], out[0]);
+    if (!state->blank)
+        return;
+    /* Of windows without elements the maximum is not 0 in the lanes of padding either. */
+    ls_clear_padding(op->output[0], out[0]);
+    if (index != NULL)
+        ls_clear_padding(op->output[1], out[1]);
 }
 
 static void pooling_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
