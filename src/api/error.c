@@ -71,7 +71,7 @@ int ls_api_select_isa(const char *isa, struct ls_error *error)
     pthread_mutex_lock(&isa_lock);
     bool same = isa == NULL || strcmp(isa, ls_cpu_isa_name(ls_cpu_isa())) == 0;
     if (!isa_chosen)
-        status = ls_backend_cpu_select(isa, error);
+        status = isa != NULL ? ls_cpu_isa_select(isa, error) : 0;
     else if (!same)
         status = ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
                          "this process computes with %s already; it cannot change to %s",

@@ -63,6 +63,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *s
     struct ls_feed *feed = NULL;
     struct ls_totals totals;
     LS_TRY(ls_net_feed(test->net, test->batches, &feed, error));
+    ls_feed_seek(feed, 0);
     int status = ls_engine_test(trainer->engine, test->pass, feed, test->batches, stop_asked,
                                 trainer, &totals, error);
     ls_feed_close(feed);
