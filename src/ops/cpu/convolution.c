@@ -111,7 +111,7 @@ static int choose(const struct ls_op *op, enum ls_pass pass, const struct ls_lay
         struct ls_primitive_spec spec = make_spec(op, pass, LS_QUERY_SAMPLES, &choice[i], false);
         bool last = i == count - 1;
         spec.relu = false;
-        int status = ls_primitive_query_weights(&spec, preferred, &plan, last ? error : NULL);
+        int status = ls_primitive_query_weights(op, &spec, preferred, &plan, last ? error : NULL);
         if (last)
             LS_TRY(status);
         if (last || (status == 0 && !plan.reference)) {

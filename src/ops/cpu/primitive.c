@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/layer.h"
+
 /* Where the value of each slot stands in its op: input i >= 0, an output, or nowhere. */
 #define ABSENT    (-1)
 #define OUTPUT(i) (-2 - (i))
@@ -65,14 +67,30 @@ const struct ls_layout **ls_primitive_layout(const struct ls_op *op, struct ls_o
     return place >= 0 ? &layouts->in[place] : &layouts->out[OUTPUT(0) - place];
 }
 
-int ls_primitive_query_weights(const struct ls_primitive_spec *spec,
+/* oneDNN's problem, said of the layer that has it. */
+static int say_where(const struct ls_op *op, const struct ls_error *found, struct ls_error *error)
+{
+    char place[LS_PLACE_SIZE] = "";
+    const struct ls_problem *problem = &found->problems[0];
+    const char *hint = problem->hint[0] != '\0' ? problem->hint : NULL;
+    if (op->layer == NULL)
+        return ls_fail(error, problem->status, NULL, hint, "%s", problem->message);
+    ls_layer_place(op->layer, NULL, NULL, place);
+    return ls_fail(error, problem->status, place, hint, "%s: %s: %s", op->layer->name,
+                   ls_op_kind_name(op->kind), problem->message);
+}
+
+int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive_spec *spec,
                                const struct ls_layout *preferred, struct ls_primitive_plan *plan,
                                struct ls_error *error)
 {
     struct ls_primitive_spec trial = *spec;
     struct ls_primitive_plan forced;
+    struct ls_error found;
+    ls_error_clear(&found);
     trial.tensor[LS_WEIGHTS].layout = NULL;
-    LS_TRY(ls_primitive_query(&trial, plan, error));
+    if (ls_primitive_query(&trial, plan, &found) != 0)
+        return say_where(op, &found, error);
     if (preferred == NULL || preferred == plan->weights)
         return 0;
     trial.tensor[LS_WEIGHTS].layout = preferred;
@@ -86,7 +104,10 @@ int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive
                          struct ls_error *error)
 {
     struct ls_primitive *primitive;
-    LS_TRY(ls_primitive_new(spec, &primitive, error));
+    struct ls_error found;
+    ls_error_clear(&found);
+    if (ls_primitive_new(spec, &primitive, &found) != 0)
+        return say_where(prepared->op, &found, error);
     prepared->state = primitive;
     prepared->scratch_bytes = ls_primitive_scratch(primitive);
     prepared->slow = ls_primitive_is_reference(primitive);

@@ -33,7 +33,7 @@ enum { LS_QUERY_SAMPLES = 8 };
 
 /* What oneDNN does for `spec` when its WEIGHTS may lie as they like; where it does the same with
  * the weights as `preferred` (NULL: no preference), they lie like that. */
-int ls_primitive_query_weights(const struct ls_primitive_spec *spec,
+int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive_spec *spec,
                                const struct ls_layout *preferred, struct ls_primitive_plan *plan,
                                struct ls_error *error);
 

@@ -1,0 +1,70 @@
+/* The CPU backend: the table of kernels, and what threads and parameters need.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/backend.h"
+
+#include "base/thread.h"
+#include "ops/cpu/environment.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/onednn.h"
+#include "ops/cpu/parameter_layout.h"
+#include "ops/cpu/primitive.h"
+
+static const struct ls_kernel *const kernel_table[] = {
+    &ls_kernel_reorder,
+    &ls_kernel_view,
+    &ls_kernel_convolution,
+    &ls_kernel_convolution_data,
+    &ls_kernel_convolution_weights,
+    &ls_kernel_inner_product,
+    &ls_kernel_inner_product_data,
+    &ls_kernel_inner_product_weights,
+    &ls_kernel_pooling,
+    &ls_kernel_pooling_backward,
+    &ls_kernel_activation,
+    &ls_kernel_activation_backward,
+    &ls_kernel_lrn,
+    &ls_kernel_lrn_backward,
+    &ls_kernel_dropout,
+    &ls_kernel_softmax,
+    &ls_kernel_softmax_backward,
+    &ls_kernel_softmax_loss,
+    &ls_kernel_softmax_loss_backward,
+    &ls_kernel_log_loss,
+    &ls_kernel_log_loss_backward,
+    &ls_kernel_sigmoid_loss,
+    &ls_kernel_sigmoid_loss_backward,
+    &ls_kernel_euclidean_loss,
+    &ls_kernel_euclidean_loss_backward,
+    &ls_kernel_sum_loss,
+    &ls_kernel_sum_loss_backward,
+    &ls_kernel_accuracy,
+    &ls_kernel_count_labels,
+    &ls_kernel_concat,
+    &ls_kernel_slice,
+    &ls_kernel_eltwise,
+    &ls_kernel_eltwise_backward,
+    &ls_kernel_fill,
+    &ls_kernel_accumulate,
+    NULL,
+};
+
+static const struct ls_kernel *const *kernels(void)
+{
+    return kernel_table;
+}
+
+static void enter_thread(void)
+{
+    ls_set_float_mode();
+    ls_onednn_one_thread();
+}
+
+const struct ls_backend ls_backend_cpu = {
+    .name = "CPU",
+    .kernels = kernels,
+    .parameter_from_plain = ls_cpu_parameter_from_plain,
+    .parameter_to_plain = ls_cpu_parameter_to_plain,
+    .parameter_convert = ls_cpu_parameter_convert,
+    .enter_thread = enter_thread,
+    .environment = ls_cpu_environment,
+};

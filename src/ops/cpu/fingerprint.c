@@ -1,0 +1,320 @@
+/* A fingerprint of the kernels: a hash of what each gives for one fixed small input.
+ *
+ * Two machines (or two versions of a library) whose fingerprints differ do not train the same bits.
+ * Every kernel that does arithmetic in floating point takes part, in plain layouts and, where it
+ * takes pictures, in blocked ones.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "ops/cpu/backend.h"
+#include "ops/cpu/environment.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/onednn.h"
+#include "ops/cpu/parameter_layout.h"
+
+enum { VALUES_MAX = 6, PARTIALS = 16 };
+
+/* What an input holds. */
+enum content { SIGNED, POSITIVE, LABELS };
+
+/* Shapes of the probes; 20 channels leave lanes of padding in blocks of 8 and of 16. */
+enum shape {
+    NONE,
+    PICTURE,
+    POOLED,
+    IMAGE,
+    FEATURES,
+    FILTERS,
+    IMAGE_FILTERS,
+    BIAS,
+    ROWS,
+    MATRIX,
+    PRODUCTS,
+    OFFSETS,
+    CLASSES,
+    LABEL
+};
+
+static const struct ls_shape shapes[] = {
+    [PICTURE] = {4, {2, 20, 7, 6}},
+    [POOLED] = {4, {2, 20, 3, 2}},
+    [IMAGE] = {4, {2, 3, 7, 6}},
+    [FEATURES] = {4, {2, 24, 7, 6}},
+    [FILTERS] = {4, {24, 20, 3, 3}},
+    [IMAGE_FILTERS] = {4, {24, 3, 3, 3}},
+    [BIAS] = {1, {24}},
+    [ROWS] = {2, {4, 300}},
+    [MATRIX] = {2, {33, 300}},
+    [PRODUCTS] = {2, {4, 33}},
+    [OFFSETS] = {1, {33}},
+    [CLASSES] = {2, {4, 10}},
+    [LABEL] = {1, {4}},
+};
+
+struct probe {
+    enum ls_op_kind kind;
+    int variant; /* of the attributes, see set_attributes */
+    enum shape in[4], out[2];
+    enum content content[4];
+};
+
+static const struct probe probes[] = {
+    {LS_OP_CONVOLUTION, 0, {IMAGE, IMAGE_FILTERS, BIAS}, {FEATURES}, {0}},
+    {LS_OP_CONVOLUTION, 1, {PICTURE, FILTERS, BIAS}, {FEATURES}, {0}},
+    {LS_OP_CONVOLUTION_DATA, 0, {FEATURES, FILTERS}, {PICTURE}, {0}},
+    {LS_OP_CONVOLUTION_WEIGHTS, 0, {IMAGE, FEATURES}, {IMAGE_FILTERS, BIAS}, {0}},
+    {LS_OP_CONVOLUTION_WEIGHTS, 0, {PICTURE, FEATURES}, {FILTERS, BIAS}, {0}},
+    {LS_OP_INNER_PRODUCT, 0, {ROWS, MATRIX, OFFSETS}, {PRODUCTS}, {0}},
+    {LS_OP_INNER_PRODUCT_DATA, 0, {PRODUCTS, MATRIX}, {ROWS}, {0}},
+    {LS_OP_INNER_PRODUCT_WEIGHTS, 0, {ROWS, PRODUCTS}, {MATRIX, OFFSETS}, {0}},
+    {LS_OP_POOLING, 0, {PICTURE}, {POOLED}, {0}},
+    {LS_OP_POOLING_BACKWARD, 0, {POOLED}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_SIGMOID, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_TANH, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION_BACKWARD, LS_SIGMOID, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION_BACKWARD, LS_TANH, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_LRN, 0, {PICTURE}, {PICTURE, PICTURE}, {0}},
+    {LS_OP_LRN, 1, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_LRN_BACKWARD,
+     0,
+     {PICTURE, PICTURE, PICTURE, PICTURE},
+     {PICTURE},
+     {SIGNED, SIGNED, SIGNED, POSITIVE}},
+    {LS_OP_LRN_BACKWARD, 1, {PICTURE, PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_DROPOUT, 0, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_SOFTMAX, 0, {CLASSES}, {CLASSES}, {0}},
+    {LS_OP_SOFTMAX_BACKWARD, 0, {CLASSES, CLASSES}, {CLASSES}, {0}},
+    {LS_OP_SOFTMAX_LOSS, 0, {CLASSES, LABEL}, {CLASSES}, {SIGNED, LABELS}},
+    {LS_OP_SOFTMAX_LOSS_BACKWARD, 0, {CLASSES, LABEL}, {CLASSES}, {POSITIVE, LABELS}},
+    {LS_OP_LOG_LOSS, 0, {CLASSES, LABEL}, {NONE}, {POSITIVE, LABELS}},
+    {LS_OP_LOG_LOSS_BACKWARD, 0, {CLASSES, LABEL}, {CLASSES}, {POSITIVE, LABELS}},
+    {LS_OP_SIGMOID_LOSS, 0, {CLASSES, CLASSES}, {NONE}, {SIGNED, POSITIVE}},
+    {LS_OP_SIGMOID_LOSS_BACKWARD, 0, {CLASSES, CLASSES}, {CLASSES}, {SIGNED, POSITIVE}},
+    {LS_OP_EUCLIDEAN_LOSS, 0, {CLASSES, CLASSES}, {NONE}, {0}},
+    {LS_OP_ELTWISE, 0, {PICTURE, PICTURE, PICTURE}, {PICTURE}, {0}},
+};
+
+static const struct ls_window keeps_size = {2, {3, 3, 1}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}};
+static const struct ls_window halves = {2, {3, 3, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}};
+
+static void set_attributes(struct ls_op *op, int variant)
+{
+    switch (op->kind) {
+    case LS_OP_CONVOLUTION:
+    case LS_OP_CONVOLUTION_DATA:
+    case LS_OP_CONVOLUTION_WEIGHTS:
+        op->attr.convolution = (struct ls_convolution_attr){
+            .window = keeps_size, .group = 1, .bias = true, .relu = variant == 1};
+        break;
+    case LS_OP_INNER_PRODUCT:
+    case LS_OP_INNER_PRODUCT_DATA:
+    case LS_OP_INNER_PRODUCT_WEIGHTS:
+        op->attr.inner_product = (struct ls_inner_product_attr){.m = 4, .k = 300, .n = 33};
+        break;
+    case LS_OP_POOLING:
+    case LS_OP_POOLING_BACKWARD:
+        op->attr.pooling = (struct ls_pooling_attr){LS_POOL_AVERAGE, halves};
+        break;
+    case LS_OP_ACTIVATION:
+    case LS_OP_ACTIVATION_BACKWARD:
+        op->attr.activation.function = (enum ls_activation)variant;
+        break;
+    case LS_OP_LRN:
+    case LS_OP_LRN_BACKWARD:
+        op->attr.lrn = (struct ls_lrn_attr){
+            .within = variant == 1, .size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 1};
+        break;
+    case LS_OP_DROPOUT:
+        op->attr.dropout = (struct ls_dropout_attr){.ratio = 0.3f, .key = 12345};
+        break;
+    case LS_OP_SOFTMAX:
+    case LS_OP_SOFTMAX_BACKWARD:
+        op->attr.axis = 1;
+        break;
+    case LS_OP_ELTWISE:
+        op->attr.eltwise = (struct ls_eltwise_attr){.method = LS_ELTWISE_SUM};
+        break;
+    default:
+        op->attr.loss = (struct ls_loss_attr){.axis = 1, .loss_weight = 1};
+    }
+}
+
+/* A probe in the making: values, their bytes, the prepared kernel. */
+struct run {
+    struct ls_op op;
+    struct ls_value value[VALUES_MAX];
+    struct ls_value *in[4], *out[2];
+    void *data[VALUES_MAX];
+    void *in_data[4], *out_data[2];
+    struct ls_prepared prepared;
+    void *scratch, *local;
+    bool bound;
+};
+
+static const struct ls_kernel *find_kernel(const struct ls_op *op)
+{
+    const struct ls_kernel *const *kernel = ls_backend_cpu.kernels();
+    while (*kernel != NULL &&
+           ((*kernel)->kind != op->kind || ((*kernel)->accepts != NULL && !(*kernel)->accepts(op))))
+        kernel++;
+    return *kernel;
+}
+
+static void fill(float *data, int64_t size, enum content content, uint64_t salt)
+{
+    for (int64_t i = 0; i < size; i++) {
+        float uniform = ls_random_uniform(salt, 0, (uint64_t)i);
+        if (content == SIGNED)
+            data[i] = 2 * uniform - 1;
+        else if (content == POSITIVE)
+            data[i] = uniform * 0.5f + 0.0625f;
+        else
+            data[i] = (float)(i % 10);
+    }
+}
+
+/* Says which layouts the values have; those of inputs are offered, pictures as `picture`. */
+static int set_layouts(struct run *run, const struct ls_kernel *kernel,
+                       const struct ls_layout *picture)
+{
+    struct ls_op_layouts layouts = {0};
+    for (int i = 0; i < run->op.inputs; i++)
+        layouts.in[i] = run->in[i]->shape.rank == 4 ? picture : &ls_layout_plain;
+    for (int i = 0; i < run->op.outputs; i++)
+        layouts.out[i] = &ls_layout_plain;
+    if (kernel->layouts != NULL)
+        LS_TRY(kernel->layouts(&run->op, &layouts, NULL));
+    for (int i = 0; i < run->op.inputs; i++)
+        run->in[i]->layout = kernel->layouts != NULL ? layouts.in[i] : &ls_layout_plain;
+    for (int i = 0; i < run->op.outputs; i++)
+        run->out[i]->layout = layouts.out[i];
+    return 0;
+}
+
+static int lay_out(struct run *run, const struct ls_value *value, enum content content)
+{
+    int64_t size = ls_shape_size(&value->shape);
+    float *plain = ls_alloc_aligned((size_t)size * sizeof *plain);
+    if (plain == NULL)
+        return LOCKSTEP_RESOURCE;
+    fill(plain, size, content, (uint64_t)value->index + 1);
+    int status = ls_cpu_parameter_from_plain(value->layout, &value->shape, plain,
+                                             run->data[value->index], NULL);
+    ls_free_aligned(plain);
+    return status;
+}
+
+static struct ls_value *add_value(struct run *run, enum shape shape)
+{
+    int index = run->op.inputs + run->op.outputs;
+    struct ls_value *value = &run->value[index];
+    value->index = index;
+    value->shape = shapes[shape];
+    value->rows = 1;
+    return value;
+}
+
+static void make_op(struct run *run, const struct probe *probe)
+{
+    run->op.kind = probe->kind;
+    run->op.input = run->in;
+    run->op.output = run->out;
+    for (int i = 0; i < 4 && probe->in[i] != NONE; i++, run->op.inputs++)
+        run->in[i] = add_value(run, probe->in[i]);
+    for (int i = 0; i < 2 && probe->out[i] != NONE; i++, run->op.outputs++)
+        run->out[i] = add_value(run, probe->out[i]);
+    set_attributes(&run->op, probe->variant);
+}
+
+/* Values, their memory, the prepared kernel. */
+static int start(struct run *run, const struct probe *probe, const struct ls_layout *picture)
+{
+    *run = (struct run){0};
+    make_op(run, probe);
+    const struct ls_kernel *kernel = find_kernel(&run->op);
+    if (kernel == NULL)
+        return LOCKSTEP_INTERNAL;
+    LS_TRY(set_layouts(run, kernel, picture));
+    int inputs = run->op.inputs, values = inputs + run->op.outputs;
+    for (int i = 0; i < values; i++) {
+        const struct ls_value *value = &run->value[i];
+        size_t elements = ls_layout_elements(value->layout, &value->shape);
+        void *data = run->data[i] = ls_alloc_aligned(elements * sizeof(float));
+        if (data == NULL)
+            return LOCKSTEP_RESOURCE;
+        if (i < inputs)
+            LS_TRY(lay_out(run, value, probe->content[i]));
+        *(i < inputs ? &run->in_data[i] : &run->out_data[i - inputs]) = data;
+    }
+    run->prepared.op = &run->op;
+    run->prepared.kernel = kernel;
+    return kernel->prepare != NULL ? kernel->prepare(&run->prepared, NULL) : 0;
+}
+
+static int carry_out(struct run *run, uint64_t *hash)
+{
+    static const double normalizers[1] = {4};
+    const struct ls_kernel *kernel = run->prepared.kernel;
+    double partials[PARTIALS] = {0};
+    struct ls_context context = {.samples = 2, .normalizers = normalizers, .partials = partials};
+    run->scratch = ls_alloc_aligned(run->prepared.scratch_bytes);
+    if (run->scratch == NULL)
+        return LOCKSTEP_RESOURCE;
+    if (kernel->bind != NULL) {
+        LS_TRY(kernel->bind(&run->prepared, run->in_data, run->out_data, run->scratch, &run->local,
+                            NULL));
+        run->bound = true;
+    }
+    kernel->run(&run->prepared, run->local, run->in_data, run->out_data, run->scratch, &context);
+    for (int i = 0; i < run->op.outputs; i++) {
+        const struct ls_value *value = run->out[i];
+        *hash =
+            ls_hash(run->out_data[i], ls_layout_elements(value->layout, &value->shape) * 4, *hash);
+    }
+    *hash = ls_hash(partials, sizeof partials, *hash);
+    return 0;
+}
+
+static void finish(struct run *run)
+{
+    const struct ls_kernel *kernel = run->prepared.kernel;
+    if (run->bound && kernel->unbind != NULL)
+        kernel->unbind(&run->prepared, run->local);
+    if (kernel != NULL && kernel->release != NULL && run->prepared.state != NULL)
+        kernel->release(&run->prepared);
+    for (int i = 0; i < VALUES_MAX; i++)
+        ls_free_aligned(run->data[i]);
+    ls_free_aligned(run->scratch);
+}
+
+static bool try_probe(const struct probe *probe, const struct ls_layout *picture, uint64_t *hash)
+{
+    struct run run;
+    int status = start(&run, probe, picture);
+    if (status == 0)
+        status = carry_out(&run, hash);
+    finish(&run);
+    return status == 0;
+}
+
+bool ls_cpu_fingerprint(uint64_t *hash)
+{
+    const struct ls_layout *wide =
+        ls_cpu_isa() == LS_ISA_AVX512 ? &ls_layout_blocked16 : &ls_layout_blocked8;
+    bool good = true;
+    uint64_t mode = ls_float_mode();
+    int threads = ls_onednn_one_thread();
+    ls_set_float_mode();
+    *hash = 0;
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
+        good = try_probe(&probes[i], &ls_layout_plain, hash) && try_probe(&probes[i], wide, hash) &&
+               good;
+    ls_restore_float_mode(mode);
+    ls_onednn_restore_threads(threads);
+    return good;
+}

@@ -1,0 +1,176 @@
+/* The backend as the plan and the workers see it: the table of kernels, threads, the environment.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "kernel_trial.h"
+
+#include <dirent.h>
+#include <omp.h>
+
+#include "ops/cpu/backend.h"
+#include "ops/cpu/environment.h"
+
+static void every_op_has_a_kernel(void **state)
+{
+    (void)state;
+    bool found[LS_OP_KINDS] = {false};
+    for (const struct ls_kernel *const *k = ls_backend_cpu.kernels(); *k != NULL; k++) {
+        assert_non_null((*k)->name);
+        assert_non_null((*k)->run);
+        found[(*k)->kind] = true;
+    }
+    for (int kind = 0; kind < LS_OP_KINDS; kind++)
+        if (!found[kind])
+            fail_msg("no kernel for %s", ls_op_kind_name((enum ls_op_kind)kind));
+}
+
+static int count_threads(void)
+{
+    DIR *directory = opendir("/proc/self/task");
+    int count = 0;
+    assert_non_null(directory);
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static struct trial *large_product(void)
+{
+    struct trial *trial = trial_new(&ls_kernel_inner_product);
+    struct ls_shape x = {2, {64, 512}}, w = {2, {512, 512}}, y = {2, {64, 512}};
+    trial->op.attr.inner_product = (struct ls_inner_product_attr){.m = 64, .k = 512, .n = 512};
+    trial_in(trial, &x, 1);
+    trial_in(trial, &w, 2);
+    trial_out(trial, &y);
+    trial_prepare(trial);
+    return trial;
+}
+
+/* A primitive that asks for its number of threads when it runs, not when it is built. */
+static struct trial *large_reorder(void)
+{
+    struct trial *trial = trial_new(&ls_kernel_reorder);
+    struct ls_shape x = {4, {16, 48, 32, 32}};
+    trial_in(trial, &x, 1);
+    trial_out(trial, &x)->layout = &ls_layout_blocked16;
+    trial_prepare(trial);
+    return trial;
+}
+
+struct counted {
+    const struct trial *trial;
+    int before, entered, spread; /* threads of the process: at first, after each run */
+};
+
+static void *run_counted(void *argument)
+{
+    struct counted *counted = argument;
+    struct trial_worker worker;
+    omp_set_num_threads(3); /* as a user's environment may have it */
+    ls_backend_cpu.enter_thread();
+    trial_bind(counted->trial, &worker, 1);
+    counted->before = count_threads();
+    trial_step(counted->trial, &worker);
+    counted->entered = count_threads();
+    omp_set_num_threads(3);
+    trial_step(counted->trial, &worker);
+    counted->spread = count_threads();
+    trial_unbind(counted->trial, &worker, 1);
+    return NULL;
+}
+
+static void kernels_stay_on_their_thread(void **state)
+{
+    (void)state;
+    struct counted counted = {.trial = large_reorder()};
+    pthread_t id;
+    assert_int_equal(pthread_create(&id, NULL, run_counted, &counted), 0);
+    pthread_join(id, NULL);
+    assert_int_equal(counted.entered, counted.before);
+    assert_true(counted.spread > counted.before); /* else this test would see nothing */
+    trial_free((struct trial *)(uintptr_t)counted.trial);
+}
+
+/* A program that uses the library keeps its own OpenMP setting. */
+static void callers_keep_their_threads(void **state)
+{
+    (void)state;
+    omp_set_num_threads(3);
+    trial_free(large_product());
+    uint64_t hash;
+    assert_true(ls_cpu_fingerprint(&hash));
+    assert_int_equal(omp_get_max_threads(), 3);
+}
+
+static void *flush_denormals(void *result)
+{
+    volatile float tiny = 1e-38f;
+    ls_backend_cpu.enter_thread();
+    *(float *)result = tiny * 0.01f;
+    return NULL;
+}
+
+static void threads_flush_denormals(void **state)
+{
+    (void)state;
+    float result = 1;
+    pthread_t id;
+    assert_int_equal(pthread_create(&id, NULL, flush_denormals, &result), 0);
+    pthread_join(id, NULL);
+    assert_true(result == 0);
+}
+
+static void fingerprint_repeats(void **state)
+{
+    (void)state;
+    uint64_t first = 0, second = 0;
+    assert_true(ls_cpu_fingerprint(&first));
+    assert_true(ls_cpu_fingerprint(&second));
+    assert_true(first == second && first != 0);
+}
+
+static void environment_says_what_decides_bits(void **state)
+{
+    (void)state;
+    char isa[32], limit[32], version[32], kernels[32], rest = 0;
+    unsigned l1 = 0, l2 = 0;
+    const char *text = ls_backend_cpu.environment();
+    assert_int_equal(sscanf(text, "isa=%31s\nonednn=%31s %31s\ncache=%u,%u\nkernels=%31s\n%c", isa,
+                            version, limit, &l1, &l2, kernels, &rest),
+                     6);
+    assert_string_equal(isa, ls_cpu_isa_name(ls_cpu_isa()));
+    assert_string_equal(version, ls_onednn_version());
+    assert_string_equal(limit, isa); /* processors with more than AVX-512's core are held back */
+    assert_true(l1 >= 8 * 1024 && l2 >= l1);
+    assert_int_equal(strlen(kernels), 16);
+    assert_ptr_equal(ls_backend_cpu.environment(), text);
+}
+
+/* oneDNN cannot follow. */
+static void instruction_set_is_fixed(void **state)
+{
+    (void)state;
+    struct trial *trial = large_product();
+    struct ls_error error = {0};
+    enum ls_isa isa = ls_cpu_isa();
+    const char *other = isa == LS_ISA_SSE41 ? "generic" : "sse41";
+    assert_int_equal(ls_cpu_isa_select(other, &error), 0);
+    struct ls_op_layouts layouts = {0};
+    assert_int_not_equal(trial->kernel->layouts(&trial->op, &layouts, &error), 0);
+    assert_non_null(strstr(error.problems[0].message, "instruction set"));
+    assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name(isa), &error), 0);
+    trial_free(trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_has_a_kernel),
+        cmocka_unit_test(kernels_stay_on_their_thread),
+        cmocka_unit_test(callers_keep_their_threads),
+        cmocka_unit_test(threads_flush_denormals),
+        cmocka_unit_test(fingerprint_repeats),
+        cmocka_unit_test(environment_says_what_decides_bits),
+        cmocka_unit_test(instruction_set_is_fixed),
+    };
+    return trial_main(tests);
+}
