@@ -61,7 +61,9 @@ static int unknown_type(struct builder *builder, const struct ls_layer *layer)
     const char *wanted = layer->definition->type != NULL ? layer->definition->type : "";
     const char *near = ls_suggest(wanted, names, count);
     struct ls_text hint = {0};
-    if (near != NULL)
+    if (ls_layer_type_hint(wanted) != NULL)
+        ls_text_add(&hint, ls_layer_type_hint(wanted));
+    else if (near != NULL)
         ls_text_format(&hint, "did you mean '%s'?", near);
     int status = ls_layer_fail(layer, builder->error, NULL, "type", hint.data,
                                "there is no layer type '%s' in this version", wanted);
@@ -85,7 +87,7 @@ static int check_number(const struct ls_layer *layer, const char *what, size_t c
                          layer->type->type, bounds, what, count);
 }
 
-/* Allocates the lists of a layer; its type is known and its numbers of blobs are checked. */
+/* Allocates the lists of a layer, whose type may be unknown. */
 static bool allocate_lists(struct ls_layer *layer)
 {
     size_t bottoms = (size_t)layer->bottoms + 1, tops = (size_t)layer->tops + 1;
@@ -94,7 +96,7 @@ static bool allocate_lists(struct ls_layer *layer)
     layer->top = ls_alloc(tops, sizeof *layer->top);
     layer->loss_weight = ls_alloc(tops, sizeof *layer->loss_weight);
     layer->top_used = ls_alloc(tops, sizeof *layer->top_used);
-    layer->state = ls_alloc(1, layer->type->state_size + 1);
+    layer->state = ls_alloc(1, layer->type != NULL ? layer->type->state_size + 1 : 1);
     return layer->bottom != NULL && layer->propagate != NULL && layer->top != NULL &&
            layer->loss_weight != NULL && layer->top_used != NULL && layer->state != NULL;
 }
@@ -239,19 +241,22 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
     layer->name = definition->name != NULL ? definition->name : "(unnamed)";
     layer->graph = graph;
     layer->type = definition->type != NULL ? ls_layer_type_find(definition->type) : NULL;
-    if (layer->type == NULL)
-        return note(builder, unknown_type(builder, layer));
     const struct ls_layer_type *type = layer->type;
     layer->bottoms = (int)definition->n_bottom;
-    layer->tops = (int)definition->n_top > type->auto_tops ? (int)definition->n_top
-                                                          : type->auto_tops;
+    layer->tops = (int)definition->n_top;
+    if (type != NULL && layer->tops < type->auto_tops)
+        layer->tops = type->auto_tops;
+    if (!allocate_lists(layer))
+        return note(builder, ls_fail_memory(builder->error, "a layer"));
+    if (type == NULL) {
+        note(builder, unknown_type(builder, layer));
+        return register_tops(builder, layer); /* so that who reads them is not reported, too */
+    }
     int bad = check_number(layer, "bottom", definition->n_bottom, type->bottoms_min,
                            type->bottoms_max, builder->error);
     if (bad == 0)
         bad = check_number(layer, "top", (size_t)layer->tops, type->tops_min, type->tops_max,
                            builder->error);
-    if (!allocate_lists(layer))
-        return note(builder, ls_fail_memory(builder->error, "a layer"));
     if (bad == 0)
         bad = resolve_loss_weights(layer, builder->error);
     if (bad != 0)
@@ -266,15 +271,23 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
 
 /* ---- The whole net --------------------------------------------------------------------------- */
 
-/* Two layers of one name would share weights by accident. */
+/* Whether something hangs on the layer's name. */
+static bool name_matters(const struct ls_layer *layer)
+{
+    return layer->blobs > 0 || (layer->type != NULL && layer->type->is_random);
+}
+
+/* Two layers of one name would share weights, or random numbers, by accident. Others may: some of
+ * Caffe's own nets have two losses called "loss". */
 static void check_names(struct builder *builder)
 {
     struct ls_graph *graph = builder->graph;
     for (size_t i = 0; i < graph->layer_count; i++)
         for (size_t j = 0; j < i; j++)
-            if (strcmp(graph->layers[i]->name, graph->layers[j]->name) == 0) {
+            if (strcmp(graph->layers[i]->name, graph->layers[j]->name) == 0 &&
+                name_matters(graph->layers[i]) && name_matters(graph->layers[j])) {
                 note(builder, ls_layer_fail(graph->layers[i], builder->error, NULL, "name",
-                                            "weights are found by the layer's name",
+                                            "weights and random numbers go by the layer's name",
                                             "another layer of this phase has the same name"));
                 break;
             }

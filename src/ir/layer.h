@@ -40,7 +40,7 @@ struct ls_layer {
     struct ls_blob_request request[LS_LAYER_BLOBS_MAX]; /* set by `setup` */
     int blobs;
     struct ls_parameter *blob[LS_LAYER_BLOBS_MAX]; /* set after `setup` */
-    bool train_blob[LS_LAYER_BLOBS_MAX];           /* its gradient is wanted (set before `backward`) */
+    bool train_blob[LS_LAYER_BLOBS_MAX]; /* its gradient is wanted (set before `backward`) */
     void *state; /* the type's own, `state_size` zeroed bytes, freed with the graph */
 };
 
@@ -50,10 +50,11 @@ struct ls_layer_type {
     size_t state_size;
     int bottoms_min, bottoms_max; /* max -1: any number */
     int tops_min, tops_max;
-    int auto_tops;        /* tops made up where the definition names fewer (losses: 1) */
-    bool is_loss;         /* the first top has loss weight 1 unless the definition says otherwise;
-                             bottoms from 1 on (labels) may not need gradients */
-    bool is_source;       /* takes no bottoms: where data or parameters enter */
+    int auto_tops;  /* tops made up where the definition names fewer (losses: 1) */
+    bool is_loss;   /* the first top has loss weight 1 unless the definition says otherwise;
+                       bottoms from 1 on (labels) may not need gradients */
+    bool is_source; /* takes no bottoms: where data or parameters enter */
+    bool is_random; /* its random numbers go by the layer's name */
     /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
      * `request` and `blobs`. Reports all problems that it can see, with places. */
     int (*setup)(struct ls_layer *layer, struct ls_error *error);

@@ -76,6 +76,7 @@ const struct ls_layer_type ls_layer_dropout = {
     .bottoms_max = 1,
     .tops_min = 1,
     .tops_max = 1,
+    .is_random = true,
     .setup = setup,
     .forward = forward,
     .backward = backward,

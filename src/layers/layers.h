@@ -7,6 +7,9 @@
 
 /* The type called `name`, or NULL. */
 const struct ls_layer_type *ls_layer_type_find(const char *name);
+/* For one of Caffe's types that is not there: what to use instead, or that it is not there; NULL if
+ * Caffe has no such type either. */
+const char *ls_layer_type_hint(const char *name);
 /* All types, NULL-terminated, sorted by name. */
 extern const struct ls_layer_type *const ls_layer_types[];
 

@@ -44,3 +44,57 @@ const struct ls_layer_type *ls_layer_type_find(const char *name)
             return ls_layer_types[i];
     return NULL;
 }
+
+/* Caffe's other types, with what does the same where there is something. */
+static const struct {
+    const char *name, *hint;
+} others[] = {
+    {"AbsVal", NULL},
+    {"ArgMax", NULL},
+    {"BNLL", NULL},
+    {"BatchNorm", NULL},
+    {"BatchReindex", NULL},
+    {"Bias", NULL},
+    {"Clip", NULL},
+    {"ContrastiveLoss", NULL},
+    {"Crop", NULL},
+    {"Deconvolution", NULL},
+    {"ELU", NULL},
+    {"Embed", NULL},
+    {"Exp", NULL},
+    {"Filter", NULL},
+    {"HDF5Data", "a Data layer reads LMDB, IDX, CIFAR and folders of pictures"},
+    {"HDF5Output", NULL},
+    {"HingeLoss", NULL},
+    {"Im2col", NULL},
+    {"ImageData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
+    {"InfogainLoss", NULL},
+    {"LSTM", NULL},
+    {"LSTMUnit", NULL},
+    {"Log", NULL},
+    {"MVN", NULL},
+    {"MemoryData", "an Input layer takes tensors from the caller"},
+    {"PReLU", NULL},
+    {"Parameter", NULL},
+    {"Power", NULL},
+    {"Python", NULL},
+    {"RNN", NULL},
+    {"Reduction", NULL},
+    {"Reshape", "a Flatten layer joins axes"},
+    {"SPP", NULL},
+    {"Scale", NULL},
+    {"Slice", NULL},
+    {"Swish", NULL},
+    {"Threshold", NULL},
+    {"Tile", NULL},
+    {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
+};
+
+const char *ls_layer_type_hint(const char *name)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].name, name) == 0)
+            return others[i].hint != NULL ? others[i].hint
+                                          : "Caffe has it; Lockstep does not have it yet";
+    return NULL;
+}

@@ -350,6 +350,58 @@ static void all_problems(void **state)
     close_net(&one);
 }
 
+/* A type that is not there is one problem, not one for each reader of its tops. */
+static void unknown_types(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             "layer { name: 'a' type: 'ImageData' top: 'data' top: 'label' }\n"
+             "layer { name: 'b' type: 'Relu' bottom: 'data' top: 'data' }\n" IP("ip", "data", 10)
+                 LOSS("ip"),
+             true, 2);
+    assert_int_equal(one.status, LOCKSTEP_DEFINITION);
+    assert_int_equal(one.error.count, 2);
+    assert_string_equal(one.error.problems[0].message,
+                        "a: there is no layer type 'ImageData' in this version");
+    assert_string_equal(one.error.problems[0].place, "net.prototxt:1:19");
+    assert_non_null(strstr(one.error.problems[0].hint, "backend: IMAGES"));
+    assert_string_equal(one.error.problems[1].hint, "did you mean 'ReLU'?");
+    close_net(&one);
+}
+
+/* Names must differ where weights or random numbers go by them, and only there. */
+static void equal_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool fine;
+    } cases[] = {
+        {DATA IP("ip", "data", 10)
+             LOSS("ip") "layer { name: 'loss' type: 'Softmax' bottom: 'ip' top: 'p' }",
+         true},
+        {DATA IP("ip", "data",
+                 10) "layer { name: 'ip' type: 'InnerProduct' bottom: 'ip' top: 'two' "
+                     "inner_product_param { num_output: 10 } }",
+         false},
+        {DATA "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'a' }\n"
+              "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'b' }\n",
+         false},
+        {DATA IP("ip", "data", 10) "layer { name: 'ip' type: 'ReLU' bottom: 'ip' top: 'ip' }",
+         true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_net one;
+        open_net(&one, cases[i].text, true, 2);
+        assert_int_equal(one.status, cases[i].fine ? 0 : LOCKSTEP_DEFINITION);
+        if (!cases[i].fine)
+            assert_non_null(strstr(one.error.problems[one.error.count - 1].message,
+                                   "another layer of this phase has the same name"));
+        close_net(&one);
+    }
+}
+
 /* Figures are known after all micro-batches, so that no layer can read them. */
 static void figures_are_no_bottoms(void **state)
 {
@@ -394,6 +446,8 @@ int main(void)
         NET(sources),
         NET(shared),
         cmocka_unit_test(all_problems),
+        cmocka_unit_test(unknown_types),
+        cmocka_unit_test(equal_names),
         cmocka_unit_test(figures_are_no_bottoms),
         cmocka_unit_test(learned_labels_are_refused),
     };

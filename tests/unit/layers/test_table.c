@@ -40,11 +40,23 @@ static void types_are_sound(void **state)
     }
 }
 
+/* Caffe has 61 types; each is either there, or has a hint. */
+static void hints(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ls_layer_types[i] != NULL; i++)
+        assert_null(ls_layer_type_hint(ls_layer_types[i]->type));
+    assert_non_null(strstr(ls_layer_type_hint("ImageData"), "backend: IMAGES"));
+    assert_non_null(strstr(ls_layer_type_hint("BatchNorm"), "does not have it yet"));
+    assert_null(ls_layer_type_hint("Convolutoin"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorted_and_found),
         cmocka_unit_test(types_are_sound),
+        cmocka_unit_test(hints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
