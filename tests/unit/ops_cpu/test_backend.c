@@ -57,37 +57,47 @@ static struct trial *large_reorder(void)
 }
 
 struct counted {
-    const struct trial *trial;
-    int before, entered, spread; /* threads of the process: at first, after each run */
+    const struct trial *trial[2];
+    int before, entered, spread; /* threads of the process: at first, after each round of runs */
 };
+
+static void step_both(const struct counted *counted, struct trial_worker worker[2])
+{
+    for (int i = 0; i < 2; i++)
+        trial_step(counted->trial[i], &worker[i]);
+}
 
 static void *run_counted(void *argument)
 {
     struct counted *counted = argument;
-    struct trial_worker worker;
+    struct trial_worker worker[2];
     omp_set_num_threads(3); /* as a user's environment may have it */
     ls_backend_cpu.enter_thread();
-    trial_bind(counted->trial, &worker, 1);
+    for (int i = 0; i < 2; i++)
+        trial_bind(counted->trial[i], &worker[i], 1);
     counted->before = count_threads();
-    trial_step(counted->trial, &worker);
+    step_both(counted, worker);
     counted->entered = count_threads();
     omp_set_num_threads(3);
-    trial_step(counted->trial, &worker);
+    step_both(counted, worker);
     counted->spread = count_threads();
-    trial_unbind(counted->trial, &worker, 1);
+    for (int i = 0; i < 2; i++)
+        trial_unbind(counted->trial[i], &worker[i], 1);
     return NULL;
 }
 
 static void kernels_stay_on_their_thread(void **state)
 {
     (void)state;
-    struct counted counted = {.trial = large_reorder()};
+    struct trial *product = large_product(), *reorder = large_reorder();
+    struct counted counted = {.trial = {product, reorder}};
     pthread_t id;
     assert_int_equal(pthread_create(&id, NULL, run_counted, &counted), 0);
     pthread_join(id, NULL);
     assert_int_equal(counted.entered, counted.before);
     assert_true(counted.spread > counted.before); /* else this test would see nothing */
-    trial_free((struct trial *)(uintptr_t)counted.trial);
+    trial_free(product);
+    trial_free(reorder);
 }
 
 /* A program that uses the library keeps its own OpenMP setting. */
