@@ -1,0 +1,214 @@
+/* lockstep predict: what a trained net says about pictures, or about samples of its test data.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/gallery.h"
+#include "cli/model.h"
+#include "cli/predictions.h"
+#include "cli/report.h"
+
+struct values {
+    struct ls_cli_model_values model;
+    const char *format;
+    int64_t top, samples, first;
+    int draw;
+    struct ls_cli_list inputs;
+};
+
+/* A run of the command. */
+struct session {
+    const struct values *values;
+    struct lockstep_model *model;
+    struct lockstep_error *error; /* of the input at hand */
+    struct ls_cli_predictions predictions;
+    struct ls_cli_gallery gallery;
+    float *output;
+    int64_t labelled, right;
+};
+
+/* Reports the problem of one input and makes room for the next one's. */
+static int report_input(struct session *session, int status)
+{
+    ls_cli_report(status, session->error);
+    lockstep_error_free(session->error);
+    session->error = lockstep_error_new();
+    return status;
+}
+
+/* All pictures, also behind one that cannot be read; the result is the first failure. */
+static int predict_pictures(struct session *session)
+{
+    const struct ls_cli_list *inputs = &session->values->inputs;
+    int result = 0;
+    for (size_t i = 0; i < inputs->count && !ferror(stdout); i++) {
+        int status = lockstep_model_predict_picture(session->model, inputs->items[i],
+                                                    session->output, session->error);
+        if (status == 0)
+            ls_cli_predictions_put(&session->predictions, inputs->items[i], -1, session->output);
+        else
+            status = report_input(session, status);
+        result = result != 0 ? result : status;
+    }
+    return result;
+}
+
+/* A sample with its pixels, which the gallery takes. */
+static int draw_sample(struct session *session, int64_t index)
+{
+    int64_t shape[3];
+    int label;
+    int status = lockstep_model_predict_sample(session->model, index, shape, NULL, &label,
+                                               session->output, session->error);
+    if (status != 0)
+        return status;
+    float *pixels = calloc((size_t)(shape[0] * shape[1] * shape[2]) + 1, sizeof *pixels);
+    if (pixels == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory for the picture of sample %" PRId64,
+                            index);
+    status = lockstep_model_predict_sample(session->model, index, shape, pixels, &label,
+                                           session->output, session->error);
+    if (status != 0) {
+        free(pixels);
+        return status;
+    }
+    ls_cli_rank(&session->predictions, session->output);
+    ls_cli_gallery_add(&session->gallery, stdout, shape, pixels, &session->predictions,
+                       session->output, label);
+    session->labelled += label >= 0;
+    session->right += label >= 0 && (size_t)label == session->predictions.order[0];
+    return 0;
+}
+
+static int tell_sample(struct session *session, int64_t index)
+{
+    int64_t shape[3];
+    int label;
+    int status = lockstep_model_predict_sample(session->model, index, shape, NULL, &label,
+                                               session->output, session->error);
+    if (status != 0)
+        return status;
+    char name[48];
+    snprintf(name, sizeof name, "sample %" PRId64, index);
+    ls_cli_predictions_put(&session->predictions, name, label, session->output);
+    session->labelled += label >= 0;
+    session->right += label >= 0 && (size_t)label == session->predictions.order[0];
+    return 0;
+}
+
+static int predict_samples(struct session *session)
+{
+    const struct values *values = session->values;
+    int64_t end = lockstep_model_sample_count(session->model);
+    if (values->first >= end)
+        return ls_cli_usage_error("predict: there is no sample %" PRId64
+                                  "; the net's test data have %" PRId64,
+                                  values->first, end);
+    if (values->samples < end - values->first)
+        end = values->first + values->samples;
+    int result = 0;
+    for (int64_t index = values->first; index < end && !ferror(stdout); index++) {
+        int status = values->draw ? draw_sample(session, index) : tell_sample(session, index);
+        if (status != 0)
+            status = report_input(session, status);
+        result = result != 0 ? result : status;
+    }
+    ls_cli_gallery_draw(&session->gallery, stdout);
+    if (session->predictions.format == LS_CLI_FORMAT_TEXT && session->labelled > 0)
+        printf("%" PRId64 " of %" PRId64 " right\n", session->right, session->labelled);
+    return result;
+}
+
+static int predict(struct session *session, enum ls_cli_format format)
+{
+    const struct values *values = session->values;
+    size_t size = lockstep_model_output_size(session->model);
+    session->output = calloc(size + 1, sizeof *session->output);
+    if (size == 0 || session->output == NULL)
+        return ls_cli_error(size == 0 ? LOCKSTEP_DEFINITION : LOCKSTEP_RESOURCE,
+                            size == 0 ? "the net predicts nothing" : "out of memory");
+    int status = ls_cli_predictions_begin(&session->predictions, stdout, format, session->model,
+                                          (size_t)values->top);
+    if (status != 0)
+        return status;
+    status = values->samples > 0 ? predict_samples(session) : predict_pictures(session);
+    ls_cli_predictions_end(&session->predictions);
+    return status;
+}
+
+/* What the options say together; LOCKSTEP_USAGE after a message if that is nonsense. */
+static int check(const struct values *values, enum ls_cli_format *format)
+{
+    static const char *const names[] = {"text", "json", "csv", NULL};
+    int index = 0;
+    while (names[index] != NULL && strcmp(names[index], values->format) != 0)
+        index++;
+    if (names[index] == NULL)
+        return ls_cli_usage_error("predict: --format %s is unknown. hint: text, json or csv",
+                                  values->format);
+    *format = (enum ls_cli_format)index;
+    if ((values->samples > 0) == (values->inputs.count > 0))
+        return ls_cli_usage_error("predict: give either pictures or --samples N");
+    if (values->draw && (values->samples == 0 || *format != LS_CLI_FORMAT_TEXT))
+        return ls_cli_usage_error("predict: --draw goes with --samples N and --format text");
+    return 0;
+}
+
+static int run(const void *data)
+{
+    struct session session = {.values = data};
+    enum ls_cli_format format;
+    int status = check(session.values, &format);
+    if (status == 0)
+        status = ls_cli_load_model("predict", &session.values->model, 0,
+                                   (struct lockstep_callbacks){NULL, NULL, NULL}, &session.model);
+    if (status != 0)
+        return status;
+    session.error = lockstep_error_new();
+    status = predict(&session, format);
+    free(session.output);
+    lockstep_error_free(session.error);
+    lockstep_model_free(session.model);
+    return status;
+}
+
+static void defaults(void *data)
+{
+    struct values *values = data;
+    values->format = "text";
+    values->top = 5;
+}
+
+static const struct ls_cli_option options[] = {
+    LS_CLI_MODEL_OPTIONS(struct values, model),
+    LS_CLI_ROW(LS_CLI_INTEGER, "top", "K", struct values, top, 1,
+               "tell the K best classes; default: 5"),
+    LS_CLI_ROW(LS_CLI_TEXT, "format", "KIND", struct values, format, 0,
+               "text, json or csv; default: text"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "samples", "N", struct values, samples, 1,
+               "instead of pictures: the first N samples of the net's test data"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "first", "I", struct values, first, 0,
+               "begin with sample I; default: 0"),
+    LS_CLI_ROW(LS_CLI_FLAG, "draw", NULL, struct values, draw, 0, "draw these samples"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_predict = {
+    .name = "predict",
+    .summary = "classifies pictures with a trained net",
+    .usage = "--model FILE --weights FILE [OPTIONS] INPUTS...",
+    .options = options,
+    .arguments = offsetof(struct values, inputs),
+    .arguments_max = SIZE_MAX,
+    .arguments_name = "INPUTS",
+    .example = "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors "
+               "--top 3 photo.jpg\n"
+               "lockstep predict --model lenet.prototxt --weights lenet_iter_10000.safetensors "
+               "--samples 10 --draw",
+    .defaults = defaults,
+    .run = run,
+    .values_size = sizeof(struct values),
+};

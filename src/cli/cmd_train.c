@@ -1,0 +1,164 @@
+/* lockstep train: trains a net.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "monitor/monitor.h"
+
+struct values {
+    const char *solver, *prefix, *resume, *weights, *log, *isa;
+    int64_t workers, iterations;
+    struct ls_cli_list set;
+};
+
+/* A training under way, as its callbacks see it. */
+struct session {
+    struct ls_monitor monitor;
+    bool told; /* that it is going to stop */
+};
+
+static void on_event(void *user, const struct lockstep_event *event)
+{
+    struct session *session = user;
+    ls_monitor_event(&session->monitor, event);
+}
+
+static enum lockstep_request on_poll(void *user)
+{
+    struct session *session = user;
+    enum lockstep_request request = ls_cli_signal_request();
+    if (request == LOCKSTEP_SNAPSHOT_AND_STOP && !session->told) {
+        session->told = true;
+        ls_monitor_say(&session->monitor,
+                       "Stopping with a snapshot; the same signal again stops at once.");
+    }
+    return request;
+}
+
+static int train(const struct values *values, struct session *session, struct lockstep_error *error)
+{
+    struct lockstep_solver *solver;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    options.workers = (int)values->workers;
+    options.isa = values->isa;
+    options.snapshot_prefix = values->prefix;
+    options.resume = values->resume;
+    options.weights = values->weights;
+    options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
+    int status =
+        lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = lockstep_trainer_create(solver, &options, &trainer, error);
+    lockstep_solver_free(solver);
+    if (status == 0)
+        status = lockstep_trainer_run(trainer, values->iterations, error);
+    lockstep_trainer_free(trainer);
+    ls_monitor_clear(&session->monitor);
+    return status;
+}
+
+/* The last lines of a run that was stopped: how to go on. */
+static void say_stopped(const struct values *values, struct session *session)
+{
+    ls_monitor_say(&session->monitor, "Optimization stopped early.");
+    if (session->monitor.last_snapshot[0] != '\0')
+        ls_monitor_say(&session->monitor, "To go on: lockstep train --solver %s --resume %s",
+                       values->solver, session->monitor.last_snapshot);
+}
+
+/* Opens the log. A resumed run continues the one that is there. */
+static int open_log(const struct values *values, FILE **log)
+{
+    *log = NULL;
+    if (values->log == NULL)
+        return 0;
+    *log = fopen(values->log, values->resume != NULL ? "ae" : "we");
+    if (*log != NULL)
+        return 0;
+    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s", values->log,
+                        strerror(errno));
+}
+
+static int close_log(const struct values *values, FILE *log, int status)
+{
+    if (log == NULL)
+        return status;
+    bool failed = ferror(log) != 0;
+    failed = fclose(log) != 0 || failed;
+    if (!failed)
+        return status;
+    ls_cli_error(LOCKSTEP_RESOURCE, "%s: the log could not be written completely", values->log);
+    return status != 0 ? status : LOCKSTEP_RESOURCE;
+}
+
+static int run(const void *data)
+{
+    const struct values *values = data;
+    if (values->solver == NULL)
+        return ls_cli_usage_error("train: --solver FILE is missing");
+    FILE *log;
+    int status = open_log(values, &log);
+    if (status != 0)
+        return status;
+    struct session session = {.told = false};
+    struct lockstep_error *error = lockstep_error_new();
+    ls_monitor_init(&session.monitor, stdout, log);
+    ls_cli_catch_signals();
+    status = train(values, &session, error);
+    if (status == LOCKSTEP_STOPPED)
+        say_stopped(values, &session);
+    else if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    return close_log(values, log, status);
+}
+
+static void defaults(void *data)
+{
+    struct values *values = data;
+    values->iterations = -1;
+}
+
+static const struct ls_cli_option options[] = {
+    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
+               "the solver's definition (prototxt); it names the net"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", struct values, workers, 1,
+               "workers that compute; default: the cores that this process may\n"
+               "use. The result does not depend on it"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 0,
+               "stop after N updates in all, with a snapshot; changes no schedule"),
+    LS_CLI_ROW(LS_CLI_TEXT, "snapshot-prefix", "P", struct values, prefix, 0,
+               "where snapshots go: P_iter_<N>.safetensors; default: the solver's"),
+    LS_CLI_ROW(LS_CLI_TEXT, "resume", "FILE", struct values, resume, 0,
+               "go on from a snapshot; 'auto': from the newest one that is whole,\n"
+               "if there is one"),
+    LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
+               "start from weights (safetensors, caffemodel), by the names of\n"
+               "layers; several files separated by commas"),
+    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
+               "override a field of the solver; may be given several times"),
+    LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,
+               "write every event as a JSON object on a line of its own; with\n"
+               "--resume, behind what is there"),
+    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
+               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_train = {
+    .name = "train",
+    .summary = "trains a net, with snapshots to resume from",
+    .usage = "--solver FILE [OPTIONS]",
+    .options = options,
+    .example = "lockstep train --solver lenet_solver.prototxt --workers 4 --set base_lr=0.02\n"
+               "lockstep train --solver lenet_solver.prototxt --resume auto",
+    .defaults = defaults,
+    .run = run,
+    .values_size = sizeof(struct values),
+};

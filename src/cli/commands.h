@@ -1,0 +1,29 @@
+/* The commands of the program; each one's table is the end of its file.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_COMMANDS_H
+#define LS_CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+extern const struct ls_cli_command ls_cli_command_train;
+extern const struct ls_cli_command ls_cli_command_test;
+extern const struct ls_cli_command ls_cli_command_predict;
+extern const struct ls_cli_command ls_cli_command_verify;
+extern const struct ls_cli_command ls_cli_command_convert;
+extern const struct ls_cli_command ls_cli_command_mean;
+extern const struct ls_cli_command ls_cli_command_help;
+
+/* All of them, in the order of the help, ending with NULL. */
+extern const struct ls_cli_command *const ls_cli_commands[];
+
+/* The command of that name; NULL after a message to stderr if there is none. */
+const struct ls_cli_command *ls_cli_find_command(const char *name);
+
+/* The whole program: parses, runs, reports. Returns the exit code. */
+int ls_cli_main(int count, char **arguments);
+
+/* What "lockstep --help" and "lockstep --version" write to stdout. */
+void ls_cli_overview(void);
+void ls_cli_version(void);
+
+#endif

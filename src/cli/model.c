@@ -1,0 +1,31 @@
+/* Loading a trained net.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/model.h"
+
+#include "cli/report.h"
+
+int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
+                      int64_t iterations, struct lockstep_callbacks callbacks,
+                      struct lockstep_model **model)
+{
+    *model = NULL;
+    if (values->model == NULL)
+        return ls_cli_usage_error("%s: --model FILE is missing", command);
+    if (values->weights == NULL)
+        return ls_cli_usage_error("%s: --weights FILE is missing", command);
+    struct lockstep_model_options options;
+    lockstep_model_options_init(&options);
+    options.workers = (int)values->workers;
+    options.isa = values->isa;
+    options.level = (int)values->level;
+    options.stages = values->stages.items;
+    options.stage_count = values->stages.count;
+    options.iterations = iterations;
+    options.callbacks = callbacks;
+    struct lockstep_error *error = lockstep_error_new();
+    int status = lockstep_model_load(values->model, values->weights, &options, model, error);
+    if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* What the commands share that use a trained net: options, and loading.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_MODEL_H
+#define LS_CLI_MODEL_H
+
+#include "cli/options.h"
+#include "lockstep/lockstep.h"
+
+struct ls_cli_model_values {
+    const char *model, *weights, *isa;
+    int64_t workers, level;
+    struct ls_cli_list stages;
+};
+
+/* The rows of an option table for these values at `member` of the command's struct. */
+#define LS_CLI_MODEL_OPTIONS(type, member)                                                         \
+    LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", type, member.model, 0,                                \
+               "the net's definition (prototxt), or a solver's"),                                  \
+        LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", type, member.weights, 0,                       \
+                   "a snapshot, another safetensors file or a caffemodel; several\n"               \
+                   "separated by commas"),                                                         \
+        LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", type, member.workers, 1,                        \
+                   "workers that compute; default: the cores that this process may\n"              \
+                   "use"),                                                                         \
+        LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", type, member.level, INT32_MIN,                    \
+                   "the net's level, for its include and exclude rules; default: 0"),              \
+        LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", type, member.stages, 0,                           \
+                   "a stage for these rules; may be given several times"),                         \
+        LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", type, member.isa, 0,                                \
+                   "pin the instruction set: sse41, avx2, avx512; default: the best")
+
+/* Loads the model for the command of that name. Messages go to stderr. */
+int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
+                      int64_t iterations, struct lockstep_callbacks callbacks,
+                      struct lockstep_model **model);
+
+#endif

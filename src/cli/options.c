@@ -1,0 +1,235 @@
+/* Parsing a command's arguments, and its help.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+enum { OPTIONS_MAX = 32, HELP_COLUMN = 26 };
+
+/* Flags of Caffe's program that are spelt or done in another way here. */
+static const struct {
+    const char *name, *advice;
+} elsewhere[] = {
+    {"snapshot", "to continue from a snapshot, say --resume FILE"},
+    {"gpu", "leave it out; the definition's solver_mode is accepted, and --workers N sets how many "
+            "workers compute"},
+    {"sigint-effect", "leave it out; SIGINT makes a snapshot and stops"},
+    {"sighup-effect", "leave it out; SIGHUP makes a snapshot and goes on"},
+};
+
+/* The name of an argument that looks like an option, with '-' for '_', into `name`; the result is
+ * the value behind '=', or NULL. */
+static const char *split_name(const char *argument, char *name, size_t size)
+{
+    argument += argument[1] == '-' ? 2 : 1;
+    size_t length = strcspn(argument, "=");
+    size_t kept = length < size ? length : size - 1;
+    for (size_t i = 0; i < kept; i++)
+        name[i] = argument[i] == '_' ? '-' : argument[i];
+    name[kept] = '\0';
+    return argument[length] == '=' ? argument + length + 1 : NULL;
+}
+
+static const struct ls_cli_option *find_option(const struct ls_cli_command *command,
+                                               const char *name)
+{
+    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+        if (strcmp(option->name, name) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static int unknown_option(const struct ls_cli_command *command, const char *argument,
+                          const char *name)
+{
+    const char *names[OPTIONS_MAX + 2];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        if (strcmp(elsewhere[i].name, name) == 0)
+            return ls_cli_usage_error("%s: unknown option '%s'. hint: %s", command->name, argument,
+                                      elsewhere[i].advice);
+    }
+    for (const struct ls_cli_option *option = command->options;
+         option->name != NULL && count < OPTIONS_MAX; option++)
+        names[count++] = option->name;
+    names[count++] = "help";
+    names[count] = NULL;
+    const char *near = ls_cli_suggest(name, names);
+    if (near != NULL)
+        return ls_cli_usage_error("%s: unknown option '%s'. hint: did you mean '--%s'?",
+                                  command->name, argument, near);
+    return ls_cli_usage_error("%s: unknown option '%s'. hint: 'lockstep help %s' lists the options",
+                              command->name, argument, command->name);
+}
+
+static int append(struct ls_cli_list *list, const char *text)
+{
+    const char **items = realloc((void *)list->items, (list->count + 1) * sizeof *list->items);
+    if (items == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory for the arguments");
+    list->items = items;
+    list->items[list->count++] = text;
+    return 0;
+}
+
+static int set_integer(const struct ls_cli_option *option, const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0')
+        return ls_cli_usage_error("--%s: '%s' is not a whole number", option->name, text);
+    if (number < option->minimum)
+        return ls_cli_usage_error("--%s: %lld is too small; at least %" PRId64 " makes sense",
+                                  option->name, number, option->minimum);
+    if (number > INT32_MAX)
+        return ls_cli_usage_error("--%s: %lld is too large", option->name, number);
+    *value = number;
+    return 0;
+}
+
+/* A flag is set by being there; "--flag=false" is for scripts. */
+static int set_flag(const struct ls_cli_option *option, const char *text, int *value)
+{
+    if (text == NULL || strcmp(text, "true") == 0 || strcmp(text, "1") == 0)
+        *value = 1;
+    else if (strcmp(text, "false") == 0 || strcmp(text, "0") == 0)
+        *value = 0;
+    else
+        return ls_cli_usage_error("--%s: '%s' is neither true nor false", option->name, text);
+    return 0;
+}
+
+/* Stores the value of an option; `text` is NULL only for a flag. */
+static int set_value(const struct ls_cli_option *option, const char *text, void *values)
+{
+    char *place = (char *)values + option->offset;
+    switch (option->kind) {
+    case LS_CLI_TEXT:
+        *(const char **)(void *)place = text;
+        return 0;
+    case LS_CLI_INTEGER:
+        return set_integer(option, text, (int64_t *)(void *)place);
+    case LS_CLI_FLAG:
+        return set_flag(option, text, (int *)(void *)place);
+    case LS_CLI_LIST:
+        return append((struct ls_cli_list *)(void *)place, text);
+    }
+    return LOCKSTEP_INTERNAL;
+}
+
+/* Parses the option at arguments[*at] and moves *at to the last argument that belongs to it.
+ * `given` has a bit for each option that was there before. */
+static int parse_option(const struct ls_cli_command *command, int count, char **arguments, int *at,
+                        uint32_t *given, void *values)
+{
+    char name[64];
+    const char *argument = arguments[*at];
+    const char *value = split_name(argument, name, sizeof name);
+    if (strcmp(name, "help") == 0) {
+        ls_cli_help(command);
+        return -1;
+    }
+    const struct ls_cli_option *option = find_option(command, name);
+    if (option == NULL)
+        return unknown_option(command, argument, name);
+    uint32_t bit = UINT32_C(1) << (option - command->options);
+    if ((*given & bit) != 0 && option->kind != LS_CLI_LIST)
+        return ls_cli_usage_error("%s: --%s is given twice", command->name, name);
+    *given |= bit;
+    if (value == NULL && option->kind != LS_CLI_FLAG) {
+        if (*at + 1 >= count || strncmp(arguments[*at + 1], "--", 2) == 0)
+            return ls_cli_usage_error("%s: --%s needs a value: --%s %s", command->name, name, name,
+                                      option->argument);
+        value = arguments[++*at];
+    }
+    if (value != NULL && value[0] == '\0')
+        return ls_cli_usage_error("%s: --%s has an empty value", command->name, name);
+    return set_value(option, value, values);
+}
+
+static int check_arguments(const struct ls_cli_command *command, const struct ls_cli_list *list)
+{
+    if (list->count > command->arguments_max) {
+        const char *extra = list->items[command->arguments_max];
+        return ls_cli_usage_error("%s: there is no use for '%s'. hint: lockstep %s %s",
+                                  command->name, extra, command->name, command->usage);
+    }
+    if (list->count < command->arguments_min)
+        return ls_cli_usage_error("%s: %s missing. hint: lockstep %s %s", command->name,
+                                  command->arguments_name, command->name, command->usage);
+    return 0;
+}
+
+int ls_cli_parse(const struct ls_cli_command *command, int count, char **arguments, void *values)
+{
+    struct ls_cli_list rest = {0};
+    uint32_t given = 0;
+    bool options = true;
+    int status = 0;
+    for (int at = 0; at < count && status == 0; at++) {
+        const char *argument = arguments[at];
+        if (options && strcmp(argument, "--") == 0)
+            options = false;
+        else if (options && argument[0] == '-' && argument[1] != '\0')
+            status = parse_option(command, count, arguments, &at, &given, values);
+        else
+            status = append(&rest, argument);
+    }
+    if (status == 0)
+        status = check_arguments(command, &rest);
+    if (status == 0 && command->arguments_max > 0)
+        memcpy((char *)values + command->arguments, &rest, sizeof rest);
+    else
+        free((void *)rest.items);
+    return status;
+}
+
+void ls_cli_free_values(const struct ls_cli_command *command, void *values)
+{
+    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+        if (option->kind == LS_CLI_LIST)
+            free((void *)((struct ls_cli_list *)(void *)((char *)values + option->offset))->items);
+    }
+    if (command->arguments_max > 0)
+        free((void *)((struct ls_cli_list *)(void *)((char *)values + command->arguments))->items);
+}
+
+/* Writes lines indented; the first one begins at `column`. */
+static void put_indented(const char *text, int column)
+{
+    for (;;) {
+        size_t length = strcspn(text, "\n");
+        printf("%.*s\n", (int)length, text);
+        if (text[length] == '\0')
+            return;
+        text += length + 1;
+        printf("%*s", column, "");
+    }
+}
+
+void ls_cli_help(const struct ls_cli_command *command)
+{
+    printf("lockstep %s: %s\n\nusage: lockstep %s %s\n\noptions:\n", command->name,
+           command->summary, command->name, command->usage);
+    for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
+        char left[64];
+        snprintf(left, sizeof left, "  --%s%s%s", option->name, option->argument != NULL ? " " : "",
+                 option->argument != NULL ? option->argument : "");
+        if ((int)strlen(left) > HELP_COLUMN - 2)
+            printf("%s\n%*s", left, HELP_COLUMN, "");
+        else
+            printf("%-*s", HELP_COLUMN, left);
+        put_indented(option->help, HELP_COLUMN);
+    }
+    printf("\nexample:\n  ");
+    put_indented(command->example, 2);
+}

@@ -1,0 +1,70 @@
+/* Commands and their options as data. From these tables come parsing, messages with "did you
+ * mean", and --help.
+ *
+ * An option is written --name VALUE or --name=VALUE; one dash instead of two and '_' for '-' are
+ * accepted, as the flags of Caffe's program are written (-solver FILE). "--" ends the options.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_OPTIONS_H
+#define LS_CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Texts that were given for an option or as arguments, in order; they belong to argv. */
+struct ls_cli_list {
+    const char **items; /* freed by ls_cli_free_values */
+    size_t count;
+};
+
+enum ls_cli_kind {
+    LS_CLI_TEXT,    /* const char * */
+    LS_CLI_INTEGER, /* int64_t, at most INT32_MAX */
+    LS_CLI_FLAG,    /* int */
+    LS_CLI_LIST     /* struct ls_cli_list: may be given several times */
+};
+
+struct ls_cli_option {
+    const char *name;     /* "snapshot-prefix"; NULL ends a table */
+    const char *argument; /* "FILE"; NULL for a flag */
+    enum ls_cli_kind kind;
+    size_t offset;    /* of its place in the command's values */
+    int64_t minimum;  /* LS_CLI_INTEGER: the smallest that makes sense */
+    const char *help; /* may have several lines */
+};
+
+/* A row of a table whose value is `member` of the struct `type`. */
+#define LS_CLI_ROW(kind, name, argument, type, member, minimum, help)                              \
+    {                                                                                              \
+        name, argument, kind, offsetof(type, member), minimum, help                                \
+    }
+
+struct ls_cli_command {
+    const char *name;
+    const char *summary; /* one line */
+    const char *usage;   /* what follows "lockstep <name> " */
+    const struct ls_cli_option *options;
+    /* Arguments that are no options: where they go, how many. */
+    size_t arguments; /* offset of a struct ls_cli_list; unused if at most 0 are allowed */
+    size_t arguments_min, arguments_max;
+    const char *arguments_name; /* "INPUTS" */
+    const char *example;        /* lines of examples and what they do */
+    /* Sets defaults in zeroed values (optional), and does the work; the result is the exit code. */
+    void (*defaults)(void *values);
+    int (*run)(const void *values);
+    size_t values_size;
+};
+
+/* Fills `values` from the arguments behind the command's name. 0, or LOCKSTEP_USAGE after a message
+ * to stderr, or -1 after --help was answered on stdout. */
+int ls_cli_parse(const struct ls_cli_command *command, int count, char **arguments, void *values);
+void ls_cli_free_values(const struct ls_cli_command *command, void *values);
+
+/* Writes a command's help to stdout. */
+void ls_cli_help(const struct ls_cli_command *command);
+
+/* The candidate nearest to `word` if it is near enough to suggest, else NULL; `candidates` ends
+ * with NULL. */
+const char *ls_cli_suggest(const char *word, const char *const *candidates);
+
+#endif

@@ -1,0 +1,96 @@
+/* The program: which command it is, and what it is without one.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+
+const struct ls_cli_command *const ls_cli_commands[] = {
+    &ls_cli_command_train,   &ls_cli_command_test, &ls_cli_command_predict, &ls_cli_command_verify,
+    &ls_cli_command_convert, &ls_cli_command_mean, &ls_cli_command_help,    NULL};
+
+void ls_cli_overview(void)
+{
+    puts("lockstep: trains neural networks; the same bits on any number of workers\n\n"
+         "usage: lockstep COMMAND OPTIONS...\n\ncommands:");
+    for (size_t i = 0; ls_cli_commands[i] != NULL; i++)
+        printf("  %-9s %s\n", ls_cli_commands[i]->name, ls_cli_commands[i]->summary);
+    puts("\n'lockstep help COMMAND' (or 'lockstep COMMAND --help') lists a command's options,\n"
+         "'lockstep --version' says what this program is built on.\n\n"
+         "example:\n"
+         "  lockstep train --solver lenet_solver.prototxt\n\n"
+         "exit codes: 0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"
+         "6 diverged, 7 out of memory or disk, 8 verify found a difference, 75 stopped by a\n"
+         "signal with a snapshot to resume from");
+}
+
+void ls_cli_version(void)
+{
+    const char *info = lockstep_build_info();
+    size_t length = strlen(info);
+    printf("lockstep %s\n%s%s", lockstep_version(), info,
+           length > 0 && info[length - 1] != '\n' ? "\n" : "");
+}
+
+const struct ls_cli_command *ls_cli_find_command(const char *name)
+{
+    const char *names[16];
+    size_t count = 0;
+    for (; ls_cli_commands[count] != NULL; count++) {
+        if (strcmp(ls_cli_commands[count]->name, name) == 0)
+            return ls_cli_commands[count];
+        names[count] = ls_cli_commands[count]->name;
+    }
+    names[count] = NULL;
+    const char *near = ls_cli_suggest(name, names);
+    if (near != NULL)
+        ls_cli_usage_error("unknown command '%s'. hint: did you mean '%s'?", name, near);
+    else
+        ls_cli_usage_error("unknown command '%s'. hint: 'lockstep help' lists the commands", name);
+    return NULL;
+}
+
+static int run_command(const struct ls_cli_command *command, int count, char **arguments)
+{
+    void *values = calloc(1, command->values_size + 1);
+    if (values == NULL)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");
+    if (command->defaults != NULL)
+        command->defaults(values);
+    int status = ls_cli_parse(command, count, arguments, values);
+    if (status == 0)
+        status = command->run(values);
+    else if (status < 0)
+        status = 0; /* --help */
+    ls_cli_free_values(command, values);
+    free(values);
+    int written = ls_cli_finish_output();
+    return status != 0 ? status : written;
+}
+
+/* Whether an argument is --word or -word. */
+static bool is_flag(const char *argument, const char *word)
+{
+    return argument[0] == '-' && strcmp(argument + (argument[1] == '-' ? 2 : 1), word) == 0;
+}
+
+int ls_cli_main(int count, char **arguments)
+{
+    if (count < 2)
+        return ls_cli_usage_error("a command is missing. hint: 'lockstep help' lists the commands");
+    if (is_flag(arguments[1], "help") || is_flag(arguments[1], "h")) {
+        ls_cli_overview();
+        return ls_cli_finish_output();
+    }
+    if (is_flag(arguments[1], "version")) {
+        ls_cli_version();
+        return ls_cli_finish_output();
+    }
+    const struct ls_cli_command *command = ls_cli_find_command(arguments[1]);
+    if (command == NULL)
+        return LOCKSTEP_USAGE;
+    return run_command(command, count - 2, arguments + 2);
+}

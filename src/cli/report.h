@@ -1,0 +1,20 @@
+/* Messages to stderr, each line as "lockstep: <text>".
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_REPORT_H
+#define LS_CLI_REPORT_H
+
+#include "lockstep/lockstep.h"
+
+/* Writes a message of the program's own and returns LOCKSTEP_USAGE. */
+int ls_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a message and returns `status`. */
+int ls_cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes all problems of a failed call, one a line, and returns `status`. */
+int ls_cli_report(int status, struct lockstep_error *error);
+
+/* Flushes stdout. 0, or LOCKSTEP_RESOURCE after a message if something could not be written. */
+int ls_cli_finish_output(void);
+
+#endif

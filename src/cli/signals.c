@@ -1,0 +1,52 @@
+/* Signals while training. The handlers only leave notes, which the library asks for between
+ * updates; nothing else is safe in them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t stop_requested, snapshot_requested;
+
+static void request_stop(int number)
+{
+    if (stop_requested) { /* the second time: at once, as if nobody had caught it */
+        signal(number, SIG_DFL);
+        raise(number); /* delivered when this handler returns */
+    }
+    stop_requested = 1;
+}
+
+static void request_snapshot(int number)
+{
+    (void)number;
+    snapshot_requested = 1;
+}
+
+static void catch_signal(int number, void (*handler)(int))
+{
+    struct sigaction old, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void ls_cli_catch_signals(void)
+{
+    stop_requested = snapshot_requested = 0;
+    catch_signal(SIGINT, request_stop);
+    catch_signal(SIGTERM, request_stop);
+    catch_signal(SIGHUP, request_snapshot);
+    /* A log that nobody reads any more must not end a training. */
+    signal(SIGPIPE, SIG_IGN);
+}
+
+enum lockstep_request ls_cli_signal_request(void)
+{
+    if (stop_requested)
+        return LOCKSTEP_SNAPSHOT_AND_STOP;
+    if (!snapshot_requested)
+        return LOCKSTEP_GO_ON;
+    snapshot_requested = 0;
+    return LOCKSTEP_SNAPSHOT_AND_GO_ON;
+}

@@ -1,0 +1,16 @@
+/* Signals while training: SIGINT and SIGTERM finish the update, write a snapshot and stop, and
+ * kill when they come a second time; SIGHUP writes a snapshot and goes on. A signal that was
+ * ignored when the program started (nohup) stays ignored.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_SIGNALS_H
+#define LS_CLI_SIGNALS_H
+
+#include "lockstep/lockstep.h"
+
+/* Installs the handlers. */
+void ls_cli_catch_signals(void);
+
+/* What the signals since the last call ask for; a request to stop stays. */
+enum lockstep_request ls_cli_signal_request(void);
+
+#endif

@@ -1,0 +1,249 @@
+/* Events to lines.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "monitor/monitor.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "monitor/live.h"
+#include "monitor/log.h"
+#include "monitor/outputs.h"
+#include "monitor/terminal.h"
+
+static const double quiet_limit = 10; /* seconds without a line about progress */
+static const double redraw_interval = 0.1;
+static const double smoothing_time = 5; /* of the speeds that are shown */
+
+static double monotonic_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log)
+{
+    *monitor = (struct ls_monitor){.out = out, .log = log, .terminal = ls_terminal(out)};
+    monitor->clock = monotonic_clock;
+    monitor->begun = monotonic_clock();
+    monitor->line_time = monitor->window_time = monitor->begun;
+}
+
+void ls_monitor_clear(struct ls_monitor *monitor)
+{
+    if (monitor->live)
+        fputs("\r\033[K", monitor->out);
+    monitor->live = false;
+}
+
+void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
+{
+    char line[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    ls_monitor_clear(monitor);
+    ls_put_clean(monitor->out, line);
+    putc('\n', monitor->out);
+    fflush(monitor->out);
+}
+
+/* ---- Plain lines --------------------------------------------------------------------------- */
+
+/* "Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213"; without the parentheses where
+ * nothing was measured. */
+static void put_iteration(struct ls_monitor *monitor, const struct lockstep_event *event,
+                          int64_t since, double seconds)
+{
+    int64_t count = event->iteration - since;
+    fprintf(monitor->out, "Iteration %" PRId64, event->iteration);
+    if (count > 0 && seconds > 0)
+        fprintf(monitor->out, " (%.4g iter/s, %.4gs/%" PRId64 " iters)", (double)count / seconds,
+                seconds, count);
+    fprintf(monitor->out, ", loss = %.6g\n", event->loss);
+    monitor->line_time = monitor->clock();
+    monitor->line_iteration = event->iteration;
+}
+
+static void put_display(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    put_iteration(monitor, event, monitor->display_iteration, event->seconds);
+    ls_put_outputs(monitor->out, "Train net", event->outputs, event->output_count);
+    fprintf(monitor->out, "Iteration %" PRId64 ", lr = %.6g\n", event->iteration,
+            event->learning_rate);
+}
+
+/* Where nothing else is to be told: a line of progress before ten seconds without one are over. */
+static void put_progress(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    double quiet = monitor->clock() - monitor->line_time;
+    /* The next chance comes after one more update, so that a slow one must not be waited for. */
+    if (quiet + event->seconds > quiet_limit)
+        put_iteration(monitor, event, monitor->line_iteration, quiet);
+}
+
+static void put_test(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    if (event->test_net < 0)
+        fprintf(monitor->out, "Iteration %" PRId64 ", Testing on the train data\n",
+                event->iteration);
+    else
+        fprintf(monitor->out, "Iteration %" PRId64 ", Testing net (#%d)\n", event->iteration,
+                event->test_net);
+    ls_put_outputs(monitor->out, event->test_net < 0 ? "Train data" : "Test net", event->outputs,
+                   event->output_count);
+    monitor->line_time = monitor->clock();
+    monitor->line_iteration = event->iteration;
+}
+
+/* ---- The live line ------------------------------------------------------------------------- */
+
+/* Takes an update into account; after a while of them the speeds follow. */
+static void measure(struct ls_monitor *monitor, const struct lockstep_event *event, double now)
+{
+    monitor->window_samples += event->samples_per_second * event->seconds;
+    double time = now - monitor->window_time;
+    int64_t count = event->iteration - monitor->window_iteration;
+    if (time < redraw_interval || count <= 0)
+        return;
+    double weight = monitor->iteration_speed > 0 ? 1 - exp(-time / smoothing_time) : 1;
+    monitor->iteration_speed += weight * ((double)count / time - monitor->iteration_speed);
+    monitor->sample_speed += weight * (monitor->window_samples / time - monitor->sample_speed);
+    monitor->window_time = now;
+    monitor->window_iteration = event->iteration;
+    monitor->window_samples = 0;
+}
+
+/* What happened since the last measurement was not training. */
+static void restart_measurement(struct ls_monitor *monitor, int64_t iteration)
+{
+    monitor->window_time = monitor->clock();
+    monitor->window_iteration = iteration;
+    monitor->window_samples = 0;
+}
+
+static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    double now = monitor->clock();
+    measure(monitor, event, now);
+    if (monitor->live && now - monitor->drawn < redraw_interval)
+        return;
+    double left = -1;
+    if (monitor->iteration_speed > 0)
+        left = (double)(event->iteration_end - event->iteration) / monitor->iteration_speed;
+    struct ls_live live = {.iteration = event->iteration,
+                           .iteration_end = event->iteration_end,
+                           .loss = event->loss,
+                           .learning_rate = event->learning_rate,
+                           .samples_per_second = monitor->sample_speed,
+                           .seconds_left = left};
+    char line[256];
+    int width = monitor->width > 0 ? monitor->width : ls_terminal_width(monitor->out);
+    /* The last column stays free: writing to it would wrap on some terminals. */
+    ls_live_compose(&live, width - 1, line, sizeof line);
+    fprintf(monitor->out, "\r%s\033[K", line);
+    fflush(monitor->out);
+    monitor->live = true;
+    monitor->drawn = now;
+}
+
+/* A test in one line. */
+static void put_test_line(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    fprintf(monitor->out, "Iteration %" PRId64 ", ", event->iteration);
+    if (event->test_net < 0)
+        fputs("train data:", monitor->out);
+    else if (event->test_net == 0)
+        fputs("test:", monitor->out);
+    else
+        fprintf(monitor->out, "test net #%d:", event->test_net);
+    ls_put_outputs_in_line(monitor->out, event->outputs, event->output_count);
+    fprintf(monitor->out, " (%" PRId64 " samples)\n", event->samples);
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+static void put_text(struct ls_monitor *monitor, const char *before, const char *text)
+{
+    fputs(before, monitor->out);
+    ls_put_clean(monitor->out, text != NULL ? text : "");
+    putc('\n', monitor->out);
+}
+
+/* Writes what is left on the screen or in the file. */
+static void put_event(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    switch (event->kind) {
+    case LOCKSTEP_EVENT_START:
+    case LOCKSTEP_EVENT_NOTICE:
+        put_text(monitor, "", event->text);
+        break;
+    case LOCKSTEP_EVENT_WARNING:
+        put_text(monitor, "warning: ", event->text);
+        break;
+    case LOCKSTEP_EVENT_PROGRESS:
+        put_progress(monitor, event);
+        break;
+    case LOCKSTEP_EVENT_DISPLAY:
+        put_display(monitor, event);
+        break;
+    case LOCKSTEP_EVENT_TEST:
+        if (monitor->terminal)
+            put_test_line(monitor, event);
+        else
+            put_test(monitor, event);
+        break;
+    case LOCKSTEP_EVENT_SNAPSHOT:
+        put_text(monitor, "Snapshotting to ", event->text);
+        break;
+    case LOCKSTEP_EVENT_END:
+        put_text(monitor, "", "Optimization Done.");
+        break;
+    }
+}
+
+/* Keeps what later events are measured against. */
+static void remember(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    if (event->kind == LOCKSTEP_EVENT_START) {
+        monitor->display_iteration = monitor->line_iteration = event->iteration;
+        monitor->line_time = monitor->clock();
+    }
+    if (event->kind == LOCKSTEP_EVENT_DISPLAY)
+        monitor->display_iteration = event->iteration;
+    if (event->kind == LOCKSTEP_EVENT_SNAPSHOT && event->text != NULL)
+        snprintf(monitor->last_snapshot, sizeof monitor->last_snapshot, "%s", event->text);
+    if (event->kind != LOCKSTEP_EVENT_PROGRESS && event->kind != LOCKSTEP_EVENT_DISPLAY)
+        restart_measurement(monitor, event->iteration);
+}
+
+/* The log is pushed out with everything rare, and once a second. */
+static void log_event(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    double now = monitor->clock();
+    ls_log_event(monitor->log, event, now - monitor->begun);
+    if (event->kind != LOCKSTEP_EVENT_PROGRESS || now - monitor->log_flushed >= 1) {
+        fflush(monitor->log);
+        monitor->log_flushed = now;
+    }
+}
+
+void ls_monitor_event(void *user, const struct lockstep_event *event)
+{
+    struct ls_monitor *monitor = user;
+    bool training = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_DISPLAY;
+    if (monitor->log != NULL)
+        log_event(monitor, event);
+    if (monitor->terminal && training) {
+        draw(monitor, event);
+    } else {
+        ls_monitor_clear(monitor);
+        put_event(monitor, event);
+        fflush(monitor->out);
+    }
+    remember(monitor, event);
+}

@@ -1,0 +1,58 @@
+/* What a person sees of a run: events of the library become lines.
+ *
+ * A file or a pipe gets lines in Caffe's phrases, so that tools that read its logs work:
+ *     Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213
+ *         Train net output #0: loss = 0.21 (* 1 = 0.21 loss)
+ *     Iteration 100, lr = 0.01
+ *     Iteration 500, Testing net (#0)
+ *         Test net output #0: accuracy = 0.98
+ * and one such line at least every ten seconds. A terminal gets a line that is redrawn in place,
+ * and one line for each test. A log in JSON gets one object for each event.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_MONITOR_MONITOR_H
+#define LS_MONITOR_MONITOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "lockstep/lockstep.h"
+
+struct ls_monitor {
+    FILE *out;             /* borrowed */
+    FILE *log;             /* JSON, borrowed; NULL: none */
+    bool terminal;         /* `out` is one */
+    int width;             /* of the terminal; 0: ask it before every redraw */
+    double (*clock)(void); /* seconds, going forward */
+
+    char last_snapshot[4096]; /* the last file that was announced; "" before */
+
+    /* Private. */
+    double begun;              /* when the monitor was made */
+    double line_time;          /* when the last line about progress was written */
+    int64_t line_iteration;    /* the iteration that it told */
+    int64_t display_iteration; /* of the last DISPLAY event */
+    double drawn;              /* when the live line was drawn */
+    bool live;                 /* the live line is on the screen */
+    double window_time;        /* since when the speed is being measured */
+    int64_t window_iteration;
+    double window_samples;
+    double iteration_speed, sample_speed; /* smoothed, per second; 0: not known yet */
+    double log_flushed;
+};
+
+/* For `out`, which may be a terminal, and `log`, which may be NULL. */
+void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log);
+
+/* The `event` callback; `user` is the monitor. */
+void ls_monitor_event(void *user, const struct lockstep_event *event);
+
+/* Writes a line of the program's own; control characters in it become '?'. */
+void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Removes the live line, so that others can write. */
+void ls_monitor_clear(struct ls_monitor *monitor);
+
+#endif

@@ -1,0 +1,84 @@
+/* What a stream leads to.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "monitor/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool ls_terminal(FILE *stream)
+{
+    int fd = fileno(stream);
+    const char *term = getenv("TERM");
+    return fd >= 0 && isatty(fd) && (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+int ls_terminal_width(FILE *stream)
+{
+    struct winsize size;
+    int fd = fileno(stream);
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
+}
+
+enum ls_colours ls_terminal_colours(FILE *stream)
+{
+    const char *none = getenv("NO_COLOR"), *depth = getenv("COLORTERM");
+    if (!ls_terminal(stream) || (none != NULL && none[0] != '\0'))
+        return LS_COLOURS_NONE;
+    bool all = depth != NULL && (strcmp(depth, "truecolor") == 0 || strcmp(depth, "24bit") == 0);
+    return all ? LS_COLOURS_ALL : LS_COLOURS_256;
+}
+
+static void put(FILE *stream, const char *text, bool lines)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+        bool control = *p < 0x20 || *p == 0x7f;
+        /* U+0080 to U+009F are control characters, too: C2 80 to C2 9F in UTF-8. */
+        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
+            control = true;
+            p++;
+        }
+        putc(control && !(lines && *p == '\n') ? '?' : *p, stream);
+    }
+}
+
+void ls_put_clean(FILE *stream, const char *text)
+{
+    put(stream, text, false);
+}
+
+void ls_put_clean_lines(FILE *stream, const char *text)
+{
+    put(stream, text, true);
+}
+
+/* Whether a byte begins a character. */
+static bool begins(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+int ls_text_columns(const char *text)
+{
+    int columns = 0;
+    for (; *text != '\0'; text++)
+        columns += begins(*text);
+    return columns;
+}
+
+void ls_text_cut(const char *text, int columns, char *out, size_t size)
+{
+    size_t end = 0;
+    for (size_t at = 0; at < size; at++) {
+        if (text[at] == '\0' || begins(text[at])) {
+            end = at; /* whole characters until here */
+            if (text[at] == '\0' || columns-- == 0)
+                break;
+        }
+    }
+    memcpy(out, text, end);
+    out[end] = '\0';
+}

@@ -1,0 +1,33 @@
+/* What a stream leads to: a terminal or not, how wide, how many colours.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_MONITOR_TERMINAL_H
+#define LS_MONITOR_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* A terminal that understands how to go back to the start of a line (TERM is not "dumb"). */
+bool ls_terminal(FILE *stream);
+
+/* Columns of the terminal behind a stream; 80 where it does not say or is none. */
+int ls_terminal_width(FILE *stream);
+
+enum ls_colours {
+    LS_COLOURS_NONE, /* no terminal, or NO_COLOR is set */
+    LS_COLOURS_256,
+    LS_COLOURS_ALL /* COLORTERM says truecolor or 24bit */
+};
+enum ls_colours ls_terminal_colours(FILE *stream);
+
+/* Writes text from outside: control characters, which a terminal would obey, become '?'. */
+void ls_put_clean(FILE *stream, const char *text);
+/* As ls_put_clean, but a '\n' stays one. */
+void ls_put_clean_lines(FILE *stream, const char *text);
+
+/* Columns that a UTF-8 text takes, each character counted as one. */
+int ls_text_columns(const char *text);
+/* Copies as many characters of `text` as fit into `columns` and into `size` bytes; shorter texts
+ * are not filled up. */
+void ls_text_cut(const char *text, int columns, char *out, size_t size);
+
+#endif
