@@ -25,26 +25,50 @@ static struct ls_parameter *find_shared(const struct ls_parameter_set *set, cons
     return NULL;
 }
 
-static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls_layer *layer,
-                                   int blob, const char *name, const Lockstep__ParamSpec *spec)
+static void free_parameter(struct ls_parameter *parameter)
+{
+    if (parameter == NULL)
+        return;
+    ls_free(parameter->name);
+    ls_free((void *)parameter->layer);
+    ls_free(parameter->share);
+    ls_free(parameter);
+}
+
+/* A parameter that is not in the set yet; NULL when there is no memory. */
+static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob, const char *name,
+                                          const Lockstep__ParamSpec *spec)
 {
     struct ls_parameter *parameter = ls_alloc(1, sizeof *parameter);
-    if (parameter == NULL || !LS_GROW(set->items, set->count, set->capacity)) {
-        ls_free(parameter);
+    if (parameter == NULL)
         return NULL;
-    }
-    parameter->index = (int)set->count;
+    bool shared = spec != NULL && spec->name != NULL && spec->name[0] != '\0';
     parameter->name = ls_copy_string(name);
     parameter->layer = ls_copy_string(layer->name);
+    parameter->share = shared ? ls_copy_string(spec->name) : NULL;
     parameter->blob = blob;
     parameter->shape = layer->request[blob].shape;
     parameter->filler = layer->request[blob].filler;
     parameter->lr_mult = spec != NULL && spec->has_lr_mult ? spec->lr_mult : 1;
     parameter->decay_mult = spec != NULL && spec->has_decay_mult ? spec->decay_mult : 1;
-    if (spec != NULL && spec->name != NULL && spec->name[0] != '\0')
-        parameter->share = ls_copy_string(spec->name);
+    if (parameter->name != NULL && parameter->layer != NULL &&
+        (!shared || parameter->share != NULL))
+        return parameter;
+    free_parameter(parameter);
+    return NULL;
+}
+
+static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls_layer *layer,
+                                   int blob, const char *name, const Lockstep__ParamSpec *spec)
+{
+    struct ls_parameter *parameter = new_parameter(layer, blob, name, spec);
+    if (parameter == NULL || !LS_GROW(set->items, set->count, set->capacity)) {
+        free_parameter(parameter);
+        return NULL;
+    }
+    parameter->index = (int)set->count;
     set->items[set->count++] = parameter;
-    return parameter->name != NULL && parameter->layer != NULL ? parameter : NULL;
+    return parameter;
 }
 
 /* What a layer that shares another's parameter must agree on. */
@@ -78,8 +102,7 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
     return 0;
 }
 
-static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob,
-                  struct ls_error *error)
+static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob, struct ls_error *error)
 {
     const Lockstep__ParamSpec *spec = spec_of(layer, blob);
     struct ls_text name = {0};

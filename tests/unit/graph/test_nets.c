@@ -431,6 +431,41 @@ static void learned_labels_are_refused(void **state)
     close_net(&one);
 }
 
+/* A failed allocation anywhere in the building of a graph is reported and leaves nothing behind. */
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    const struct net_case *const nets[] = {&lenet, &residual, &sources, &shared};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        for (long n = 0;; n++) {
+            struct one_net one;
+            open_net(&one, nets[i]->text, true, 2);
+            const struct ls_graph_options options = {.net = &one.net,
+                                                     .phase = LOCKSTEP__PHASE__TRAIN,
+                                                     .samples = 2,
+                                                     .seed = 1,
+                                                     .training = true,
+                                                     .parameters = ls_parameter_set_new(),
+                                                     .sources = &one_net_sources};
+            struct ls_graph *graph = NULL;
+            uint64_t before = ls_allocations();
+            ls_fail_allocation_after(n);
+            int status = ls_graph_build(&options, &graph, &one.error);
+            ls_fail_allocation_after(-1);
+            bool all = ls_allocations() - before <= (uint64_t)n;
+            ls_graph_free(graph);
+            ls_parameter_set_free(options.parameters);
+            close_net(&one);
+            if (all) {
+                assert_int_equal(status, 0);
+                break;
+            }
+            if (status != LOCKSTEP_RESOURCE)
+                fail_msg("net %zu: allocation %ld failed and the status is %d", i, n, status);
+        }
+    }
+}
+
 int main(void)
 {
 #define NET(name)                                                                                  \
@@ -450,6 +485,7 @@ int main(void)
         cmocka_unit_test(equal_names),
         cmocka_unit_test(figures_are_no_bottoms),
         cmocka_unit_test(learned_labels_are_refused),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
