@@ -135,7 +135,7 @@ static void name_layout(const struct ls_tensor *tensor, const dnnl_memory_desc_t
     const dnnl_blocking_desc_t *blocking = &md->format_desc.blocking;
     int spatial = tensor->rank - 2 - (tensor->grouped ? 1 : 0);
     char letters[LS_TENSOR_RANK_MAX + 1];
-    snprintf(letters, sizeof letters, "%soi%s", tensor->grouped ? "g" : "", "dhw" + 3 - spatial);
+    snprintf(letters, sizeof letters, "%soi%s", tensor->grouped ? "g" : "", &"dhw"[3 - spatial]);
     bool used[LS_TENSOR_RANK_MAX] = {false};
     size_t length = 0;
     for (int place = 0; place < tensor->rank; place++) {
