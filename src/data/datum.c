@@ -49,6 +49,8 @@ static bool read_field(struct cursor *c, struct field *field)
     field->number = tag >> 3;
     field->type = (int)(tag & 7);
     uint64_t length = 0;
+    if (field->number == 0)
+        return false;
     if (field->type == VARINT)
         return read_varint(c, &field->value);
     if (field->type == FIXED64)
@@ -62,7 +64,7 @@ static bool read_field(struct cursor *c, struct field *field)
     field->bytes = c->at;
     field->length = (size_t)length;
     c->at += length;
-    return field->number != 0;
+    return true;
 }
 
 /* The fields of a Datum, by number; what they should be in wire types. */

@@ -1,0 +1,212 @@
+/* LMDB: databases that Caffe wrote, and what damage to them leads to.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "data/convert.h"
+#include "data/datum.h"
+#include "data/lmdb_index.h"
+#include "data/source.h"
+#include "data/transform.h"
+#include "data_trial.h"
+
+static int open_database(const char *path, struct ls_source **source, struct ls_error *error)
+{
+    struct ls_source_options options = {.path = &path, .path_count = 1, .place = "net:1:1"};
+    return ls_source_open(&ls_source_lmdb, &options, source, error);
+}
+
+/* The archive of databases, unpacked once; skips without it. */
+static const char *unpacked(const char *name)
+{
+    static bool done;
+    const char *archive = ls_test_data_or_skip("lmdb/lmdb.tar.xz");
+    char command[2048];
+    snprintf(command, sizeof command, "tar -C '%s' -xJf '%s'", ls_test_directory(), archive);
+    if (!done && system(command) != 0)
+        ls_test_skip("tar or xz is not here");
+    done = true;
+    return ls_test_path(name);
+}
+
+static void test_written_by_caffe(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        int64_t count, side;
+    } database[] = {{"caffestart/train_lmdb", 12, 256},
+                    {"caffestart/test_lmdb", 8, 256},
+                    {"coiss32/test_lmdb", 380, 32}};
+    for (size_t k = 0; k < 3; k++) {
+        struct ls_error *error = calloc(1, sizeof *error);
+        struct ls_source *source;
+        if (open_database(unpacked(database[k].name), &source, error) != 0)
+            fail_msg("%s", trial_text(error));
+        free(error);
+        assert_int_equal(source->count, database[k].count);
+        assert_int_equal(source->shape[0], 3);
+        assert_int_equal(source->shape[1], database[k].side);
+        assert_int_equal(source->shape[2], database[k].side);
+        struct ls_source_reader *reader;
+        assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+        for (int64_t i = source->count - 1; i >= 0; i--) {
+            struct ls_record r;
+            struct ls_text name = {0};
+            assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+            assert_in_range(r.label, 0, source->largest_label);
+            source->type->name_record(source, i, &name);
+            assert_true(name.length > 4); /* the name of a picture */
+            assert_non_null(strchr(name.data, '.'));
+            ls_text_free(&name);
+        }
+        ls_source_reader_close(reader);
+        ls_source_close(source);
+    }
+}
+
+/* Caffe's mean of the pictures is ours, to the rounding of its float sums. */
+static void test_mean_as_caffe(void **state)
+{
+    (void)state;
+    const char *database = unpacked("caffestart/train_lmdb");
+    struct lockstep_source_options options = {
+        .struct_size = sizeof options, .backend = "lmdb", .source = &database, .source_count = 1};
+    double means[16];
+    int channels = 0;
+    const char *path = ls_test_path("mean");
+    assert_int_equal(ls_mean(&options, path, means, &channels, NULL), 0);
+    assert_int_equal(channels, 3);
+    const int64_t shape[3] = {3, 256, 256};
+    float *ours, *caffe;
+    assert_int_equal(ls_mean_read(path, shape, &ours, NULL), 0);
+    assert_int_equal(ls_mean_read(ls_test_path("caffestart/train_mean"), shape, &caffe, NULL), 0);
+    double total = 0;
+    for (int i = 0; i < 3 * 256 * 256; i++) {
+        assert_true(ours[i] - caffe[i] < 1e-3F && caffe[i] - ours[i] < 1e-3F);
+        total += (double)ours[i];
+    }
+    assert_true(total / (3 * 65536) - (means[0] + means[1] + means[2]) / 3 < 1e-4);
+    ls_free(ours);
+    ls_free(caffe);
+}
+
+/* ---- Damage ---- */
+
+/* A small database with records in its pages and beyond them, and a tree of two levels. */
+static char *small_database(size_t *size)
+{
+    const char *images = ls_test_path("images"), *labels = ls_test_path("labels");
+    write_pair(images, labels, 150, 7, 8);
+    struct lockstep_source_options options = {.struct_size = sizeof options,
+                                              .backend = "IDX",
+                                              .source = &images,
+                                              .source_count = 1,
+                                              .label_source = labels};
+    const char *path = ls_test_path("small");
+    struct stat info;
+    if (stat(path, &info) != 0)
+        assert_int_equal(ls_convert(&options, path, NULL, NULL), 0);
+    char file[512];
+    snprintf(file, sizeof file, "%s/data.mdb", path);
+    return ls_test_read(file, size);
+}
+
+/* Reads all that can be read; how many records that are, or -1 if the database is refused. The
+ * bytes stand at the end of a mapping, so that reading beyond them would be a fault. */
+static int64_t read_all(const char *path)
+{
+    struct ls_source *source;
+    if (open_database(path, &source, NULL) != 0)
+        return -1;
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    int64_t good = 0;
+    for (int64_t i = 0; i < source->count; i++) {
+        struct ls_record r;
+        if (ls_source_read(reader, i, true, &r, NULL) == 0)
+            good += r.bytes != NULL || r.floats != NULL;
+    }
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+    return good;
+}
+
+static void test_truncations(void **state)
+{
+    (void)state;
+    size_t size;
+    char *bytes = small_database(&size);
+    const char *path = ls_test_path("cut.mdb");
+    for (size_t n = 0; n < size; n += n < 300 ? 1 : 509) {
+        ls_test_write(path, bytes, n);
+        struct ls_error *error = calloc(1, sizeof *error);
+        struct ls_source *source;
+        assert_int_equal(open_database(path, &source, error), LOCKSTEP_DATA);
+        assert_says(error, "cut.mdb");
+        free(error);
+    }
+    ls_test_write(path, bytes, size);
+    assert_int_equal(read_all(path), 150);
+    free(bytes);
+}
+
+/* Any byte of any page may be anything: the database is refused or read, within its bounds (which
+ * the sanitizers watch). */
+static void test_every_byte_changed(void **state)
+{
+    (void)state;
+    size_t size;
+    char *original = small_database(&size);
+    uint8_t *bytes = malloc(size);
+    const uint8_t values[] = {0x00, 0x01, 0x7f, 0xff};
+    size_t refused = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (i % 4096 > 340 && i % 4096 < 3200 && i % 61 != 0)
+            continue; /* pixels, mostly */
+        memcpy(bytes, original, size);
+        bytes[i] = values[(i + i / 4096) % 4];
+        struct ls_lmdb_entry *entries;
+        size_t count;
+        int status = ls_lmdb_index("changed", bytes, size, &entries, &count, NULL);
+        refused += status != 0;
+        for (size_t e = 0; status == 0 && e < count; e++) {
+            struct ls_datum datum;
+            assert_true(entries[e].value + entries[e].value_size <= size);
+            assert_true(entries[e].key + entries[e].key_size <= size);
+            (void)ls_datum_read(bytes + entries[e].value, entries[e].value_size, &datum);
+        }
+        ls_free(entries);
+    }
+    assert_true(refused > 100);
+    free(bytes);
+    free(original);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    assert_int_equal(open_database(ls_test_path("nowhere"), &source, error), LOCKSTEP_DATA);
+    assert_says(error, "cannot open");
+    ls_error_clear(error);
+    assert_int_equal(open_database(ls_test_directory(), &source, error), LOCKSTEP_DATA);
+    assert_says(error, "data.mdb");
+    ls_error_clear(error);
+    char zeros[8192] = {0};
+    ls_test_write(ls_test_path("zeros"), zeros, sizeof zeros);
+    assert_int_equal(open_database(ls_test_path("zeros"), &source, error), LOCKSTEP_DATA);
+    assert_says(error, "is not an LMDB database");
+    free(error);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_written_by_caffe), cmocka_unit_test(test_mean_as_caffe),
+        cmocka_unit_test(test_truncations),      cmocka_unit_test(test_every_byte_changed),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

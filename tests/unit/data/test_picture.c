@@ -1,0 +1,333 @@
+/* Decoding and resizing pictures.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <zlib.h>
+
+#include "base/random.h"
+#include "data/picture.h"
+#include "data_trial.h"
+#include "picture_files.h"
+
+static struct ls_buffer buffer, second;
+
+static struct ls_picture decode(const uint8_t *bytes, size_t size, int channels)
+{
+    struct ls_picture picture;
+    const char *problem = ls_picture_decode(bytes, size, channels, &buffer, &picture);
+    if (problem != NULL)
+        fail_msg("%s", problem);
+    return picture;
+}
+
+static int grey_of(const uint8_t *rgb)
+{
+    return (int)floor(0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] + 0.5);
+}
+
+static void test_png_is_exact(void **state)
+{
+    (void)state;
+    for (int interlaced = 0; interlaced < 2; interlaced++)
+        for (int channels = 1; channels <= 3; channels += 2) {
+            uint8_t *pixels = picture_pixels(13, 9, channels, 5);
+            size_t size;
+            uint8_t *file = png_file(pixels, (size_t)(9 * channels), 13, 9,
+                                     channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, 8,
+                                     interlaced, &size);
+            struct ls_picture_header header;
+            assert_null(ls_picture_look(file, size, &header));
+            assert_int_equal(header.height, 13);
+            assert_int_equal(header.width, 9);
+            assert_int_equal(header.channels, channels);
+            struct ls_picture p = decode(file, size, 0);
+            assert_int_equal(p.channels, channels);
+            assert_memory_equal(p.pixels, pixels, (size_t)(13 * 9 * channels));
+            p = decode(file, size, 3);
+            for (int i = 0; i < 13 * 9 * 3; i++)
+                assert_int_equal(p.pixels[i], pixels[channels == 3 ? i : i / 3]);
+            p = decode(file, size, 1);
+            for (int i = 0; i < 13 * 9; i++)
+                assert_int_equal(p.pixels[i], channels == 3 ? grey_of(pixels + 3 * i) : pixels[i]);
+            free(file);
+            free(pixels);
+        }
+}
+
+/* Palettes, transparency, sixteen bits, one bit: all become eight-bit grey or colour. */
+static void test_png_kinds(void **state)
+{
+    (void)state;
+    uint8_t rows[4 * 64];
+    for (size_t i = 0; i < sizeof rows; i++)
+        rows[i] = (uint8_t)(i * 37 + 1);
+    size_t size;
+    uint8_t *file = png_file(rows, 8, 4, 4, PNG_COLOR_TYPE_GRAY_ALPHA, 8, false, &size);
+    struct ls_picture p = decode(file, size, 0);
+    assert_int_equal(p.channels, 1);
+    assert_int_equal(p.pixels[5], rows[8 + 2]);
+    free(file);
+    file = png_file(rows, 16, 4, 4, PNG_COLOR_TYPE_RGB_ALPHA, 8, false, &size);
+    p = decode(file, size, 0);
+    assert_int_equal(p.channels, 3);
+    assert_int_equal(p.pixels[3 * 5 + 2], rows[16 + 4 + 2]);
+    free(file);
+    file = png_file(rows, 24, 4, 4, PNG_COLOR_TYPE_RGB, 16, false, &size);
+    p = decode(file, size, 0);
+    assert_int_equal(p.pixels[3 * 5 + 1], rows[24 + 6 + 2]);
+    free(file);
+    file = png_file(rows, 1, 4, 4, PNG_COLOR_TYPE_GRAY, 1, false, &size);
+    p = decode(file, size, 0);
+    assert_int_equal(p.pixels[0], (rows[0] & 0x80) != 0 ? 255 : 0);
+    free(file);
+    file = png_file(rows, 2, 4, 4, PNG_COLOR_TYPE_PALETTE, 4, false, &size);
+    p = decode(file, size, 0);
+    assert_int_equal(p.channels, 3);
+    assert_int_equal(p.pixels[1], (rows[0] >> 4) * 16);
+    free(file);
+}
+
+static void test_jpeg_is_near(void **state)
+{
+    (void)state;
+    for (int progressive = 0; progressive < 2; progressive++)
+        for (int channels = 1; channels <= 3; channels += 2) {
+            uint8_t *pixels = picture_pixels(24, 40, channels, 0);
+            size_t size;
+            uint8_t *file = jpeg_file(pixels, 24, 40, channels, progressive, &size);
+            struct ls_picture p = decode(file, size, 0);
+            assert_int_equal(p.channels, channels);
+            double sum = 0;
+            for (int i = 0; i < 24 * 40 * channels; i++)
+                sum += abs(p.pixels[i] - pixels[i]);
+            assert_true(sum / (24 * 40 * channels) < 4);
+            p = decode(file, size, 4 - channels);
+            assert_int_equal(p.channels, 4 - channels);
+            free(file);
+            free(pixels);
+        }
+}
+
+static void test_cmyk(void **state)
+{
+    (void)state;
+    uint8_t pixels[16 * 16 * 4];
+    for (int i = 0; i < 256; i++) { /* as Adobe stores it: 255 is no ink */
+        const uint8_t orange[4] = {255, 128, 0, 200};
+        memcpy(pixels + 4 * i, orange, 4);
+    }
+    size_t size;
+    uint8_t *file = jpeg_file(pixels, 16, 16, 4, false, &size);
+    struct ls_picture p = decode(file, size, 0);
+    assert_int_equal(p.channels, 3);
+    assert_in_range(p.pixels[0], 195, 203); /* 255 x 200 / 255 */
+    assert_in_range(p.pixels[1], 95, 105);
+    assert_in_range(p.pixels[2], 0, 4);
+    p = decode(file, size, 1);
+    assert_in_range(p.pixels[255], 113, 124);
+    free(file);
+}
+
+/* A file that is cut anywhere is refused, whole pictures being what is asked for. */
+static void test_every_truncation(void **state)
+{
+    (void)state;
+    uint8_t *pixels = picture_pixels(20, 20, 3, 9);
+    for (int kind = 0; kind < 3; kind++) {
+        size_t size;
+        uint8_t *file = kind == 0 ? png_file(pixels, 60, 20, 20, PNG_COLOR_TYPE_RGB, 8, 0, &size)
+                                  : jpeg_file(pixels, 20, 20, 3, kind == 2, &size);
+        for (size_t n = 0; n < size; n++) {
+            uint8_t *cut = malloc(n + (n == 0));
+            memcpy(cut, file, n);
+            struct ls_picture picture;
+            /* The very last bytes of a JPEG are marks behind its pixels. */
+            if (ls_picture_decode(cut, n, 3, &buffer, &picture) == NULL && n + 4 < size)
+                fail_msg("kind %d is accepted with %zu of %zu bytes", kind, n, size);
+            free(cut);
+        }
+        free(file);
+    }
+    free(pixels);
+}
+
+/* Damage anywhere ends in an answer: pixels within the sizes, or a sentence. */
+static void test_damage(void **state)
+{
+    (void)state;
+    uint8_t *pixels = picture_pixels(17, 11, 3, 1);
+    uint64_t key = ls_random_key(1, LS_RANDOM_TEST, "picture");
+    for (int kind = 0; kind < 3; kind++) {
+        size_t size;
+        uint8_t *file = kind == 0 ? png_file(pixels, 33, 17, 11, PNG_COLOR_TYPE_RGB, 8, 1, &size)
+                                  : jpeg_file(pixels, 17, 11, 3, kind == 2, &size);
+        int refused = 0;
+        for (uint64_t trial = 0; trial < 1500; trial++) {
+            uint8_t *copy = malloc(size);
+            memcpy(copy, file, size);
+            copy[ls_random_below(key, trial, 0, (uint32_t)size)] = (uint8_t)trial;
+            struct ls_picture p;
+            struct ls_picture_header header;
+            (void)ls_picture_look(copy, size, &header);
+            if (ls_picture_decode(copy, size,
+                                  (int)(trial % 3 == 0   ? 1
+                                        : trial % 3 == 1 ? 3
+                                                         : 0),
+                                  &buffer, &p) != NULL)
+                refused++;
+            else
+                assert_true(p.height > 0 && p.width > 0 && p.pixels != NULL);
+            free(copy);
+        }
+        assert_true(refused > 20);
+        free(file);
+    }
+    free(pixels);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    /* A header that asks for 60000 x 60000 pixels. */
+    uint8_t row[1] = {0};
+    size_t size;
+    uint8_t *file = png_file(row, 1, 1, 1, PNG_COLOR_TYPE_GRAY, 8, false, &size);
+    struct ls_picture_header header;
+    put_u32(file + 16, 60000);
+    put_u32(file + 20, 60000);
+    put_u32(file + 29, (uint32_t)crc32(0, file + 12, 17));
+    assert_non_null(ls_picture_look(file, size, &header));
+    put_u32(file + 16, 29000);
+    put_u32(file + 20, 29000);
+    put_u32(file + 29, (uint32_t)crc32(0, file + 12, 17));
+    const char *problem = ls_picture_look(file, size, &header);
+    assert_non_null(problem);
+    assert_non_null(strstr(problem, "too large"));
+    free(file);
+    assert_string_equal(ls_picture_look((const uint8_t *)"GIF89a", 6, &header),
+                        "the picture is neither JPEG nor PNG");
+    assert_string_equal(ls_picture_look(NULL, 0, &header), "the picture is empty");
+}
+
+/* ---- Resizing ---- */
+
+/* The definition in double: the triangle filter, in both directions at once. */
+static double resized(const struct ls_picture *p, int c, int height, int width, int y, int x)
+{
+    double sy = (double)p->height / height, sx = (double)p->width / width;
+    double ry = sy > 1 ? sy : 1, rx = sx > 1 ? sx : 1;
+    double cy = (y + 0.5) * sy - 0.5, cx = (x + 0.5) * sx - 0.5;
+    double sum = 0, total = 0;
+    for (int i = 0; i < p->height; i++)
+        for (int j = 0; j < p->width; j++) {
+            double wy = 1 - fabs(i - cy) / ry, wx = 1 - fabs(j - cx) / rx;
+            if (wy <= 0 || wx <= 0)
+                continue;
+            sum += wy * wx * p->pixels[(i * p->width + j) * p->channels + c];
+            total += wy * wx;
+        }
+    return sum / total;
+}
+
+static void test_resize_against_definition(void **state)
+{
+    (void)state;
+    const int sizes[][4] = {{7, 5, 14, 10}, {16, 16, 7, 9}, {30, 20, 3, 40}, {1, 1, 6, 6},
+                            {9, 9, 1, 1},   {8, 8, 8, 4},   {33, 17, 10, 1}, {5, 200, 11, 13}};
+    uint64_t key = ls_random_key(1, LS_RANDOM_TEST, "resize");
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+        for (int channels = 1; channels <= 3; channels += 2) {
+            int h = sizes[k][0], w = sizes[k][1], nh = sizes[k][2], nw = sizes[k][3];
+            uint8_t *pixels = malloc((size_t)(h * w * channels));
+            for (int i = 0; i < h * w * channels; i++)
+                pixels[i] = (uint8_t)ls_random_below(key, k, (uint64_t)i, 2) * 255;
+            struct ls_picture p = {h, w, channels, pixels};
+            struct ls_record r = {0};
+            assert_null(ls_picture_resize_to_record(&p, nh, nw, &second, &r));
+            assert_int_equal(r.shape[0], channels);
+            assert_int_equal(r.shape[1], nh);
+            assert_int_equal(r.shape[2], nw);
+            for (int c = 0; c < channels; c++)
+                for (int y = 0; y < nh; y++)
+                    for (int x = 0; x < nw; x++) {
+                        int from = channels == 3 ? 2 - c : c;
+                        double expected = resized(&p, from, nh, nw, y, x);
+                        assert_true(fabs(r.bytes[(c * nh + y) * nw + x] - expected) < 0.52);
+                    }
+            free(pixels);
+        }
+}
+
+static void test_constant_pictures_stay(void **state)
+{
+    (void)state;
+    uint8_t pixels[60 * 50];
+    for (int value = 0; value < 256; value += 51) {
+        memset(pixels, value, sizeof pixels);
+        struct ls_picture p = {60, 50, 1, pixels};
+        for (int size = 1; size < 150; size += 7) {
+            struct ls_record r = {0};
+            assert_null(ls_picture_resize_to_record(&p, size, 151 - size, &second, &r));
+            for (int i = 0; i < size * (151 - size); i++)
+                assert_int_equal(r.bytes[i], value);
+        }
+    }
+}
+
+static void test_record_is_bgr(void **state)
+{
+    (void)state;
+    const uint8_t pixels[] = {1, 2, 3, 4, 5, 6};
+    struct ls_picture p = {1, 2, 3, pixels};
+    struct ls_record r = {.label = 7};
+    assert_null(ls_picture_to_record(&p, &second, &r));
+    const uint8_t expected[] = {3, 6, 2, 5, 1, 4};
+    assert_memory_equal(r.bytes, expected, 6);
+    assert_int_equal(r.label, 7);
+}
+
+static void test_real_pictures(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        int height, width, channels;
+    } file[] = {{"caffe_samples/cat.jpg", 360, 480, 3},
+                {"caffe_samples/cat_gray.jpg", 360, 480, 1},
+                {"caffe_samples/fish-bike.jpg", 323, 481, 3},
+                {"caffemodels/lenet_2015/samples/img_7_0.png", 28, 28, 1}};
+    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
+        size_t size;
+        char *bytes = ls_test_read(ls_test_data_or_skip(file[i].name), &size);
+        struct ls_picture p = decode((const uint8_t *)bytes, size, 0);
+        assert_int_equal(p.height, file[i].height);
+        assert_int_equal(p.width, file[i].width);
+        assert_int_equal(p.channels, file[i].channels);
+        free(bytes);
+    }
+}
+
+static int free_buffers(void **state)
+{
+    (void)state;
+    ls_buffer_free(&buffer);
+    ls_buffer_free(&second);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_png_is_exact),
+        cmocka_unit_test(test_png_kinds),
+        cmocka_unit_test(test_jpeg_is_near),
+        cmocka_unit_test(test_cmyk),
+        cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_resize_against_definition),
+        cmocka_unit_test(test_constant_pictures_stay),
+        cmocka_unit_test(test_record_is_bgr),
+        cmocka_unit_test(test_real_pictures),
+    };
+    return cmocka_run_group_tests(tests, NULL, free_buffers);
+}

@@ -1,0 +1,163 @@
+/* Synthetic digits: the same everywhere, apart from each other, and recognizable as digits.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/hash.h"
+#include "data/source.h"
+#include "data_trial.h"
+
+static struct ls_source_options options_of(int64_t count)
+{
+    return (struct ls_source_options){.synthetic_count = count,
+                                      .synthetic_seed = 1,
+                                      .synthetic_shape = {1, 28, 28},
+                                      .synthetic_noise = 16,
+                                      .place = "net:1:1"};
+}
+
+static struct ls_source *open_with(const struct ls_source_options *options,
+                                   struct ls_source_reader **reader)
+{
+    struct ls_source *source;
+    assert_int_equal(ls_source_open(&ls_source_synthetic, options, &source, NULL), 0);
+    assert_int_equal(ls_source_reader_open(source, reader, NULL), 0);
+    return source;
+}
+
+static uint64_t hash_of(struct ls_source_reader *reader, int64_t index, int *label)
+{
+    struct ls_record r;
+    assert_int_equal(ls_source_read(reader, index, true, &r, NULL), 0);
+    *label = r.label;
+    return ls_hash(r.bytes, (size_t)ls_record_size(r.shape), 0);
+}
+
+/* The bits must be the same on every machine and with every compiler. */
+static void test_known_bits(void **state)
+{
+    (void)state;
+    struct ls_source_options options = options_of(1000);
+    struct ls_source_reader *reader;
+    struct ls_source *source = open_with(&options, &reader);
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < 1000; i++) {
+        int label;
+        hash ^= ls_mix(hash_of(reader, i, &label) + (uint64_t)(i * 10 + label));
+    }
+    assert_true(hash == UINT64_C(0x3ebdd17d0a78b7d4));
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void test_index_is_all_that_matters(void **state)
+{
+    (void)state;
+    struct ls_source_options options = options_of(100), shifted = options_of(50),
+                             other = options_of(100);
+    shifted.synthetic_first = 40;
+    other.synthetic_seed = 2;
+    struct ls_source_reader *a, *b, *c;
+    struct ls_source *sa = open_with(&options, &a), *sb = open_with(&shifted, &b),
+                     *sc = open_with(&other, &c);
+    int same = 0;
+    for (int64_t i = 49; i >= 0; i--) {
+        int la, lb, lc;
+        assert_true(hash_of(a, i + 40, &la) == hash_of(b, i, &lb));
+        assert_int_equal(la, lb);
+        same += hash_of(c, i + 40, &lc) == hash_of(b, i, &lb);
+    }
+    assert_int_equal(same, 0);
+    ls_source_reader_close(a);
+    ls_source_reader_close(b);
+    ls_source_reader_close(c);
+    ls_source_close(sa);
+    ls_source_close(sb);
+    ls_source_close(sc);
+}
+
+enum { TRAIN = 3000, TEST = 500, PIXELS = 784 };
+
+/* The nearest of the training digits tells the class of most others: they are digits, not noise,
+ * and not all the same. */
+static void test_nearest_neighbour(void **state)
+{
+    (void)state;
+    struct ls_source_options options = options_of(TRAIN + TEST);
+    struct ls_source_reader *reader;
+    struct ls_source *source = open_with(&options, &reader);
+    uint8_t *pixels = malloc((size_t)(TRAIN + TEST) * PIXELS);
+    int *label = malloc((TRAIN + TEST) * sizeof *label);
+    int seen[10] = {0};
+    for (int i = 0; i < TRAIN + TEST; i++) {
+        struct ls_record r;
+        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+        memcpy(pixels + (size_t)i * PIXELS, r.bytes, PIXELS);
+        label[i] = r.label;
+        seen[r.label]++;
+    }
+    for (int i = 0; i < 10; i++)
+        assert_in_range(seen[i], (TRAIN + TEST) / 10 - 90, (TRAIN + TEST) / 10 + 90);
+    int right = 0;
+    for (int i = TRAIN; i < TRAIN + TEST; i++) {
+        int64_t best = INT64_MAX;
+        int answer = -1;
+        for (int j = 0; j < TRAIN; j++) {
+            int64_t distance = 0;
+            for (int p = 0; p < PIXELS; p++) {
+                int d = pixels[(size_t)i * PIXELS + p] - pixels[(size_t)j * PIXELS + p];
+                distance += d * d;
+            }
+            if (distance < best) {
+                best = distance;
+                answer = label[j];
+            }
+        }
+        right += answer == label[i];
+    }
+    assert_in_range(right, TEST * 80 / 100, TEST);
+    free(pixels);
+    free(label);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void test_other_shapes(void **state)
+{
+    (void)state;
+    struct ls_source_options options = options_of(20);
+    options.synthetic_shape[0] = 3;
+    options.synthetic_shape[1] = 48;
+    options.synthetic_shape[2] = 40;
+    struct ls_source_reader *reader;
+    struct ls_source *source = open_with(&options, &reader);
+    struct ls_record r;
+    assert_int_equal(ls_source_read(reader, 3, true, &r, NULL), 0);
+    assert_int_equal(r.shape[0], 3);
+    assert_true(memcmp(r.bytes, r.bytes + 48 * 40, 48 * 40) != 0);
+    assert_int_equal(source->class_count, 10);
+    assert_string_equal(source->class_name[7], "7");
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+    int64_t bad[4][3] = {{0, 28, 28}, {1, 7, 28}, {1, 28, 100000}, {65, 28, 28}};
+    for (int i = 0; i < 4; i++) {
+        memcpy(options.synthetic_shape, bad[i], sizeof bad[i]);
+        assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
+                         LOCKSTEP_DEFINITION);
+    }
+    options = options_of(0);
+    assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
+                     LOCKSTEP_DEFINITION);
+    options = options_of(5);
+    options.synthetic_noise = -1;
+    assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
+                     LOCKSTEP_DEFINITION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_bits),
+        cmocka_unit_test(test_index_is_all_that_matters),
+        cmocka_unit_test(test_nearest_neighbour),
+        cmocka_unit_test(test_other_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
