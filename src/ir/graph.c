@@ -298,7 +298,10 @@ struct ls_value *ls_graph_gradient_value(struct ls_graph *graph, const struct ls
 {
     if (value == NULL)
         return NULL;
-    return gradient_named(graph, value->name, &value->shape, value);
+    struct ls_value *gradient = gradient_named(graph, value->name, &value->shape, value);
+    if (gradient != NULL)
+        gradient->gradient_of = value;
+    return gradient;
 }
 
 void ls_graph_add_gradient(struct ls_graph *graph, struct ls_value *value,

@@ -55,6 +55,8 @@ struct ls_value {
     bool needs_grad;   /* some trained parameter is upstream, so its gradient is worth having */
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
     int input;         /* LS_STORE_INPUT: which of the graph's inputs */
+    /* The forward value that this is the gradient of; it had best have that one's layout. */
+    const struct ls_value *gradient_of;
     /* Set by the plan. */
     const struct ls_layout *layout;
     struct ls_value *same_memory; /* this value lies where that one lies (views, in-place ops) */

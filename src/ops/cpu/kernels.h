@@ -39,7 +39,11 @@ extern const struct ls_kernel ls_kernel_accuracy;
 
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
-/* For `layouts` of elementwise kernels: all inputs and outputs as input 0 is. Returns 0. */
+/* The layout that suits a backward op: that of the value whose gradient it writes. */
+const struct ls_layout *ls_gradient_layout(const struct ls_op *op,
+                                           const struct ls_op_layouts *layouts);
+/* For `layouts` of elementwise kernels: all inputs and outputs as input 0 is; in a backward op, as
+ * the forward value is. Returns 0. */
 int ls_layouts_follow(const struct ls_op *op, struct ls_op_layouts *layouts,
                       struct ls_error *error);
 /* fp32 elements of a value in its layout, padding included. */

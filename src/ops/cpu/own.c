@@ -13,15 +13,33 @@ int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return 0;
 }
 
+/* Gradients had best lie as the values lie that they are of: then nothing between two convolutions
+ * has to be reordered. A value that a fusion removed has no layout; then what the forward pass left
+ * behind (input 1 of most backward ops) says how it would have lain. */
+const struct ls_layout *ls_gradient_layout(const struct ls_op *op,
+                                           const struct ls_op_layouts *layouts)
+{
+    const struct ls_value *output = op->outputs > 0 ? op->output[0] : NULL;
+    if (output != NULL && output->gradient_of != NULL) {
+        if (output->gradient_of->layout != NULL)
+            return output->gradient_of->layout;
+        if (op->inputs > 1 && op->input[1] != NULL)
+            return layouts->in[1];
+    }
+    return layouts->in[0];
+}
+
 int ls_layouts_follow(const struct ls_op *op, struct ls_op_layouts *layouts, struct ls_error *error)
 {
+    const struct ls_layout *layout =
+        op->backward ? ls_gradient_layout(op, layouts) : layouts->in[0];
     (void)error;
-    for (int i = 1; i < op->inputs; i++)
+    for (int i = 0; i < op->inputs; i++)
         if (op->input[i] != NULL)
-            layouts->in[i] = layouts->in[0];
+            layouts->in[i] = layout;
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL)
-            layouts->out[i] = layouts->in[0];
+            layouts->out[i] = layout;
     return 0;
 }
 

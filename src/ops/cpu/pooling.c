@@ -45,8 +45,7 @@ static int backward_layouts(const struct ls_op *op, struct ls_op_layouts *layout
     (void)error;
     /* Winners are in the layout that the forward pass had. */
     bool indexed = op->inputs > 1 && op->input[1] != NULL;
-    if (indexed)
-        layouts->in[0] = layouts->in[1];
+    layouts->in[0] = indexed ? layouts->in[1] : ls_gradient_layout(op, layouts);
     layouts->out[0] = layouts->in[0];
     return 0;
 }
