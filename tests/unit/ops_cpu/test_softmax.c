@@ -1,0 +1,303 @@
+/* Softmax and softmax with loss, and their gradients, against a double-precision reference, itself
+ * checked by finite differences; what happens to labels that are ignored or wrong.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "own_kernel.h"
+
+#include <float.h>
+
+#include "support/gradient.h"
+#include "support/reference_loss.h"
+
+struct softmax_case {
+    struct ls_shape shape;
+    int axis;
+};
+
+static const struct softmax_case cases[] = {
+    {{2, {100, 10}}, 1},      {{2, {1, 1}}, 1},         {{2, {3, 1000}}, 1},
+    {{2, {5, 16}}, 1},        {{2, {2, 5000}}, 1},      {{1, {20}}, 0},
+    {{4, {2, 21, 7, 9}}, 1},  {{4, {1, 3, 40, 31}}, 1}, {{4, {2, 3, 20, 50}}, 3},
+    {{4, {2, 3, 20, 50}}, 2}, {{3, {4, 7, 3}}, 1},      {{3, {4, 1, 30}}, 1},
+    {{4, {2, 50, 1, 1}}, 1},  {{3, {2, 5, 256}}, 1},    {{3, {1, 2, 513}}, 1},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static struct reference_classes classes_of(const struct softmax_case *c)
+{
+    return (struct reference_classes){
+        .outer = (int)ls_shape_count(&c->shape, 0, c->axis),
+        .classes = (int)c->shape.dim[c->axis],
+        .inner = (int)ls_shape_count(&c->shape, c->axis + 1, c->shape.rank)};
+}
+
+static double *numbers(int64_t n)
+{
+    double *result = malloc((size_t)(n + 1) * sizeof *result);
+    assert_non_null(result);
+    return result;
+}
+
+static double *doubles(const float *x, int64_t n)
+{
+    double *result = numbers(n);
+    for (int64_t i = 0; i < n; i++)
+        result[i] = x[i];
+    return result;
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        const struct softmax_case *c = &cases[i];
+        const struct reference_classes classes = classes_of(c);
+        int64_t n = ls_shape_size(&c->shape);
+        struct own *own = own_new(&ls_kernel_softmax);
+        struct ls_value *x = own_in(own, &c->shape, 1, 20), *y = own_out(own, &c->shape);
+        own->op.attr.axis = c->axis;
+        own_run(own, &ls_layout_plain);
+        double *from = doubles(own_plain(own, x), n), *p = numbers(n), *dx = numbers(n);
+        reference_softmax(&classes, from, p);
+        own_near(own, y, p, 1e-6);
+        own_free(own);
+
+        own = own_new(&ls_kernel_softmax_backward);
+        y = own_in(own, &c->shape, 1, 1);
+        struct ls_value *dy = own_in(own, &c->shape, 2, 1);
+        struct ls_value *result = own_out(own, &c->shape);
+        for (int64_t j = 0; j < n; j++)
+            own->plain[y->index][j] = (float)p[j];
+        own->op.attr.axis = c->axis;
+        own_run(own, &ls_layout_plain);
+        free(from);
+        from = doubles(own_plain(own, dy), n);
+        reference_softmax_backward(&classes, p, from, dx);
+        own_near(own, result, dx, 1e-6);
+        own_free(own);
+        free(from);
+        free(p);
+        free(dx);
+    }
+}
+
+/* Nothing overflows; infinities and NaNs are not hidden. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {2, {4, 3}};
+    const float rows[12] = {1e30F, -1e30F, 1e30F, 200, 100, -3e38F, 1, NAN, 2, 5, INFINITY, 1};
+    struct own *own = own_new(&ls_kernel_softmax);
+    struct ls_value *x = own_in(own, &shape, 1, 1), *y = own_out(own, &shape);
+    memcpy(own->plain[x->index], rows, sizeof rows);
+    own->op.attr.axis = 1;
+    own_run(own, &ls_layout_plain);
+    const float *p = own_plain(own, y);
+    assert_true(p[0] == 0.5F && p[1] == 0 && p[2] == 0.5F);
+    assert_true(p[3] == 1 && p[4] >= 0 && p[4] < 1e-37F && p[5] == 0);
+    assert_true(isnan(p[6]) && isnan(p[7]) && isnan(p[8]));
+    assert_true(isnan(p[10]));
+    own_free(own);
+}
+
+/* The loss op on a case, with every seventh label ignored. */
+struct loss_trial {
+    struct own *own;
+    struct ls_value *x, *label, *prob;
+    struct reference_classes classes;
+    int64_t positions;
+};
+
+static struct loss_trial loss_trial(const struct softmax_case *c, const struct ls_kernel *kernel,
+                                    bool has_ignore)
+{
+    struct loss_trial trial = {.own = own_new(kernel), .classes = classes_of(c)};
+    struct own *own = trial.own;
+    trial.positions = (int64_t)trial.classes.outer * trial.classes.inner;
+    const struct ls_shape label_shape = {1, {trial.positions}};
+    trial.classes.has_ignore = has_ignore;
+    trial.classes.ignore_label = 255;
+    trial.x = own_in(own, &c->shape, 1, 8);
+    trial.label = own_in(own, &label_shape, 2, 1);
+    for (int64_t i = 0; i < trial.positions; i++) {
+        uint32_t class = ls_random_below(5, 1, (uint64_t)i, (uint32_t)trial.classes.classes);
+        own->plain[trial.label->index][i] = has_ignore && i % 7 == 3 ? 255 : (float)class;
+    }
+    trial.prob = own_out(own, &c->shape);
+    own->op.attr.loss = (struct ls_loss_attr){.axis = c->axis,
+                                              .has_ignore = has_ignore,
+                                              .ignore_label = 255,
+                                              .normalization = LS_NORM_VALID,
+                                              .loss_weight = 0.5F,
+                                              .metric_offset = 3};
+    return trial;
+}
+
+static void test_loss(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * CASES; i++) {
+        const struct softmax_case *c = &cases[i / 2];
+        struct loss_trial trial = loss_trial(c, &ls_kernel_softmax_loss, i % 2 != 0);
+        int64_t n = ls_shape_size(&c->shape);
+        own_run(trial.own, &ls_layout_plain);
+        double *x = doubles(own_plain(trial.own, trial.x), n), *p = numbers(n);
+        double *label = doubles(own_plain(trial.own, trial.label), trial.positions);
+        int valid;
+        double loss = reference_softmax_loss(&trial.classes, x, label, &valid);
+        reference_softmax(&trial.classes, x, p);
+        own_near(trial.own, trial.prob, p, 1e-6);
+        assert_true(fabs(trial.own->partials[3] - loss) <= 1e-6 * fmax(1, fabs(loss)));
+        assert_true(trial.own->partials[4] == valid);
+        assert_true(trial.own->partials[2] == 0 && trial.own->partials[5] == 0);
+        own_free(trial.own);
+        free(x);
+        free(p);
+        free(label);
+    }
+}
+
+static void test_loss_backward(void **state)
+{
+    (void)state;
+    const double normalizers[2] = {1, 300};
+    for (int i = 0; i < 2 * CASES; i++) {
+        const struct softmax_case *c = &cases[i / 2];
+        struct loss_trial trial = loss_trial(c, &ls_kernel_softmax_loss_backward, i % 2 != 0);
+        int64_t n = ls_shape_size(&c->shape);
+        double *x = doubles(own_plain(trial.own, trial.x), n), *p = numbers(n), *dx = numbers(n);
+        double *label = doubles(own_plain(trial.own, trial.label), trial.positions);
+        reference_softmax(&trial.classes, x, p);
+        reference_softmax_loss_backward(&trial.classes, x, label, dx);
+        for (int64_t j = 0; j < n; j++) {
+            trial.own->plain[trial.x->index][j] = (float)p[j];
+            dx[j] *= 500.0 / 300; /* as the loss weight and the divisor scale it */
+        }
+        trial.own->op.attr.loss.loss_weight = 500;
+        trial.own->op.attr.loss.normalizer = 1;
+        trial.own->context.normalizers = normalizers;
+        own_run(trial.own, &ls_layout_plain);
+        own_near(trial.own, trial.prob, dx, 1e-6); /* its output is dx */
+        own_free(trial.own);
+        free(x);
+        free(p);
+        free(dx);
+        free(label);
+    }
+}
+
+/* A probability of 0 costs -log FLT_MIN. */
+static void test_hopeless(void **state)
+{
+    (void)state;
+    struct loss_trial trial =
+        loss_trial(&(struct softmax_case){{2, {1, 2}}, 1}, &ls_kernel_softmax_loss, false);
+    trial.own->plain[trial.x->index][0] = 500;
+    trial.own->plain[trial.x->index][1] = 0;
+    trial.own->plain[trial.label->index][0] = 1;
+    own_run(trial.own, &ls_layout_plain);
+    assert_true(fabs(trial.own->partials[3] + log((double)FLT_MIN)) < 1e-4);
+    own_free(trial.own);
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    const struct softmax_case c = {{4, {2, 3, 7, 2}}, 1};
+    static const enum ls_normalization modes[4] = {LS_NORM_FULL, LS_NORM_VALID, LS_NORM_BATCH_SIZE,
+                                                   LS_NORM_NONE};
+    const double expected[4] = {28, 24, 2, 0};
+    for (int i = 0; i < 4; i++) {
+        struct loss_trial trial = loss_trial(&c, &ls_kernel_softmax_loss, true);
+        trial.own->op.attr.loss.normalization = modes[i];
+        own_run(trial.own, &ls_layout_plain);
+        assert_true(trial.own->partials[4] == expected[i]);
+        own_free(trial.own);
+    }
+}
+
+/* A label that names no class: NaN in the record, nothing read or written out of range (which the
+ * address sanitizer would see). */
+static void test_bad_labels(void **state)
+{
+    (void)state;
+    static const float bad[] = {-1, 10, 1e10F, -1e10F, 0.5F, NAN, INFINITY, -INFINITY, 255.5F};
+    const struct softmax_case flat = {{2, {3, 10}}, 1}, spatial = {{3, {3, 10, 4}}, 1};
+    const double normalizers[1] = {1};
+    for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
+        const struct softmax_case *c = i % 2 == 0 ? &flat : &spatial;
+        struct loss_trial trial = loss_trial(c, &ls_kernel_softmax_loss, false);
+        trial.own->plain[trial.label->index][1] = bad[i / 2];
+        own_run(trial.own, &ls_layout_plain);
+        assert_true(isnan(trial.own->partials[3]));
+        own_free(trial.own);
+
+        trial = loss_trial(c, &ls_kernel_softmax_loss_backward, false);
+        trial.own->plain[trial.label->index][1] = bad[i / 2];
+        trial.own->context.normalizers = normalizers;
+        own_run(trial.own, &ls_layout_plain);
+        for (int k = 0; k < 10; k++) /* its output is dx */
+            assert_true(own_plain(trial.own, trial.prob)[i % 2 == 0 ? 10 + k : 4 * k + 1] == 0);
+        own_free(trial.own);
+    }
+}
+
+struct slope {
+    struct reference_classes classes;
+    const double *weight;
+    double *p;
+};
+
+static double weighted_softmax(const double *x, void *data)
+{
+    const struct slope *slope = data;
+    const struct reference_classes *classes = &slope->classes;
+    double sum = 0;
+    reference_softmax(classes, x, slope->p);
+    for (int i = 0; i < classes->outer * classes->classes * classes->inner; i++)
+        sum += slope->weight[i] * slope->p[i];
+    return sum;
+}
+
+static double loss_of(const double *x, void *data)
+{
+    const struct slope *slope = data;
+    return reference_softmax_loss(&slope->classes, x, slope->weight, NULL);
+}
+
+static void test_reference(void **state)
+{
+    (void)state;
+    struct slope slope = {.classes = {.outer = 3, .classes = 5, .inner = 4}};
+    enum { N = 60 };
+    double x[N], weight[N], p[N], dx[N], label[12];
+    for (int i = 0; i < N; i++) {
+        x[i] = 3 * (double)own_random(1, (uint64_t)i);
+        weight[i] = (double)own_random(2, (uint64_t)i);
+    }
+    for (int i = 0; i < 12; i++)
+        label[i] = i % 5;
+    slope.weight = weight;
+    slope.p = p;
+    reference_softmax(&slope.classes, x, p);
+    double copy[N];
+    memcpy(copy, p, sizeof copy);
+    reference_softmax_backward(&slope.classes, copy, weight, dx);
+    check_gradient(weighted_softmax, &slope, x, N, dx, 1e-8, "softmax");
+
+    slope.classes.has_ignore = true;
+    slope.classes.ignore_label = 3;
+    slope.weight = label;
+    reference_softmax_loss_backward(&slope.classes, x, label, dx);
+    check_gradient(loss_of, &slope, x, N, dx, 1e-8, "softmax loss");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference),     cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_extremes),      cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_loss_backward), cmocka_unit_test(test_hopeless),
+        cmocka_unit_test(test_counts),        cmocka_unit_test(test_bad_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
