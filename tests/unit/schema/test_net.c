@@ -1,0 +1,191 @@
+/* Which layers are there, by phase, level and stages; nets read for use without a solver.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/net.h"
+#include "schema/text_format.h"
+#include "support/support.h"
+
+/* The names of the layers that are there, one after the other. */
+static void names_of(const struct ls_net_definition *net, char out[256])
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < net->net->n_layer; i++)
+        strncat(out, net->net->layer[i]->name, 255 - strlen(out));
+}
+
+static struct ls_definition *read_net(const char *text)
+{
+    struct ls_error error = {0};
+    struct ls_definition *definition;
+    assert_int_equal(ls_text_read("net", text, strlen(text), &lockstep__net_parameter__descriptor,
+                                  &definition, &error),
+                     0);
+    return definition;
+}
+
+static void rules(void **state)
+{
+    (void)state;
+    static const char text[] = "layer { name: 'a' }"
+                               "layer { name: 'b' include { phase: TRAIN } }"
+                               "layer { name: 'c' include { phase: TEST } }"
+                               "layer { name: 'd' exclude { phase: TEST } }"
+                               "layer { name: 'e' include { min_level: 1 } }"
+                               "layer { name: 'f' include { max_level: 0 } }"
+                               "layer { name: 'g' include { min_level: 1 max_level: 2 } }"
+                               "layer { name: 'h' include { stage: 's' stage: 't' } }"
+                               "layer { name: 'i' include { not_stage: 's' not_stage: 'u' } }"
+                               "layer { name: 'j' include { phase: TEST } include { stage: 's' } }"
+                               "layer { name: 'k' exclude { phase: TRAIN stage: 's' } }"
+                               "layer { name: 'l' include {} }"
+                               "layer { name: 'm' exclude {} }";
+    static const char *const stages[] = {"s", "t"};
+    static const struct {
+        struct ls_net_state state;
+        const char *wanted;
+    } examples[] = {
+        {{LOCKSTEP__PHASE__TRAIN, 0, NULL, 0}, "abdfikl"},
+        {{LOCKSTEP__PHASE__TEST, 0, NULL, 0}, "acfijkl"},
+        {{LOCKSTEP__PHASE__TRAIN, 1, NULL, 0}, "abdegikl"},
+        {{LOCKSTEP__PHASE__TRAIN, 3, NULL, 0}, "abdeikl"},
+        {{LOCKSTEP__PHASE__TRAIN, 0, stages, 1}, "abdfjl"},
+        {{LOCKSTEP__PHASE__TRAIN, 0, stages, 2}, "abdfhjl"},
+        {{LOCKSTEP__PHASE__TEST, 0, stages, 2}, "acfhjkl"},
+    };
+    struct ls_definition *definition = read_net(text);
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+        struct ls_error error = {0};
+        struct ls_net_definition net;
+        char names[256];
+        assert_int_equal(ls_net_filter(definition, (Lockstep__NetParameter *)definition->message,
+                                       &examples[i].state, &net, &error),
+                         0);
+        names_of(&net, names);
+        assert_string_equal(names, examples[i].wanted);
+        assert_int_equal(net.net->state->phase, examples[i].state.phase);
+        for (size_t k = 0; k < net.net->n_layer; k++) {
+            assert_true(net.net->layer[k]->has_phase);
+            assert_int_equal(net.net->layer[k]->phase, examples[i].state.phase);
+        }
+    }
+    ls_definition_free(definition);
+}
+
+/* A layer's own phase stays; places are found through the copies; the original is untouched. */
+static void copies(void **state)
+{
+    (void)state;
+    struct ls_error error = {0};
+    struct ls_definition *definition =
+        read_net("name: 'n'\nlayer { name: 'a' phase: TEST }\nlayer {\nname: 'b' }");
+    Lockstep__NetParameter *original = (Lockstep__NetParameter *)definition->message;
+    struct ls_net_state train = {.phase = LOCKSTEP__PHASE__TRAIN};
+    struct ls_net_definition net;
+    char place[LS_PLACE_MAX];
+    assert_int_equal(ls_net_filter(definition, original, &train, &net, &error), 0);
+    assert_int_equal(net.net->layer[0]->phase, LOCKSTEP__PHASE__TEST);
+    assert_int_equal(net.net->layer[1]->phase, LOCKSTEP__PHASE__TRAIN);
+    assert_false(original->layer[1]->has_phase);
+    ls_place(definition, net.net->layer[1], "name", place, sizeof place);
+    assert_string_equal(place, "net:4:1");
+    ls_place(definition, net.net->layer[1], "type", place, sizeof place);
+    assert_string_equal(place, "net:3:1");
+    ls_place(definition, net.net, "name", place, sizeof place);
+    assert_string_equal(place, "net:1:1");
+    ls_definition_free(definition);
+}
+
+static void both_kinds_of_rules_are_refused(void **state)
+{
+    (void)state;
+    struct ls_error error = {0};
+    struct ls_definition *definition =
+        read_net("layer { name: 'a' include {}\nexclude {} }\nlayer { name: 'b' include {}\n"
+                 " exclude {} }");
+    struct ls_net_state train = {.phase = LOCKSTEP__PHASE__TRAIN};
+    struct ls_net_definition net;
+    char problems[1024];
+    assert_int_equal(ls_net_filter(definition, (Lockstep__NetParameter *)definition->message,
+                                   &train, &net, &error),
+                     LOCKSTEP_DEFINITION);
+    ls_error_format(&error, problems, sizeof problems);
+    assert_string_equal(problems,
+                        "net:2:1: layer 'a' has both include and exclude rules. hint: say it with "
+                        "one kind of rule\n"
+                        "net:4:2: layer 'b' has both include and exclude rules. hint: say it with "
+                        "one kind of rule");
+    ls_definition_free(definition);
+}
+
+/* Reads `path` for a phase, compares the names and frees. */
+static void reads_as(const char *path, struct ls_net_state wanted, const char *names_wanted,
+                     const char *file)
+{
+    struct ls_error error = {0};
+    struct ls_net_definition net;
+    char names[256], problems[1024];
+    int status = ls_net_read(path, &wanted, &net, &error);
+    ls_error_format(&error, problems, sizeof problems);
+    assert_string_equal(problems, "");
+    assert_int_equal(status, 0);
+    names_of(&net, names);
+    assert_string_equal(names, names_wanted);
+    assert_string_equal(net.definition->file, file);
+    ls_definition_free(net.definition);
+}
+
+static void nets_of_files(void **state)
+{
+    (void)state;
+    char net[512], solver[512], inside[512];
+    strcpy(net, ls_test_path("net.prototxt"));
+    strcpy(solver, ls_test_path("solver.prototxt"));
+    strcpy(inside, ls_test_path("inside.prototxt"));
+    ls_test_write_text(net, "name: 'n' state { level: 3 stage: 'p' }"
+                            "layers { name: 'a' include { phase: TRAIN } }"
+                            "layers { name: 'b' include { phase: TEST } }"
+                            "layers { name: 'c' include { stage: 's' } }"
+                            "layers { name: 'd' include { stage: 'o' } }"
+                            "layers { name: 'e' include { min_level: 3 stage: 'p' } }");
+    ls_test_write_text(solver, "net: 'net.prototxt' base_lr: 1 test_state { stage: 's' level: 2 }");
+    ls_test_write_text(inside, "max_iter: 3 net_param { layer { name: 'x' } }"
+                               "test_net_param { layer { name: 'y' } }");
+    static const char *const own[] = {"o"};
+    struct ls_net_state test = {.phase = LOCKSTEP__PHASE__TEST};
+    reads_as(net, test, "be", net);
+    reads_as(net, (struct ls_net_state){.phase = LOCKSTEP__PHASE__TRAIN}, "ae", net);
+    reads_as(net, (struct ls_net_state){LOCKSTEP__PHASE__TEST, 1, own, 1}, "bd", net);
+    reads_as(solver, test, "bc", net); /* its level 2 is over the net's */
+    reads_as(solver, (struct ls_net_state){LOCKSTEP__PHASE__TEST, 4, own, 1}, "bcde", net);
+    reads_as(inside, test, "y", inside);
+}
+
+static void files_that_are_no_nets(void **state)
+{
+    (void)state;
+    struct ls_error error = {0};
+    struct ls_net_state test = {.phase = LOCKSTEP__PHASE__TEST};
+    struct ls_net_definition net;
+    assert_int_equal(ls_net_read(ls_test_path("missing"), &test, &net, &error),
+                     LOCKSTEP_DEFINITION);
+    const char *path = ls_test_path("nothing.prototxt");
+    ls_test_write_text(path, "base_lr: 1 max_iter: 3");
+    ls_error_clear(&error);
+    assert_int_equal(ls_net_read(path, &test, &net, &error), LOCKSTEP_DEFINITION);
+    assert_string_equal(error.problems[0].message, "the solver names no net");
+    assert_null(net.definition);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(both_kinds_of_rules_are_refused),
+        cmocka_unit_test(nets_of_files),
+        cmocka_unit_test(files_that_are_no_nets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
