@@ -84,10 +84,11 @@ static int check_counts(const struct ls_layer *layer, struct ls_error *error)
     return status;
 }
 
+/* The shape of a top, once it is clear that there are enough of them. */
 static int read_shape(const struct ls_layer *layer, struct ls_error *error, int top,
                       struct ls_shape *shape)
 {
-    const Lockstep__DummyDataParameter *p = param_of(layer);
+    const Lockstep__DummyDataParameter *p = layer->definition->dummy_data_param;
     if (!is_legacy(p))
         return ls_source_read_shape(layer, error, p->shape[p->n_shape == 1 ? 0 : top], shape);
     *shape = (struct ls_shape){.rank = 4};

@@ -103,24 +103,25 @@ static int infer_axis(const struct ls_layer *layer, struct ls_error *error, int 
     const struct ls_window *window = &state->attr.window;
     const Lockstep__PoolingParameter *p = param_of(layer);
     int64_t kernel = window->kernel[axis], stride = window->stride[axis], pad = window->pad[axis];
-    int64_t input = layer->bottom[0]->shape.dim[2 + axis];
-    int64_t room = input + 2 * pad - kernel;
+    int64_t input = layer->bottom[0]->shape.dim[2 + axis], padded = input + 2 * pad;
+    int64_t room = padded - kernel;
     const char *field = p->has_kernel_size ? "kernel_size" : axis == 0 ? "kernel_h" : "kernel_w";
     bool floor = p->round_mode == LOCKSTEP__POOLING_PARAMETER__ROUND_MODE__FLOOR;
     /* Rounded up, a window that sticks out by less than a stride is still there. */
     if (room < 0 && (floor || room <= -stride))
         return ls_layer_fail(layer, error, p, field, "make the window smaller or pad more",
                              "%s %lld is larger than the padded input %lld (%s)", field,
-                             (long long)kernel, (long long)(input + 2 * pad), axis_names[axis]);
-    int64_t steps = room < 0 ? 0 : (room + (floor ? 0 : stride - 1)) / stride;
-    bool padded = window->pad[0] != 0 || window->pad[1] != 0;
-    if (padded && steps * stride >= input + pad)
-        steps--;
-    if (steps * stride - pad >= input)
+                             (long long)kernel, (long long)padded, axis_names[axis]);
+    int64_t last = room < 0 ? 0 : (room + (floor ? 0 : stride - 1)) / stride;
+    bool any_pad = window->pad[0] != 0 || window->pad[1] != 0;
+    if (any_pad && last * stride >= input + pad)
+        last--;
+    int64_t begin = last * stride - pad; /* of the last window */
+    if (begin >= input)
         return ls_layer_fail(layer, error, p, "stride", "use round_mode: FLOOR",
                              "the last window would begin at %lld, behind the input of %lld (%s)",
-                             (long long)(steps * stride - pad), (long long)input, axis_names[axis]);
-    state->top.dim[2 + axis] = steps + 1;
+                             (long long)begin, (long long)input, axis_names[axis]);
+    state->top.dim[2 + axis] = last + 1;
     return 0;
 }
 

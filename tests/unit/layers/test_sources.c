@@ -43,8 +43,8 @@ static void one_batch_for_all(void **state)
         DATA,
         "name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [64, 3] } }",
         "name: 'z' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [64, 3] } }",
-        "name: 'z' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { num: 32 num: 64 "
-        "channels: 1 height: 1 width: 1 }",
+        ("name: 'z' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { num: 32 num: 64 "
+         "channels: 1 height: 1 width: 1 }"),
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct one_layer one;
