@@ -12,7 +12,7 @@
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/philox.h"
 
-enum { TILE = 1024, POINTS = 64, BLOCK_MAX = 16 };
+enum { TILE = 1024, POINTS = 64, BLOCK_MAX = 16 }; /* BLOCK_MAX: of ir/layout.h */
 
 struct dropout {
     uint64_t key;
@@ -35,14 +35,15 @@ static bool dropout_accepts(const struct ls_op *op)
     return op->attr.dropout.ratio >= 0 && op->attr.dropout.ratio < 1;
 }
 
-/* Blocks hold the channels of one row, so samples must lie along the first axis. */
+/* Blocks hold the channels of one row, so samples must lie along the first axis. What is said
+ * here must be the same for the forward and the backward pass, which see the same axis. */
 static int dropout_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
                            struct ls_error *error)
 {
-    const struct ls_layout *layout = layouts->in[0];
-    if (op->input[0]->sample_axis != 0 || layout->block > BLOCK_MAX)
-        layouts->in[0] = &ls_layout_plain;
-    return ls_layouts_follow(op, layouts, error);
+    if (op->input[0]->sample_axis == 0)
+        return ls_layouts_follow(op, layouts, error);
+    layouts->in[0] = layouts->out[0] = &ls_layout_plain;
+    return 0;
 }
 
 /* Elements first .. first + n of one sample, which lie in a row. */

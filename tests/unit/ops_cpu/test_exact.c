@@ -155,6 +155,43 @@ static void test_exponent(void **state)
     assert_true(ls_exact_exponent(bits_of(FLT_MAX)) >= LS_EXACT_EXPONENT_MIN);
 }
 
+/* The total of many contributions is nearer to the true one than sums in fp32 are, added one by
+ * one or along a tree, as a vector (elements are up to 2^20 smaller than the largest; the smallest
+ * of them for themselves would fare better in fp32). */
+static void test_quality(void **state)
+{
+    (void)state;
+    enum { PARTS = 64 };
+    static float part[PARTS][COUNT];
+    static double truth[COUNT];
+    static float serial[COUNT];
+    memset(truth, 0, sizeof truth);
+    memset(serial, 0, sizeof serial);
+    for (uint32_t i = 0; i < COUNT; i++)
+        for (int p = 0; p < PARTS; p++) {
+            float size = ldexpf(1, -(int)ls_random_below(1, 2, i, 21));
+            part[p][i] = size * (float)ls_random_normal(20, (uint64_t)p, i);
+            truth[i] += part[p][i];
+            serial[i] += part[p][i];
+        }
+    /* The exponent follows from a total, as in training. */
+    int exponent = ls_exact_exponent(ls_largest(serial, COUNT));
+    for (int p = 0; p < PARTS; p++)
+        assert_true(ls_exact_fits(ls_exact_add(sum, part[p], COUNT, exponent, p == 0), exponent));
+    ls_exact_to_float(sum, exponent, out, COUNT);
+    for (int width = PARTS / 2; width >= 1; width /= 2)
+        for (int p = 0; p < width; p++)
+            for (int i = 0; i < COUNT; i++)
+                part[p][i] += part[p + width][i];
+    double exact_error = 0, serial_error = 0, tree_error = 0;
+    for (int i = 0; i < COUNT; i++) {
+        exact_error += (out[i] - truth[i]) * (out[i] - truth[i]);
+        serial_error += (serial[i] - truth[i]) * (serial[i] - truth[i]);
+        tree_error += (part[0][i] - truth[i]) * (part[0][i] - truth[i]);
+    }
+    assert_true(exact_error < tree_error && exact_error < serial_error);
+}
+
 static void random_sums(void)
 {
     const int64_t special[] = {0,
@@ -240,7 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_order),
         cmocka_unit_test(test_limits),   cmocka_unit_test(test_exponent),
-        cmocka_unit_test(test_to_float), cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_quality),  cmocka_unit_test(test_to_float),
+        cmocka_unit_test(test_squares),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,56 @@ static void test_rules(void **state)
             });
 }
 
+/* Rows that few updates touch, by gradients that differ by 10^6, under Adam, which looks at a
+ * gradient's sign more than at its size: as with sums in double. The exponent follows from the
+ * total before, from which the next one may differ a lot. */
+static void test_rare_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 100, WIDTH = 8, PARTS = 6, UPDATES = 60 };
+    static float weight[ROWS * WIDTH], h[ROWS * WIDTH], k[ROWS * WIDTH];
+    static struct reference reference[ROWS * WIDTH];
+    static float part[PARTS][ROWS * WIDTH];
+    static int64_t sum[ROWS * WIDTH];
+    struct ls_update_rule rule = {.kind = LS_UPDATE_ADAM,
+                                  .rate = 0.01F,
+                                  .momentum = 0.9F,
+                                  .momentum2 = 0.999F,
+                                  .delta = 1e-8F,
+                                  .gradient_scale = 1};
+    int exponent = 30;
+    for (int t = 1; t <= UPDATES; t++) {
+        memset(part, 0, sizeof part);
+        for (uint32_t p = 0; p < PARTS; p++) {
+            uint32_t row = ls_random_below(31, (uint64_t)t, p, ROWS);
+            float size = powf(10, -(float)(row % 7));
+            for (uint32_t i = 0; i < WIDTH; i++)
+                part[p][row * WIDTH + i] =
+                    size * (float)ls_random_normal(32, (uint64_t)t, p * WIDTH + i);
+        }
+        for (int p = 0; p < PARTS; p++) {
+            uint32_t largest = ls_exact_add(sum, part[p], ROWS * WIDTH, exponent, p == 0);
+            assert_true(ls_exact_fits(largest, exponent));
+        }
+        rule.correction = ls_adam_correction(rule.momentum, rule.momentum2, t);
+        struct ls_update_slice slice = {.n = ROWS * WIDTH,
+                                        .sum = sum,
+                                        .exponent = exponent,
+                                        .weight = weight,
+                                        .history = {h, k}};
+        struct ls_update_seen seen = ls_update_apply(&rule, &slice);
+        for (int i = 0; i < ROWS * WIDTH; i++) {
+            double total_of = 0;
+            for (int p = 0; p < PARTS; p++)
+                total_of += part[p][i];
+            reference_step(&rule, t, total_of, &reference[i]);
+        }
+        exponent = ls_exact_exponent(seen.gradient) < 36 ? ls_exact_exponent(seen.gradient) : 36;
+    }
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        assert_true(fabs(weight[i] - reference[i].w) < 1e-4); /* a hundredth of a step */
+}
+
 /* A slice without an average; weights that stop being finite are seen. */
 static void test_seen(void **state)
 {
@@ -211,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_rare_rows),
         cmocka_unit_test(test_seen),
         cmocka_unit_test(test_correction),
     };
