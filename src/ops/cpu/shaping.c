@@ -43,10 +43,22 @@ static bool joins_blocks(struct ls_value *const *value, int count, int axis,
     return true;
 }
 
+/* What the op would like: a gradient as its value lies; else the blocks that any input has. */
+static const struct ls_layout *preferred(const struct ls_op *op,
+                                         const struct ls_op_layouts *layouts)
+{
+    if (op->backward)
+        return ls_gradient_layout(op, layouts);
+    int i = 0;
+    while (i + 1 < op->inputs && layouts->in[i]->block <= 1)
+        i++;
+    return layouts->in[i];
+}
+
 static int join_layouts(struct ls_value *const *parts, int count, const struct ls_op *op,
                         struct ls_op_layouts *layouts)
 {
-    const struct ls_layout *layout = layouts->in[0];
+    const struct ls_layout *layout = preferred(op, layouts);
     if (!joins_blocks(parts, count, op->attr.axis, layout))
         layout = &ls_layout_plain;
     for (int i = 0; i < op->inputs; i++)

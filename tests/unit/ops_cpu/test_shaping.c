@@ -77,6 +77,30 @@ static void test_channels(void **state)
     check_join(&like, 1, eights, 3, &ls_layout_blocked16, &ls_layout_plain);
 }
 
+/* Which layout a join asks for where its inputs differ, and a gradient for that of its value. */
+static void test_preferred(void **state)
+{
+    (void)state;
+    const struct ls_shape half = {4, {2, 16, 3, 3}}, whole = {4, {2, 32, 3, 3}};
+    struct own *join = own_new(&ls_kernel_concat);
+    join->op.attr.axis = 1;
+    own_in(join, &half, 1, 1);
+    own_in(join, &half, 2, 1);
+    struct ls_value *y = own_out(join, &whole);
+    struct ls_op_layouts layouts = {.in = {&ls_layout_plain, &ls_layout_blocked16}};
+    assert_int_equal(join->kernel->layouts(&join->op, &layouts, NULL), 0);
+    assert_ptr_equal(layouts.in[0], &ls_layout_blocked16);
+    assert_ptr_equal(layouts.out[0], &ls_layout_blocked16);
+    const struct ls_value forward = {.shape = whole, .layout = &ls_layout_blocked8};
+    y->gradient_of = &forward;
+    join->op.backward = true;
+    assert_int_equal(join->kernel->layouts(&join->op, &layouts, NULL), 0);
+    assert_ptr_equal(layouts.in[0], &ls_layout_blocked8);
+    assert_ptr_equal(layouts.in[1], &ls_layout_blocked8);
+    assert_ptr_equal(layouts.out[0], &ls_layout_blocked8);
+    own_free(join);
+}
+
 static void test_other_axes(void **state)
 {
     (void)state;
@@ -95,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_preferred),
         cmocka_unit_test(test_other_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
