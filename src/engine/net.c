@@ -13,28 +13,6 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
     return layer->type != NULL && strcmp(layer->type, type) == 0;
 }
 
-/* The batch that a source layer declares; 0: it is no source, -1: it declares none. */
-static int64_t declared_batch(const Lockstep__LayerParameter *layer)
-{
-    if (is_type(layer, "Data"))
-        return layer->data_param != NULL && layer->data_param->has_batch_size
-                   ? (int64_t)layer->data_param->batch_size
-                   : -1;
-    if (is_type(layer, "Input")) {
-        const Lockstep__InputParameter *input = layer->input_param;
-        return input != NULL && input->n_shape > 0 && input->shape[0]->n_dim > 0
-                   ? input->shape[0]->dim[0]
-                   : -1;
-    }
-    if (is_type(layer, "DummyData")) {
-        const Lockstep__DummyDataParameter *dummy = layer->dummy_data_param;
-        if (dummy != NULL && dummy->n_shape > 0 && dummy->shape[0]->n_dim > 0)
-            return dummy->shape[0]->dim[0];
-        return dummy != NULL && dummy->n_num > 0 ? (int64_t)dummy->num[0] : -1;
-    }
-    return 0;
-}
-
 static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
                       struct ls_error *error, const char *hint, const char *message)
 {
@@ -51,9 +29,8 @@ static int find_batch(struct ls_net *net, struct ls_error *error)
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
-        int64_t batch = declared_batch(layer);
-        if (batch == 0 && !is_type(layer, "Data") && !is_type(layer, "Input") &&
-            !is_type(layer, "DummyData"))
+        int64_t batch = ls_source_batch(layer);
+        if (!is_type(layer, "Data") && !is_type(layer, "Input") && !is_type(layer, "DummyData"))
             continue;
         if (batch <= 0 || batch > INT32_MAX)
             status = batch_fail(net, layer, error, "batch_size is the global batch, on any number "
@@ -119,7 +96,8 @@ static int open_datasets(struct ls_net *net, struct ls_error *error)
             status = status != 0 ? status : result;
         }
     net->sources = (struct ls_source_shapes){.item = net->shapes,
-                                             .count = (size_t)net->dataset_count};
+                                             .count = (size_t)net->dataset_count,
+                                             .batch = net->batching.batch};
     return status;
 }
 
