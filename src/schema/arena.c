@@ -21,7 +21,7 @@ struct ls_arena {
     struct block *blocks; /* the newest first; pieces come from it */
     struct block *big;    /* one piece each, doubly linked */
     size_t limit, used;
-    bool limit_hit;
+    bool limit_hit, exhausted;
     ProtobufCAllocator allocator;
 };
 
@@ -123,8 +123,10 @@ void *ls_arena_alloc(struct ls_arena *arena, size_t count, size_t size)
         return NULL;
     }
     struct header *header = bytes >= BIG ? take_big(arena, bytes) : take_small(arena, bytes);
-    if (header == NULL)
+    if (header == NULL) {
+        arena->exhausted = true;
         return NULL;
+    }
     header->size = bytes;
     arena->used += bytes;
     return header + 1;
@@ -183,6 +185,11 @@ ProtobufCAllocator *ls_arena_allocator(struct ls_arena *arena)
 bool ls_arena_limit_hit(const struct ls_arena *arena)
 {
     return arena->limit_hit;
+}
+
+bool ls_arena_exhausted(const struct ls_arena *arena)
+{
+    return arena->exhausted;
 }
 
 size_t ls_arena_used(const struct ls_arena *arena)

@@ -33,8 +33,9 @@ ProtobufCMessage *ls_arena_message(struct ls_arena *arena,
                                    const ProtobufCMessageDescriptor *descriptor);
 /* The same memory as an allocator of protobuf-c; valid as long as the arena. */
 ProtobufCAllocator *ls_arena_allocator(struct ls_arena *arena);
-/* True after a request was refused because of the limit and not for want of memory. */
+/* Why a request was refused: because of the limit, or for want of memory. */
 bool ls_arena_limit_hit(const struct ls_arena *arena);
+bool ls_arena_exhausted(const struct ls_arena *arena);
 /* Bytes given out and not returned. */
 size_t ls_arena_used(const struct ls_arena *arena);
 
