@@ -99,8 +99,8 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
         return ls_fail_memory(error, "a model");
     LS_TRY(read_net(model, path, options, error));
     LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &model->engine, error));
-    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &store,
-                           &model->store, error));
+    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &store, &model->store,
+                           error));
     LS_TRY(load_weights(model, weights, error));
     ls_team_enter(model->engine->team);
     int status = ls_engine_bind(model->engine, model->store, &model->net, 1, error);
@@ -221,9 +221,8 @@ const char *lockstep_model_class_name(const struct lockstep_model *model, size_t
     if (model->net->dataset_count == 0)
         return NULL;
     const struct ls_dataset *dataset = model->net->datasets[0];
-    return (int64_t)index < ls_dataset_classes(dataset)
-               ? ls_dataset_class_name(dataset, (int)index)
-               : NULL;
+    return (int64_t)index < ls_dataset_classes(dataset) ? ls_dataset_class_name(dataset, (int)index)
+                                                        : NULL;
 }
 
 int64_t lockstep_model_sample_count(const struct lockstep_model *model)
@@ -243,12 +242,12 @@ static int save_archive(const struct lockstep_model *model, const char *path,
     for (size_t i = 0; i < set->count && status == 0; i++) {
         const struct ls_parameter *what = set->items[i];
         plain[i] = ls_alloc_aligned((size_t)ls_shape_size(&what->shape) * sizeof **plain);
-        status = plain[i] == NULL ? ls_fail_memory(error, "weights")
-                                  : ls_store_read(model->store, (int)i, LS_WEIGHTS, plain[i],
-                                                  error);
+        status = plain[i] == NULL
+                     ? ls_fail_memory(error, "weights")
+                     : ls_store_read(model->store, (int)i, LS_WEIGHTS, plain[i], error);
         if (status == 0)
-            status = ls_archive_add(&archive, what->name, LS_DTYPE_F32, &what->shape, plain[i],
-                                    error);
+            status =
+                ls_archive_add(&archive, what->name, LS_DTYPE_F32, &what->shape, plain[i], error);
     }
     if (status == 0)
         status = ls_archive_write(&archive, path, error);

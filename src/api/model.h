@@ -21,12 +21,12 @@ struct lockstep_model {
     char **classes;     /* names, NULL where not known */
     size_t class_count;
 
-    int data_input;        /* which graph input takes the samples */
-    int64_t input_size;    /* numbers of a sample */
-    size_t output_size;    /* numbers that a sample yields */
-    double **records;      /* by worker: what metrics write to during predictions */
-    double *normalizers;   /* ones */
-    float **zeros;         /* by graph input: stands in for labels */
+    int data_input;                /* which graph input takes the samples */
+    int64_t input_size;            /* numbers of a sample */
+    size_t output_size;            /* numbers that a sample yields */
+    double **records;              /* by worker: what metrics write to during predictions */
+    double *normalizers;           /* ones */
+    float **zeros;                 /* by graph input: stands in for labels */
     struct ls_reader *reader;      /* of the first data layer, or NULL */
     struct ls_transform transform; /* of pictures, where there is no data layer */
     struct ls_definition *trained; /* the definition in the weights file, or NULL */

@@ -85,10 +85,10 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
         plain = *found;
     plain.has_crop_size = plain.has_pad = false; /* a picture is resized to the input's size */
     plain.crop_size = plain.pad = 0;
-    struct ls_transform_options options = {.param = &plain,
-                                           .definition = found != NULL ? model->trained
-                                                                       : model->definition.definition,
-                                           .layer = "input"};
+    struct ls_transform_options options = {
+        .param = &plain,
+        .definition = found != NULL ? model->trained : model->definition.definition,
+        .layer = "input"};
     lockstep_model_input_shape(model, options.record);
     return ls_transform_open(&options, &model->transform, error);
 }
@@ -102,8 +102,8 @@ static int allocate(struct lockstep_model *model, struct ls_error *error)
     model->zeros = ls_alloc(graph->input_count + 1, sizeof *model->zeros);
     bool ready = model->records != NULL && model->normalizers != NULL && model->zeros != NULL;
     for (int w = 0; w < workers && ready; w++)
-        ready = (model->records[w] = ls_alloc((size_t)graph->record_size + 1,
-                                              sizeof **model->records)) != NULL;
+        ready = (model->records[w] =
+                     ls_alloc((size_t)graph->record_size + 1, sizeof **model->records)) != NULL;
     for (size_t i = 0; i < graph->normalizer_count && ready; i++)
         model->normalizers[i] = 1;
     const struct ls_graph *single = ls_net_plan_for(model->net, 1)->plan->graph;
@@ -241,8 +241,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     if (wrong == NULL)
         wrong = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture);
     if (wrong == NULL)
-        wrong = ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], &resized,
-                                            &record);
+        wrong =
+            ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], &resized, &record);
     if (wrong == NULL)
         wrong = ls_transform_apply(&model->transform, &record, 0, false, &scratch, sample);
     int status = wrong != NULL ? ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", wrong) : 0;
@@ -277,8 +277,9 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
         return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,
                        "use the definition that has the Data layers", "the net has no data layer");
     if (index < 0 || index >= model->net->batching.samples)
-        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no sample %lld; the data have "
-                                                          "%lld",
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL,
+                       "there is no sample %lld; the data have "
+                       "%lld",
                        (long long)index, (long long)model->net->batching.samples);
     LS_TRY(ls_reader_fetch_raw(model->reader, index, shape, pixels, label, inner));
     if (output == NULL)

@@ -151,8 +151,8 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
     *outputs = NULL;
     *count = 0;
     if (index < 0 || (size_t)index >= trainer->inner->test_count)
-        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)",
-                       index, trainer->inner->test_count);
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)", index,
+                       trainer->inner->test_count);
     LS_TRY(ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner));
     *outputs = trainer->inner->outputs.items;
     *count = trainer->inner->outputs.count;
@@ -201,8 +201,8 @@ static int check_parameter(const struct lockstep_trainer *trainer, size_t index,
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL, "there is no parameter %zu", index);
     size_t elements = lockstep_trainer_parameter_size(trainer, index);
     if (size != elements)
-        return ls_fail(error, LOCKSTEP_USAGE, lockstep_trainer_parameter_name(trainer, index),
-                       NULL, "has %zu elements, not %zu", elements, size);
+        return ls_fail(error, LOCKSTEP_USAGE, lockstep_trainer_parameter_name(trainer, index), NULL,
+                       "has %zu elements, not %zu", elements, size);
     return 0;
 }
 

@@ -54,8 +54,8 @@ static int bind_plan(struct ls_net_plan *plan, const struct ls_store *store,
     size_t position = 0;
     for (size_t i = 0; i < what->step_count; i++) {
         const struct ls_op *op = what->steps[i].prepared.op;
-        LS_TRY(bind_step(what, &what->steps[i], store, binding, position, &binding->local[i],
-                         error));
+        LS_TRY(
+            bind_step(what, &what->steps[i], store, binding, position, &binding->local[i], error));
         position += (size_t)(op->inputs + op->outputs);
     }
     return 0;

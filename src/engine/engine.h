@@ -20,8 +20,8 @@ struct ls_engine {
     struct ls_team *team;
     struct ls_store *store;
     int workers;
-    void **arenas;         /* by worker; train and test nets share them */
-    size_t arena_bytes;    /* each */
+    void **arenas;          /* by worker; train and test nets share them */
+    size_t arena_bytes;     /* each */
     int64_t *micro_batches; /* by worker: how many it has run */
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);

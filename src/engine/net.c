@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "ir/layer.h"
+#include "ops/cpu/filler.h"
 
 static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
@@ -33,8 +34,9 @@ static int find_batch(struct ls_net *net, struct ls_error *error)
         if (!is_type(layer, "Data") && !is_type(layer, "Input") && !is_type(layer, "DummyData"))
             continue;
         if (batch <= 0 || batch > INT32_MAX)
-            status = batch_fail(net, layer, error, "batch_size is the global batch, on any number "
-                                                   "of workers",
+            status = batch_fail(net, layer, error,
+                                "batch_size is the global batch, on any number "
+                                "of workers",
                                 batch <= 0 ? "the batch must hold at least 1 sample"
                                            : "the batch is too large");
         else if (net->batching.batch != 0 && net->batching.batch != batch)
@@ -95,9 +97,8 @@ static int open_datasets(struct ls_net *net, struct ls_error *error)
             int result = open_dataset(net, definition->layer[i], error);
             status = status != 0 ? status : result;
         }
-    net->sources = (struct ls_source_shapes){.item = net->shapes,
-                                             .count = (size_t)net->dataset_count,
-                                             .batch = net->batching.batch};
+    net->sources = (struct ls_source_shapes){
+        .item = net->shapes, .count = (size_t)net->dataset_count, .batch = net->batching.batch};
     return status;
 }
 
@@ -192,6 +193,30 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
+/* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
+ * definition is at hand. */
+static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+{
+    static _Thread_local struct ls_error found;
+    int status = 0;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int b = 0; b < layer->blobs; b++) {
+            const struct ls_blob_request *request = &layer->request[b];
+            struct ls_filler filler;
+            ls_error_clear(&found);
+            if (request->filler == NULL ||
+                ls_filler_resolve(&filler, request->filler, &request->shape, &found) == 0)
+                continue;
+            const struct ls_problem *problem = &found.problems[0];
+            status = ls_layer_fail(layer, error, request->filler, NULL,
+                                   problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s",
+                                   request->name, problem->message);
+        }
+    }
+    return status;
+}
+
 static int open(struct ls_net *net, struct ls_error *error)
 {
     int status = find_batch(net, error);
@@ -203,6 +228,7 @@ static int open(struct ls_net *net, struct ls_error *error)
         LS_TRY(ls_net_add_plan(net, 1, error));
     else
         LS_TRY(add_plans(net, error));
+    LS_TRY(check_fillers(ls_net_graph(net), error));
     return map_inputs(net, error);
 }
 

@@ -29,8 +29,8 @@ struct ls_net_plan {
 
 struct ls_net_options {
     const struct ls_net_definition *definition; /* outlives the net */
-    int phase;         /* LOCKSTEP__PHASE__TRAIN or _TEST */
-    bool training;     /* with a backward pass */
+    int phase;                                  /* LOCKSTEP__PHASE__TRAIN or _TEST */
+    bool training;                              /* with a backward pass */
     bool augment;      /* random crops and the like, where the phase has them */
     bool from_outside; /* inputs are handed in by the caller, sample by sample */
     uint64_t seed;

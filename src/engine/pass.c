@@ -79,8 +79,8 @@ static int create_before(struct ls_pass *pass, struct ls_error *error)
         return ls_fail_memory(error, "a pass");
     for (size_t w = 0; w < workers; w++) {
         for (int d = 0; d < net->dataset_count; d++)
-            LS_TRY(ls_reader_open(net->datasets[d], &pass->readers[w * (size_t)net->dataset_count +
-                                                                   (size_t)d],
+            LS_TRY(ls_reader_open(net->datasets[d],
+                                  &pass->readers[w * (size_t)net->dataset_count + (size_t)d],
                                   error));
         for (int i = 0; i < net->input_count; i++) {
             const struct ls_value *value = ls_net_graph(net)->inputs[i].value;
@@ -132,8 +132,8 @@ void ls_pass_free(struct ls_pass *pass)
     size_t workers = (size_t)pass->engine->workers;
     for (size_t i = 0; pass->readers != NULL && i < workers * (size_t)pass->net->dataset_count; i++)
         ls_reader_close(pass->readers[i]);
-    for (size_t i = 0;
-         pass->before_inputs != NULL && i < workers * (size_t)pass->net->input_count; i++)
+    for (size_t i = 0; pass->before_inputs != NULL && i < workers * (size_t)pass->net->input_count;
+         i++)
         ls_free_aligned(pass->before_inputs[i]);
     pthread_mutex_destroy(&pass->lock);
     ls_free(pass->readers);
@@ -153,9 +153,8 @@ static int add_units(struct ls_pass *pass, const struct ls_batch *batch, int64_t
 {
     int64_t n = ls_micro_batch_count(batch->count, pass->net->batching.micro_batch);
     for (int64_t i = 0; i < n; i++)
-        pass->units[pass->unit_count++] = (struct unit){.update = update,
-                                                        .index = index + (int)i,
-                                                        .range = ls_micro_batch(batch, n, i)};
+        pass->units[pass->unit_count++] = (struct unit){
+            .update = update, .index = index + (int)i, .range = ls_micro_batch(batch, n, i)};
     return index + (int)n;
 }
 
@@ -185,17 +184,15 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, struct ls_er
         note_failure(pass, unit, error);
         return;
     }
-    struct ls_contributor contributor = {.sums = engine->store->sums,
-                                         .worker = worker,
-                                         .micro_batch = (int)unit};
+    struct ls_contributor contributor = {
+        .sums = engine->store->sums, .worker = worker, .micro_batch = (int)unit};
     struct ls_context context = {.first_ordinal = what->range.ordinal,
                                  .samples = what->range.count,
                                  .normalizers = pass->normalizers,
                                  .partials = record_of(pass, unit),
                                  .contribute = pass->training ? ls_sums_contribute : NULL,
                                  .sums = &contributor};
-    ls_net_run(ls_net_plan_for(pass->net, what->range.count), worker, item->input, &context,
-               false);
+    ls_net_run(ls_net_plan_for(pass->net, what->range.count), worker, item->input, &context, false);
     ls_feed_release(pass->feed, item);
     engine->micro_batches[worker]++;
 }
@@ -334,8 +331,9 @@ static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls
                 continue;
             char place[LS_PLACE_SIZE], what[200];
             ls_layer_place(metric->layer, NULL, NULL, place);
-            snprintf(what, sizeof what, "the loss '%s' of layer '%s' (labels outside the classes "
-                                        "count as such)",
+            snprintf(what, sizeof what,
+                     "the loss '%s' of layer '%s' (labels outside the classes "
+                     "count as such)",
                      metric->name, metric->layer->name);
             return diverged(pass, unit, iteration, place, what, error);
         }
@@ -363,8 +361,8 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
 
 /* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
  * measure them. */
-static int gauge_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update,
-                      int64_t iteration, struct ls_error *error)
+static int gauge_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update, int64_t iteration,
+                      struct ls_error *error)
 {
     enum ls_sums_result result;
     size_t units = pass->unit_count;
@@ -400,9 +398,8 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         ls_feed_seek(feed, update);
     }
     merge_records(pass, 0, pass->unit_count);
-    *totals = (struct ls_totals){.record = pass->records,
-                                 .normalizers = pass->normalizers,
-                                 .samples = samples};
+    *totals = (struct ls_totals){
+        .record = pass->records, .normalizers = pass->normalizers, .samples = samples};
     return 0;
 }
 
@@ -440,8 +437,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
                 pass->total[k] += record_of(pass, starts[i])[k];
         }
     }
-    *totals = (struct ls_totals){.record = pass->total,
-                                 .normalizers = pass->normalizers,
-                                 .samples = samples};
+    *totals = (struct ls_totals){
+        .record = pass->total, .normalizers = pass->normalizers, .samples = samples};
     return 0;
 }

@@ -32,11 +32,11 @@ struct ls_store {
     const struct ls_backend *backend;
     struct ls_parameter_set *set;
     struct ls_view_set *views;
-    struct ls_slot *slots;  /* by parameter */
-    float **view_memory;    /* by view */
-    struct ls_tile *tiles;  /* of all trained parameters, in order */
+    struct ls_slot *slots; /* by parameter */
+    float **view_memory;   /* by view */
+    struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;
-    struct ls_sums *sums;   /* NULL without training */
+    struct ls_sums *sums; /* NULL without training */
 };
 
 /* What a store holds besides weights. */

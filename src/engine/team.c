@@ -31,7 +31,7 @@ struct ls_team {
     void *argument;
     bool pin;
     int entered;
-    fenv_t caller_mode;     /* of the calling thread, between enter and leave */
+    fenv_t caller_mode; /* of the calling thread, between enter and leave */
     cpu_set_t caller_cores;
 };
 

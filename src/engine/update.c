@@ -77,10 +77,8 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
     if (status == 0) {
         for (size_t i = 0; i < count; i++)
             request->rule(request->user, store->set->items[i], &rules[i]);
-        struct tiles_job job = {.engine = engine,
-                                .rules = rules,
-                                .gradient = seen,
-                                .weight = seen + count + 1};
+        struct tiles_job job = {
+            .engine = engine, .rules = rules, .gradient = seen, .weight = seen + count + 1};
         ls_team_run(engine->team, apply_some, &job);
         for (size_t i = count; i-- > 0;) {
             if (!store->set->items[i]->trained)
@@ -139,8 +137,8 @@ int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_er
         size_t begin = tile;
         while (tile < store->tile_count && store->tiles[tile].parameter == (int)p)
             tile++;
-        total += ls_sum_doubles(job.partial + begin * CHUNKS_PER_TILE,
-                                (tile - begin) * CHUNKS_PER_TILE);
+        total +=
+            ls_sum_doubles(job.partial + begin * CHUNKS_PER_TILE, (tile - begin) * CHUNKS_PER_TILE);
     }
     *norm = sqrt(total);
     ls_free(job.partial);

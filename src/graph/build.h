@@ -13,7 +13,7 @@ struct ls_graph_options {
     int phase;                           /* LOCKSTEP__PHASE__TRAIN or _TEST */
     int64_t samples;                     /* in a micro-batch */
     uint64_t seed;
-    bool training; /* with a backward pass */
+    bool training;                       /* with a backward pass */
     struct ls_parameter_set *parameters; /* grows by what the net adds */
     const struct ls_source_shapes *sources;
 };

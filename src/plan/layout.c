@@ -24,12 +24,12 @@ struct layout_pass {
     struct ls_error *error;
 };
 
-static const struct ls_kernel *choose_kernel(const struct layout_pass *pass,
-                                             const struct ls_op *op)
+static const struct ls_kernel *choose_kernel(const struct layout_pass *pass, const struct ls_op *op)
 {
     const struct ls_kernel *const *kernels = pass->plan->backend->kernels();
     for (; *kernels != NULL; kernels++)
-        if ((*kernels)->kind == op->kind && ((*kernels)->accepts == NULL || (*kernels)->accepts(op)))
+        if ((*kernels)->kind == op->kind &&
+            ((*kernels)->accepts == NULL || (*kernels)->accepts(op)))
             return *kernels;
     return NULL;
 }
@@ -174,7 +174,8 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
         if (value == NULL)
             continue;
         const struct ls_layout *there = layout_of(value);
-        if (there == NULL) { /* a parameter, read for the first time: it lives as its reader likes */
+        if (there ==
+            NULL) { /* a parameter, read for the first time: it lives as its reader likes */
             value->parameter->layout = layouts.in[i];
             there = layouts.in[i];
         }

@@ -40,15 +40,15 @@ struct ls_plan {
     const struct ls_backend *backend;
     struct ls_step *steps;
     size_t step_count;
-    bool has_before;     /* some step must run before the pass */
-    size_t *offset;      /* by value index: in the arena; SIZE_MAX: not in the arena */
-    int *view;           /* by value index: in the view set; -1: the parameter itself, or none */
-    size_t arena_bytes;  /* what a worker needs, scratch included */
+    bool has_before;      /* some step must run before the pass */
+    size_t *offset;       /* by value index: in the arena; SIZE_MAX: not in the arena */
+    int *view;            /* by value index: in the view set; -1: the parameter itself, or none */
+    size_t arena_bytes;   /* what a worker needs, scratch included */
     size_t scratch_bytes; /* of the largest step */
 };
 
-/* Plans `graph`, which it takes over (also on failure). `keep` lists values that must still be there
- * after the pass (predictions). Views that are missing are added to `views`. */
+/* Plans `graph`, which it takes over (also on failure). `keep` lists values that must still be
+ * there after the pass (predictions). Views that are missing are added to `views`. */
 int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
                   struct ls_view_set *views, struct ls_value *const *keep, size_t keep_count,
                   struct ls_plan **plan, struct ls_error *error);

@@ -101,8 +101,7 @@ static void data_fingerprint(const struct ls_trainer *trainer, char text[64])
 {
     uint64_t fingerprint = 0;
     for (int i = 0; i < trainer->train->dataset_count; i++)
-        fingerprint =
-            fingerprint * 31 + ls_dataset_fingerprint(trainer->train->datasets[i]);
+        fingerprint = fingerprint * 31 + ls_dataset_fingerprint(trainer->train->datasets[i]);
     snprintf(text, 64, "%016llx", (unsigned long long)fingerprint);
 }
 
@@ -136,8 +135,8 @@ static int add_notes(struct draft *draft)
     struct ls_error *error = draft->error;
     char fingerprint[64], best[32];
     struct ls_text definition = {0};
-    LS_TRY(ls_archive_add_note_integer(&draft->archive, LS_NOTE_ITERATION, trainer->iteration,
-                                       error));
+    LS_TRY(
+        ls_archive_add_note_integer(&draft->archive, LS_NOTE_ITERATION, trainer->iteration, error));
     int status = canonical_definition(trainer, &definition, error);
     if (status == 0)
         status = ls_archive_add_note(&draft->archive, LS_NOTE_DEFINITION, definition.data, error);
@@ -224,8 +223,8 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
                        "holds weights, but no training to resume");
     int status = canonical_definition(trainer, &after, error);
     if (status == 0)
-        status = ls_canonical_compare(before, strlen(before), after.data, after.length, &changes,
-                                      error);
+        status =
+            ls_canonical_compare(before, strlen(before), after.data, after.length, &changes, error);
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
         if (change->allowed)
@@ -253,8 +252,7 @@ static int check_data(const struct ls_trainer *trainer, const struct ls_archive 
     data_fingerprint(trainer, fingerprint);
     if (before == NULL || strcmp(before, fingerprint) == 0)
         return 0;
-    return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path,
-                   "use --weights to go on with other data",
+    return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, "use --weights to go on with other data",
                    "the snapshot was trained on other data than the definition's sources hold now");
 }
 
@@ -287,8 +285,8 @@ static int take_state(struct ls_trainer *trainer, const struct ls_archive *archi
     int32_t *exponents = ls_alloc(count + 1, sizeof *exponents);
     if (exponents == NULL)
         return ls_fail_memory(error, "a snapshot");
-    int status = ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32,
-                                 (int64_t)count, exponents, error);
+    int status = ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32, (int64_t)count,
+                                 exponents, error);
     for (size_t i = 0; i < count && status == 0; i++)
         ls_sums_set_exponent(trainer->store->sums, (int)i, exponents[i]);
     ls_free(exponents);

@@ -29,8 +29,8 @@ static double displayed_loss(const struct ls_trainer *trainer)
 }
 
 /* Fills in rates since the last event of the kind whose state is given, and moves that state. */
-static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *event,
-                      double *time, int64_t *samples, int64_t *iteration)
+static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *event, double *time,
+                      int64_t *samples, int64_t *iteration)
 {
     double now = ls_clock();
     event->seconds = *time > 0 ? now - *time : 0;

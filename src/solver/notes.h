@@ -20,7 +20,7 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
                     const char *files, void (*say)(void *user, const char *line), void *user,
                     char **classes, struct ls_error *error);
 /* Writes the store's weights as a caffemodel with the layers of `graph`. */
-int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph,
-                       const char *path, struct ls_error *error);
+int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
+                       struct ls_error *error);
 
 #endif

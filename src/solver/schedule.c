@@ -95,8 +95,8 @@ double ls_schedule_rate(const struct ls_schedule *schedule, int64_t iteration)
 {
     double rate = policy_rate(schedule, iteration);
     if (iteration < schedule->warmup)
-        rate *= schedule->warmup_start + (1 - schedule->warmup_start) * (double)(iteration + 1) /
-                                             (double)schedule->warmup;
+        rate *= schedule->warmup_start +
+                (1 - schedule->warmup_start) * (double)(iteration + 1) / (double)schedule->warmup;
     return rate;
 }
 
@@ -105,10 +105,14 @@ double ls_schedule_rate(const struct ls_schedule *schedule, int64_t iteration)
 static const struct {
     const char *name;
     enum ls_policy policy;
-} policies[] = {{"fixed", LS_POLICY_FIXED},         {"step", LS_POLICY_STEP},
-                {"exp", LS_POLICY_EXP},             {"inv", LS_POLICY_INV},
-                {"multistep", LS_POLICY_MULTISTEP}, {"poly", LS_POLICY_POLY},
-                {"sigmoid", LS_POLICY_SIGMOID},     {"cosine", LS_POLICY_COSINE},
+} policies[] = {{"fixed", LS_POLICY_FIXED},
+                {"step", LS_POLICY_STEP},
+                {"exp", LS_POLICY_EXP},
+                {"inv", LS_POLICY_INV},
+                {"multistep", LS_POLICY_MULTISTEP},
+                {"poly", LS_POLICY_POLY},
+                {"sigmoid", LS_POLICY_SIGMOID},
+                {"cosine", LS_POLICY_COSINE},
                 {"onecycle", LS_POLICY_ONECYCLE}};
 
 static int find_policy(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
@@ -151,8 +155,8 @@ static int set_steps(struct ls_schedule *schedule, const Lockstep__SolverParamet
         schedule->stepvalue[i] = solver->n_stepvalue_epoch > 0
                                      ? updates((double)solver->stepvalue_epoch[i], per_epoch)
                                      : solver->stepvalue[i];
-    schedule->stepsize = solver->has_step_epoch ? updates((double)solver->step_epoch, per_epoch)
-                                                : solver->stepsize;
+    schedule->stepsize =
+        solver->has_step_epoch ? updates((double)solver->step_epoch, per_epoch) : solver->stepsize;
     if (schedule->stepsize < 1 && schedule->policy == LS_POLICY_STEP)
         schedule->stepsize = 1; /* the schema has refused this */
     return 0;
@@ -191,8 +195,8 @@ int ls_schedule_init(struct ls_schedule *schedule, const Lockstep__SolverParamet
     LS_TRY(find_policy(schedule, solver, error));
     LS_TRY(set_steps(schedule, solver, per_epoch, error));
     scale_rate(schedule, solver, update_samples);
-    schedule->max_iter = solver->has_max_epoch ? updates((double)solver->max_epoch, per_epoch)
-                                               : solver->max_iter;
+    schedule->max_iter =
+        solver->has_max_epoch ? updates((double)solver->max_epoch, per_epoch) : solver->max_iter;
     schedule->warmup = solver->has_warmup_epoch ? updates((double)solver->warmup_epoch, per_epoch)
                                                 : solver->warmup_iter;
     schedule->test_interval = solver->has_test_interval_epoch

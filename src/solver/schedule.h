@@ -28,7 +28,7 @@ enum ls_policy {
 
 struct ls_schedule {
     enum ls_policy policy;
-    double base_lr; /* after scaling by the batch */
+    double base_lr;  /* after scaling by the batch */
     double lr_scale; /* what base_lr was multiplied by; 1 without lr_scaling */
     double gamma, power, lr_min, pct_start, div_factor, final_div_factor;
     int64_t stepsize;

@@ -17,9 +17,9 @@
 static const struct {
     const char *name;
     enum ls_update_kind kind;
-} kinds[] = {{"SGD", LS_UPDATE_SGD},           {"Nesterov", LS_UPDATE_NESTEROV},
-             {"Adam", LS_UPDATE_ADAM},         {"AdamW", LS_UPDATE_ADAMW},
-             {"AdaGrad", LS_UPDATE_ADAGRAD},   {"RMSProp", LS_UPDATE_RMSPROP},
+} kinds[] = {{"SGD", LS_UPDATE_SGD},          {"Nesterov", LS_UPDATE_NESTEROV},
+             {"Adam", LS_UPDATE_ADAM},        {"AdamW", LS_UPDATE_ADAMW},
+             {"AdaGrad", LS_UPDATE_ADAGRAD},  {"RMSProp", LS_UPDATE_RMSPROP},
              {"AdaDelta", LS_UPDATE_ADADELTA}};
 
 static int find_kind(struct ls_trainer *trainer, struct ls_error *error)
@@ -133,8 +133,8 @@ static int create_store(struct ls_trainer *trainer, struct ls_error *error)
                                        .histories = ls_update_histories(trainer->update_kind),
                                        .average = trainer->solver->weight_average != NULL,
                                        .seed = trainer->seed};
-    return ls_store_create(trainer->engine->backend, trainer->parameters, &trainer->views,
-                           &options, &trainer->store, error);
+    return ls_store_create(trainer->engine->backend, trainer->parameters, &trainer->views, &options,
+                           &trainer->store, error);
 }
 
 static int bind(struct ls_trainer *trainer, struct ls_error *error)
@@ -151,8 +151,8 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(status);
     LS_TRY(ls_pass_create(trainer->engine, trainer->train, &trainer->train_pass, error));
     for (size_t i = 0; i < trainer->test_count; i++)
-        LS_TRY(ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass,
-                              error));
+        LS_TRY(
+            ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass, error));
     return ls_net_feed(trainer->train, INT64_MAX, &trainer->feed, error);
 }
 
@@ -176,20 +176,18 @@ static int check_training(struct ls_trainer *trainer, struct ls_error *error)
                        "the train net has nothing to learn: no loss reaches a parameter whose "
                        "lr_mult is not 0");
     if (ls_engine_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file,
-                       "use a larger micro_batch or a smaller iter_size",
-                       "an update has %lld micro-batches; at most %d contributions to a gradient "
-                       "can be added exactly",
-                       (long long)ls_engine_update_micro_batches(trainer->train),
-                       LS_SUMS_CONTRIBUTIONS_MAX);
+        return ls_fail(
+            error, LOCKSTEP_DEFINITION, file, "use a larger micro_batch or a smaller iter_size",
+            "an update has %lld micro-batches; at most %d contributions to a gradient "
+            "can be added exactly",
+            (long long)ls_engine_update_micro_batches(trainer->train), LS_SUMS_CONTRIBUTIONS_MAX);
     return 0;
 }
 
 static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_batching *batching = &trainer->train->batching;
-    double per_epoch =
-        batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
+    double per_epoch = batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
@@ -269,8 +267,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
 /* ---- One update ------------------------------------------------------------------------------ */
 
 /* The rule for one parameter: the update's rule with its multipliers. */
-static void rule_for(void *user, const struct ls_parameter *parameter,
-                     struct ls_update_rule *rule)
+static void rule_for(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule)
 {
     const struct ls_trainer *trainer = user;
     *rule = trainer->rule;
@@ -282,16 +279,16 @@ static void set_rule(struct ls_trainer *trainer)
 {
     const Lockstep__SolverParameter *solver = trainer->solver;
     struct ls_update_rule *rule = &trainer->rule;
-    *rule = (struct ls_update_rule){
-        .kind = trainer->update_kind,
-        .rate = (float)trainer->rate,
-        .momentum = solver->momentum,
-        .momentum2 = solver->momentum2,
-        .delta = solver->delta,
-        .rms_decay = solver->rms_decay,
-        .decay = solver->weight_decay,
-        .l1 = solver->regularization_type != NULL && strcmp(solver->regularization_type, "L1") == 0,
-        .gradient_scale = 1};
+    *rule = (struct ls_update_rule){.kind = trainer->update_kind,
+                                    .rate = (float)trainer->rate,
+                                    .momentum = solver->momentum,
+                                    .momentum2 = solver->momentum2,
+                                    .delta = solver->delta,
+                                    .rms_decay = solver->rms_decay,
+                                    .decay = solver->weight_decay,
+                                    .l1 = solver->regularization_type != NULL &&
+                                          strcmp(solver->regularization_type, "L1") == 0,
+                                    .gradient_scale = 1};
     if (rule->kind == LS_UPDATE_ADAM || rule->kind == LS_UPDATE_ADAMW)
         rule->correction =
             ls_adam_correction(rule->momentum, rule->momentum2, trainer->iteration + 1);
@@ -339,9 +336,8 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
         ls_feed_seek(trainer->feed, trainer->iteration);
     trainer->feed_ready = true;
     trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
-    LS_TRY(ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed,
-                            trainer->iteration, trainer->iteration, &trainer->totals, &repeated,
-                            error));
+    LS_TRY(ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed, trainer->iteration,
+                            trainer->iteration, &trainer->totals, &repeated, error));
     if (repeated > 0)
         ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
                        "Iteration %lld: the gradient outgrew its exact sum; the update was "
@@ -383,8 +379,8 @@ void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
         return;
     event->iteration = trainer->iteration;
     if (trainer->train->batching.samples != INT64_MAX)
-        event->epoch = (double)trainer->iteration /
-                       ls_batching_updates_per_epoch(&trainer->train->batching);
+        event->epoch =
+            (double)trainer->iteration / ls_batching_updates_per_epoch(&trainer->train->batching);
     event->learning_rate = trainer->rate;
     trainer->callbacks.event(trainer->callbacks.user, event);
 }

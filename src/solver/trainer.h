@@ -40,7 +40,7 @@ struct ls_trainer {
     struct ls_feed *feed;
     struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
     size_t test_count;
-    bool has_train_test; /* the last of `tests` is the train data */
+    bool has_train_test;                    /* the last of `tests` is the train data */
     Lockstep__NetParameter *train_test_net; /* its definition */
     struct ls_net_definition train_test_definition;
 
@@ -48,19 +48,19 @@ struct ls_trainer {
     enum ls_update_kind update_kind;
     struct ls_update_rule rule; /* of the update at hand, before lr_mult and decay_mult */
 
-    int64_t iteration; /* updates done */
-    bool feed_ready;   /* the feed stands at `iteration` */
-    double *losses;    /* of the last average_loss updates; [iteration % average_loss] */
-    double loss;       /* data loss of the last update */
-    double penalty;    /* as of the last display */
-    double rate;       /* learning rate of the last update */
+    int64_t iteration;       /* updates done */
+    bool feed_ready;         /* the feed stands at `iteration` */
+    double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
+    double loss;             /* data loss of the last update */
+    double penalty;          /* as of the last display */
+    double rate;             /* learning rate of the last update */
     struct ls_totals totals; /* of the last update */
     struct ls_outputs outputs;
 
     bool has_best;
-    double best; /* the best value of snapshot_best so far */
+    double best;          /* the best value of snapshot_best so far */
     bool snapshot_wanted; /* asked for during a test */
-    int64_t snapshot_at; /* iteration of the last snapshot; -1: none yet */
+    int64_t snapshot_at;  /* iteration of the last snapshot; -1: none yet */
 
     /* What was reported last, for rates in events. */
     double progress_time, display_time;
@@ -85,8 +85,7 @@ void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event);
 void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
 /* The start of a run: what matters, and warnings (solver/report.c). */
-int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations,
-                            struct ls_error *error);
+int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
 
 /* Turns the figures of a record into outputs, in the order in which they are printed. */
 int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
@@ -103,7 +102,6 @@ int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error);
 /* Continues from `resume`: a file, or "auto". */
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error);
 /* Weights to start from: files separated by commas, later ones over earlier ones. */
-int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files,
-                            struct ls_error *error);
+int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error);
 
 #endif

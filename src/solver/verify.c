@@ -59,8 +59,8 @@ static int compare(const struct verification *verification, size_t which)
 {
     const struct ls_trainer *a = verification->trainers[0], *b = verification->trainers[which];
     const struct ls_graph *graph = ls_net_graph(a->train);
-    if (memcmp(a->totals.record, b->totals.record,
-               (size_t)graph->record_size * sizeof(double)) != 0)
+    if (memcmp(a->totals.record, b->totals.record, (size_t)graph->record_size * sizeof(double)) !=
+        0)
         return different(verification, which, "a loss or metric", "");
     for (size_t i = 0; i < a->parameters->count; i++)
         LS_TRY(compare_parameter(verification, which, i));
@@ -95,8 +95,7 @@ int ls_verify(const struct ls_solver_definition *definition,
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "--workers 1,2,3",
                        "verify compares at least two numbers of workers");
     verification.trainers = ls_alloc(count, sizeof *verification.trainers);
-    int status =
-        verification.trainers == NULL ? ls_fail_memory(error, "a verification") : 0;
+    int status = verification.trainers == NULL ? ls_fail_memory(error, "a verification") : 0;
     for (size_t i = 0; i < count && status == 0; i++) {
         struct lockstep_train_options mine = *options;
         mine.workers = workers[i];

@@ -21,7 +21,6 @@ struct intake {
     struct ls_error *error;
 };
 
-
 static int store_blob(void *user, const struct ls_weight_target *target, const float *data,
                       struct ls_error *error)
 {
@@ -56,14 +55,14 @@ static int add_targets(struct intake *intake, const struct ls_graph *graph)
         for (int b = 0; b < layer->blobs; b++) {
             if (!LS_GROW(intake->targets, intake->count, intake->capacity))
                 return ls_fail_memory(intake->error, "weights");
-            intake->targets[intake->count++] = (struct ls_weight_target){
-                .layer = layer->name,
-                .blob = b,
-                .blob_count = layer->blobs,
-                .shared = strcmp(layer->blob[b]->layer, layer->name) != 0,
-                .shape = layer->request[b].shape,
-                .store = store_blob,
-                .user = intake->store};
+            intake->targets[intake->count++] =
+                (struct ls_weight_target){.layer = layer->name,
+                                          .blob = b,
+                                          .blob_count = layer->blobs,
+                                          .shared = strcmp(layer->blob[b]->layer, layer->name) != 0,
+                                          .shape = layer->request[b].shape,
+                                          .store = store_blob,
+                                          .user = intake->store};
         }
     }
     return 0;
@@ -90,8 +89,7 @@ static int take_file(struct intake *intake, const char *file, char **classes)
     struct ls_weights weights = {0};
     struct ls_weights_report report = {0};
     LS_TRY(ls_weights_read(file, LS_WEIGHTS_BEST, &weights, intake->error));
-    int status =
-        ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
+    int status = ls_weights_apply(&weights, intake->targets, intake->count, &report, intake->error);
     if (status == 0 && report.stored == 0)
         status = ls_fail(intake->error, LOCKSTEP_WEIGHTS, file,
                          "weights are found by the names of layers",
@@ -173,15 +171,15 @@ static int fill_outlet(struct outlet *outlet, const struct ls_store *store,
     for (size_t i = 0; i < graph->layer_count; i++) {
         const struct ls_layer *layer = graph->layers[i];
         const Lockstep__LayerParameter *definition = layer->definition;
-        outlet->layers[i] = (struct ls_caffemodel_layer){
-            .name = layer->name,
-            .type = layer->type->type,
-            .bottoms = (const char *const *)definition->bottom,
-            .bottom_count = definition->n_bottom,
-            .tops = (const char *const *)definition->top,
-            .top_count = definition->n_top,
-            .blobs = blob,
-            .blob_count = (size_t)layer->blobs};
+        outlet->layers[i] =
+            (struct ls_caffemodel_layer){.name = layer->name,
+                                         .type = layer->type->type,
+                                         .bottoms = (const char *const *)definition->bottom,
+                                         .bottom_count = definition->n_bottom,
+                                         .tops = (const char *const *)definition->top,
+                                         .top_count = definition->n_top,
+                                         .blobs = blob,
+                                         .blob_count = (size_t)layer->blobs};
         for (int b = 0; b < layer->blobs; b++)
             *blob++ = (struct ls_caffemodel_blob){.shape = layer->request[b].shape,
                                                   .data = outlet->plain[layer->blob[b]->index]};
@@ -189,22 +187,21 @@ static int fill_outlet(struct outlet *outlet, const struct ls_store *store,
     return 0;
 }
 
-int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph,
-                       const char *path, struct ls_error *error)
+int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
+                       struct ls_error *error)
 {
     size_t blobs = 0;
     for (size_t i = 0; i < graph->layer_count; i++)
         blobs += (size_t)graph->layers[i]->blobs;
-    struct outlet outlet = {
-        .layers = ls_alloc(graph->layer_count + 1, sizeof *outlet.layers),
-        .blobs = ls_alloc(blobs + 1, sizeof *outlet.blobs),
-        .plain = ls_alloc(store->set->count + 1, sizeof *outlet.plain)};
+    struct outlet outlet = {.layers = ls_alloc(graph->layer_count + 1, sizeof *outlet.layers),
+                            .blobs = ls_alloc(blobs + 1, sizeof *outlet.blobs),
+                            .plain = ls_alloc(store->set->count + 1, sizeof *outlet.plain)};
     int status = outlet.layers == NULL || outlet.blobs == NULL || outlet.plain == NULL
                      ? ls_fail_memory(error, "a caffemodel")
                      : fill_outlet(&outlet, store, graph, error);
     const Lockstep__NetParameter *net = (const void *)graph->definition->message;
-    const char *name = net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name
-                                                                                    : NULL;
+    const char *name =
+        net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name : NULL;
     if (status == 0)
         status = ls_caffemodel_write(path, name != NULL ? name : "", outlet.layers,
                                      graph->layer_count, error);

@@ -27,10 +27,10 @@ struct sum {
     size_t elements;
     struct tile *tiles;
     size_t tile_count;
-    int exponent;       /* of contributions from now on */
-    int total_exponent; /* of the total that is there */
-    uint32_t largest;                /* bits of the largest contribution of the last update */
-    _Atomic int first_not_finite;    /* micro-batch; INT_MAX: none */
+    int exponent;                 /* of contributions from now on */
+    int total_exponent;           /* of the total that is there */
+    uint32_t largest;             /* bits of the largest contribution of the last update */
+    _Atomic int first_not_finite; /* micro-batch; INT_MAX: none */
 };
 
 struct ls_sums {
@@ -38,7 +38,7 @@ struct ls_sums {
     size_t count;
     int workers;
     bool gauge;
-    uint32_t update;          /* number of the running update, for tile.update */
+    uint32_t update;           /* number of the running update, for tile.update */
     _Atomic uint32_t *largest; /* [parameter]: bits, by all workers */
 };
 
@@ -122,8 +122,7 @@ static uint32_t add_tile(const struct ls_sums *sums, struct sum *sum, size_t til
     ls_spin_acquire(&guard->lock);
     bool first = guard->update != sums->update;
     guard->update = sums->update;
-    uint32_t bits =
-        ls_exact_add(sum->total + begin, gradient + begin, count, sum->exponent, first);
+    uint32_t bits = ls_exact_add(sum->total + begin, gradient + begin, count, sum->exponent, first);
     ls_spin_release(&guard->lock);
     return bits;
 }

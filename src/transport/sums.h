@@ -1,10 +1,10 @@
 /* Exact sums of gradients: integers, so that it cannot matter who adds what when.
  *
- * A contribution g (fp32, one micro-batch's gradient) is scaled by 2^exponent, rounded to an integer
- * and added to 64-bit sums that all workers of the process share. The exponent belongs to the
- * parameter: it is chosen so that the largest element of the previous update's contributions and
- * total becomes about 2^38. A contribution of 2^50 units or more could make the sum wrong (at most
- * 2^12 contributions an update), and one whose largest element is below 2^26 units would be
+ * A contribution g (fp32, one micro-batch's gradient) is scaled by 2^exponent, rounded to an
+ * integer and added to 64-bit sums that all workers of the process share. The exponent belongs to
+ * the parameter: it is chosen so that the largest element of the previous update's contributions
+ * and total becomes about 2^38. A contribution of 2^50 units or more could make the sum wrong (at
+ * most 2^12 contributions an update), and one whose largest element is below 2^26 units would be
  * rounded more coarsely than fp32 addition would; both ask for the update to be repeated with
  * another exponent. Nothing of it has been committed by then, and what is asked is a function of
  * the largest contribution alone, so that any number of workers repeats the same updates.
@@ -20,9 +20,9 @@
 #include "base/error.h"
 
 enum {
-    LS_SUMS_TILE = 8192,               /* elements that one lock guards */
-    LS_SUMS_CONTRIBUTIONS_MAX = 4096,  /* an update, to one parameter */
-    LS_SUMS_EXPONENT_UNSET = 187       /* nothing but zeros has been seen yet */
+    LS_SUMS_TILE = 8192,              /* elements that one lock guards */
+    LS_SUMS_CONTRIBUTIONS_MAX = 4096, /* an update, to one parameter */
+    LS_SUMS_EXPONENT_UNSET = 187      /* nothing but zeros has been seen yet */
 };
 
 struct ls_sums;
@@ -55,8 +55,8 @@ enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro
 
 /* Whether any exponent is known, or nothing has been contributed yet. */
 bool ls_sums_measured(const struct ls_sums *sums);
-/* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to it
- * until the next ls_sums_begin. */
+/* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to
+ * it until the next ls_sums_begin. */
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter);
 /* What a unit of the total is worth: 2^-exponent. */
 int ls_sums_total_exponent(const struct ls_sums *sums, int parameter);
