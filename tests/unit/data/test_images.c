@@ -1,0 +1,289 @@
+/* Folders of class folders and list files.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/picture.h"
+#include "data/source.h"
+#include "data_trial.h"
+#include "picture_files.h"
+
+static struct ls_source_options options_for(const char **path)
+{
+    return (struct ls_source_options){.path = path, .path_count = 1, .place = "net:9:3"};
+}
+
+static struct ls_source *must_open(const struct ls_source_options *options)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    if (ls_source_open(&ls_source_images, options, &source, error) != 0)
+        fail_msg("%s", trial_text(error));
+    free(error);
+    return source;
+}
+
+static void must_fail(const struct ls_source_options *options, int status, const char *words)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *source;
+    assert_int_equal(ls_source_open(&ls_source_images, options, &source, error), status);
+    assert_says(error, words);
+    free(error);
+}
+
+/* "<test directory>/<folder>/<name>", its folder made. */
+static const char *at(const char *folder, const char *name)
+{
+    static char path[4][1024];
+    static int next;
+    char *out = path[next++ % 4];
+    snprintf(out, sizeof path[0], "%s/%s", ls_test_path(folder), name);
+    for (char *p = out + 1; *p != '\0'; p++)
+        if (*p == '/') {
+            *p = '\0';
+            mkdir(out, 0777);
+            *p = '/';
+        }
+    return out;
+}
+
+static const char *name_of(const struct ls_source *source, int64_t index)
+{
+    static struct ls_text text;
+    ls_text_free(&text);
+    source->type->name_record(source, index, &text);
+    return text.data;
+}
+
+static void test_folder(void **state)
+{
+    (void)state;
+    /* Byte order: "Zebra" < "cat" < "dog 2"; endings of any case; what is no picture is left out.
+     */
+    write_picture(at("zoo", "dog 2/b.png"), 10, 12, 3, 1);
+    write_picture(at("zoo", "dog 2/a.PNG"), 10, 12, 3, 2);
+    write_picture(at("zoo", "cat/x.jpg"), 10, 12, 3, 3);
+    write_picture(at("zoo", "cat/deep/er/y.jpeg"), 10, 12, 1, 4);
+    write_picture(at("zoo", "Zebra/1.png"), 10, 12, 1, 5);
+    write_picture(at("zoo", ".hidden/1.png"), 10, 12, 1, 5);
+    write_picture(at("zoo", "cat/.thumb.png"), 10, 12, 1, 5);
+    ls_test_write_text(at("zoo", "cat/readme.txt"), "not a picture");
+    ls_test_write_text(at("zoo", "notes"), "not a folder");
+    const char *path = ls_test_path("zoo");
+    struct ls_source_options options = options_for(&path);
+    struct ls_source *source = must_open(&options);
+    assert_int_equal(source->count, 5);
+    assert_int_equal(source->class_count, 3);
+    assert_string_equal(source->class_name[0], "Zebra");
+    assert_string_equal(source->class_name[1], "cat");
+    assert_string_equal(source->class_name[2], "dog 2");
+    const char *names[] = {"Zebra/1.png", "cat/deep/er/y.jpeg", "cat/x.jpg", "dog 2/a.PNG",
+                           "dog 2/b.png"};
+    const int labels[] = {0, 1, 1, 2, 2}, salts[] = {5, 4, 3, 2, 1};
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    for (int64_t i = 4; i >= 0; i--) {
+        struct ls_record r;
+        assert_string_equal(name_of(source, i), names[i]);
+        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+        assert_int_equal(r.label, labels[i]);
+        assert_int_equal(r.shape[0], 3); /* grey files too */
+        /* Blue, green, red; exact for the colour PNG files. */
+        for (int c = 0; c < 3 && i >= 3; c++)
+            assert_int_equal(r.bytes[c * 120 + 17], picture_pixel(1, 5, 2 - c, salts[i]));
+    }
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+    options.gray = true;
+    source = must_open(&options);
+    assert_int_equal(source->shape[0], 1);
+    ls_source_close(source);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    write_picture(at("mixed", "a/1.png"), 10, 12, 3, 1);
+    write_picture(at("mixed", "b/2.png"), 20, 16, 3, 2);
+    const char *path = ls_test_path("mixed");
+    struct ls_source_options options = options_for(&path);
+    must_fail(&options, LOCKSTEP_DATA, "b/2.png: has 20 x 16 pixels");
+    must_fail(&options, LOCKSTEP_DATA, "hint: give new_height and new_width");
+    options.crop = 11;
+    must_fail(&options, LOCKSTEP_DATA, "a/1.png: has 10 x 12 pixels");
+    options.crop = 10;
+    struct ls_source *source = must_open(&options);
+    assert_true(source->varies);
+    ls_source_close(source);
+    options.crop = 0;
+    options.height = 8;
+    must_fail(&options, LOCKSTEP_DEFINITION, "new_height and new_width must be given together");
+    options.width = 6;
+    source = must_open(&options);
+    assert_int_equal(source->shape[1], 8);
+    assert_int_equal(source->shape[2], 6);
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    struct ls_record r;
+    assert_int_equal(ls_source_read(reader, 1, true, &r, NULL), 0);
+    assert_int_equal(r.shape[0] * r.shape[1] * r.shape[2], 3 * 8 * 6);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void test_bad_folders(void **state)
+{
+    (void)state;
+    (void)at("bare", "empty/x");
+    const char *path = ls_test_path("bare");
+    struct ls_source_options options = options_for(&path);
+    must_fail(&options, LOCKSTEP_DATA, "bare/empty: this class has no .jpg");
+    rmdir(ls_test_path("bare/empty"));
+    must_fail(&options, LOCKSTEP_DATA, "has no class folders with pictures");
+    ls_test_write(at("bare", "c/broken.png"), "\x89PNG\r\n\x1a\n...", 11);
+    must_fail(&options, LOCKSTEP_DATA, "broken.png: damaged PNG");
+    ls_test_write(at("bare", "c/broken.png"), "GIF89a", 6);
+    must_fail(&options, LOCKSTEP_DATA, "broken.png: the picture is neither JPEG nor PNG");
+    path = ls_test_path("nowhere");
+    must_fail(&options, LOCKSTEP_DATA, "nowhere: cannot open");
+    options.path_count = 0;
+    must_fail(&options, LOCKSTEP_DEFINITION, "net:9:3: data of backend IMAGES needs a source");
+}
+
+/* A picture whose header is good and whose pixels are not is found when it is read. */
+static void test_cut_picture(void **state)
+{
+    (void)state;
+    const char *file = at("cut", "c/whole.jpg");
+    write_picture(file, 40, 40, 3, 1);
+    size_t size;
+    char *bytes = ls_test_read(file, &size);
+    ls_test_write(file, bytes, size - 40);
+    free(bytes);
+    const char *path = ls_test_path("cut");
+    struct ls_source_options options = options_for(&path);
+    struct ls_source *source = must_open(&options);
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    struct ls_record r;
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_source_read(reader, 0, true, &r, error), LOCKSTEP_DATA);
+    assert_says(error, "c/whole.jpg: record 0: damaged JPEG");
+    assert_int_equal(ls_source_read(reader, 0, false, &r, NULL), 0);
+    unlink(file);
+    ls_error_clear(error);
+    assert_int_equal(ls_source_read(reader, 0, true, &r, error), LOCKSTEP_DATA);
+    assert_says(error, "whole.jpg: cannot open");
+    free(error);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void test_list_file(void **state)
+{
+    (void)state;
+    write_picture(at("list", "a b.png"), 6, 6, 3, 1);
+    write_picture(at("list", "c.png"), 6, 6, 3, 2);
+    const char *path = at("list", "train.txt");
+    ls_test_write_text(path, "a b.png 3\r\n\nc.png   -1\n");
+    struct ls_source_options options = options_for(&path);
+    struct ls_source *source = must_open(&options); /* paths beside the list */
+    assert_int_equal(source->count, 2);
+    assert_int_equal(source->largest_label, 3);
+    assert_int_equal(source->class_count, 0);
+    assert_string_equal(name_of(source, 0), "a b.png");
+    ls_source_close(source);
+    /* With a root folder, with and without its slash. */
+    const char *elsewhere = ls_test_path("elsewhere.txt");
+    ls_test_write_text(elsewhere, "c.png 7\n");
+    path = elsewhere;
+    must_fail(&options, LOCKSTEP_DATA, "elsewhere.txt:1: there is no such file: \"c.png\"");
+    char root[1024];
+    for (int slash = 0; slash < 2; slash++) {
+        snprintf(root, sizeof root, "%s%s", ls_test_path("list"), slash ? "/" : "");
+        options.root_folder = root;
+        source = must_open(&options);
+        assert_string_equal(name_of(source, 0), "c.png");
+        ls_source_close(source);
+    }
+    path = ls_test_path("list");
+    must_fail(&options, LOCKSTEP_DEFINITION, "root_folder is for list files");
+}
+
+static void test_bad_lists(void **state)
+{
+    (void)state;
+    write_picture(at("bad", "c.png"), 6, 6, 3, 2);
+    const char *path = at("bad", "list");
+    struct ls_source_options options = options_for(&path);
+    const struct {
+        const char *text, *words;
+    } bad[] = {{"c.png 1\nc.png\n", "list:2: no picture and label"},
+               {"c.png one\n", "list:1: the label is not a number"},
+               {"c.png 1x\n", "list:1: the label is not a number"},
+               {"c.png 99999999999\n", "list:1: the label is not a number"},
+               {" 4\n", "list:1: no picture and label"},
+               {"\n\n", "lists no pictures"},
+               {"", "lists no pictures"},
+               {"d.png 1\n", "list:1: there is no such file"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ls_test_write_text(path, bad[i].text);
+        must_fail(&options, LOCKSTEP_DATA, bad[i].words);
+    }
+    ls_test_write(path, "c.png\0 1\n", 9);
+    must_fail(&options, LOCKSTEP_DATA, "is not a text file");
+}
+
+static void test_real_photographs(void **state)
+{
+    (void)state;
+    (void)ls_test_data_or_skip("caffe_samples/cat.jpg");
+    char list[2048], root[1024];
+    snprintf(root, sizeof root, "%s", ls_test_data("caffe_samples"));
+    const char *path = ls_test_path("photographs");
+    snprintf(list, sizeof list, "cat.jpg 0\nfish-bike.jpg 1\ncat_gray.jpg 0\n");
+    ls_test_write_text(path, list);
+    struct ls_source_options options = options_for(&path);
+    options.root_folder = root;
+    options.height = options.width = 227;
+    struct ls_source *source = must_open(&options);
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    /* The means of the resized picture are those of the picture: every pixel was used. */
+    for (int64_t i = 0; i < 2; i++) {
+        struct ls_record r;
+        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+        size_t size;
+        char file[2048];
+        snprintf(file, sizeof file, "%s/%s", root, i == 0 ? "cat.jpg" : "fish-bike.jpg");
+        char *bytes = ls_test_read(file, &size);
+        struct ls_buffer buffer = {0};
+        struct ls_picture p;
+        assert_null(ls_picture_decode((const uint8_t *)bytes, size, 3, &buffer, &p));
+        for (int c = 0; c < 3; c++) {
+            double small = 0, large = 0;
+            for (int k = 0; k < 227 * 227; k++)
+                small += r.bytes[(2 - c) * 227 * 227 + k];
+            for (int k = 0; k < p.height * p.width; k++)
+                large += p.pixels[3 * k + c];
+            double difference = small / (227 * 227) - large / (p.height * p.width);
+            assert_true(difference < 0.5 && difference > -0.5);
+        }
+        ls_buffer_free(&buffer);
+        free(bytes);
+    }
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_folder),           cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_bad_folders),      cmocka_unit_test(test_cut_picture),
+        cmocka_unit_test(test_list_file),        cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_real_photographs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
