@@ -1,6 +1,7 @@
 # The tests.
 #   tests/support/*.c                       helpers, linked to every test
 #   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
+#   tests/unit/{monitor,cli}/test_*.c       the program's folders, on a fake library
 #   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
 #   tests/{numerics,compat,faults}/*.sh      the program, as $LOCKSTEP
 # A test whose folder of src/ does not exist yet is left out. Exit code 77 is a skipped script.
@@ -36,6 +37,21 @@ foreach(module ${LS_MODULES})
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
     ls_test(${name}_${stem} ${source} ${module})
+  endforeach()
+endforeach()
+
+# monitor and cli are parts of the program, not of the library: their tests run on a fake of it.
+file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/monitor/*.c
+     ${CMAKE_SOURCE_DIR}/src/cli/*.c)
+list(FILTER program EXCLUDE REGEX "/main\\.c$")
+add_library(ls_program STATIC ${program} ${CMAKE_SOURCE_DIR}/tests/unit/cli/fake_library.c)
+target_link_libraries(ls_program PUBLIC ls_flags)
+target_include_directories(ls_program PUBLIC ${CMAKE_SOURCE_DIR}/tests/unit/cli)
+foreach(folder monitor cli)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/test_*.c)
+  foreach(source ${tests})
+    get_filename_component(stem ${source} NAME_WE)
+    ls_test(${folder}_${stem} ${source} ls_program)
   endforeach()
 endforeach()
 

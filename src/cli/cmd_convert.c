@@ -24,7 +24,7 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct ls_monitor monitor;
-    ls_monitor_init(&monitor, stdout, NULL);
+    ls_monitor_init(&monitor, stdout, NULL, NULL);
     options.shuffle = values->shuffle;
     options.seed = values->seed;
     options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};

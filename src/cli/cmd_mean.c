@@ -23,7 +23,7 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct ls_monitor monitor;
-    ls_monitor_init(&monitor, stdout, NULL);
+    ls_monitor_init(&monitor, stdout, NULL, NULL);
     options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     double means[CHANNELS_MAX];

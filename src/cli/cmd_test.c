@@ -19,7 +19,7 @@ static int run(const void *data)
     const struct values *values = data;
     struct ls_monitor monitor;
     struct lockstep_model *model;
-    ls_monitor_init(&monitor, stdout, NULL);
+    ls_monitor_init(&monitor, stdout, NULL, NULL);
     int status =
         ls_cli_load_model("test", &values->model, values->iterations,
                           (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL}, &model);

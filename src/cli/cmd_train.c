@@ -109,7 +109,7 @@ static int run(const void *data)
         return status;
     struct session session = {.told = false};
     struct lockstep_error *error = lockstep_error_new();
-    ls_monitor_init(&session.monitor, stdout, log);
+    ls_monitor_init(&session.monitor, stdout, log, NULL);
     ls_cli_catch_signals();
     status = train(values, &session, error);
     if (status == LOCKSTEP_STOPPED)

@@ -45,7 +45,7 @@ static int verify(const struct values *values, const int *counts, size_t count,
     struct ls_monitor monitor;
     struct lockstep_solver *solver;
     struct lockstep_train_options options;
-    ls_monitor_init(&monitor, stdout, NULL);
+    ls_monitor_init(&monitor, stdout, NULL, NULL);
     lockstep_train_options_init(&options);
     options.isa = values->isa;
     options.weights = values->weights;

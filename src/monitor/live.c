@@ -74,7 +74,7 @@ void ls_live_compose(const struct ls_live *live, int width, char *out, size_t si
         shown++;
     }
     int columns = room - used - 2;
-    if (columns >= BAR_MIN)
+    if (shown == count && columns >= BAR_MIN)
         compose_bar(fraction_done(live), columns < BAR_MAX ? columns : BAR_MAX, bar);
     int at = bar[0] != '\0' ? snprintf(out, size, "%s  ", bar) : 0;
     out[at] = '\0';

@@ -42,8 +42,9 @@ struct ls_monitor {
     double log_flushed;
 };
 
-/* For `out`, which may be a terminal, and `log`, which may be NULL. */
-void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log);
+/* For `out`, which may be a terminal, and `log`, which may be NULL. `clock` is the monitor's; NULL:
+ * the system's. */
+void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*clock)(void));
 
 /* The `event` callback; `user` is the monitor. */
 void ls_monitor_event(void *user, const struct lockstep_event *event);

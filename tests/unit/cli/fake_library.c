@@ -1,0 +1,287 @@
+/* The library's interface, without a library.
+ *
+ * The model that it knows has three classes, "cat", "dog, \"big\"" and one without a name; it
+ * predicts 0.7, 0.2 and 0.1 for every picture, and for sample i the class i % 3. Samples are two
+ * by two pixels in grey; there are four of them, labelled 0, 1, 0 and not at all.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "fake_library.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake fake;
+
+struct lockstep_error {
+    char text[256];
+};
+struct lockstep_solver {
+    int nothing;
+};
+struct lockstep_trainer {
+    struct lockstep_callbacks callbacks;
+};
+struct lockstep_model {
+    struct lockstep_callbacks callbacks;
+};
+
+void fake_reset(void)
+{
+    fake = (struct fake){.message = "net.prototxt:1:1: wrong. hint: right\nand more"};
+}
+
+static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void note(const char *format, ...)
+{
+    size_t at = strlen(fake.calls);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fake.calls + at, sizeof fake.calls - at, format, arguments);
+    va_end(arguments);
+}
+
+static const char *text(const char *string)
+{
+    return string != NULL ? string : "-";
+}
+
+static void *make(size_t size)
+{
+    fake.live_objects++;
+    return calloc(1, size);
+}
+
+static void unmake(void *object)
+{
+    fake.live_objects -= object != NULL;
+    free(object);
+}
+
+static int answer(int status, struct lockstep_error *error)
+{
+    if (status != 0 && error != NULL)
+        snprintf(error->text, sizeof error->text, "%s", fake.message);
+    return status;
+}
+
+static void send_events(const struct lockstep_callbacks *callbacks)
+{
+    for (size_t i = 0; i < fake.event_count && callbacks->event != NULL; i++)
+        callbacks->event(callbacks->user, &fake.events[i]);
+}
+
+struct lockstep_error *lockstep_error_new(void)
+{
+    return make(sizeof(struct lockstep_error));
+}
+
+void lockstep_error_free(struct lockstep_error *error)
+{
+    unmake(error);
+}
+
+const char *lockstep_error_text(struct lockstep_error *error)
+{
+    return error->text;
+}
+
+const char *lockstep_version(void)
+{
+    return "1.2.3";
+}
+
+const char *lockstep_build_info(void)
+{
+    return "built on nothing";
+}
+
+int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
+                         struct lockstep_solver **solver, struct lockstep_error *error)
+{
+    note("load(%s", path);
+    for (size_t i = 0; i < set_count; i++)
+        note("|%s", set[i]);
+    note(") ");
+    *solver = fake.load_status == 0 ? make(sizeof **solver) : NULL;
+    return answer(fake.load_status, error);
+}
+
+void lockstep_solver_free(struct lockstep_solver *solver)
+{
+    unmake(solver);
+}
+
+void lockstep_train_options_init(struct lockstep_train_options *options)
+{
+    *options = (struct lockstep_train_options){.struct_size = sizeof *options};
+}
+
+int lockstep_trainer_create(const struct lockstep_solver *solver,
+                            const struct lockstep_train_options *options,
+                            struct lockstep_trainer **trainer, struct lockstep_error *error)
+{
+    (void)solver;
+    note("create(%d|%s|%s|%s|%s) ", options->workers, text(options->isa),
+         text(options->snapshot_prefix), text(options->resume), text(options->weights));
+    *trainer = NULL;
+    if (fake.create_status == 0) {
+        *trainer = make(sizeof **trainer);
+        (*trainer)->callbacks = options->callbacks;
+    }
+    return answer(fake.create_status, error);
+}
+
+void lockstep_trainer_free(struct lockstep_trainer *trainer)
+{
+    unmake(trainer);
+}
+
+int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
+                         struct lockstep_error *error)
+{
+    note("run(%" PRId64 ") ", iterations);
+    if (fake.signal != 0)
+        raise(fake.signal);
+    for (int i = 0; i < fake.polls; i++)
+        fake.polled[i] = trainer->callbacks.poll(trainer->callbacks.user);
+    send_events(&trainer->callbacks);
+    return answer(fake.run_status, error);
+}
+
+int lockstep_verify(const struct lockstep_solver *solver,
+                    const struct lockstep_train_options *options, const int *workers, size_t count,
+                    int64_t iterations, struct lockstep_error *error)
+{
+    (void)solver;
+    note("verify(%s", text(options->weights));
+    for (size_t i = 0; i < count; i++)
+        note("|%d", workers[i]);
+    note("|%" PRId64 ") ", iterations);
+    send_events(&options->callbacks);
+    return answer(fake.verify_status, error);
+}
+
+void lockstep_model_options_init(struct lockstep_model_options *options)
+{
+    *options = (struct lockstep_model_options){.struct_size = sizeof *options};
+}
+
+int lockstep_model_load(const char *path, const char *weights,
+                        const struct lockstep_model_options *options, struct lockstep_model **model,
+                        struct lockstep_error *error)
+{
+    note("model(%s|%s|%d|%d|%" PRId64, path, weights, options->workers, options->level,
+         options->iterations);
+    for (size_t i = 0; i < options->stage_count; i++)
+        note("|%s", options->stages[i]);
+    note(") ");
+    *model = NULL;
+    if (fake.load_status == 0) {
+        *model = make(sizeof **model);
+        (*model)->callbacks = options->callbacks;
+    }
+    return answer(fake.load_status, error);
+}
+
+void lockstep_model_free(struct lockstep_model *model)
+{
+    unmake(model);
+}
+
+int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
+                        size_t *count, int64_t *samples, struct lockstep_error *error)
+{
+    static const double values[] = {0.75, 0.5};
+    static const struct lockstep_output all[] = {{"accuracy", values, 1, 0},
+                                                 {"loss", values + 1, 1, 2}};
+    send_events(&model->callbacks);
+    *outputs = all;
+    *count = 2;
+    *samples = 10000;
+    return answer(fake.test_status, error);
+}
+
+size_t lockstep_model_output_size(const struct lockstep_model *model)
+{
+    (void)model;
+    return 3;
+}
+
+const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index)
+{
+    static const char *const names[3] = {"cat", "dog, \"big\"", NULL};
+    (void)model;
+    return index < 3 ? names[index] : NULL;
+}
+
+int lockstep_model_predict_picture(struct lockstep_model *model, const char *path, float *output,
+                                   struct lockstep_error *error)
+{
+    (void)model;
+    output[0] = 0.2f;
+    output[1] = 0.7f;
+    output[2] = 0.1f;
+    return answer(strncmp(path, "bad", 3) == 0 ? fake.picture_status : 0, error);
+}
+
+int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, int64_t shape[3],
+                                  float *pixels, int *label, float *output,
+                                  struct lockstep_error *error)
+{
+    static const int labels[4] = {0, 1, 0, -1};
+    (void)model;
+    (void)error;
+    shape[0] = 1;
+    shape[1] = shape[2] = 2;
+    for (int i = 0; pixels != NULL && i < 4; i++)
+        pixels[i] = i == index ? 255 : 0;
+    *label = labels[index];
+    for (int i = 0; i < 3; i++)
+        output[i] = i == index % 3 ? 0.9f : 0.05f;
+    return 0;
+}
+
+int64_t lockstep_model_sample_count(const struct lockstep_model *model)
+{
+    (void)model;
+    return 4;
+}
+
+void lockstep_source_options_init(struct lockstep_source_options *options)
+{
+    *options = (struct lockstep_source_options){.struct_size = sizeof *options};
+}
+
+static void note_source(const char *what, const struct lockstep_source_options *source,
+                        const char *path)
+{
+    note("%s(%s|%s|%s|%d|%d|%d|%d|%" PRId64 "|%s", what, source->backend,
+         text(source->label_source), text(source->root_folder), source->resize_height,
+         source->resize_width, source->gray, source->shuffle, source->seed, text(source->split));
+    for (size_t i = 0; i < source->source_count; i++)
+        note("|%s", source->source[i]);
+    note("|%s) ", path);
+    send_events(&source->callbacks);
+}
+
+int lockstep_convert(const struct lockstep_source_options *source, const char *path,
+                     int64_t *records, struct lockstep_error *error)
+{
+    note_source("convert", source, path);
+    *records = 60000;
+    return answer(fake.convert_status, error);
+}
+
+int lockstep_mean(const struct lockstep_source_options *source, const char *path,
+                  double *channel_means, int *channels, struct lockstep_error *error)
+{
+    note_source("mean", source, path);
+    *channels = 2;
+    channel_means[0] = 104.5;
+    channel_means[1] = 117;
+    return answer(fake.convert_status, error);
+}

@@ -1,0 +1,32 @@
+/* A library that only notes how it was called and answers as a test says, so that the program can
+ * be tested without training anything.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_FAKE_LIBRARY_H
+#define LS_TESTS_FAKE_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/lockstep.h"
+
+struct fake {
+    /* What to answer. */
+    int load_status, create_status, run_status, test_status, verify_status, convert_status;
+    int picture_status;                  /* of pictures whose name begins with "bad" */
+    const char *message;                 /* of a failure */
+    const struct lockstep_event *events; /* sent by run, test, verify, convert and mean */
+    size_t event_count;
+    int signal; /* raised by run before it polls; 0: none */
+
+    /* What was heard; texts are copies. */
+    char calls[1024]; /* "load(lenet.prototxt|base_lr=1|...) create(...) " */
+    enum lockstep_request polled[4];
+    int polls;        /* how often run polls */
+    int live_objects; /* solvers, trainers, models and errors that were not freed */
+};
+extern struct fake fake;
+
+/* All answers are successes again, all notes are gone. */
+void fake_reset(void);
+
+#endif

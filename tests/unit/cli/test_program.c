@@ -1,0 +1,473 @@
+/* The program from its arguments to its output, its messages and its exit code, on a fake library.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "fake_library.h"
+#include "support/support.h"
+
+static char *out, *messages;
+
+/* Runs the program with up to 20 arguments (NULL ends them), its two streams going to files; what
+ * they got is in `out` and `messages`. */
+static int run(const char *const *arguments)
+{
+    char *argv[24] = {(char *)(uintptr_t) "lockstep"};
+    int count = 1;
+    for (; arguments[count - 1] != NULL; count++)
+        argv[count] = (char *)(uintptr_t)arguments[count - 1];
+    const char *files[2] = {ls_test_path("stdout"), ls_test_path("stderr")};
+    int saved[2];
+    FILE *streams[2] = {stdout, stderr};
+    for (int i = 0; i < 2; i++) {
+        fflush(streams[i]);
+        saved[i] = dup(i + 1);
+        FILE *file = fopen(files[i], "w");
+        assert_non_null(file);
+        dup2(fileno(file), i + 1);
+        fclose(file);
+    }
+    int status = ls_cli_main(count, argv);
+    for (int i = 0; i < 2; i++) {
+        fflush(streams[i]);
+        dup2(saved[i], i + 1);
+        close(saved[i]);
+    }
+    free(out);
+    free(messages);
+    size_t size;
+    out = ls_test_read(files[0], &size);
+    messages = ls_test_read(files[1], &size);
+    assert_int_equal(fake.live_objects, 0);
+    return status;
+}
+
+#define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
+
+static int reset(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+static void expect_usage(int status, const char *message)
+{
+    assert_int_equal(status, LOCKSTEP_USAGE);
+    assert_string_equal(messages, message);
+    assert_string_equal(out, "");
+    assert_string_equal(fake.calls, "");
+}
+
+/* ---- What the arguments mean ---- */
+
+static void test_train(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("train", "--solver", "s.prototxt"), 0);
+    assert_string_equal(fake.calls, "load(s.prototxt) create(0|-|-|-|-) run(-1) ");
+    fake_reset();
+    assert_int_equal(RUN("train", "--solver=s.prototxt", "--workers", "4", "--iterations=100",
+                         "--snapshot-prefix", "out/p", "--resume", "auto", "--set", "base_lr=0.02",
+                         "--set=max_iter=5", "--isa", "avx2"),
+                     0);
+    assert_string_equal(fake.calls, "load(s.prototxt|base_lr=0.02|max_iter=5) "
+                                    "create(4|avx2|out/p|auto|-) run(100) ");
+    assert_string_equal(messages, "");
+}
+
+static void test_spelling_of_caffe(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("train", "-solver", "s.prototxt", "-weights=a,b", "--snapshot_prefix=p"),
+                     0);
+    assert_string_equal(fake.calls, "load(s.prototxt) create(0|-|p|-|a,b) run(-1) ");
+}
+
+static void test_usage_errors(void **state)
+{
+    (void)state;
+    expect_usage(RUN("train"), "lockstep: train: --solver FILE is missing\n");
+    expect_usage(RUN("train", "--solvr", "x"),
+                 "lockstep: train: unknown option '--solvr'. hint: did you mean '--solver'?\n");
+    expect_usage(RUN("train", "--frobnicate"), "lockstep: train: unknown option '--frobnicate'. "
+                                               "hint: 'lockstep help train' lists the options\n");
+    expect_usage(RUN("train", "-snapshot", "x"),
+                 "lockstep: train: unknown option '-snapshot'. hint: to continue from a snapshot, "
+                 "say --resume FILE\n");
+    expect_usage(RUN("train", "--solver"),
+                 "lockstep: train: --solver needs a value: --solver FILE\n");
+    expect_usage(RUN("train", "--solver", "--workers"),
+                 "lockstep: train: --solver needs a value: --solver FILE\n");
+    expect_usage(RUN("train", "--solver="), "lockstep: train: --solver has an empty value\n");
+    expect_usage(RUN("train", "--solver", "a", "--solver", "b"),
+                 "lockstep: train: --solver is given twice\n");
+    expect_usage(RUN("train", "--workers", "0"),
+                 "lockstep: --workers: 0 is too small; at least 1 makes sense\n");
+    expect_usage(RUN("train", "--workers", "two"),
+                 "lockstep: --workers: 'two' is not a whole number\n");
+    expect_usage(RUN("train", "--workers", "3000000000"),
+                 "lockstep: --workers: 3000000000 is too large\n");
+    expect_usage(RUN("train", "--workers", "99999999999999999999"),
+                 "lockstep: --workers: '99999999999999999999' is not a whole number\n");
+    expect_usage(RUN("train", "lenet.prototxt"),
+                 "lockstep: train: there is no use for 'lenet.prototxt'. hint: lockstep train "
+                 "--solver FILE [OPTIONS]\n");
+    expect_usage(RUN("trian"), "lockstep: unknown command 'trian'. hint: did you mean 'train'?\n");
+    expect_usage(RUN("device_query"), "lockstep: unknown command 'device_query'. hint: 'lockstep "
+                                      "help' lists the commands\n");
+    expect_usage(run((const char *const[]){NULL}),
+                 "lockstep: a command is missing. hint: 'lockstep help' lists the commands\n");
+    expect_usage(RUN("test", "--model", "m"), "lockstep: test: --weights FILE is missing\n");
+    expect_usage(RUN("convert", "--backend", "IDX", "--gray=maybe", "x"),
+                 "lockstep: --gray: 'maybe' is neither true nor false\n");
+    expect_usage(RUN("convert", "--backend", "IDX", "--source", "x"),
+                 "lockstep: convert: OUTPUT (the database's folder) missing. hint: lockstep "
+                 "convert --backend KIND --source PATH [OPTIONS] OUTPUT\n");
+    expect_usage(RUN("predict", "--model", "m", "--weights", "w"),
+                 "lockstep: predict: give either pictures or --samples N\n");
+    expect_usage(RUN("predict", "--model", "m", "--weights", "w", "--draw", "a.png"),
+                 "lockstep: predict: --draw goes with --samples N and --format text\n");
+    expect_usage(RUN("predict", "--format", "xml", "a.png"),
+                 "lockstep: predict: --format xml is unknown. hint: text, json or csv\n");
+    static const char *const lists[] = {"", "1,", "0", "1,x", "1 2", "5000", ",1"};
+    for (size_t i = 1; i < sizeof lists / sizeof lists[0]; i++) {
+        assert_int_equal(RUN("verify", "--solver", "s", "--workers", lists[i]), LOCKSTEP_USAGE);
+        assert_non_null(strstr(messages, "is not a list of numbers"));
+    }
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--help"), 0);
+    for (size_t i = 0; ls_cli_commands[i] != NULL; i++) {
+        const struct ls_cli_command *command = ls_cli_commands[i];
+        assert_non_null(strstr(out, command->summary));
+    }
+    for (size_t i = 0; ls_cli_commands[i] != NULL; i++) {
+        const struct ls_cli_command *command = ls_cli_commands[i];
+        assert_int_equal(RUN(command->name, "--help"), 0);
+        char *by_option = out;
+        out = NULL;
+        assert_int_equal(RUN("help", command->name), 0);
+        assert_string_equal(out, by_option);
+        free(by_option);
+        char example[128];
+        snprintf(example, sizeof example, "\nexample:\n  %.*s\n",
+                 (int)strcspn(command->example, "\n"), command->example);
+        assert_non_null(strstr(out, example));
+        for (const struct ls_cli_option *option = command->options; option->name != NULL;
+             option++) {
+            char name[64];
+            snprintf(name, sizeof name, "  --%s", option->name);
+            assert_non_null(strstr(out, name));
+        }
+        for (const char *line = out; *line != '\0'; line += strcspn(line, "\n") + 1)
+            assert_true(strcspn(line, "\n") <= 100);
+    }
+    assert_string_equal(fake.calls, "");
+    assert_int_equal(RUN("help", "tran"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("--version"), 0);
+    assert_string_equal(out, "lockstep 1.2.3\nbuilt on nothing\n");
+}
+
+/* ---- What becomes of failures ---- */
+
+static void test_failures(void **state)
+{
+    (void)state;
+    fake.load_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_DEFINITION);
+    assert_string_equal(messages, "lockstep: net.prototxt:1:1: wrong. hint: right\n"
+                                  "lockstep: and more\n");
+    assert_string_equal(fake.calls, "load(s) ");
+    fake_reset();
+    fake.create_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_DATA);
+    fake_reset();
+    fake.run_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_DIVERGED);
+    fake_reset();
+    fake.verify_status = LOCKSTEP_DIFFERENT;
+    assert_int_equal(RUN("verify", "--solver", "s"), LOCKSTEP_DIFFERENT);
+    assert_string_equal(out, "");
+    fake_reset();
+    fake.test_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DATA);
+    assert_string_equal(out, "");
+    fake_reset();
+    fake.message = "";
+    fake.convert_status = LOCKSTEP_RESOURCE;
+    assert_int_equal(RUN("mean", "--backend", "SYNTHETIC", "m"), LOCKSTEP_RESOURCE);
+    assert_string_equal(messages, "lockstep: failed without saying why\n");
+}
+
+/* ---- Training ---- */
+
+static void test_stopped(void **state)
+{
+    (void)state;
+    static const struct lockstep_event events[] = {
+        {.kind = LOCKSTEP_EVENT_SNAPSHOT, .iteration = 70, .text = "p_iter_70.safetensors"}};
+    fake.events = events;
+    fake.event_count = 1;
+    fake.signal = SIGTERM;
+    fake.polls = 2;
+    fake.run_status = LOCKSTEP_STOPPED;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_STOPPED);
+    assert_int_equal(fake.polled[0], LOCKSTEP_SNAPSHOT_AND_STOP);
+    assert_int_equal(fake.polled[1], LOCKSTEP_SNAPSHOT_AND_STOP);
+    assert_string_equal(out,
+                        "Stopping with a snapshot; the same signal again stops at once.\n"
+                        "Snapshotting to p_iter_70.safetensors\n"
+                        "Optimization stopped early.\n"
+                        "To go on: lockstep train --solver s --resume p_iter_70.safetensors\n");
+    assert_string_equal(messages, "");
+}
+
+static void test_snapshot_on_request(void **state)
+{
+    (void)state;
+    fake.signal = SIGHUP;
+    fake.polls = 2;
+    assert_int_equal(RUN("train", "--solver", "s"), 0);
+    assert_int_equal(fake.polled[0], LOCKSTEP_SNAPSHOT_AND_GO_ON);
+    assert_int_equal(fake.polled[1], LOCKSTEP_GO_ON);
+}
+
+/* Runs a training in a child that signals itself; returns how the child ended. */
+static int run_child(int first, int second, bool ignored)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGINT, ignored ? SIG_IGN : SIG_DFL);
+        fake.signal = first;
+        fake.polls = 1;
+        int status = RUN("train", "--solver", "s");
+        if (status == 0 && second != 0)
+            raise(second); /* the handlers stay */
+        _exit(fake.polled[0] == LOCKSTEP_GO_ON ? 10 : 20);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void test_second_signal_kills(void **state)
+{
+    (void)state;
+    int status = run_child(SIGINT, SIGINT, false);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGINT);
+    status = run_child(SIGINT, SIGTERM, false);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    status = run_child(SIGINT, 0, false);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 20);
+    status = run_child(SIGINT, SIGINT, true); /* as under nohup, or in the background */
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 10);
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    static const struct lockstep_event events[] = {{.kind = LOCKSTEP_EVENT_START, .text = "go"}};
+    const char *log = ls_test_path("log.json");
+    fake.events = events;
+    fake.event_count = 1;
+    ls_test_write_text(log, "old\n");
+    assert_int_equal(RUN("train", "--solver", "s", "--log-json", log), 0);
+    assert_int_equal(RUN("train", "--solver", "s", "--log-json", log, "--resume", "auto"), 0);
+    size_t size, lines = 0;
+    char *text = ls_test_read(log, &size);
+    assert_memory_equal(text, "{\"event\": \"start\"", 17);
+    for (size_t i = 0; i < size; i++)
+        lines += text[i] == '\n';
+    assert_int_equal(lines, 2);
+    free(text);
+    assert_int_equal(RUN("train", "--solver", "s", "--log-json", "/nonexistent/log"),
+                     LOCKSTEP_RESOURCE);
+    assert_string_equal(messages, "lockstep: /nonexistent/log: cannot create the log: No such file "
+                                  "or directory\n");
+    if (access("/dev/full", W_OK) == 0)
+        assert_int_equal(RUN("train", "--solver", "s", "--log-json", "/dev/full"),
+                         LOCKSTEP_RESOURCE);
+}
+
+/* ---- The other commands ---- */
+
+static void test_test(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("test", "--model", "m.prototxt", "--weights", "w", "--workers", "2",
+                         "--level", "-1", "--stage", "a", "--stage", "b", "--iterations", "50"),
+                     0);
+    assert_string_equal(fake.calls, "model(m.prototxt|w|2|-1|50|a|b) ");
+    assert_string_equal(out, "    Test net output #0: accuracy = 0.75\n"
+                             "    Test net output #1: loss = 0.5 (* 2 = 1 loss)\n"
+                             "Tested 10000 samples.\n");
+}
+
+static void test_verify(void **state)
+{
+    (void)state;
+    static const struct lockstep_event events[] = {{.kind = LOCKSTEP_EVENT_NOTICE, .text = "2"}};
+    fake.events = events;
+    fake.event_count = 1;
+    assert_int_equal(RUN("verify", "--solver", "s", "--workers", "1,2,8", "--iterations", "20"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|1|2|8|20) ");
+    assert_string_equal(out, "2\nVerified: workers 1,2,8 compute the same bytes.\n");
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|1|2|3|-1) ");
+}
+
+static void test_data_tools(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("convert", "--backend", "CIFAR", "--source", "a", "--source", "b",
+                         "--shuffle", "--seed", "7", "--split", "train:0.9", "out"),
+                     0);
+    assert_string_equal(fake.calls, "convert(CIFAR|-|-|0|0|0|1|7|train:0.9|a|b|out) ");
+    assert_string_equal(out, "Wrote 60000 records to out\n");
+    fake_reset();
+    assert_int_equal(RUN("mean", "--backend", "IMAGES", "--source", "list", "--root-folder", "r/",
+                         "--resize-height", "32", "--resize-width", "64", "--gray", "--", "-m"),
+                     0);
+    assert_string_equal(fake.calls, "mean(IMAGES|-|r/|32|64|1|0|0|-|list|-m) ");
+    assert_string_equal(out, "Wrote the mean to -m\nmean_value channel [0]: 104.5\n"
+                             "mean_value channel [1]: 117\n");
+}
+
+static void test_predict_text(void **state)
+{
+    (void)state;
+    fake.picture_status = LOCKSTEP_DATA;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "a.png", "bad.png", "c.png", "--top", "2"),
+        LOCKSTEP_DATA);
+    assert_string_equal(out, "a.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n"
+                             "c.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n");
+    assert_non_null(strstr(messages, "lockstep: net.prototxt:1:1: wrong"));
+}
+
+static void test_predict_json(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--format", "json", "a\"b.png"), 0);
+    assert_string_equal(
+        out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
+             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.699999988079071}, "
+             "{\"class\": 0, \"name\": \"cat\", \"value\": 0.20000000298023224}, "
+             "{\"class\": 2, \"name\": null, \"value\": 0.10000000149011612}]}]\n");
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format=json", "--samples",
+                         "2", "--top", "1", "--first", "2"),
+                     0);
+    assert_string_equal(
+        out, "[{\"input\": \"sample 2\", \"label\": 0, \"predictions\": [{\"class\": 2, \"name\": "
+             "null, \"value\": 0.8999999761581421}]},\n {\"input\": \"sample 3\", \"predictions\": "
+             "[{\"class\": 0, \"name\": \"cat\", \"value\": 0.8999999761581421}]}]\n");
+}
+
+static void test_predict_csv(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format", "csv", "a,b.png"),
+                     0);
+    assert_string_equal(out, "input,label,rank,class,name,value\n"
+                             "\"a,b.png\",,1,1,\"dog, \"\"big\"\"\",0.699999988\n"
+                             "\"a,b.png\",,2,0,cat,0.200000003\n"
+                             "\"a,b.png\",,3,2,2,0.100000001\n");
+}
+
+static void test_predict_samples(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--samples", "3", "--top", "1"), 0);
+    assert_string_equal(out, "sample 0 (labelled cat)\n    0.9000  cat\n"
+                             "sample 1 (labelled dog, \"big\")\n    0.9000  dog, \"big\"\n"
+                             "sample 2 (labelled cat)\n    0.9000  2\n2 of 3 right\n");
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--samples", "1", "--first", "4"),
+        LOCKSTEP_USAGE);
+    assert_string_equal(messages, "lockstep: predict: there is no sample 4; the net's test data "
+                                  "have 4\n");
+}
+
+/* Four little pictures beside each other, cut captions, and the count. */
+static void test_predict_draw(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--samples", "100", "--draw"),
+                     0);
+    assert_string_equal(out, "=    =  =    =\n"
+                             " 90  90  90  9\n"
+                             "rig rig wro \n"
+                             "2 of 3 right\n");
+}
+
+static void test_output_fails(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        ls_test_skip("there is no /dev/full");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char *argv[] = {(char *)(uintptr_t) "lockstep", (char *)(uintptr_t) "--help"};
+        if (freopen("/dev/full", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
+            _exit(99);
+        _exit(ls_cli_main(2, argv));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), LOCKSTEP_RESOURCE);
+}
+
+static int free_texts(void **state)
+{
+    (void)state;
+    free(out);
+    free(messages);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_train),
+        TEST(test_spelling_of_caffe),
+        TEST(test_usage_errors),
+        TEST(test_help),
+        TEST(test_failures),
+        TEST(test_stopped),
+        TEST(test_snapshot_on_request),
+        TEST(test_second_signal_kills),
+        TEST(test_log),
+        TEST(test_test),
+        TEST(test_verify),
+        TEST(test_data_tools),
+        TEST(test_predict_text),
+        TEST(test_predict_json),
+        TEST(test_predict_csv),
+        TEST(test_predict_samples),
+        TEST(test_predict_draw),
+        TEST(test_output_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, free_texts);
+}

@@ -1,0 +1,281 @@
+/* Sequences of events and the exact text that becomes of them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/monitor.h"
+#include "support/support.h"
+
+static double now; /* the clock of these tests */
+
+static double fake_clock(void)
+{
+    return now;
+}
+
+/* A monitor that writes to memory. */
+struct screen {
+    struct ls_monitor monitor;
+    FILE *out, *log;
+    char *text, *log_text;
+    size_t size, log_size, seen;
+};
+
+static void open_screen(struct screen *screen, bool terminal)
+{
+    *screen = (struct screen){.out = NULL};
+    now = 1000;
+    screen->out = open_memstream(&screen->text, &screen->size);
+    screen->log = open_memstream(&screen->log_text, &screen->log_size);
+    assert_non_null(screen->out);
+    assert_non_null(screen->log);
+    ls_monitor_init(&screen->monitor, screen->out, screen->log, fake_clock);
+    assert_false(screen->monitor.terminal);
+    screen->monitor.terminal = terminal;
+    screen->monitor.width = 80;
+}
+
+static void close_screen(struct screen *screen)
+{
+    fclose(screen->out);
+    fclose(screen->log);
+    free(screen->text);
+    free(screen->log_text);
+}
+
+/* Compares what was written since the last time. */
+static void expect(struct screen *screen, const char *text)
+{
+    fflush(screen->out);
+    assert_string_equal(screen->text + screen->seen, text);
+    screen->seen = screen->size;
+}
+
+static void send(struct screen *screen, struct lockstep_event event)
+{
+    ls_monitor_event(&screen->monitor, &event);
+}
+
+static void send_text(struct screen *screen, enum lockstep_event_kind kind, const char *text)
+{
+    send(screen, (struct lockstep_event){.kind = kind, .text = text});
+}
+
+static const double losses[1] = {0.21}, accuracies[1] = {0.98};
+static const double classes[6] = {0.5, 0.25, 1, 0, 0, 0};
+static const struct lockstep_output train_outputs[1] = {{"loss", losses, 1, 1}};
+static const struct lockstep_output test_outputs[2] = {{"accuracy", accuracies, 1, 0},
+                                                       {"loss", losses, 1, 0.5}};
+
+static void progress(struct screen *screen, int64_t iteration, double seconds)
+{
+    now += seconds;
+    send(screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_PROGRESS,
+                                         .iteration = iteration,
+                                         .iteration_end = 1000,
+                                         .loss = 0.213,
+                                         .learning_rate = 0.01,
+                                         .samples_per_second = 100 / seconds,
+                                         .seconds = seconds});
+}
+
+static struct lockstep_event display_event(int64_t iteration, double seconds)
+{
+    return (struct lockstep_event){.kind = LOCKSTEP_EVENT_DISPLAY,
+                                   .iteration = iteration,
+                                   .iteration_end = 1000,
+                                   .loss = 0.213,
+                                   .learning_rate = 0.01,
+                                   .seconds = seconds,
+                                   .outputs = train_outputs,
+                                   .output_count = 1};
+}
+
+static struct lockstep_event test_event(int net)
+{
+    return (struct lockstep_event){.kind = LOCKSTEP_EVENT_TEST,
+                                   .iteration = 500,
+                                   .iteration_end = 1000,
+                                   .test_net = net,
+                                   .samples = 10000,
+                                   .outputs = test_outputs,
+                                   .output_count = 2};
+}
+
+static void test_phrases_of_caffe(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, false);
+    send_text(&screen, LOCKSTEP_EVENT_START, "batch 64, workers 2");
+    send_text(&screen, LOCKSTEP_EVENT_WARNING, "max_iter is less than an epoch");
+    expect(&screen, "batch 64, workers 2\nwarning: max_iter is less than an epoch\n");
+    send(&screen, display_event(0, 0));
+    expect(&screen, "Iteration 0, loss = 0.213\n"
+                    "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 0, lr = 0.01\n");
+    progress(&screen, 50, 1);
+    expect(&screen, "");
+    send(&screen, display_event(100, 2.7));
+    expect(&screen, "Iteration 100 (37.04 iter/s, 2.7s/100 iters), loss = 0.213\n"
+                    "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 100, lr = 0.01\n");
+    send(&screen, test_event(0));
+    expect(&screen, "Iteration 500, Testing net (#0)\n"
+                    "    Test net output #0: accuracy = 0.98\n"
+                    "    Test net output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
+    send(&screen, test_event(-1));
+    expect(&screen, "Iteration 500, Testing on the train data\n"
+                    "    Train data output #0: accuracy = 0.98\n"
+                    "    Train data output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
+    send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "out/lenet_iter_500.safetensors");
+    send_text(&screen, LOCKSTEP_EVENT_NOTICE, "an update was repeated");
+    send_text(&screen, LOCKSTEP_EVENT_END, NULL);
+    expect(&screen, "Snapshotting to out/lenet_iter_500.safetensors\nan update was repeated\n"
+                    "Optimization Done.\n");
+    assert_string_equal(screen.monitor.last_snapshot, "out/lenet_iter_500.safetensors");
+    close_screen(&screen);
+}
+
+/* Without `display`, there is a line before ten seconds are over, and no more than one. */
+static void test_a_line_every_ten_seconds(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, false);
+    send_text(&screen, LOCKSTEP_EVENT_START, "go");
+    expect(&screen, "go\n");
+    for (int64_t iteration = 1; iteration <= 4; iteration++) {
+        progress(&screen, iteration, 2);
+        expect(&screen, "");
+    }
+    progress(&screen, 5, 2); /* ten seconds, and another update would take two more */
+    expect(&screen, "Iteration 5 (0.5 iter/s, 10s/5 iters), loss = 0.213\n");
+    progress(&screen, 6, 2);
+    expect(&screen, "");
+    progress(&screen, 7, 30); /* a slow one is told at once */
+    expect(&screen, "Iteration 7 (0.0625 iter/s, 32s/2 iters), loss = 0.213\n");
+    progress(&screen, 8, 4);
+    send(&screen, display_event(9, 5)); /* counts as a line, too */
+    expect(&screen, "Iteration 9 (1.8 iter/s, 5s/9 iters), loss = 0.213\n"
+                    "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 9, lr = 0.01\n");
+    progress(&screen, 10, 5);
+    expect(&screen, "");
+    close_screen(&screen);
+}
+
+static void test_live_line(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, true);
+    send_text(&screen, LOCKSTEP_EVENT_START, "go");
+    expect(&screen, "go\n");
+    progress(&screen, 1, 0.05); /* too short to measure a speed */
+    expect(&screen, "\r[>                             ]  1/1000  0%  loss 0.213  lr 0.01\033[K");
+    progress(&screen, 2, 0.04); /* too soon to draw again */
+    expect(&screen, "");
+    progress(&screen, 3, 0.11);
+    expect(&screen, "\r[>                ]  3/1000  0%  loss 0.213  1:06 left  1500 samples/s  "
+                    "lr 0.01\033[K");
+    send(&screen, display_event(3, 0.15)); /* is in the live line */
+    expect(&screen, "");
+    send(&screen, test_event(0));
+    expect(&screen, "\r\033[KIteration 500, test: accuracy = 0.98, loss = 0.21 (10000 samples)\n");
+    send(&screen, test_event(-1));
+    send(&screen, test_event(2));
+    expect(&screen, "Iteration 500, train data: accuracy = 0.98, loss = 0.21 (10000 samples)\n"
+                    "Iteration 500, test net #2: accuracy = 0.98, loss = 0.21 (10000 samples)\n");
+    now += 100; /* the test's time is not the training's */
+    send_text(&screen, LOCKSTEP_EVENT_NOTICE, "note");
+    progress(&screen, 4, 0.05);
+    expect(&screen, "note\n\r[>                ]  4/1000  0%  loss 0.213  1:06 left  1500 "
+                    "samples/s  lr 0.01\033[K");
+    ls_monitor_say(&screen.monitor, "Stopping %d", 1);
+    expect(&screen, "\r\033[KStopping 1\n");
+    ls_monitor_clear(&screen.monitor);
+    expect(&screen, "");
+    close_screen(&screen);
+}
+
+static void test_many_figures(void **state)
+{
+    (void)state;
+    struct screen screen;
+    static const struct lockstep_output outputs[1] = {{"per class", classes, 6, 0}};
+    struct lockstep_event event = test_event(0);
+    event.outputs = outputs;
+    event.output_count = 1;
+    open_screen(&screen, true);
+    send(&screen, event);
+    expect(&screen, "Iteration 500, test: per class = 0.5 0.25 1 0 0 ... (6 figures) "
+                    "(10000 samples)\n");
+    close_screen(&screen);
+}
+
+/* Text from a file must not steer the terminal. */
+static void test_control_characters(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, true);
+    send_text(&screen, LOCKSTEP_EVENT_NOTICE,
+              "a\033[2Jb\nc\xc2\x9b"
+              "d \xc3\xa9");
+    expect(&screen, "a?[2Jb?c?d \xc3\xa9\n");
+    close_screen(&screen);
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, false);
+    send_text(&screen, LOCKSTEP_EVENT_START, "a \"quoted\"\n\x01line");
+    progress(&screen, 7, 0.5);
+    now += 0.25;
+    send(&screen, display_event(7, 0.75));
+    struct lockstep_event test = test_event(0);
+    test.epoch = 1.5;
+    send(&screen, test);
+    struct lockstep_event bad = display_event(8, 0);
+    bad.loss = (double)NAN;
+    bad.data_loss = (double)INFINITY;
+    bad.output_count = 0;
+    send(&screen, bad);
+    send_text(&screen, LOCKSTEP_EVENT_END, NULL);
+    fflush(screen.log);
+    assert_string_equal(
+        screen.log_text,
+        "{\"event\": \"start\", \"iteration\": 0, \"elapsed\": 0, "
+        "\"text\": \"a \\\"quoted\\\"\\n\\u0001line\"}\n"
+        "{\"event\": \"progress\", \"iteration\": 7, \"elapsed\": 0.5, \"iteration_end\": 1000, "
+        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0, \"penalty\": 0, "
+        "\"learning_rate\": 0.01, \"samples_per_second\": 200, \"seconds\": 0.5}\n"
+        "{\"event\": \"display\", \"iteration\": 7, \"elapsed\": 0.75, \"iteration_end\": 1000, "
+        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0, \"penalty\": 0, "
+        "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
+        "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
+        "{\"event\": \"test\", \"iteration\": 500, \"elapsed\": 0.75, \"epoch\": 1.5, "
+        "\"test_net\": 0, \"samples\": 10000, \"outputs\": [{\"name\": \"accuracy\", "
+        "\"values\": [0.98], \"loss_weight\": 0}, {\"name\": \"loss\", \"values\": [0.21], "
+        "\"loss_weight\": 0.5}]}\n"
+        "{\"event\": \"display\", \"iteration\": 8, \"elapsed\": 0.75, \"iteration_end\": 1000, "
+        "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0, "
+        "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0, \"outputs\": []}\n"
+        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75}\n");
+    close_screen(&screen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_phrases_of_caffe),   cmocka_unit_test(test_a_line_every_ten_seconds),
+        cmocka_unit_test(test_live_line),          cmocka_unit_test(test_many_figures),
+        cmocka_unit_test(test_control_characters), cmocka_unit_test(test_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
