@@ -19,9 +19,17 @@ list(FILTER libraries EXCLUDE REGEX "^ls_")
 list(APPEND libraries ls_openmp)
 list(REMOVE_DUPLICATES libraries)
 
-foreach(kind STATIC SHARED)
-  string(TOLOWER lockstep_${kind} library)
-  add_library(${library} ${kind} ${objects})
+# The static library is one object in which everything but the public functions is local, so that
+# no name of ours can meet one of a program's.
+set(whole ${CMAKE_BINARY_DIR}/lockstep_whole.o)
+add_custom_command(OUTPUT ${whole}
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${whole} ${objects}
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${whole}
+  DEPENDS ${objects} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Hiding what is not public")
+add_library(lockstep_static STATIC ${whole})
+set_source_files_properties(${whole} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+add_library(lockstep_shared SHARED ${objects})
+foreach(library lockstep_static lockstep_shared)
   target_link_libraries(${library} PRIVATE ${libraries} ls_flags)
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   set_target_properties(${library} PROPERTIES OUTPUT_NAME lockstep LINKER_LANGUAGE C

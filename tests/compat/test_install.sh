@@ -50,6 +50,11 @@ mkdir "$work/static" && cp "$libdir/liblockstep.a" "$work/static"
     $(pkg-config --static --libs-only-l --libs-only-other lockstep)
 "$work/alone" | grep -q "$expect" || fail "with the static library"
 
+not_public() { sed 's/^lockstep_[a-z_]*$//' | grep -v '^$' || true; }
+strangers=$(nm -g --defined-only "$libdir/liblockstep.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |
+    not_public)
+[ -z "$strangers" ] || fail "not hidden in the static library: $strangers"
+
 exported=$(nm -D --defined-only "$libdir/liblockstep.so" | awk '{ print $3 }' | sort)
 declared=$(grep -o '\blockstep_[a-z_]*(' "$work/moved/include/lockstep/lockstep.h" | tr -d '(' |
     sort -u)
