@@ -27,7 +27,7 @@ enum {
     KEY_MAX = 511,          /* LMDB's limit */
     RECORDS_MAX = 100000000 /* beyond, keys of eight digits would be out of order */
 };
-static const size_t FIRST_MAP = (size_t)64 << 20;
+static const size_t FIRST_MAP = (size_t)16 << 20;
 
 struct writer {
     struct ls_selection *selection;

@@ -1,0 +1,436 @@
+/* Databases made of other sources, and means.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/convert.h"
+
+#include <lmdb.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "data/datum.h"
+#include "data/order.h"
+#include "data/source.h"
+#include "data/transform.h"
+#include "data_trial.h"
+#include "picture_files.h"
+
+static struct lockstep_source_options idx_options(uint32_t count, uint32_t height, uint32_t width)
+{
+    static const char *images;
+    images = ls_test_path("images");
+    const char *labels = ls_test_path("labels");
+    write_pair(images, labels, count, height, width);
+    return (struct lockstep_source_options){.struct_size = sizeof(struct lockstep_source_options),
+                                            .backend = "idx",
+                                            .source = &images,
+                                            .source_count = 1,
+                                            .label_source = labels,
+                                            .seed = 1};
+}
+
+static void must_convert(const struct lockstep_source_options *options, const char *path,
+                         int64_t expected)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    int64_t records = -1;
+    if (ls_convert(options, path, &records, error) != 0)
+        fail_msg("%s", trial_text(error));
+    assert_int_equal(records, expected);
+    free(error);
+}
+
+/* Reads a database with the LMDB library itself; calls `check` for each record. */
+typedef void check_record(int64_t i, const char *key, const struct ls_datum *datum, void *user);
+
+static int64_t read_back(const char *path, check_record *check, void *user)
+{
+    MDB_env *environment;
+    MDB_txn *transaction;
+    MDB_dbi database;
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    assert_int_equal(mdb_env_create(&environment), 0);
+    assert_int_equal(mdb_env_open(environment, path, MDB_RDONLY, 0), 0);
+    assert_int_equal(mdb_txn_begin(environment, NULL, MDB_RDONLY, &transaction), 0);
+    assert_int_equal(mdb_dbi_open(transaction, NULL, 0, &database), 0);
+    assert_int_equal(mdb_cursor_open(transaction, database, &cursor), 0);
+    int64_t count = 0;
+    while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
+        char text[600];
+        struct ls_datum datum;
+        snprintf(text, sizeof text, "%.*s", (int)key.mv_size, (const char *)key.mv_data);
+        assert_null(ls_datum_read(value.mv_data, value.mv_size, &datum));
+        assert_null(ls_datum_check(&datum));
+        check(count++, text, &datum, user);
+    }
+    mdb_cursor_close(cursor);
+    mdb_txn_abort(transaction);
+    mdb_env_close(environment);
+    return count;
+}
+
+static void check_idx(int64_t i, const char *key, const struct ls_datum *datum, void *user)
+{
+    const char *bytes = user;
+    char expected[16];
+    snprintf(expected, sizeof expected, "%08d", (int)i);
+    assert_string_equal(key, expected);
+    assert_int_equal(datum->label, i % 10);
+    assert_int_equal(datum->shape[1], 5);
+    assert_memory_equal(datum->data, bytes + 16 + 30 * i, 30);
+}
+
+static void test_idx_to_lmdb(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(2345, 5, 6);
+    const char *path = ls_test_path("database");
+    must_convert(&options, path, 2345);
+    size_t size;
+    char *bytes = ls_test_read(ls_test_path("images"), &size);
+    assert_int_equal(ls_test_count_files(path), 1); /* no lock file is left behind */
+    assert_int_equal(read_back(path, check_idx, bytes), 2345);
+    free(bytes);
+    /* Once more is refused, and harms nothing. */
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_convert(&options, path, NULL, error), LOCKSTEP_USAGE);
+    assert_says(error, "database: exists already");
+    free(error);
+}
+
+/* What was converted is the same data set: our own reader agrees with both. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(321, 9, 4);
+    const char *path = ls_test_path("round"), *again = ls_test_path("round2");
+    must_convert(&options, path, 321);
+    struct lockstep_source_options second = {.backend = "LMDB", .source = &path, .source_count = 1};
+    must_convert(&second, again, 321);
+    struct ls_source_options open = {.path = &again, .path_count = 1, .place = ""};
+    struct ls_source *source;
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_open(&ls_source_lmdb, &open, &source, NULL), 0);
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    size_t size, one, two;
+    char *bytes = ls_test_read(ls_test_path("images"), &size);
+    for (int64_t i = 320; i >= 0; i--) {
+        struct ls_record r;
+        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+        assert_int_equal(r.label, i % 10);
+        assert_memory_equal(r.bytes, bytes + 16 + 36 * i, 36);
+    }
+    free(bytes);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+    /* And the files are equal, byte for byte: conversion is a function of the records. */
+    char file[600];
+    snprintf(file, sizeof file, "%s/data.mdb", path);
+    bytes = ls_test_read(file, &one);
+    snprintf(file, sizeof file, "%s/data.mdb", again);
+    char *other = ls_test_read(file, &two);
+    assert_int_equal(one, two);
+    assert_memory_equal(bytes, other, one);
+    free(bytes);
+    free(other);
+}
+
+struct seen {
+    int count[400];
+    int64_t in_place;
+};
+
+static void check_shuffled(int64_t i, const char *key, const struct ls_datum *datum, void *user)
+{
+    (void)key;
+    struct seen *seen = user;
+    /* write_idx: the first byte of record i is 36 i x 7 + 3, unique modulo 256 for 64 records. */
+    int number = -1;
+    for (int k = 0; k < 60; k++)
+        if (datum->data[0] == (uint8_t)(36 * 7 * k + 3) && datum->label == k % 10)
+            number = k;
+    assert_in_range(number, 0, 59);
+    seen->count[number]++;
+    seen->in_place += number == i;
+}
+
+static void test_shuffle_and_split(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(60, 6, 6);
+    struct seen seen = {0};
+    options.shuffle = 1;
+    options.split = "train:0.7";
+    struct ls_split split;
+    uint32_t kept, others;
+    assert_int_equal(ls_split_parse("train:0.7", NULL, &split, NULL), 0);
+    ls_free(ls_split_records(&split, 60, &kept));
+    must_convert(&options, ls_test_path("part1"), kept);
+    read_back(ls_test_path("part1"), check_shuffled, &seen);
+    assert_true(seen.in_place < kept / 2);
+    options.split = "test:0.7";
+    others = 60 - kept;
+    must_convert(&options, ls_test_path("part2"), others);
+    read_back(ls_test_path("part2"), check_shuffled, &seen);
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(seen.count[i], 1);
+}
+
+static void check_names(int64_t i, const char *key, const struct ls_datum *datum, void *user)
+{
+    const char *names[] = {"00000000_a/1.png", "00000001_b/2.png", "00000002_b/3.png"};
+    assert_string_equal(key, names[i]);
+    assert_int_equal(datum->label, i > 0);
+    assert_int_equal(datum->data[0], picture_pixel(0, 0, 2, *(int *)user)); /* blue first */
+}
+
+static void test_pictures_have_names(void **state)
+{
+    (void)state;
+    char command[600];
+    snprintf(command, sizeof command, "mkdir -p '%s/a' '%s/b'", ls_test_path("zoo"),
+             ls_test_path("zoo"));
+    assert_int_equal(system(command), 0);
+    int salt = 4;
+    write_picture(ls_test_path("zoo/a/1.png"), 6, 6, 3, salt);
+    write_picture(ls_test_path("zoo/b/2.png"), 6, 6, 3, salt);
+    write_picture(ls_test_path("zoo/b/3.png"), 6, 6, 3, salt);
+    const char *source = ls_test_path("zoo"), *path = ls_test_path("zoo_lmdb/");
+    struct lockstep_source_options options = {
+        .backend = "IMAGES", .source = &source, .source_count = 1};
+    must_convert(&options, path, 3);
+    assert_int_equal(read_back(path, check_names, &salt), 3);
+}
+
+static void check_nothing(int64_t i, const char *key, const struct ls_datum *datum, void *user)
+{
+    (void)i;
+    (void)key;
+    (void)user;
+    assert_int_equal(datum->data_size, 150 * 150);
+}
+
+/* More than the first map holds: it grows under way. */
+static void test_large_database(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(1100, 150, 150);
+    must_convert(&options, ls_test_path("large"), 1100);
+    assert_int_equal(read_back(ls_test_path("large"), check_nothing, NULL), 1100);
+}
+
+/* ---- Failures leave nothing ---- */
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(3000, 30, 30);
+    size_t before = ls_test_count_files(ls_test_directory());
+    struct rlimit old, small = {1 << 20, RLIM_INFINITY};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct ls_error *error = calloc(1, sizeof *error);
+    int status = ls_convert(&options, ls_test_path("full"), NULL, error);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(status, LOCKSTEP_RESOURCE);
+    assert_says(error, "full.part-");
+    assert_int_equal(ls_test_count_files(ls_test_directory()), before);
+    free(error);
+}
+
+static void test_bad_record(void **state)
+{
+    (void)state;
+    char command[600];
+    snprintf(command, sizeof command, "mkdir -p '%s/c'", ls_test_path("bad"));
+    assert_int_equal(system(command), 0);
+    write_picture(ls_test_path("bad/c/1.jpg"), 50, 50, 3, 1);
+    write_picture(ls_test_path("bad/c/2.jpg"), 50, 50, 3, 1);
+    size_t size;
+    char *bytes = ls_test_read(ls_test_path("bad/c/2.jpg"), &size);
+    ls_test_write(ls_test_path("bad/c/2.jpg"), bytes, size * 2 / 3);
+    free(bytes);
+    const char *source = ls_test_path("bad"), *path = ls_test_path("bad_lmdb");
+    struct lockstep_source_options options = {
+        .backend = "IMAGES", .source = &source, .source_count = 1};
+    size_t before = ls_test_count_files(ls_test_directory());
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_convert(&options, path, NULL, error), LOCKSTEP_DATA);
+    assert_says(error, "bad/c/2.jpg: record 1: damaged JPEG");
+    assert_int_equal(ls_test_count_files(ls_test_directory()), before);
+    ls_error_clear(error);
+    assert_int_equal(ls_mean(&options, ls_test_path("bad_mean"), NULL, NULL, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_test_count_files(ls_test_directory()), before);
+    ls_error_clear(error);
+    assert_int_equal(ls_convert(&options, ls_test_path("no/where"), NULL, error),
+                     LOCKSTEP_RESOURCE);
+    assert_says(error, "cannot make the folder");
+    free(error);
+}
+
+static enum lockstep_request stop_later(void *user)
+{
+    return --*(int *)user < 0 ? LOCKSTEP_SNAPSHOT_AND_STOP : LOCKSTEP_GO_ON;
+}
+
+static void count_event(void *user, const struct lockstep_event *event)
+{
+    (void)user;
+    static const char *expected[] = {"Processed 1000 files.", "Processed 2000 files.",
+                                     "Processed 2500 files."};
+    assert_int_equal(event->kind, LOCKSTEP_EVENT_NOTICE);
+    assert_string_equal(event->text, expected[(event->samples + 999) / 1000 - 1]);
+}
+
+static void test_callbacks(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(2500, 3, 3);
+    int polls = 100;
+    options.callbacks =
+        (struct lockstep_callbacks){.user = &polls, .event = count_event, .poll = stop_later};
+    must_convert(&options, ls_test_path("watched"), 2500);
+    assert_true(polls < 100);
+    polls = 1;
+    size_t before = ls_test_count_files(ls_test_directory());
+    assert_int_equal(ls_convert(&options, ls_test_path("stopped"), NULL, NULL), LOCKSTEP_STOPPED);
+    polls = 1200;
+    assert_int_equal(ls_mean(&options, ls_test_path("stopped"), NULL, NULL, NULL),
+                     LOCKSTEP_STOPPED);
+    assert_int_equal(ls_test_count_files(ls_test_directory()), before);
+}
+
+static void test_wrong_options(void **state)
+{
+    (void)state;
+    struct lockstep_source_options good = idx_options(5, 3, 3), bad;
+    const char *path = ls_test_path("never");
+    for (int k = 0; k < 8; k++) {
+        bad = good;
+        if (k == 0)
+            bad.backend = NULL;
+        else if (k == 1)
+            bad.backend = "LEVELDB";
+        else if (k == 2)
+            bad.label_source = NULL;
+        else if (k == 3)
+            bad.root_folder = "x";
+        else if (k == 4)
+            bad.resize_height = bad.resize_width = 4;
+        else if (k == 5)
+            bad.gray = 1;
+        else if (k == 6)
+            bad.backend = "CIFAR";
+        else
+            bad.split = "train:2";
+        assert_int_equal(ls_convert(&bad, path, NULL, NULL),
+                         k == 7 ? LOCKSTEP_DEFINITION : LOCKSTEP_USAGE);
+    }
+    assert_int_equal(ls_convert(&good, "", NULL, NULL), LOCKSTEP_USAGE);
+    struct stat info;
+    assert_int_not_equal(stat(path, &info), 0);
+}
+
+/* ---- Means ---- */
+
+static void test_mean_is_exact(void **state)
+{
+    (void)state;
+    struct lockstep_source_options options = idx_options(1003, 7, 5);
+    const char *path = ls_test_path("exact.binaryproto");
+    double means[16];
+    int channels;
+    assert_int_equal(ls_mean(&options, path, means, &channels, NULL), 0);
+    assert_int_equal(channels, 1);
+    size_t size;
+    const uint8_t *bytes = (uint8_t *)ls_test_read(ls_test_path("images"), &size);
+    const int64_t shape[3] = {1, 7, 5};
+    float *mean;
+    assert_int_equal(ls_mean_read(path, shape, &mean, NULL), 0);
+    double all = 0;
+    for (int p = 0; p < 35; p++) {
+        int64_t sum = 0;
+        for (int i = 0; i < 1003; i++)
+            sum += bytes[16 + 35 * i + p];
+        assert_true(mean[p] == (float)((double)sum / 1003));
+        all += (double)sum / 1003 / 35;
+    }
+    assert_true(fabs(all - means[0]) < 1e-10);
+    ls_free(mean);
+    free((void *)(uintptr_t)bytes);
+}
+
+/* A database of float records goes through both tools. */
+static void test_floats(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("floats");
+    assert_int_equal(mkdir(path, 0777), 0);
+    MDB_env *environment;
+    MDB_txn *transaction;
+    MDB_dbi database;
+    assert_int_equal(mdb_env_create(&environment), 0);
+    assert_int_equal(mdb_env_open(environment, path, 0, 0666), 0);
+    assert_int_equal(mdb_txn_begin(environment, NULL, 0, &transaction), 0);
+    assert_int_equal(mdb_dbi_open(transaction, NULL, 0, &database), 0);
+    struct ls_buffer buffer = {0};
+    for (int i = 0; i < 20; i++) {
+        float numbers[12];
+        for (int k = 0; k < 12; k++)
+            numbers[k] = (float)(i * k) / 8 - 3;
+        struct ls_record record = {.shape = {3, 2, 2}, .floats = numbers, .label = i};
+        char name[16];
+        snprintf(name, sizeof name, "key%02d", i);
+        MDB_val key = {.mv_size = strlen(name), .mv_data = name}, value;
+        value.mv_data = (void *)(uintptr_t)ls_datum_write(&record, true, &buffer, &value.mv_size);
+        assert_int_equal(mdb_put(transaction, database, &key, &value, 0), 0);
+    }
+    assert_int_equal(mdb_txn_commit(transaction), 0);
+    mdb_env_close(environment);
+    ls_buffer_free(&buffer);
+    struct lockstep_source_options options = {
+        .backend = "LMDB", .source = &path, .source_count = 1};
+    double means[16];
+    assert_int_equal(ls_mean(&options, ls_test_path("float_mean"), means, NULL, NULL), 0);
+    /* The mean over i of i k / 8 - 3 is 9.5 k / 8 - 3; channel 1 has k = 4 .. 7. */
+    assert_true(fabs(means[1] - (9.5 * 5.5 / 8 - 3)) < 1e-12);
+    const char *copy = ls_test_path("floats2");
+    must_convert(&options, copy, 20);
+    struct ls_source_options open = {.path = &copy, .path_count = 1, .place = ""};
+    struct ls_source *source;
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_open(&ls_source_lmdb, &open, &source, NULL), 0);
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    struct ls_record r;
+    assert_int_equal(ls_source_read(reader, 19, true, &r, NULL), 0);
+    assert_null(r.bytes);
+    assert_true(r.floats[11] == 19 * 11 / 8.0F - 3);
+    struct ls_text name = {0};
+    source->type->name_record(source, 19, &name);
+    assert_string_equal(name.data, "key19");
+    ls_text_free(&name);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idx_to_lmdb),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_shuffle_and_split),
+        cmocka_unit_test(test_pictures_have_names),
+        cmocka_unit_test(test_large_database),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_bad_record),
+        cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_mean_is_exact),
+        cmocka_unit_test(test_floats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

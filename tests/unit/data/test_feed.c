@@ -1,0 +1,393 @@
+/* Feeds: the same micro-batches whatever the threads do, each fetched once, no way to lock up.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/feed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "data_trial.h"
+
+enum { RECORDS = 103 };
+
+/* Synthetic digits, shuffled and cropped: every sample costs some work. */
+static struct ls_definition *digits_layer(void)
+{
+    return trial_layer(
+        "name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC shuffle: "
+        "true batch_size: 20 synthetic_param { count: %d height: 12 width: 12 } } transform_param "
+        "{ crop_size: 10 pad: 1 mirror: true scale: 0.01 }",
+        RECORDS);
+}
+
+struct fixture {
+    struct ls_definition *layer;
+    struct ls_dataset *set;
+    struct ls_feed *feed;
+    struct ls_batching batching;
+};
+
+static const int both[2][2] = {{0, 0}, {0, 1}};
+
+static void open_fixture(struct fixture *f, struct ls_batching batching, int threads, size_t memory,
+                         int64_t end)
+{
+    f->layer = digits_layer();
+    f->set = trial_dataset(f->layer, LOCKSTEP__PHASE__TRAIN, 6);
+    f->batching = batching;
+    struct ls_feed_options options = {.datasets = &f->set,
+                                      .dataset_count = 1,
+                                      .inputs = both,
+                                      .input_count = 2,
+                                      .batching = batching,
+                                      .updates_end = end,
+                                      .threads = threads,
+                                      .memory = memory};
+    struct ls_error *error = calloc(1, sizeof *error);
+    if (ls_feed_open(&options, &f->feed, error) != 0)
+        fail_msg("%s", trial_text(error));
+    free(error);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    ls_feed_close(f->feed);
+    ls_dataset_close(f->set);
+    ls_definition_free(f->layer);
+}
+
+static uint64_t hash_item(const struct ls_feed_item *item)
+{
+    uint64_t hash = ls_hash(item->input[0], (size_t)item->samples * 100 * sizeof(float),
+                            (uint64_t)item->ordinal);
+    return ls_hash(item->input[1], (size_t)item->samples * sizeof(float), hash);
+}
+
+/* What the sequence should be, straight from a reader. */
+static int expect(const struct fixture *f, int64_t update, uint64_t *hashes)
+{
+    struct ls_batch batch[8];
+    struct ls_reader *reader;
+    int count = 0;
+    assert_int_equal(ls_reader_open(f->set, &reader, NULL), 0);
+    int batches = ls_batching_update(&f->batching, update, batch);
+    for (int b = 0; b < batches; b++) {
+        int64_t n = ls_micro_batch_count(batch[b].count, f->batching.micro_batch);
+        for (int64_t i = 0; i < n; i++) {
+            struct ls_batch micro = ls_micro_batch(&batch[b], n, i);
+            float data[32 * 100], label[32];
+            for (int64_t s = 0; s < micro.count; s++)
+                assert_int_equal(
+                    ls_reader_fetch(reader, micro.ordinal + s, data + 100 * s, label + s, NULL), 0);
+            float *input[2] = {data, label};
+            struct ls_feed_item item = {update, count, micro.ordinal, micro.count, input};
+            hashes[count++] = hash_item(&item);
+        }
+    }
+    ls_reader_close(reader);
+    return count;
+}
+
+static void pause_randomly(uint64_t a, uint64_t b)
+{
+    uint32_t wait = ls_random_below(77, a, b, 8);
+    struct timespec time = {0, (long)wait * 20000};
+    if (wait >= 4)
+        nanosleep(&time, NULL);
+}
+
+/* ---- Many threads ---- */
+
+struct worker {
+    struct fixture *f;
+    pthread_t thread;
+    int index;
+    _Atomic int *next; /* micro-batch to take next, over all updates; NULL: a fixed run */
+    const int *begin;  /* of each update's micro-batches in the order of all */
+    int updates;
+    uint64_t *hashes;
+    bool hold; /* keep the micro-batches of an update until it is done */
+    pthread_barrier_t *barrier;
+    int failed;
+};
+
+static void take_one(struct worker *w, int64_t update, int index, int at,
+                     const struct ls_feed_item **held)
+{
+    const struct ls_feed_item *item;
+    if (ls_feed_take(w->f->feed, update, index, &item, NULL) != 0) {
+        w->failed++;
+        return;
+    }
+    pause_randomly((uint64_t)w->index, (uint64_t)at);
+    w->failed += item->update != update || item->index != index || w->hashes[at] != hash_item(item);
+    w->failed += ((uintptr_t)item->input[0] | (uintptr_t)item->input[1]) % 64 != 0;
+    if (held != NULL)
+        *held = item;
+    else
+        ls_feed_release(w->f->feed, item);
+}
+
+/* Takes micro-batches as it gets free. */
+static void *work_freely(void *argument)
+{
+    struct worker *w = argument;
+    for (;;) {
+        int at = atomic_fetch_add(w->next, 1);
+        if (at >= w->begin[w->updates])
+            return NULL;
+        int64_t update = 0;
+        while (at >= w->begin[update + 1])
+            update++;
+        take_one(w, update, at - w->begin[update], at, NULL);
+    }
+}
+
+/* Takes a fixed run of each update's micro-batches and holds them until all workers have theirs. */
+static void *work_in_step(void *argument)
+{
+    struct worker *w = argument;
+    const struct ls_feed_item *held[64];
+    for (int64_t update = 0; update < w->updates; update++) {
+        int n = w->begin[update + 1] - w->begin[update], count = 0;
+        for (int i = n * w->index / 3; i < n * (w->index + 1) / 3; i++) {
+            held[count] = NULL;
+            take_one(w, update, i, w->begin[update] + i, &held[count++]);
+        }
+        pthread_barrier_wait(w->barrier);
+        for (int i = 0; i < count; i++)
+            if (held[i] != NULL)
+                ls_feed_release(w->f->feed, held[i]);
+    }
+    return NULL;
+}
+
+static void run_workers(struct ls_batching batching, int threads, size_t memory, int workers,
+                        bool in_step)
+{
+    enum { UPDATES = 14 };
+    struct fixture f;
+    open_fixture(&f, batching, threads, memory, UPDATES);
+    static uint64_t hashes[UPDATES * 128];
+    int begin[UPDATES + 1] = {0};
+    int64_t samples = 0;
+    for (int64_t u = 0; u < UPDATES; u++) {
+        struct ls_batch batch[8];
+        begin[u + 1] = begin[u] + expect(&f, u, hashes + begin[u]);
+        int batches = ls_batching_update(&batching, u, batch);
+        for (int i = 0; i < batches; i++)
+            samples += batch[i].count;
+    }
+    uint64_t before = ls_dataset_reads(f.set);
+    assert_int_equal(before, samples);
+    _Atomic int next = 0;
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, (unsigned)workers);
+    struct worker w[8];
+    ls_feed_seek(f.feed, 0);
+    for (int i = 0; i < workers; i++) {
+        w[i] = (struct worker){.f = &f,
+                               .index = i,
+                               .next = &next,
+                               .begin = begin,
+                               .updates = UPDATES,
+                               .hashes = hashes,
+                               .barrier = &barrier};
+        assert_int_equal(
+            pthread_create(&w[i].thread, NULL, in_step ? work_in_step : work_freely, &w[i]), 0);
+    }
+    for (int i = 0; i < workers; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].failed, 0);
+    }
+    assert_int_equal(ls_dataset_reads(f.set) - before, samples); /* each sample once */
+    pthread_barrier_destroy(&barrier);
+    close_fixture(&f);
+}
+
+static void test_any_number_of_threads(void **state)
+{
+    (void)state;
+    const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP};
+    for (int k = 0; k < 3; k++)
+        for (int threads = 1; threads <= 4; threads += 3)
+            for (int workers = 1; workers <= 5; workers += 2) {
+                struct ls_batching batching = {RECORDS, 20, 3, 1 + k, last[k]};
+                run_workers(batching, threads, (size_t)threads * 2000, workers, false);
+            }
+}
+
+/* With room for two items, three workers hold seven each: the feed must grow. */
+static void test_holding_a_whole_update(void **state)
+{
+    (void)state;
+    struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP};
+    run_workers(batching, 1, 1, 3, true);
+    run_workers(batching, 3, 1, 3, true);
+}
+
+/* ---- Seeking ---- */
+
+static void test_seek(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ls_batching batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL};
+    open_fixture(&f, batching, 3, 0, INT64_MAX);
+    const int64_t places[] = {0, 5, 5, 2, 1000, 999, 0};
+    for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
+        ls_feed_seek(f.feed, places[k]);
+        /* From nothing to two updates and a half, out of order within an update. */
+        for (int64_t u = places[k]; u < places[k] + (int64_t)k % 3; u++) {
+            uint64_t hashes[64];
+            int count = expect(&f, u, hashes);
+            for (int i = 0; i < count; i += 2)
+                for (int j = i + 1 < count ? i + 1 : i; j >= i; j--) {
+                    const struct ls_feed_item *item;
+                    assert_int_equal(ls_feed_take(f.feed, u, j, &item, NULL), 0);
+                    assert_true(hash_item(item) == hashes[j]);
+                    ls_feed_release(f.feed, item);
+                }
+        }
+    }
+    close_fixture(&f);
+}
+
+static void test_closing_at_any_time(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 30; k++) {
+        struct fixture f;
+        struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP};
+        open_fixture(&f, batching, 1 + k % 4, 0, INT64_MAX);
+        if (k % 3 > 0)
+            ls_feed_seek(f.feed, k);
+        if (k % 3 > 1) {
+            const struct ls_feed_item *item; /* held while closing */
+            assert_int_equal(ls_feed_take(f.feed, k, 0, &item, NULL), 0);
+        }
+        pause_randomly(1000, (uint64_t)k);
+        close_fixture(&f);
+    }
+}
+
+/* ---- Failures ---- */
+
+static void test_wrong_calls(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP};
+    open_fixture(&f, batching, 1, 0, 3);
+    const struct ls_feed_item *item, *again;
+    assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), LOCKSTEP_INTERNAL); /* no seek */
+    ls_feed_seek(f.feed, 0);
+    assert_int_equal(ls_feed_take(f.feed, 0, 2, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_feed_take(f.feed, 3, 0, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), 0);
+    assert_int_equal(ls_feed_take(f.feed, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
+    ls_feed_release(f.feed, item);
+    assert_int_equal(ls_feed_take(f.feed, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
+    assert_null(again);
+    close_fixture(&f);
+}
+
+static void *wait_for_last(void *argument)
+{
+    struct fixture *f = argument;
+    const struct ls_feed_item *item;
+    /* Nobody takes what comes before, so this waits, with slots added, until it is there; then for
+     * one that never comes because the feed is cancelled. */
+    static int status;
+    for (int64_t update = 0;; update++) {
+        status = ls_feed_take(f->feed, update, 1, &item, NULL);
+        if (status != 0)
+            return &status;
+        ls_feed_release(f->feed, item);
+    }
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP};
+    open_fixture(&f, batching, 2, 1, INT64_MAX);
+    ls_feed_seek(f.feed, 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_last, &f), 0);
+    struct timespec time = {0, 5000000};
+    nanosleep(&time, NULL);
+    ls_feed_cancel(f.feed);
+    void *result;
+    pthread_join(thread, &result);
+    assert_int_equal(*(int *)result, LOCKSTEP_STOPPED);
+    const struct ls_feed_item *item;
+    assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), LOCKSTEP_STOPPED);
+    ls_feed_seek(f.feed, 7);
+    assert_int_equal(ls_feed_take(f.feed, 7, 0, &item, NULL), 0);
+    ls_feed_release(f.feed, item);
+    close_fixture(&f);
+}
+
+/* A damaged record reaches the taker of its micro-batch, and nobody else. */
+static void test_bad_record(void **state)
+{
+    (void)state;
+    const char *list = ls_test_path("list");
+    char text[4096] = "", file[600];
+    for (int i = 0; i < 12; i++) {
+        snprintf(file, sizeof file, "%s/%d.txt", ls_test_directory(), i);
+        ls_test_write(file, "\x89PNG\r\n\x1a\n", 8);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d\n", file, i);
+    }
+    ls_test_write_text(list, text);
+    struct ls_definition *layer = trial_layer(
+        "name: 'd' type: 'Data' top: 'data' data_param { source: '%s' backend: IMAGES }", list);
+    struct ls_dataset *set;
+    assert_int_equal(trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, NULL), LOCKSTEP_DATA);
+    ls_definition_free(layer);
+    /* IDX without labels: data can be read, labels cannot. */
+    write_idx(ls_test_path("bare"), 3, (uint32_t[]){10, 3, 3}, 0);
+    layer = trial_layer("name: 'd' top: 'data' data_param { source: '%s' backend: IDX }",
+                        ls_test_path("bare"));
+    set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 1);
+    struct ls_feed_options options = {.datasets = &set,
+                                      .dataset_count = 1,
+                                      .inputs = both,
+                                      .input_count = 2,
+                                      .batching = {10, 4, 2, 1, LS_LAST_WRAP},
+                                      .updates_end = INT64_MAX,
+                                      .threads = 2};
+    struct ls_feed *feed;
+    assert_int_equal(ls_feed_open(&options, &feed, NULL), 0);
+    ls_feed_seek(feed, 0);
+    struct ls_error *error = calloc(1, sizeof *error);
+    const struct ls_feed_item *item;
+    for (int k = 0; k < 2; k++) { /* asking again gives the same answer */
+        ls_error_clear(error);
+        assert_int_equal(ls_feed_take(feed, 0, 1, &item, error), LOCKSTEP_DATA);
+        assert_says(error, "bare: record 2: the source has no labels");
+        assert_null(item);
+    }
+    free(error);
+    ls_feed_close(feed);
+    ls_dataset_close(set);
+    ls_definition_free(layer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_number_of_threads),
+        cmocka_unit_test(test_holding_a_whole_update),
+        cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_closing_at_any_time),
+        cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_bad_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
