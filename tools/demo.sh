@@ -158,6 +158,9 @@ step "Ten of them"
 "$program" predict --model "$output/lenet_train_test.prototxt" --weights "$model" \
     --samples 10 --draw
 
+step "The promise: the same bits on 1, 2 and 3 workers"
+"$program" verify --solver "$output/lenet_solver.prototxt" --workers 1,2,3 --iterations 10
+
 short=${program#"$PWD"/}
 cat <<TEXT
 
