@@ -161,7 +161,7 @@ static int check(const struct values *values, enum ls_cli_format *format)
 static int run(const void *data)
 {
     struct session session = {.values = data};
-    enum ls_cli_format format;
+    enum ls_cli_format format = LS_CLI_FORMAT_TEXT;
     int status = check(session.values, &format);
     if (status == 0)
         status = ls_cli_load_model("predict", &session.values->model, 0,

@@ -9,6 +9,8 @@
 #include "snapshot/archive.h"
 #include "support/support.h"
 
+#include "memory_file.h"
+
 static const float weights[6] = {1, -2.5f, 3, 1e-30f, 5, 6};
 static const int64_t exponents[3] = {-7, INT64_MAX, INT64_MIN};
 static const double scores[1] = {0.1};
@@ -182,7 +184,6 @@ static void test_every_byte_counts(void **state)
 {
     (void)state;
     const char *good = ls_test_path("good.safetensors");
-    const char *bad = ls_test_path("bad.safetensors");
     static const unsigned char flips[] = {0x01, 0x20, 0x80, 0xff};
     write_sample(good);
     size_t size;
@@ -190,8 +191,7 @@ static void test_every_byte_counts(void **state)
     for (size_t at = 0; at < size; at++) {
         for (size_t f = 0; f < sizeof flips; f++) {
             file[at] = (char)((unsigned char)file[at] ^ flips[f]);
-            ls_test_write(bad, file, size);
-            expect_damaged(bad, at);
+            expect_damaged(memory_file(file, size), at);
             file[at] = (char)((unsigned char)file[at] ^ flips[f]);
         }
     }
@@ -202,33 +202,32 @@ static void test_every_length_counts(void **state)
 {
     (void)state;
     const char *good = ls_test_path("good.safetensors");
-    const char *bad = ls_test_path("bad.safetensors");
     write_sample(good);
     size_t size;
     char *file = ls_test_read(good, &size);
     for (size_t length = 0; length < size; length++) {
-        ls_test_write(bad, file, length);
+        const char *bad = memory_file(file, length);
         expect_damaged(bad, length);
         struct ls_archive read;
         assert_int_equal(ls_archive_read(bad, LS_ARCHIVE_HEADER, &read, NULL), LOCKSTEP_WEIGHTS);
     }
     char *longer = calloc(1, size + 1);
     memcpy(longer, file, size);
-    ls_test_write(bad, longer, size + 1);
-    expect_damaged(bad, size);
+    expect_damaged(memory_file(longer, size + 1), size);
     free(longer);
     free(file);
 }
 
-/* Writes a file with this header and `data_size` zeros. */
-static void write_raw(const char *path, const char *header, size_t data_size)
+/* A file with this header and `data_size` zeros. */
+static const char *write_raw(const char *header, size_t data_size)
 {
     uint64_t length = strlen(header);
     char *file = calloc(1, 8 + length + data_size + 1);
     memcpy(file, &length, 8);
     memcpy(file + 8, header, length);
-    ls_test_write(path, file, 8 + length + data_size);
+    const char *path = memory_file(file, 8 + length + data_size);
     free(file);
+    return path;
 }
 
 #define T1 "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}"
@@ -297,10 +296,9 @@ static void test_hostile_headers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
-        const char *path = ls_test_path("hostile.safetensors");
+        const char *path = write_raw(hostile[i].header, hostile[i].data);
         struct ls_archive read;
         struct ls_error error = {0};
-        write_raw(path, hostile[i].header, hostile[i].data);
         if (ls_archive_read(path, LS_ARCHIVE_CHECK, &read, &error) != LOCKSTEP_WEIGHTS)
             fail_msg("accepted: %s", hostile[i].header);
         if (strstr(error.problems[0].message, hostile[i].say) == NULL)

@@ -12,6 +12,8 @@
 #include "snapshot/wire.h"
 #include "support/support.h"
 
+#include "memory_file.h"
+
 /* ---- Targets that write down what they get ---- */
 
 enum { MOST = 16 };
@@ -359,10 +361,9 @@ static void test_shared_parameters(void **state)
 
 static void expect_refused(const void *bytes, size_t size, const char *say)
 {
-    const char *path = ls_test_path("refused");
+    const char *path = memory_file(bytes, size);
     struct ls_weights weights;
     struct ls_error error = {0};
-    ls_test_write(path, bytes, size);
     assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, &error), LOCKSTEP_WEIGHTS);
     assert_string_equal(error.problems[0].place, path);
     char text[2048];
@@ -441,18 +442,17 @@ static void test_damaged_caffemodels(void **state)
 {
     (void)state;
     const char *paths[3] = {write_v0(), write_v1(), write_v2()};
-    const char *bad = ls_test_path("damaged");
     for (int p = 0; p < 3; p++) {
         size_t size;
         char *file = ls_test_read(paths[p], &size);
         for (size_t at = 0; at < size; at++) {
             struct ls_weights weights;
-            ls_test_write(bad, file, at);
+            const char *bad = memory_file(file, at);
             assert_int_equal(ls_weights_read(bad, LS_WEIGHTS_BEST, &weights, NULL),
                              LOCKSTEP_WEIGHTS);
             for (int bit = 0; bit < 8; bit++) {
                 file[at] = (char)(file[at] ^ 1 << bit);
-                ls_test_write(bad, file, size);
+                bad = memory_file(file, size);
                 int status = ls_weights_read(bad, LS_WEIGHTS_BEST, &weights, NULL);
                 assert_true(status == 0 || status == LOCKSTEP_WEIGHTS);
                 ls_weights_free(&weights);
