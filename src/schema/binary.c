@@ -74,15 +74,14 @@ int ls_binary_read(const char *file, const void *bytes, size_t length,
         *out = definition;
         return 0;
     }
-    int result;
+    bool greedy = ls_arena_limit_hit(arena);
+    int result = LOCKSTEP_RESOURCE;
     if (ls_arena_exhausted(arena))
-        result = ls_fail_memory(error, "a definition");
-    else if (ls_arena_limit_hit(arena))
-        result = ls_fail(error, status, file, "the file is damaged",
-                         "a %s that would take far more memory than its file", type->short_name);
+        ls_fail_memory(error, "a definition");
     else
         result = ls_fail(error, status, file, "the file is damaged, cut short or of another kind",
-                         "this is not a %s in binary form", type->short_name);
+                         "this is not a %s in binary form%s", type->short_name,
+                         greedy ? ": it would take far more memory than it has bytes" : "");
     ls_definition_free(definition);
     return result;
 }

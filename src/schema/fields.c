@@ -105,7 +105,7 @@ static void *append(struct ls_arena *arena, ProtobufCMessage *message,
         char *larger = ls_arena_alloc(arena, capacity, size);
         if (larger == NULL)
             return NULL;
-        if (*count > 0)
+        if (*list != NULL)
             memcpy(larger, *list, *count * size);
         ls_arena_release(arena, *list);
         *list = larger;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "schema/fields.h"
 #include "schema/solver_parts.h"
+#include "schema/suggest.h"
 #include "schema/upgrade.h"
 
 enum { WARNINGS_MAX = 64 };
@@ -54,17 +55,16 @@ int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, cons
                       const char *word, const char *const *known, size_t count)
 {
     struct ls_text all = {0};
-    const char *meant = ls_suggest(word, known, count);
+    char meant[LS_MEANT_MAX];
+    ls_did_you_mean(word, known, count, meant);
     for (size_t i = 0; i < count; i++)
         ls_text_format(&all, "%s%s",
                        i == 0          ? "known are "
                        : i + 1 < count ? ", "
                                        : " and ",
                        known[i]);
-    int status =
-        ls_solver_problem(reading, field, meant == NULL ? all.data : NULL, "unknown %s '%s'%s%s%s",
-                          what, word, meant != NULL ? "; did you mean '" : "",
-                          meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+    int status = ls_solver_problem(reading, field, meant[0] == '\0' ? all.data : NULL,
+                                   "unknown %s '%s'%s", what, word, meant);
     ls_text_free(&all);
     return status;
 }

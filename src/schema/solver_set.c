@@ -7,6 +7,7 @@
 #include "schema/fields.h"
 #include "schema/places.h"
 #include "schema/solver_parts.h"
+#include "schema/suggest.h"
 #include "schema/text_format.h"
 
 /* Of each pair one field is given; setting one unsets the other. */
@@ -43,14 +44,13 @@ static int unknown(struct ls_solver_reading *reading, const char *source,
                    const ProtobufCMessageDescriptor *type, const char *name)
 {
     const char *names[128];
+    char meant[LS_MEANT_MAX];
     size_t count = 0;
     for (unsigned i = 0; i < type->n_fields && count < 128; i++)
         names[count++] = type->fields[i].name;
-    const char *meant = ls_suggest(name, names, count);
-    return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, NULL,
-                   "unknown field '%s' in %s%s%s%s", name, type->short_name,
-                   meant != NULL ? "; did you mean '" : "", meant != NULL ? meant : "",
-                   meant != NULL ? "'?" : "");
+    ls_did_you_mean(name, names, count, meant);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, NULL, "unknown field '%s' in %s%s",
+                   name, type->short_name, meant);
 }
 
 /* The message that a singular field holds, made if there is none. */

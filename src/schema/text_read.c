@@ -61,7 +61,8 @@ static int skip_block(struct ls_reader *reader)
             if (depth == LS_NESTING_MAX)
                 return broken(reader, "fewer messages within messages");
             open[depth++] = *lexer->token.start;
-        } else if (ls_lex_is(lexer, '}') || ls_lex_is(lexer, '>') || ls_lex_is(lexer, ']')) {
+        } else if (depth > 0 &&
+                   (ls_lex_is(lexer, '}') || ls_lex_is(lexer, '>') || ls_lex_is(lexer, ']'))) {
             char wanted[] = {'\'', closing(open[depth - 1]), '\'', '\0'};
             if (*lexer->token.start != wanted[1])
                 return broken(reader, wanted);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "schema/fields.h"
+#include "schema/suggest.h"
 #include "schema/text_read.h"
 
 enum { CANDIDATES_MAX = 160 }; /* names that may have been meant */
@@ -60,21 +61,18 @@ static bool describe_owners(const ProtobufCMessageDescriptor *type, const char *
 void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescriptor *type,
                        const struct ls_token *token)
 {
-    char name[128], hint[256];
+    char name[128], hint[256], meant[LS_MEANT_MAX] = "";
     const char *names[CANDIDATES_MAX];
     size_t count = 0;
     snprintf(name, sizeof name, "%.*s", token->length < 100 ? (int)token->length : 100,
              token->start);
     for (unsigned i = 0; i < type->n_fields && count < CANDIDATES_MAX; i++)
         names[count++] = type->fields[i].name;
-    const char *meant = ls_suggest(name, names, count);
     bool owned = describe_owners(type, name, hint, sizeof hint);
-    if (meant != NULL && !owned)
-        ls_reader_problem(reader, token, NULL, "unknown field '%s' in %s; did you mean '%s'?", name,
-                          type->short_name, meant);
-    else
-        ls_reader_problem(reader, token, owned ? hint : NULL, "unknown field '%s' in %s", name,
-                          type->short_name);
+    if (!owned) /* a right name at the wrong place is no misspelling */
+        ls_did_you_mean(name, names, count, meant);
+    ls_reader_problem(reader, token, owned ? hint : NULL, "unknown field '%s' in %s%s", name,
+                      type->short_name, meant);
 }
 
 /* Reports that a value is of the wrong kind, and goes over it. */

@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "base/text.h"
 #include "schema/fields.h"
 #include "schema/places.h"
+#include "schema/suggest.h"
 #include "schema/upgrade_fields.h"
 
 #define TYPE(name, v1)                                                                             \
@@ -138,7 +138,7 @@ static int set_type(struct ls_definition *definition, const Lockstep__V0LayerPar
                     Lockstep__V1LayerParameter *layer, struct ls_error *error)
 {
     const char *names[TYPES];
-    char place[LS_PLACE_MAX];
+    char place[LS_PLACE_MAX], meant[LS_MEANT_MAX];
     for (size_t i = 0; i < TYPES; i++) {
         names[i] = types[i].name;
         if (strcmp(names[i], old->type) == 0) {
@@ -147,11 +147,10 @@ static int set_type(struct ls_definition *definition, const Lockstep__V0LayerPar
             return 0;
         }
     }
-    const char *meant = ls_suggest(old->type, names, TYPES);
-    return ls_fail(
-        error, LOCKSTEP_DEFINITION, ls_place(definition, old, "type", place, sizeof place), NULL,
-        "unknown V0 layer type '%s'%s%s%s", old->type, meant != NULL ? "; did you mean '" : "",
-        meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+    ls_did_you_mean(old->type, names, TYPES, meant);
+    return ls_fail(error, LOCKSTEP_DEFINITION,
+                   ls_place(definition, old, "type", place, sizeof place), NULL,
+                   "unknown V0 layer type '%s'%s", old->type, meant);
 }
 
 /* Around a V0 layer nothing is known but its bottoms and tops. */

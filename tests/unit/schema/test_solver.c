@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "schema/solver.h"
 #include "support/support.h"
 
@@ -428,6 +429,32 @@ static void wrong_overrides(void **state)
     }
 }
 
+/* Every allocation of a whole reading fails once: an error each time, and nothing leaks. */
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"base_lr=2", "weight_average.decay=.5"};
+    ls_test_write_text(net_path, "input: 'i' input_dim: [1, 2, 3, 4]"
+                                 "layers { layer { type: 'conv' num_output: 3 } bottom: 'i' }"
+                                 "layers { type: DATA data_param { scale: 2 } blobs_lr: 1 }");
+    ls_test_write_text(solver_path, BASE "test_interval: 3 test_state { stage: 's' } test_iter: 3");
+    uint64_t before = ls_allocations();
+    struct ls_solver_definition *solver;
+    assert_int_equal(ls_solver_read(solver_path, set, 2, &solver, NULL), 0);
+    ls_solver_definition_free(solver);
+    long needed = (long)(ls_allocations() - before);
+    assert_true(needed > 20);
+    for (long n = 0; n < needed; n++) {
+        struct ls_error error = {0};
+        ls_fail_allocation_after(n);
+        int status = ls_solver_read(solver_path, set, 2, &solver, &error);
+        ls_fail_allocation_after(-1);
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        assert_null(solver);
+    }
+    set_up(NULL);
+}
+
 static void seeds(void **state)
 {
     (void)state;
@@ -514,6 +541,7 @@ int main(void)
         cmocka_unit_test(warnings),
         cmocka_unit_test(overrides),
         cmocka_unit_test(wrong_overrides),
+        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(seeds),
         cmocka_unit_test(the_schema_is_that_of_caffe),
         cmocka_unit_test(examples_are_solvers),

@@ -52,7 +52,7 @@ static void check(const struct example *examples, size_t count)
     }
 }
 
-#define CHECK(examples) check(examples, sizeof examples / sizeof examples[0])
+#define CHECK(list) check((list), sizeof(list) / sizeof(list)[0])
 
 static void notations(void **state)
 {
