@@ -62,7 +62,7 @@ static void report_rate(struct ls_trainer *trainer)
     const struct ls_schedule *schedule = &trainer->schedule;
     const Lockstep__SolverParameter *solver = trainer->solver;
     char rate[32];
-    ls_format_double(rate, (double)(float)schedule->base_lr);
+    ls_format_float(rate, (float)schedule->base_lr);
     SAY("Solver: %s, base_lr %s, lr_policy \"%s\"", solver->type != NULL ? solver->type : "SGD",
         rate, solver->lr_policy != NULL ? solver->lr_policy : "fixed");
     if (schedule->lr_scale != 1)
