@@ -32,6 +32,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == HEADER, "pieces are aligned to 16 bytes");
 
+/* protobuf-c's view of an arena. */
 static void *allocator_alloc(void *arena, size_t size)
 {
     return ls_arena_alloc(arena, 1, size);
@@ -84,6 +85,7 @@ static char *block_end(struct block *block)
     return (char *)(block + 1) + block->taken;
 }
 
+/* A piece with a block of its own. `size` includes the header. */
 static struct header *take_big(struct ls_arena *arena, size_t size)
 {
     struct block *block = new_block(size);
@@ -98,6 +100,7 @@ static struct header *take_big(struct ls_arena *arena, size_t size)
     return header;
 }
 
+/* A piece behind the last one; what is left of a full block is given up. */
 static struct header *take_small(struct ls_arena *arena, size_t size)
 {
     if (arena->blocks == NULL || arena->blocks->size - arena->blocks->taken < size) {

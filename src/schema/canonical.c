@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* The solver's message is copied, what does not belong is cleared, the filtered net is put in, and
+ * the rest is the text writer's work: what is not set is not written, so that a definition does not
+ * change when a default gets a name.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/canonical.h"
 
 #include "schema/fields.h"
@@ -36,6 +39,8 @@ strip_layer(struct ls_arena *arena, const Lockstep__LayerParameter *layer, Locks
     return copy;
 }
 
+/* A net of stripped layers whose state is its phase alone: level and stages, too, have done their
+ * work. */
 static Lockstep__NetParameter *strip_net(struct ls_arena *arena, const Lockstep__NetParameter *net)
 {
     Lockstep__NetParameter *copy = ls_arena_alloc(arena, 1, sizeof *copy);

@@ -36,6 +36,7 @@ static const char *const allowed_of_solver[] = {
 /* Fields anywhere in the net that change nothing in the numbers. */
 static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch", "cache"};
 
+/* One pass over both definitions; there are two, for the order of the list. */
 struct comparison {
     struct ls_changes *changes;
     bool allowed; /* which kind this pass collects */
@@ -101,6 +102,8 @@ static bool descend(struct comparison *comparison, const char *what, const Proto
     return true;
 }
 
+/* Reports the fields in which two messages of one type differ, as deep down as it goes. `path` is
+ * put before their names. */
 static void compare_messages(struct comparison *comparison, const char *path,
                              const ProtobufCMessage *a, const ProtobufCMessage *b)
 {
@@ -140,6 +143,7 @@ static size_t find_layer(const Lockstep__NetParameter *in, const Lockstep__NetPa
     return SIZE_MAX;
 }
 
+/* A layer as a whole is gone, new or moved; never allowed. */
 static void layer_differs(struct comparison *comparison, const Lockstep__LayerParameter *layer,
                           const char *before, const char *after)
 {
@@ -152,6 +156,7 @@ static void layer_differs(struct comparison *comparison, const Lockstep__LayerPa
     snprintf(change->after, sizeof change->after, "%s", after);
 }
 
+/* Layers are told apart by name, so that one that is put in does not make all behind it differ. */
 static void compare_layers(struct comparison *comparison, const Lockstep__NetParameter *a,
                            const Lockstep__NetParameter *b)
 {
@@ -172,6 +177,7 @@ static void compare_layers(struct comparison *comparison, const Lockstep__NetPar
             layer_differs(comparison, b->layer[i], "not there", "there");
 }
 
+/* The name of a net is for people. */
 static void compare_nets(struct comparison *comparison, const Lockstep__NetParameter *a,
                          const Lockstep__NetParameter *b)
 {
@@ -203,6 +209,7 @@ static void compare_solvers(struct comparison *comparison, const Lockstep__Solve
         compare_nets(comparison, a->train_net_param, b->train_net_param);
 }
 
+/* Reads one side. Problems of a text that we wrote ourselves are told as one. */
 static int read_canonical(const char *name, const char *text, size_t length, int status,
                           struct ls_definition **out, struct ls_error *error)
 {

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading and changing messages by offsets of their descriptors. All that protobuf-c's layout of
+ * structs asks to be known (flags, counts, defaults as pointers) is known here and nowhere else.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/fields.h"
 
 #include <string.h>
@@ -34,11 +36,13 @@ static bool is_pointer(const ProtobufCFieldDescriptor *field)
     return field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE;
 }
 
+/* Where the value (or the list) of a field is. */
 static void *member(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     return (char *)message + field->offset;
 }
 
+/* Where its flag or count is; a singular pointer has none. */
 static void *quantifier(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     return (char *)message + field->quantifier_offset;
@@ -81,7 +85,7 @@ void ls_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f
         *(size_t *)quantifier(message, field) = 0;
         return;
     }
-    if (is_pointer(field)) {
+    if (is_pointer(field)) { /* of a string; a message's is NULL */
         memcpy(at, &field->default_value, sizeof(void *));
         return;
     }
@@ -93,7 +97,8 @@ void ls_field_clear(ProtobufCMessage *message, const ProtobufCFieldDescriptor *f
         memset(at, 0, ls_field_size(field));
 }
 
-/* Room behind the values of a repeated field. */
+/* Room behind the values of a repeated field. The list's own capacity says when it must grow, so
+ * that lists made by protobuf-c, which fit exactly, can grow too. */
 static void *append(struct ls_arena *arena, ProtobufCMessage *message,
                     const ProtobufCFieldDescriptor *field)
 {
@@ -132,6 +137,7 @@ bool ls_field_put(struct ls_arena *arena, ProtobufCMessage *message,
     return at != NULL;
 }
 
+/* A string without value and default counts as empty. */
 static bool strings_equal(const char *a, const char *b)
 {
     return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
@@ -151,7 +157,7 @@ bool ls_value_equal(const ProtobufCFieldDescriptor *field, const void *a, const 
     case PROTOBUF_C_TYPE_BYTES:
         return bytes_a->len == bytes_b->len &&
                (bytes_a->len == 0 || memcmp(bytes_a->data, bytes_b->data, bytes_a->len) == 0);
-    default:
+    default: /* floats too: -0 is not 0, and NaN is NaN */
         return memcmp(a, b, ls_field_size(field)) == 0;
     }
 }
@@ -159,7 +165,7 @@ bool ls_value_equal(const ProtobufCFieldDescriptor *field, const void *a, const 
 bool ls_field_equal(const ProtobufCMessage *a, const ProtobufCMessage *b,
                     const ProtobufCFieldDescriptor *field)
 {
-    size_t count = 1;
+    size_t count = 1; /* of a singular field also if it is not set: then its default */
     if (ls_field_is_repeated(field)) {
         count = ls_field_count(a, field);
         if (count != ls_field_count(b, field))

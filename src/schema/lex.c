@@ -27,11 +27,13 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* The character `ahead` of the current one; '\0' behind the end. */
 static char peek(const struct ls_lexer *lexer, size_t ahead)
 {
     return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : '\0';
 }
 
+/* Over one byte, keeping count of lines and characters. */
 static void advance(struct ls_lexer *lexer)
 {
     char c = *lexer->at++;
@@ -43,6 +45,7 @@ static void advance(struct ls_lexer *lexer)
     }
 }
 
+/* White space and comments. */
 static void skip_space(struct ls_lexer *lexer)
 {
     while (lexer->at < lexer->end) {
@@ -57,6 +60,7 @@ static void skip_space(struct ls_lexer *lexer)
     }
 }
 
+/* A token that ends the reading, and why. */
 static enum ls_token_kind bad(struct ls_lexer *lexer, const char *complaint)
 {
     lexer->complaint = complaint;
@@ -90,6 +94,7 @@ static bool take_fraction(struct ls_lexer *lexer)
     return lexer->at != start;
 }
 
+/* Hexadecimal, octal, decimal or float. What follows must be no letter: "12ab" is a slip. */
 static enum ls_token_kind take_number(struct ls_lexer *lexer)
 {
     enum ls_token_kind kind = LS_TOKEN_INTEGER;
@@ -116,6 +121,7 @@ static enum ls_token_kind take_number(struct ls_lexer *lexer)
     return kind;
 }
 
+/* Up to the same quote on the same line; a backslash protects what follows. */
 static enum ls_token_kind take_string(struct ls_lexer *lexer)
 {
     char quote = *lexer->at;

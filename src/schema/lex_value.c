@@ -109,6 +109,7 @@ static void add_byte(struct ls_text *out, uint32_t byte)
     ls_text_add_bytes(out, &c, 1);
 }
 
+/* A Unicode character as UTF-8. */
 static void add_utf8(struct ls_text *out, uint32_t code)
 {
     if (code < 0x80) {
@@ -128,6 +129,7 @@ static void add_utf8(struct ls_text *out, uint32_t code)
     }
 }
 
+/* Halves of a character of UTF-16: 0xd800.. first, 0xdc00.. second. */
 static bool is_surrogate(uint32_t code, uint32_t first)
 {
     return code >= first && code < first + 0x400;

@@ -1,4 +1,5 @@
-/* A net for use without a solver.
+/* A net for use without a solver: to test, to predict, to look at. The file may be a net or a
+ * solver, which is found out from what it says, because both end in .prototxt.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
@@ -104,6 +105,7 @@ static int read_net_file(const char *path, const Lockstep__NetState *of_solver,
     return status;
 }
 
+/* The net that a solver names; if it is inside, the solver's definition becomes the net's. */
 static int read_solver_net(struct ls_definition *definition, const struct ls_net_state *wanted,
                            struct ls_net_definition *out, struct ls_error *error)
 {

@@ -23,6 +23,7 @@ bool ls_state_merge(struct ls_arena *arena, Lockstep__NetState *state,
     return true;
 }
 
+/* Whether a stage is among those of a state. */
 static bool has_stage(const Lockstep__NetState *state, const char *name)
 {
     for (size_t i = 0; i < state->n_stage; i++)
@@ -31,6 +32,7 @@ static bool has_stage(const Lockstep__NetState *state, const char *name)
     return false;
 }
 
+/* What a rule does not mention cannot fail it; an empty rule always holds. */
 static bool rule_holds(const Lockstep__NetState *state, const Lockstep__NetStateRule *rule)
 {
     if ((rule->has_phase && rule->phase != state->phase) ||
@@ -57,6 +59,7 @@ static bool is_included(const Lockstep__NetState *state, const Lockstep__LayerPa
     return layer->n_include == 0;
 }
 
+/* With both kinds of rules a layer would have to be there and not be there. */
 static int check_rules(const struct ls_definition *definition, const Lockstep__NetParameter *net,
                        struct ls_error *error)
 {

@@ -1,4 +1,5 @@
-/* An open-addressing hash table; entries are never removed, only marked as forgotten.
+/* An open-addressing hash table keyed by the addresses of messages. It is half empty at most;
+ * entries are never removed, only marked as forgotten, so that searches need no care.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/places.h"
 
@@ -51,6 +52,7 @@ static struct slot *find_slot(const struct ls_places *places, const void *messag
     }
 }
 
+/* Doubles the table when it is half full. */
 static bool make_room(struct ls_places *places)
 {
     if (places->count * 2 < places->capacity)
@@ -70,6 +72,7 @@ static bool make_room(struct ls_places *places)
     return true;
 }
 
+/* Adds a slot, or replaces the one of the same key. */
 static bool put(struct ls_places *places, const struct slot *slot)
 {
     if (!make_room(places))
@@ -94,6 +97,7 @@ bool ls_places_alias(struct ls_places *places, const void *message, const void *
     return put(places, &slot);
 }
 
+/* The slot of a key, or NULL if there is none or it was forgotten. */
 static const struct slot *look_up(const struct ls_places *places, const void *message,
                                   uint32_t field, uint32_t index)
 {
@@ -106,7 +110,7 @@ static const struct slot *look_up(const struct ls_places *places, const void *me
 const struct ls_place_entry *ls_places_find(const struct ls_places *places, const void *message,
                                             uint32_t field, uint32_t index)
 {
-    for (int depth = 0; depth < ALIAS_DEPTH; depth++) {
+    for (int depth = 0; depth < ALIAS_DEPTH; depth++) { /* copies of copies, but no circles */
         const struct slot *slot = look_up(places, message, field, index);
         if (slot != NULL)
             return &slot->entry;

@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* The steps of reading a solver, and how its problems and warnings are told.
+ *
+ * file -> overrides -> upgrade -> nets (read, upgraded, filtered) -> checks
+ *
+ * A step goes on after the problems of those before it, so that a user sees all of them at once;
+ * but nothing is said about fields that may be missing only because they could not be read.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/solver.h"
 
 #include <stdarg.h>
@@ -85,6 +92,7 @@ void ls_solver_definition_free(struct ls_solver_definition *solver)
     ls_free(solver);
 }
 
+/* The status of the first problem. */
 static int first_of(int status, int next)
 {
     return status != 0 ? status : next;

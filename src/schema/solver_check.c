@@ -51,6 +51,7 @@ static const struct range {
     {"snapshot_keep", 0, INFINITY, false, false},
 };
 
+/* All fields of the table are float or int32. */
 static double number_at(const ProtobufCFieldDescriptor *field, const void *at)
 {
     return field->type == PROTOBUF_C_TYPE_FLOAT ? (double)*(const float *)at
@@ -72,6 +73,7 @@ static void describe(const struct range *range, char text[96])
         snprintf(text + length, 96 - length, "%sfinite", low ? " and " : "");
 }
 
+/* One problem a field, also where several values of a list are wrong. */
 static int check_range(struct ls_solver_reading *reading, const struct range *range)
 {
     const ProtobufCMessage *solver = &reading->solver->base;
@@ -115,6 +117,7 @@ static bool is_one_of(const char *word, const char *const *known, size_t count)
     return false;
 }
 
+/* Which rule updates the weights, and which fields belong to others. */
 static int check_type(struct ls_solver_reading *reading)
 {
     static const char *const types[] = {"SGD", "Nesterov", "Adam", "AdamW"};
@@ -141,6 +144,7 @@ static int check_type(struct ls_solver_reading *reading)
     return 0;
 }
 
+/* Which norm weight_decay is about. */
 static int check_regularization(struct ls_solver_reading *reading)
 {
     static const char *const types[] = {"L1", "L2"};
@@ -211,6 +215,7 @@ static int check_tests(struct ls_solver_reading *reading)
     return status;
 }
 
+/* How long to train, and settings that depend on one other. */
 static int check_rest(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
@@ -231,6 +236,7 @@ static int check_rest(struct ls_solver_reading *reading)
     return status;
 }
 
+/* Ranges first: they are what a typing error hits most. */
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known)
 {
     int status = 0, found;

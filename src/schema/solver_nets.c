@@ -18,6 +18,7 @@ struct source {
     Lockstep__NetParameter *inside;
 };
 
+/* Says where the file was named, which tells more than where it is not. */
 static int missing_file(struct ls_solver_reading *reading, const struct source *source)
 {
     char place[LS_PLACE_MAX];
@@ -28,6 +29,7 @@ static int missing_file(struct ls_solver_reading *reading, const struct source *
                    "there is no file '%s'", source->file);
 }
 
+/* Whether a file's problems have been reported for another net. */
 static bool has_failed(const struct ls_solver_reading *reading, const char *path)
 {
     for (size_t i = 0; i < reading->failed_count; i++)
@@ -110,6 +112,7 @@ static bool common_source(const Lockstep__SolverParameter *solver, struct source
     return source->file != NULL || source->inside != NULL;
 }
 
+/* Exactly one of four fields names the net to train. */
 static int find_train_net(struct ls_solver_reading *reading, bool complete)
 {
     static const char *const fields[] = {"net", "net_param", "train_net", "train_net_param"};
@@ -151,6 +154,8 @@ static size_t count_test_nets(const Lockstep__SolverParameter *solver)
     return has_common && named == 0 && interval ? 1 : named;
 }
 
+/* Whether what is given for each test net is given as often as there are test nets, and whether
+ * they are ever tested. */
 static int check_test_counts(struct ls_solver_reading *reading, size_t count)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
@@ -170,6 +175,7 @@ static int check_test_counts(struct ls_solver_reading *reading, size_t count)
     return 0;
 }
 
+/* Where the index-th test net comes from: Caffe's order. */
 static struct source test_source(const Lockstep__SolverParameter *solver, size_t index)
 {
     struct source source;
@@ -184,6 +190,7 @@ static struct source test_source(const Lockstep__SolverParameter *solver, size_t
     return source;
 }
 
+/* Reads all test nets, also behind one that fails. */
 static int find_test_nets(struct ls_solver_reading *reading, size_t count)
 {
     const Lockstep__SolverParameter *solver = reading->solver;

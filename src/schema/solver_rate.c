@@ -30,6 +30,7 @@ static const char *const policy_fields[] = {
     "stepvalue_epoch", "lr_min", "pct_start", "div_factor", "final_div_factor",
 };
 
+/* NULL for a name that is not in the table. */
 static const struct policy *find_policy(const char *name)
 {
     for (size_t i = 0; i < POLICIES; i++)
@@ -50,6 +51,7 @@ static bool is_alternative(const char *alternatives, const char *word)
     return false;
 }
 
+/* Whether a field means something to a policy. */
 static bool uses(const struct policy *policy, const char *field)
 {
     for (size_t i = 0; i < USES_MAX; i++)
@@ -59,6 +61,7 @@ static bool uses(const struct policy *policy, const char *field)
     return false;
 }
 
+/* Whether one of the alternatives "a|b" is given. */
 static bool has_alternative(struct ls_solver_reading *reading, const char *alternatives)
 {
     size_t count = sizeof policy_fields / sizeof policy_fields[0];
@@ -69,6 +72,7 @@ static bool has_alternative(struct ls_solver_reading *reading, const char *alter
     return false;
 }
 
+/* Needed and missing: a problem. Given and not used: a warning, as many a file has it. */
 static int check_policy_fields(struct ls_solver_reading *reading, const struct policy *policy)
 {
     int status = 0;
@@ -105,6 +109,7 @@ static int check_policy(struct ls_solver_reading *reading)
     return ls_solver_unknown(reading, "lr_policy", "lr_policy", name, names, POLICIES);
 }
 
+/* Caffe would take a step that lies behind its predecessor one iteration after it. */
 static int check_steps(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;
@@ -120,6 +125,7 @@ static int check_steps(struct ls_solver_reading *reading)
     return ls_solver_problem(reading, wrong, NULL, "the values of %s must ascend", wrong);
 }
 
+/* lr_scaling and base_batch_size make sense together only. */
 static int check_scaling(struct ls_solver_reading *reading)
 {
     const Lockstep__SolverParameter *solver = reading->solver;

@@ -23,6 +23,7 @@ static const char *const pairs[][2] = {
     {"type", "solver_type"},
 };
 
+/* As if the file had not said anything about a field: the option's place is the only one. */
 static void unset(struct ls_definition *definition, ProtobufCMessage *message,
                   const ProtobufCFieldDescriptor *field)
 {
@@ -40,6 +41,7 @@ static void unset_other(struct ls_definition *definition, ProtobufCMessage *solv
                 unset(definition, solver, ls_field_named(solver->descriptor, pairs[i][1 - k]));
 }
 
+/* Reports a part of an option that is not a field of `type`. */
 static int unknown(struct ls_solver_reading *reading, const char *source,
                    const ProtobufCMessageDescriptor *type, const char *name)
 {
@@ -72,6 +74,7 @@ static bool wants_quotes(const ProtobufCFieldDescriptor *field, const char *valu
     return field->type == PROTOBUF_C_TYPE_STRING && *value != '"' && *value != '\'' && !list;
 }
 
+/* Reads the value as the text reader would behind "field:". What was there before goes. */
 static int assign(struct ls_solver_reading *reading, ProtobufCMessage *message,
                   const ProtobufCFieldDescriptor *field, const char *value, const char *source)
 {
@@ -100,7 +103,7 @@ int ls_solver_set(struct ls_solver_reading *reading, const char *set)
     if (equals == NULL || equals == set)
         return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, "write --set base_lr=0.02",
                        "an override is a field, '=' and a value");
-    for (;;) {
+    for (;;) { /* one name of the path "field.field=" a round */
         size_t length = strcspn(at, ".=");
         snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : 90, at);
         const ProtobufCFieldDescriptor *field = ls_field_named(message->descriptor, name);

@@ -15,6 +15,7 @@
 /* Lists of numbers may be long; who needs the place of the hundred-thousandth? */
 enum { PLACES_OF_LIST_MAX = 1024 };
 
+/* The text cannot go on like this: reports what was expected and ends the reading. */
 static int broken(struct ls_reader *reader, const char *expected)
 {
     const struct ls_token *token = &reader->lexer.token;
@@ -28,6 +29,7 @@ static int broken(struct ls_reader *reader, const char *expected)
     return LOCKSTEP_DEFINITION;
 }
 
+/* Remembers that a value (or the message itself) stands at a token. */
 static bool add_place(struct ls_reader *reader, const void *message, uint32_t field, size_t index,
                       const struct ls_token *token)
 {
@@ -75,6 +77,7 @@ static int skip_block(struct ls_reader *reader)
     return 0;
 }
 
+/* Skips one value that is not a message. */
 static int skip_scalar(struct ls_reader *reader)
 {
     struct ls_lexer *lexer = &reader->lexer;
@@ -106,6 +109,7 @@ static int skip_value(struct ls_reader *reader)
     return skip_scalar(reader);
 }
 
+/* An allocation failed, or the text says more than the arena's limit allows. */
 static int no_memory(struct ls_reader *reader)
 {
     reader->ended = true;
@@ -193,6 +197,7 @@ static bool is_given(const struct ls_reader *reader, const ProtobufCMessage *mes
            ls_places_find(reader->definition->places, message, field->id, 0) != NULL;
 }
 
+/* What stands behind the name of a known field: one value, or a list. */
 static int read_field(struct ls_reader *reader, ProtobufCMessage *message,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
 {
@@ -251,6 +256,7 @@ static int read_entry(struct ls_reader *reader, ProtobufCMessage *message)
     return skip_value(reader);
 }
 
+/* Values of required scalars have no flags; whether they were given is known by their places. */
 static void check_required(struct ls_reader *reader, const ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;

@@ -171,6 +171,7 @@ static enum ls_scalar_result read_real(struct ls_reader *reader,
     return LS_SCALAR_OK;
 }
 
+/* The words that protobuf's own reader takes, and 0 and 1. */
 static enum ls_scalar_result
 read_bool(struct ls_reader *reader, const ProtobufCFieldDescriptor *field, union ls_scalar *value)
 {
@@ -210,6 +211,7 @@ static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_t
         snprintf(text, size, "'%s' or another value of %s", meant, type->short_name);
 }
 
+/* A name, or a number that has a name. */
 static enum ls_scalar_result read_enum(struct ls_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
                                        union ls_scalar *value)

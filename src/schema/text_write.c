@@ -1,4 +1,5 @@
-/* Messages as canonical text.
+/* Messages as canonical text: one notation for each thing, so that two definitions that say the
+ * same are the same bytes. Everything beyond ASCII is written as octal escapes.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
@@ -32,6 +33,7 @@ static void write_string(const char *string, struct ls_text *out)
     ls_text_write_string(string, length, out);
 }
 
+/* By name; a number without a name only where a program has set it. */
 static void write_enum(const ProtobufCEnumDescriptor *type, int number, struct ls_text *out)
 {
     const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(type, number);
@@ -88,6 +90,7 @@ static void write_scalar(const ProtobufCFieldDescriptor *field, const void *at, 
 
 static void write_fields(const ProtobufCMessage *message, int indent, struct ls_text *out);
 
+/* One value of a field, on a line (or lines) of its own. */
 static void write_field(const ProtobufCFieldDescriptor *field, const void *at, int indent,
                         struct ls_text *out)
 {

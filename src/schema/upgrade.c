@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* The order matters: V0 layers become V1 layers, these become layers, and only then are the layers
+ * of all origins looked at for what has changed since.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/upgrade.h"
 
 #include <string.h>
@@ -49,6 +51,7 @@ static void fix_batch_norm(Lockstep__LayerParameter *layer)
     }
 }
 
+/* Whether every input has the extents that it needs. */
 static int check_inputs(const struct ls_definition *definition, const Lockstep__NetParameter *net,
                         struct ls_error *error)
 {
@@ -110,6 +113,8 @@ static Lockstep__LayerParameter *make_input(struct ls_definition *definition,
     return layer;
 }
 
+/* What was declared beside the layers becomes a layer. Files of weights of that time name an input
+ * without extents; nothing is lost with it. */
 static int upgrade_input(struct ls_definition *definition, Lockstep__NetParameter *net,
                          struct ls_error *error)
 {
@@ -119,6 +124,7 @@ static int upgrade_input(struct ls_definition *definition, Lockstep__NetParamete
         const ProtobufCFieldDescriptor *layers = ls_field_named(net->base.descriptor, "layer");
         if (layer == NULL || !ls_field_put(definition->arena, &net->base, layers, &layer))
             return ls_fail_memory(error, "a definition");
+        /* in front, because other layers read it */
         memmove(&net->layer[1], &net->layer[0], (net->n_layer - 1) * sizeof *net->layer);
         net->layer[0] = layer;
     }
@@ -140,6 +146,7 @@ int ls_net_upgrade(struct ls_definition *definition, Lockstep__NetParameter *net
     return 0;
 }
 
+/* `solver_type: NESTEROV` becomes `type: "Nesterov"`; the names are in the order of the enum. */
 static int upgrade_solver_type(struct ls_definition *definition, Lockstep__SolverParameter *solver,
                                struct ls_error *error)
 {
@@ -173,7 +180,7 @@ static int complete_prefix(struct ls_definition *definition, Lockstep__SolverPar
     if (given != NULL && !ls_is_directory(given))
         return 0;
     struct ls_text prefix = {0};
-    const char *start = given != NULL ? name : file;
+    const char *start = given != NULL ? name : file; /* up to the dot */
     if (given != NULL) {
         ls_text_add(&prefix, given);
         if (prefix.length > 0 && prefix.data[prefix.length - 1] != '/')

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* Values move by sharing what they point to: everything belongs to one arena. What moves takes its
+ * place along, and what is made has the place of what it was made from.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/upgrade_fields.h"
 
 #include "schema/fields.h"
@@ -11,6 +13,7 @@ bool ls_upgrade_copy(struct ls_definition *definition, const ProtobufCMessage *f
     const ProtobufCFieldDescriptor *target = ls_field_named(to->descriptor, to_name);
     size_t count = ls_field_count(from, source);
     for (size_t i = 0; i < count; i++) {
+        /* a singular field may become a repeated one (pad, source), never the reverse */
         size_t index = ls_field_is_repeated(target) ? ls_field_count(to, target) : 0;
         if (!ls_field_put(definition->arena, to, target, ls_field_at(from, source, i)) ||
             !ls_places_copy(definition->places, from, source->id, (uint32_t)i, to, target->id,
@@ -43,6 +46,7 @@ ProtobufCMessage *ls_upgrade_child(struct ls_definition *definition, ProtobufCMe
         number = ls_field_named(origin->descriptor, origin_name)->id;
     ProtobufCMessage *child = ls_arena_message(definition->arena, field->descriptor);
     struct ls_places *places = definition->places;
+    /* both the message and the field that holds it are asked for by their places */
     if (child == NULL || !ls_field_put(definition->arena, parent, field, &child) ||
         !ls_places_copy(places, origin, number, 0, child, LS_FIELD_NONE, 0) ||
         !ls_places_copy(places, origin, number, 0, parent, field->id, 0))

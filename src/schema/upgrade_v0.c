@@ -101,11 +101,13 @@ static const struct rule {
     {"hdf5_output_param", "hdf5_output", NULL, "hdf5_output_param"},
 };
 
+/* The type of a V0 layer; "" of other layers. */
 static const char *type_of(const Lockstep__V1LayerParameter *layer)
 {
     return layer->layer != NULL && layer->layer->type != NULL ? layer->layer->type : "";
 }
 
+/* Where a field of a layer of this type goes; NULL if such a layer has no such field. */
 static const struct rule *find_rule(const char *field, const char *type)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -134,6 +136,7 @@ static int move_field(struct ls_definition *definition, const ProtobufCMessage *
     return 0;
 }
 
+/* "conv" becomes CONVOLUTION. */
 static int set_type(struct ls_definition *definition, const Lockstep__V0LayerParameter *old,
                     Lockstep__V1LayerParameter *layer, struct ls_error *error)
 {
@@ -170,6 +173,7 @@ static int check_around(const struct ls_definition *definition,
     return 0;
 }
 
+/* Makes the V1 layer that says the same; reports all fields that mean nothing. */
 static int upgrade_layer(struct ls_definition *definition, const Lockstep__V1LayerParameter *old,
                          Lockstep__V1LayerParameter **out, struct ls_error *error)
 {

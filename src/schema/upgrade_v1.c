@@ -58,6 +58,7 @@ static const struct {
     TYPE(THRESHOLD, "Threshold"),
 };
 
+/* The enum's value becomes a name, with its place. */
 static bool set_type(struct ls_definition *definition, const Lockstep__V1LayerParameter *old,
                      Lockstep__LayerParameter *layer)
 {
@@ -91,6 +92,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* The i-th values of four lists, any of which may be shorter, make the i-th `param`. */
 static bool set_specs(struct ls_definition *definition, const Lockstep__V1LayerParameter *old,
                       Lockstep__LayerParameter *layer)
 {
@@ -121,6 +123,7 @@ static bool is_special(const char *name)
     return false;
 }
 
+/* All fields that did not change have the same name in both messages. */
 static bool upgrade_layer(struct ls_definition *definition, const Lockstep__V1LayerParameter *old,
                           Lockstep__LayerParameter *layer)
 {
