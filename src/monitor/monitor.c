@@ -239,7 +239,9 @@ void ls_monitor_event(void *user, const struct lockstep_event *event)
     if (monitor->log != NULL)
         log_event(monitor, event);
     if (monitor->terminal && training) {
-        draw(monitor, event);
+        /* A display repeats what the progress before it told. */
+        if (event->kind == LOCKSTEP_EVENT_PROGRESS)
+            draw(monitor, event);
     } else {
         ls_monitor_clear(monitor);
         put_event(monitor, event);

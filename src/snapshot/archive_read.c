@@ -56,28 +56,35 @@ static void note_checksum(struct reader *reader, const char *value)
     reader->archive->checksum = (uint32_t)strtoul(value + kind, NULL, 16);
 }
 
-/* Stores a note, or takes notice of one of the writer's own. Owns both strings from here on. */
+/* Takes notice of a note that the writer adds by itself; *own says whether this is one. */
+static int check_own_note(struct reader *reader, const char *key, const char *value, bool *own)
+{
+    bool format = strcmp(key, LS_NOTE_FORMAT) == 0;
+    bool checksum = strcmp(key, LS_NOTE_CHECKSUM) == 0;
+    *own = format || checksum;
+    if ((format && reader->has_format) || (checksum && reader->archive->checksum_at != 0))
+        return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
+                       "note '%s' is there twice", key);
+    if (format && strcmp(value, "1") != 0)
+        return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,
+                       "it was written by a newer version of Lockstep, or is damaged",
+                       "has format '%s'; this version knows format 1", value);
+    reader->has_format = reader->has_format || format;
+    if (checksum)
+        note_checksum(reader, value);
+    if (checksum && reader->archive->checksum_at == 0)
+        return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
+                       "the checksum is damaged");
+    return 0;
+}
+
+/* Stores a note of the caller's. Owns both strings from here on. */
 static int keep_note(struct reader *reader, char *key, char *value)
 {
     struct ls_archive *archive = reader->archive;
-    bool format = strcmp(key, LS_NOTE_FORMAT) == 0;
-    bool checksum = strcmp(key, LS_NOTE_CHECKSUM) == 0;
-    int status = 0;
-    if (format && strcmp(value, "1") != 0)
-        status = ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,
-                         "it was written by a newer version of Lockstep, or is damaged",
-                         "has format '%s'; this version knows format 1", value);
-    else if ((format && reader->has_format) || (checksum && archive->checksum_at != 0))
-        status = ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
-                         "note '%s' is there twice", key);
-    if (checksum && status == 0) {
-        note_checksum(reader, value);
-        if (archive->checksum_at == 0)
-            status = ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
-                             "the checksum is damaged");
-    }
-    reader->has_format = reader->has_format || format;
-    if (status == 0 && !format && !checksum) {
+    bool own;
+    int status = check_own_note(reader, key, value, &own);
+    if (status == 0 && !own) {
         if (LS_GROW(archive->notes, archive->note_count, archive->note_capacity)) {
             archive->notes[archive->note_count++] = (struct ls_note){key, value};
             return 0;

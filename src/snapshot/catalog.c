@@ -167,8 +167,8 @@ int ls_catalog_newest(const char *prefix, struct ls_archive *archive, char **pat
             catalog.entries[i].path = NULL;
             break;
         }
-        const struct ls_problem *problem = &reason.problems[0];
-        ls_fail(skipped, status, problem->place, problem->hint, "%s", problem->message);
+        ls_fail(skipped, status, reason.problems[0].place, reason.problems[0].hint, "%s",
+                reason.problems[0].message);
         status = 0;
     }
     ls_catalog_free(&catalog);
@@ -185,17 +185,20 @@ static bool is_ours(const char *path)
     return ours;
 }
 
+/* Removes a file if it is there. */
+static int remove_file(const char *path, struct ls_error *error)
+{
+    if (unlink(path) == 0 || errno == ENOENT)
+        return 0;
+    return ls_fail_errno(error, LOCKSTEP_RESOURCE, path, "cannot remove");
+}
+
 static int remove_snapshot(const char *prefix, const struct ls_catalog_entry *entry,
                            struct ls_error *error)
 {
+    LS_TRY(remove_file(entry->path, error));
     char *weights = ls_catalog_caffemodel_path(prefix, entry->iteration);
-    if (weights == NULL)
-        return ls_fail_memory(error, prefix);
-    int status = 0;
-    if (unlink(entry->path) != 0 && errno != ENOENT)
-        status = ls_fail_errno(error, LOCKSTEP_RESOURCE, entry->path, "cannot remove");
-    else if (unlink(weights) != 0 && errno != ENOENT)
-        status = ls_fail_errno(error, LOCKSTEP_RESOURCE, weights, "cannot remove");
+    int status = weights != NULL ? remove_file(weights, error) : ls_fail_memory(error, prefix);
     ls_free(weights);
     return status;
 }
