@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "support/reference_convolution.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum pass { FORWARD, DATA, WEIGHTS };
@@ -53,14 +54,26 @@ static long read_place(const struct reference_convolution *convolution, size_t p
     return place;
 }
 
-/* One channel of x against one of y, through one filter. */
-static void visit(const struct reference_convolution *convolution, enum pass pass, double *x,
-                  double *w, double *y)
+/* The places of all positions and kernel elements, which are the same in every channel. */
+static long *read_places(const struct reference_convolution *convolution)
 {
     size_t positions = volume(convolution->out), taps = volume(convolution->kernel);
+    long *places = malloc(positions * taps * sizeof *places);
+    if (places == NULL)
+        abort();
+    for (size_t p = 0; p < positions; p++)
+        for (size_t k = 0; k < taps; k++)
+            places[p * taps + k] = read_place(convolution, p, k);
+    return places;
+}
+
+/* One channel of x against one of y, through one filter. */
+static void visit(const long *places, size_t positions, size_t taps, enum pass pass, double *x,
+                  double *w, double *y)
+{
     for (size_t p = 0; p < positions; p++)
         for (size_t k = 0; k < taps; k++) {
-            long place = read_place(convolution, p, k);
+            long place = places[p * taps + k];
             if (place < 0)
                 continue;
             if (pass == FORWARD)
@@ -78,14 +91,16 @@ static void visit_all(const struct reference_convolution *convolution, enum pass
     int inputs = convolution->c / convolution->group, outputs = convolution->o / convolution->group;
     size_t in = volume(convolution->in), out = volume(convolution->out);
     size_t taps = volume(convolution->kernel);
+    long *places = read_places(convolution);
     for (int n = 0; n < convolution->n; n++)
         for (int o = 0; o < convolution->o; o++)
             for (int i = 0; i < inputs; i++) {
                 int channel = o / outputs * inputs + i;
-                visit(convolution, pass, x + (size_t)(n * convolution->c + channel) * in,
+                visit(places, out, taps, pass, x + (size_t)(n * convolution->c + channel) * in,
                       w + (size_t)(o * inputs + i) * taps,
                       y + (size_t)(n * convolution->o + o) * out);
             }
+    free(places);
 }
 
 void reference_convolution_forward(const struct reference_convolution *convolution, const double *x,

@@ -246,11 +246,27 @@ static dnnl_status_t create_backward(const struct ls_primitive_spec *spec,
     return status;
 }
 
+/* oneDNN computes with windows in 32 bits; nobody needs windows of that size. */
+static int check_window(const struct ls_primitive_spec *spec, struct ls_error *error)
+{
+    const struct ls_window *window = &spec->window;
+    const int64_t limit = 1 << 20;
+    if (spec->kind != LS_PRIMITIVE_CONVOLUTION)
+        return 0;
+    for (int i = 0; i < window->axes; i++)
+        if (window->kernel[i] > limit || window->stride[i] > limit || window->pad[i] > limit ||
+            window->dilation[i] > limit || window->kernel[i] * window->dilation[i] > limit)
+            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                           "a window of more than 2^20 places along an axis is too large");
+    return 0;
+}
+
 /* oneDNN looks at the number of threads when it describes a primitive. */
 static int create_description(const struct ls_primitive_spec *spec, dnnl_memory_desc_t *md,
                               dnnl_primitive_desc_t *result, struct ls_error *error)
 {
     LS_TRY(open_engine(error));
+    LS_TRY(check_window(spec, error));
     for (int i = 0; i < LS_SLOTS; i++)
         if (spec->tensor[i].rank > 0)
             LS_TRY(ls_onednn_describe(&spec->tensor[i], &md[i], error));

@@ -274,22 +274,34 @@ static inline void trial_compare(const struct trial *trial, const struct ls_valu
     }
 }
 
-/* Threads that run one prepared op at once, each with its own binding and at other addresses, must
- * give the bytes that the trial's outputs have. */
+/* Threads that run one prepared op at once, each with its own binding, at other addresses and at
+ * others in every round, must give the bytes that the trial's outputs have. */
 struct trial_thread {
     const struct trial *trial;
     int shift;
     int differences;
 };
 
+static inline void trial_swap(void **a, void **b)
+{
+    void *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
 static inline void *trial_thread_main(void *argument)
 {
     struct trial_thread *thread = argument;
-    struct trial_worker worker;
+    struct trial_worker worker, other;
     ls_onednn_one_thread();
     ls_set_float_mode();
     trial_bind(thread->trial, &worker, thread->shift);
-    for (int round = 0; round < 3; round++) {
+    trial_bind(thread->trial, &other, thread->shift);
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < TRIAL_VALUES; i++) {
+            trial_swap(&worker.in[i], &other.in[i]);
+            trial_swap(&worker.out[i], &other.out[i]);
+        }
         trial_step(thread->trial, &worker);
         for (int i = 0; i < thread->trial->op.outputs; i++) {
             const struct ls_value *value = thread->trial->out[i];
@@ -299,6 +311,7 @@ static inline void *trial_thread_main(void *argument)
         }
     }
     trial_unbind(thread->trial, &worker, thread->shift);
+    trial_unbind(thread->trial, &other, thread->shift);
     return NULL;
 }
 

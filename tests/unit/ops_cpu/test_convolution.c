@@ -14,11 +14,11 @@ struct shape_case {
 };
 
 static const struct shape_case named_cases[] = {
-    {"cifar conv1", 2, 3, 3, 32, 1, 32, 5, 1, 2, 1},
-    {"cifar conv2", 2, 3, 32, 32, 1, 16, 5, 1, 2, 1},
-    {"cifar conv3", 2, 3, 32, 64, 1, 8, 5, 1, 2, 1},
-    {"lenet conv1", 2, 3, 1, 20, 1, 28, 5, 1, 0, 1},
-    {"lenet conv2", 2, 3, 20, 50, 1, 12, 5, 1, 0, 1},
+    {"cifar conv1", 2, 2, 3, 32, 1, 32, 5, 1, 2, 1},
+    {"cifar conv2", 2, 2, 32, 32, 1, 16, 5, 1, 2, 1},
+    {"cifar conv3", 2, 2, 32, 64, 1, 8, 5, 1, 2, 1},
+    {"lenet conv1", 2, 2, 1, 20, 1, 28, 5, 1, 0, 1},
+    {"lenet conv2", 2, 2, 20, 50, 1, 12, 5, 1, 0, 1},
     {"two channels", 2, 2, 2, 7, 1, 9, 3, 1, 1, 1},
     {"ten channels", 2, 3, 10, 10, 1, 9, 3, 1, 1, 1},
     {"five channels, strided", 2, 2, 5, 10, 1, 11, 3, 2, 1, 1},
@@ -26,7 +26,7 @@ static const struct shape_case named_cases[] = {
     {"caffenet conv1", 2, 1, 3, 20, 1, 35, 11, 4, 0, 1},
     {"pad beyond the kernel", 2, 2, 6, 18, 1, 5, 3, 1, 4, 1},
     {"kernel beyond the input", 2, 2, 4, 3, 1, 3, 5, 1, 2, 1},
-    {"kernel covers the input", 2, 3, 32, 10, 1, 4, 4, 1, 0, 1},
+    {"kernel covers the input", 2, 2, 32, 10, 1, 4, 4, 1, 0, 1},
     {"one by one", 2, 3, 20, 50, 1, 7, 1, 1, 0, 1},
     {"one by one, strided", 2, 3, 16, 32, 1, 7, 1, 2, 0, 1},
     {"one pixel", 2, 3, 3, 4, 1, 1, 1, 1, 0, 1},
@@ -226,7 +226,7 @@ static void random_shapes(void **state)
 {
     (void)state;
     int done = 0;
-    for (uint64_t round = 0; done < 150; round++) {
+    for (uint64_t round = 0; done < 120; round++) {
         struct reference_convolution c;
         int axes;
         char what[256];
@@ -322,6 +322,26 @@ static void layouts_of_a_network(void **state)
     }
 }
 
+/* Fewer channels than a block holds, but more than a picture has: blocked in the pass forward and
+ * in the gradient, in one layout of the weights. */
+static void few_channels_are_widened(void **state)
+{
+    static const struct shape_case shape = {"", 2, 2, 6, 16, 1, 9, 3, 1, 1, 1};
+    (void)state;
+    if (ls_cpu_isa() < LS_ISA_AVX2)
+        skip();
+    struct reference_convolution c = make_case(&shape);
+    struct trial *forward = make_trial(&ls_kernel_convolution, &c, 2, (struct fused){0});
+    struct trial *weights = make_trial(&ls_kernel_convolution_weights, &c, 2, (struct fused){0});
+    const struct ls_layout *wide =
+        ls_cpu_isa() == LS_ISA_AVX512 ? &ls_layout_blocked16 : &ls_layout_blocked8;
+    assert_ptr_equal(forward->in[0]->layout, wide);
+    assert_ptr_equal(weights->in[0]->layout, wide);
+    assert_ptr_equal(weights->out[0]->layout, forward->in[1]->layout);
+    trial_free(forward);
+    trial_free(weights);
+}
+
 /* No shape of those above may need a reference path. */
 static void nothing_is_slow(void **state)
 {
@@ -339,6 +359,36 @@ static void nothing_is_slow(void **state)
             trial_free(trial);
         }
     }
+}
+
+static int ask_for_layouts(const struct shape_case *shape, int64_t samples, struct ls_error *error)
+{
+    struct reference_convolution c = make_case(shape);
+    struct trial *trial = make_trial(&ls_kernel_convolution, &c, shape->axes, (struct fused){0});
+    struct ls_op_layouts layouts = {0};
+    trial->in[0]->shape.dim[0] = trial->out[0]->shape.dim[0] = samples;
+    trial->in[0]->shape.dim[1] = trial->in[1]->shape.dim[1] = (int64_t)1 << 30;
+    int status = trial->kernel->layouts(&trial->op, &layouts, error);
+    trial_free(trial);
+    return status;
+}
+
+static void what_is_too_large_is_refused(void **state)
+{
+    (void)state;
+    struct ls_error error = {0};
+    assert_int_equal(ask_for_layouts(&named_cases[0], 1, &error), LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(error.problems[0].message, "2^31"));
+    assert_non_null(strstr(error.problems[0].hint, "micro_batch"));
+    struct reference_convolution c = make_case(&named_cases[0]);
+    struct trial *trial = make_trial(&ls_kernel_convolution, &c, 2, (struct fused){0});
+    struct ls_op_layouts layouts = {0};
+    ls_error_clear(&error);
+    trial->op.attr.convolution.window.pad[1] = (int64_t)1 << 40;
+    assert_int_equal(trial->kernel->layouts(&trial->op, &layouts, &error), LOCKSTEP_DEFINITION);
+    assert_int_equal(error.count, 1);
+    assert_non_null(strstr(error.problems[0].message, "window"));
+    trial_free(trial);
 }
 
 /* The derivative of sum(y r) by one element, by a central difference; y is linear in each of them,
@@ -412,7 +462,9 @@ int main(void)
         cmocka_unit_test(bits_of_a_sample),
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(layouts_of_a_network),
+        cmocka_unit_test(few_channels_are_widened),
         cmocka_unit_test(nothing_is_slow),
+        cmocka_unit_test(what_is_too_large_is_refused),
     };
     return trial_main(tests);
 }
