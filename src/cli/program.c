@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -31,8 +32,11 @@ void ls_cli_version(void)
 {
     const char *info = lockstep_build_info();
     size_t length = strlen(info);
-    printf("lockstep %s\n%s%s", lockstep_version(), info,
-           length > 0 && info[length - 1] != '\n' ? "\n" : "");
+    char name[64];
+    int named = snprintf(name, sizeof name, "lockstep %s\n", lockstep_version());
+    if (strncasecmp(info, name, (size_t)named) != 0) /* it says so itself */
+        fputs(name, stdout);
+    printf("%s%s", info, length > 0 && info[length - 1] != '\n' ? "\n" : "");
 }
 
 const struct ls_cli_command *ls_cli_find_command(const char *name)

@@ -171,6 +171,7 @@ void ls_draw_pictures(FILE *out, const struct ls_picture *pictures, size_t count
 {
     struct grid grids[IN_A_ROW];
     int columns = count > 0 ? columns_for(count, width) : 0;
+    /* Each round is a row of pictures, with an empty line between rows. */
     for (size_t next = 0; next < count;) {
         int beside = 0, used = 0, rows = 0;
         while (beside < IN_A_ROW && next < count) {
@@ -186,5 +187,7 @@ void ls_draw_pictures(FILE *out, const struct ls_picture *pictures, size_t count
             put_line(out, grids, beside, row, colours);
         put_captions(out, grids, beside, 0, colours);
         put_captions(out, grids, beside, 1, colours);
+        if (next < count)
+            putc('\n', out);
     }
 }

@@ -64,15 +64,19 @@ static void put_iteration(struct ls_monitor *monitor, const struct lockstep_even
     if (count > 0 && seconds > 0)
         fprintf(monitor->out, " (%.4g iter/s, %.4gs/%" PRId64 " iters)", (double)count / seconds,
                 seconds, count);
-    fprintf(monitor->out, ", loss = %.6g\n", event->loss);
+    fprintf(monitor->out, ", loss = %.6g\n", event->data_loss);
     monitor->line_time = monitor->clock();
     monitor->line_iteration = event->iteration;
 }
 
+/* The loss is that of the data, as Caffe prints it; the penalty of weight decay stands apart. */
 static void put_display(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     put_iteration(monitor, event, monitor->display_iteration, event->seconds);
     ls_put_outputs(monitor->out, "Train net", event->outputs, event->output_count);
+    if (event->penalty != 0)
+        fprintf(monitor->out, "Iteration %" PRId64 ", penalty = %.6g\n", event->iteration,
+                event->penalty);
     fprintf(monitor->out, "Iteration %" PRId64 ", lr = %.6g\n", event->iteration,
             event->learning_rate);
 }
@@ -137,7 +141,7 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
         left = (double)(event->iteration_end - event->iteration) / monitor->iteration_speed;
     struct ls_live live = {.iteration = event->iteration,
                            .iteration_end = event->iteration_end,
-                           .loss = event->loss,
+                           .loss = event->data_loss,
                            .learning_rate = event->learning_rate,
                            .samples_per_second = monitor->sample_speed,
                            .seconds_left = left};

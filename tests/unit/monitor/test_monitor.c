@@ -75,7 +75,8 @@ static void progress(struct screen *screen, int64_t iteration, double seconds)
     send(screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_PROGRESS,
                                          .iteration = iteration,
                                          .iteration_end = 1000,
-                                         .loss = 0.213,
+                                         .loss = 0.25,
+                                         .data_loss = 0.213,
                                          .learning_rate = 0.01,
                                          .samples_per_second = 100 / seconds,
                                          .seconds = seconds});
@@ -86,7 +87,9 @@ static struct lockstep_event display_event(int64_t iteration, double seconds)
     return (struct lockstep_event){.kind = LOCKSTEP_EVENT_DISPLAY,
                                    .iteration = iteration,
                                    .iteration_end = 1000,
-                                   .loss = 0.213,
+                                   .loss = 0.25,
+                                   .data_loss = 0.213,
+                                   .penalty = 0.037,
                                    .learning_rate = 0.01,
                                    .seconds = seconds,
                                    .outputs = train_outputs,
@@ -115,12 +118,14 @@ static void test_phrases_of_caffe(void **state)
     send(&screen, display_event(0, 0));
     expect(&screen, "Iteration 0, loss = 0.213\n"
                     "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 0, penalty = 0.037\n"
                     "Iteration 0, lr = 0.01\n");
     progress(&screen, 50, 1);
     expect(&screen, "");
     send(&screen, display_event(100, 2.7));
     expect(&screen, "Iteration 100 (37.04 iter/s, 2.7s/100 iters), loss = 0.213\n"
                     "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 100, penalty = 0.037\n"
                     "Iteration 100, lr = 0.01\n");
     send(&screen, test_event(0));
     expect(&screen, "Iteration 500, Testing net (#0)\n"
@@ -161,6 +166,7 @@ static void test_a_line_every_ten_seconds(void **state)
     send(&screen, display_event(9, 5)); /* counts as a line, too */
     expect(&screen, "Iteration 9 (1.8 iter/s, 5s/9 iters), loss = 0.213\n"
                     "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
+                    "Iteration 9, penalty = 0.037\n"
                     "Iteration 9, lr = 0.01\n");
     progress(&screen, 10, 5);
     expect(&screen, "");
@@ -253,10 +259,10 @@ static void test_log(void **state)
         "{\"event\": \"start\", \"iteration\": 0, \"elapsed\": 0, "
         "\"text\": \"a \\\"quoted\\\"\\n\\u0001line\"}\n"
         "{\"event\": \"progress\", \"iteration\": 7, \"elapsed\": 0.5, \"iteration_end\": 1000, "
-        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0, \"penalty\": 0, "
+        "\"epoch\": 0, \"loss\": 0.25, \"data_loss\": 0.213, \"penalty\": 0, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 200, \"seconds\": 0.5}\n"
         "{\"event\": \"display\", \"iteration\": 7, \"elapsed\": 0.75, \"iteration_end\": 1000, "
-        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0, \"penalty\": 0, "
+        "\"epoch\": 0, \"loss\": 0.25, \"data_loss\": 0.213, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
         "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
         "{\"event\": \"test\", \"iteration\": 500, \"elapsed\": 0.75, \"epoch\": 1.5, "
@@ -264,7 +270,7 @@ static void test_log(void **state)
         "\"values\": [0.98], \"loss_weight\": 0}, {\"name\": \"loss\", \"values\": [0.21], "
         "\"loss_weight\": 0.5}]}\n"
         "{\"event\": \"display\", \"iteration\": 8, \"elapsed\": 0.75, \"iteration_end\": 1000, "
-        "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0, "
+        "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0, \"outputs\": []}\n"
         "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75}\n");
     close_screen(&screen);
