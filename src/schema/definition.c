@@ -81,6 +81,22 @@ int ls_definition_read_file(const char *path, const ProtobufCMessageDescriptor *
     return result;
 }
 
+int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **type,
+                        struct ls_error *error)
+{
+    const ProtobufCMessageDescriptor *other = &lockstep__solver_parameter__descriptor;
+    if (*type == other)
+        other = &lockstep__net_parameter__descriptor;
+    char *text;
+    size_t length;
+    LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
+    if (ls_is_text(text, length) &&
+        ls_text_affinity(text, length, other) > ls_text_affinity(text, length, *type))
+        *type = other;
+    ls_free(text);
+    return 0;
+}
+
 /* The number of a field of a message, or LS_FIELD_NONE. */
 static uint32_t field_number(const void *message, const char *name)
 {

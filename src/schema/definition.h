@@ -44,6 +44,11 @@ int ls_definition_read_file(const char *path, const ProtobufCMessageDescriptor *
 int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor *type, int status,
                               struct ls_definition **out, struct ls_error *error);
 
+/* Whether a file is a net or a solver, by its outermost fields. *type is the descriptor of one of
+ * them, and becomes that of the other if this is text and more speaks for it. */
+int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **type,
+                        struct ls_error *error);
+
 /* Whether bytes look like the text format (no control characters but white space). */
 bool ls_is_text(const void *bytes, size_t length);
 

@@ -7,26 +7,7 @@
 #include "base/memory.h"
 #include "schema/fields.h"
 #include "schema/net_state.h"
-#include "schema/text_format.h"
 #include "schema/upgrade.h"
-
-static const size_t SIZE_LIMIT = INT32_MAX;
-
-/* Which type a file is of: a text by its outermost fields, else a net. */
-static int guess_type(const char *path, const ProtobufCMessageDescriptor **type,
-                      struct ls_error *error)
-{
-    char *text;
-    size_t length;
-    *type = &lockstep__net_parameter__descriptor;
-    LS_TRY(ls_file_read(path, SIZE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
-    if (ls_is_text(text, length) &&
-        ls_text_affinity(text, length, &lockstep__solver_parameter__descriptor) >
-            ls_text_affinity(text, length, *type))
-        *type = &lockstep__solver_parameter__descriptor;
-    ls_free(text);
-    return 0;
-}
 
 /* What a solver says about the net to use: its first test net, else the one that it trains. */
 struct choice {
@@ -130,9 +111,9 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
 int ls_net_read(const char *path, const struct ls_net_state *state, struct ls_net_definition *out,
                 struct ls_error *error)
 {
-    const ProtobufCMessageDescriptor *type;
+    const ProtobufCMessageDescriptor *type = &lockstep__net_parameter__descriptor;
     *out = (struct ls_net_definition){0};
-    LS_TRY(guess_type(path, &type, error));
+    LS_TRY(ls_definition_guess(path, &type, error));
     if (type == &lockstep__net_parameter__descriptor)
         return read_net_file(path, NULL, state, out, error);
     struct ls_definition *solver;

@@ -122,12 +122,18 @@ static int read_solver(struct ls_solver_reading *reading, int status, const char
 int ls_solver_read(const char *path, const char *const *set, size_t set_count,
                    struct ls_solver_definition **out, struct ls_error *error)
 {
+    const ProtobufCMessageDescriptor *type = &lockstep__solver_parameter__descriptor;
     *out = NULL;
+    LS_TRY(ls_definition_guess(path, &type, error));
+    if (type != &lockstep__solver_parameter__descriptor)
+        return ls_fail(error, LOCKSTEP_DEFINITION, path,
+                       "a solver names a net (net: \"net.prototxt\") and says how to train it",
+                       "this is a net, not a solver");
     struct ls_solver_definition *solver = ls_alloc(1, sizeof *solver);
     if (solver == NULL)
         return ls_fail_memory(error, "a solver");
-    int status = ls_definition_read_partly(path, &lockstep__solver_parameter__descriptor,
-                                           LOCKSTEP_DEFINITION, &solver->definition, error);
+    int status =
+        ls_definition_read_partly(path, type, LOCKSTEP_DEFINITION, &solver->definition, error);
     if (solver->definition != NULL) {
         struct ls_solver_reading reading = {.out = solver, .error = error};
         reading.solver = (Lockstep__SolverParameter *)solver->definition->message;

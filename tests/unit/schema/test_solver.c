@@ -172,6 +172,14 @@ static void wrong_nets(void **state)
                "S:2:1: test_state is given 2 times for 1 test nets. hint: one for each, or none");
 }
 
+static void a_net_is_not_a_solver(void **state)
+{
+    (void)state;
+    fails_with("name: 'n' layer { name: 'a' } layer { name: 'b' }",
+               "S: this is a net, not a solver. hint: a solver names a net (net: "
+               "\"net.prototxt\") and says how to train it");
+}
+
 /* Problems of the solver and of all its files, in one go, each once. */
 static void all_problems_together(void **state)
 {
@@ -533,6 +541,7 @@ int main(void)
         cmocka_unit_test(nets_of_one_file),
         cmocka_unit_test(nets_of_several_places),
         cmocka_unit_test(wrong_nets),
+        cmocka_unit_test(a_net_is_not_a_solver),
         cmocka_unit_test(all_problems_together),
         cmocka_unit_test(ranges),
         cmocka_unit_test(words),
