@@ -7,6 +7,8 @@
 #include "lockstep/lockstep.h"
 #include "schema/solver.h"
 
+struct ls_trainer;
+
 struct lockstep_error {
     struct ls_error inner;
     char *text; /* made by lockstep_error_text */
@@ -16,6 +18,11 @@ struct lockstep_error {
 struct lockstep_solver {
     struct ls_solver_definition *definition;
     _Atomic int references;
+};
+
+struct lockstep_trainer {
+    struct lockstep_solver *solver; /* a reference */
+    struct ls_trainer *inner;
 };
 
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */

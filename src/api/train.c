@@ -38,11 +38,6 @@ void lockstep_solver_free(struct lockstep_solver *solver)
 
 /* ---- Trainers -------------------------------------------------------------------------------- */
 
-struct lockstep_trainer {
-    struct lockstep_solver *solver; /* a reference */
-    struct ls_trainer *inner;
-};
-
 void lockstep_train_options_init(struct lockstep_train_options *options)
 {
     *options = (struct lockstep_train_options){.struct_size = sizeof *options};

@@ -1,0 +1,339 @@
+/* The promise: the same training gives the same snapshot, byte for byte, on any number of workers,
+ * however long each of them takes, stopped and resumed or not, tested in between or not.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+enum { SAMPLES = 1003 };
+
+static const int counts[] = {1, 2, 3, 4, 5, 8};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+/* ---- Definitions ----------------------------------------------------------------------------- */
+
+/* Random crops out of a padded picture, mirrored or not, in a new order every epoch. */
+#define AUGMENTED(crop)                                                                            \
+    "  transform_param { scale: 0.0078 mirror: true pad: 2 crop_size: " #crop " }\n"
+
+/* Everything that draws random numbers or has a gradient to sum. */
+#define BODY                                                                                       \
+    "layer { name: 'conv1' type: 'Convolution' bottom: 'data' top: 'conv1' convolution_param {\n"  \
+    "  num_output: 8 kernel_size: 5 stride: 2 weight_filler { type: 'xavier' } } }\n"              \
+    "layer { name: 'relu1' type: 'ReLU' bottom: 'conv1' top: 'conv1' }\n"                          \
+    "layer { name: 'norm1' type: 'LRN' bottom: 'conv1' top: 'norm1'\n"                             \
+    "  lrn_param { local_size: 3 alpha: 0.05 } }\n"                                                \
+    "layer { name: 'conv2' type: 'Convolution' bottom: 'norm1' top: 'conv2' convolution_param {\n" \
+    "  num_output: 12 kernel_size: 3 pad: 1 group: 2 weight_filler { type: 'xavier' } } }\n"       \
+    "layer { name: 'pool2' type: 'Pooling' bottom: 'conv2' top: 'pool2'\n"                         \
+    "  pooling_param { pool: MAX kernel_size: 3 stride: 2 } }\n"                                   \
+    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'pool2' top: 'ip1' inner_product_param {\n"  \
+    "  num_output: 32 weight_filler { type: 'xavier' } } }\n"                                      \
+    "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"                              \
+    "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1'\n"                             \
+    "  dropout_param { dropout_ratio: 0.4 } }\n"                                                   \
+    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' inner_product_param {\n"    \
+    "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
+
+#define LOSS                                                                                       \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
+
+#define SGD "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005\n"
+
+static const char *const optimizers[] = {
+    SGD,
+    "type: 'Nesterov' base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 regularization_type: 'L1'\n",
+    "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 weight_decay: 0.0005\n",
+    "type: 'AdamW' base_lr: 0.002 momentum: 0.9 weight_decay: 0.05 weight_average { decay: 0.9 }\n",
+    SGD "clip_gradients: 0.7 average_loss: 7\n",
+    SGD "weight_average { decay: 0.97 } clip_gradients: 2 warmup_iter: 5\n",
+};
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
+/* A solver for the pictures of 16 x 16; the data layer's further fields are given. */
+static struct lockstep_solver *idx_solver(const char *settings, const char *data)
+{
+    return load_solver(
+        "%s lr_policy: 'inv' gamma: 0.01 power: 0.75 max_iter: 40 random_seed: 5\n"
+        "net_param {\n"
+        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
+            17) "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n" BODY LOSS
+                "}\n",
+        settings, ls_test_path("images"), ls_test_path("labels"), data);
+}
+
+static struct lockstep_solver *plain_idx_solver(const char *optimizer)
+{
+    char settings[512];
+    snprintf(settings, sizeof settings, "%s", optimizer);
+    return idx_solver(settings, "batch_size: 100 shuffle: true");
+}
+
+static struct lockstep_solver *cifar_solver(const char *settings)
+{
+    return load_solver(
+        "%s lr_policy: 'step' gamma: 0.5 stepsize: 20 max_iter: 50\n"
+        "net_param {\n"
+        "layer { name: 'cifar' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
+            28) "  data_param { backend: CIFAR source: '%s' batch_size: 100 shuffle: true } "
+                "}\n" BODY LOSS "}\n",
+        settings, ls_test_path("cifar.bin"));
+}
+
+/* ---- Comparisons ----------------------------------------------------------------------------- */
+
+/* Trains with each number of workers; snapshots and the work done must be the same. */
+static void check_counts(const struct lockstep_solver *solver, int64_t updates, const char *what)
+{
+    struct bytes first = {0};
+    int64_t micro_batches = 0;
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        step(training, updates);
+        int64_t total = count_micro_batches(training);
+        struct bytes bytes = snapshot(training);
+        finish(training);
+        if (i == 0) {
+            first = bytes;
+            micro_batches = total;
+            continue;
+        }
+        check_same(first, bytes, "%s, %d workers", what, counts[i]);
+        assert_int_equal(total, micro_batches);
+    }
+    free(first.data);
+}
+
+static void test_fifty_iterations(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = cifar_solver(SGD);
+    check_counts(solver, 50, "50 iterations");
+    lockstep_solver_free(solver);
+}
+
+/* Batches that divide the data or not, that end with the epoch, wrap, or drop the rest. */
+static void test_batches(void **state)
+{
+    (void)state;
+    static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
+    int optimizer = 0;
+    for (int batch = 97; batch <= 100; batch += 3)
+        for (int iter_size = 1; iter_size <= 3; iter_size += 2)
+            for (int last = 0; last < 3; last++) {
+                char settings[256], data[96], what[400];
+                snprintf(settings, sizeof settings, "%s iter_size: %d",
+                         optimizers[optimizer++ % OPTIMIZERS], iter_size);
+                snprintf(data, sizeof data, "batch_size: %d shuffle: true last_batch: %s", batch,
+                         lasts[last]);
+                snprintf(what, sizeof what, "%s, %s", settings, data);
+                struct lockstep_solver *solver = idx_solver(settings, data);
+                check_counts(solver, iter_size == 1 ? 34 : 12, what); /* three epochs */
+                lockstep_solver_free(solver);
+            }
+}
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < OPTIMIZERS; i++) {
+        struct lockstep_solver *solver = plain_idx_solver(optimizers[i]);
+        check_counts(solver, 12, optimizers[i]);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* Samples without a valid label count nowhere; how many an update has is counted before it. */
+static void test_ignored_labels(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load_solver(
+        SGD "lr_policy: 'fixed' max_iter: 20 iter_size: 2\n"
+            "net_param {\n"
+            "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
+            "  transform_param { scale: 0.004 }\n"
+            "  data_param { backend: SYNTHETIC batch_size: 90\n"
+            "    synthetic_param { count: 400 height: 20 width: 20 channels: 2 } } }\n" BODY
+            "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
+            "  top: 'loss' loss_param { ignore_label: 3 normalization: VALID } }\n"
+            "layer { name: 'second' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
+            "  top: 'second' loss_weight: 0.3 loss_param { ignore_label: 4 } }\n"
+            "}\n");
+    check_counts(solver, 15, "ignored labels");
+    lockstep_solver_free(solver);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+/* One worker takes its time: others run what it would have run. */
+static void test_delays(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = plain_idx_solver(SGD);
+    struct training *alone = start(solver, 1, NULL, NULL);
+    step(alone, 10);
+    struct bytes first = snapshot(alone);
+    finish(alone);
+    for (int workers = 2; workers <= 4; workers++)
+        for (int dawdler = 0; dawdler < workers; dawdler++) {
+            struct training *training = start(solver, workers, NULL, NULL);
+            training->schedule.dawdler = dawdler;
+            step(training, 10);
+            count_micro_batches(training);
+            check_same(first, snapshot(training), "worker %d of %d dawdles", dawdler, workers);
+            finish(training);
+        }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+/* In each update one micro-batch is begun only when the last one has been: certain to come in
+ * another order than on one worker. (The builds that break the contract run this test, too.) */
+static void test_held_back(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = plain_idx_solver(SGD);
+    struct training *alone = start(solver, 1, NULL, NULL);
+    step(alone, 8);
+    struct bytes first = snapshot(alone);
+    finish(alone);
+    for (int i = 1; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        training->schedule.last = 8; /* 100 samples make 9 micro-batches */
+        step(training, 8);
+        count_micro_batches(training);
+        check_same(first, snapshot(training), "held back, %d workers", counts[i]);
+        assert_int_equal(training->schedule.held, 8);
+        finish(training);
+    }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Interruptions --------------------------------------------------------------------------- */
+
+static void run_until(struct training *training, int64_t iterations)
+{
+    if (lockstep_trainer_run(training->trainer, iterations, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+    count_micro_batches(training);
+}
+
+/* Stopped after plan[2] of 40 iterations on plan[0] workers, continued on plan[1]. */
+static void check_resume(const struct lockstep_solver *solver, struct bytes whole, const char *name,
+                         const int plan[3])
+{
+    int before = plan[0], after = plan[1], half = plan[2];
+    char prefix[64], file[96];
+    snprintf(prefix, sizeof prefix, "%s_%d_%d", name, before, after);
+    snprintf(file, sizeof file, "%s_iter_%d.safetensors", prefix, half);
+    struct training *training = start(solver, before, prefix, NULL);
+    run_until(training, half);
+    finish(training);
+    training = start(solver, after, prefix, after % 2 ? "auto" : ls_test_path(file));
+    assert_int_equal(lockstep_trainer_iteration(training->trainer), half);
+    run_until(training, -1);
+    finish(training);
+    snprintf(file, sizeof file, "%s_iter_40.safetensors", prefix);
+    check_same(whole, read_bytes(ls_test_path(file)),
+               "stopped at %d on %d workers, continued on %d", half, before, after);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    static const int plans[][3] = {{1, 3, 20}, {5, 2, 20}, {2, 8, 13}, {8, 1, 37}, {3, 4, 1}};
+    for (int i = 0; i < 3; i++) {
+        struct lockstep_solver *solver = plain_idx_solver(optimizers[2 * i + 1]);
+        char name[16], file[64];
+        snprintf(name, sizeof name, "solver%d", i);
+        snprintf(file, sizeof file, "%s_iter_40.safetensors", name);
+        struct training *training = start(solver, 2, name, NULL);
+        run_until(training, -1);
+        finish(training);
+        struct bytes whole = read_bytes(ls_test_path(file));
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++)
+            if (p < 2 || (int)p == i + 2)
+                check_resume(solver, whole, name, plans[p]);
+        free(whole.data);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- Tests between updates ------------------------------------------------------------------- */
+
+/* The figures of a test phase, as bytes, after those of the tests before. */
+static void add_figures(struct training *training, struct bytes *figures)
+{
+    const struct lockstep_output *outputs;
+    size_t count;
+    if (lockstep_trainer_evaluate(training->trainer, 0, &outputs, &count, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        size_t more = outputs[i].count * sizeof(double);
+        figures->data = realloc(figures->data, figures->size + more);
+        memcpy(figures->data + figures->size, outputs[i].values, more);
+        figures->size += more;
+    }
+}
+
+/* A test phase uses the trainer's memory and its weights' place, and leaves no trace; its figures
+ * are those of any number of workers. */
+static void test_test_phases(void **state)
+{
+    (void)state;
+    char test_net[1024];
+    snprintf(test_net, sizeof test_net,
+             "layer { name: 'held' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+             "  transform_param { scale: 0.0078 crop_size: 17 pad: 2 }\n"
+             "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 70 } }\n",
+             ls_test_path("images"), ls_test_path("labels"));
+    struct lockstep_solver *solver = load_solver(
+        SGD
+        "weight_average { decay: 0.9 } lr_policy: 'fixed' max_iter: 20 test_interval: 100\n"
+        "net_param {\n"
+        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
+        "  include { phase: TRAIN }\n" AUGMENTED(
+            17) "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
+                "%s" BODY LOSS
+                "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip2' bottom: 'label'\n"
+                "  top: 'accuracy' include { phase: TEST } }\n}\n",
+        ls_test_path("images"), ls_test_path("labels"), test_net);
+    struct training *untested = start(solver, 1, NULL, NULL);
+    step(untested, 9);
+    struct bytes first = snapshot(untested), figures = {0};
+    finish(untested);
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        struct bytes mine = {0};
+        for (int round = 0; round < 3; round++) {
+            step(training, 3);
+            add_figures(training, &mine);
+        }
+        check_same(first, snapshot(training), "tested in between, %d workers", counts[i]);
+        if (i == 0)
+            figures = mine;
+        else
+            check_same(figures, mine, "figures of a test, %d workers", counts[i]);
+        finish(training);
+    }
+    free(first.data);
+    free(figures.data);
+    lockstep_solver_free(solver);
+}
+
+/* With an argument, only the tests whose names match run. */
+int main(int argument_count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fifty_iterations), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_optimizers),       cmocka_unit_test(test_ignored_labels),
+        cmocka_unit_test(test_delays),           cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_resume),           cmocka_unit_test(test_test_phases),
+    };
+    if (argument_count > 1)
+        cmocka_set_test_filter(arguments[1]);
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 16);
+    write_cifar(ls_test_path("cifar.bin"), SAMPLES);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
