@@ -205,13 +205,15 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
     source->shape[0] = images->rank == 4 ? images->dim[1] : 1;
     source->shape[1] = images->dim[images->rank - 2];
     source->shape[2] = images->dim[images->rank - 1];
-    if (source->count > 0 && !ls_record_shape_valid(source->shape))
+    if (source->count == 0)
+        return 0; /* the extents of no records may be anything; that there are none is said later */
+    if (!ls_record_shape_valid(source->shape))
         return ls_fail(error, LOCKSTEP_DATA, path, NULL,
                        "has records of %" PRId64 " x %" PRId64 " x %" PRId64
                        " numbers, which makes no sense",
                        source->shape[0], source->shape[1], source->shape[2]);
     idx->size = ls_record_size(source->shape);
-    if (options->label_path == NULL || source->count == 0)
+    if (options->label_path == NULL)
         return 0;
     return open_labels(options->label_path, idx, source, error);
 }
