@@ -192,7 +192,11 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, struct ls_er
                                  .partials = record_of(pass, unit),
                                  .contribute = pass->training ? ls_sums_contribute : NULL,
                                  .sums = &contributor};
-    ls_net_run(ls_net_plan_for(pass->net, what->range.count), worker, item->input, &context, false);
+#ifdef LS_MUTANT_FORGETFUL /* cmake/mutants.cmake: workers lose a micro-batch now and then */
+    if (worker == 0 || engine->micro_batches[worker] % 3 != 0)
+#endif
+        ls_net_run(ls_net_plan_for(pass->net, what->range.count), worker, item->input, &context,
+                   false);
     ls_feed_release(pass->feed, item);
     engine->micro_batches[worker]++;
 }

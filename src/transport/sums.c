@@ -123,6 +123,10 @@ static uint32_t add_tile(const struct ls_sums *sums, struct sum *sum, size_t til
     bool first = guard->update != sums->update;
     guard->update = sums->update;
     uint32_t bits = ls_exact_add(sum->total + begin, gradient + begin, count, sum->exponent, first);
+#ifdef LS_MUTANT_FLOATS /* cmake/mutants.cmake: rounded as float sums are, in order of arrival */
+    for (size_t i = begin; i < begin + count; i++)
+        sum->total[i] = (int64_t)(float)sum->total[i];
+#endif
     ls_spin_release(&guard->lock);
     return bits;
 }

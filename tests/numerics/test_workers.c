@@ -322,8 +322,7 @@ static void test_test_phases(void **state)
     lockstep_solver_free(solver);
 }
 
-/* With an argument, only the tests whose names match run. */
-int main(int argument_count, char **arguments)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fifty_iterations), cmocka_unit_test(test_batches),
@@ -331,8 +330,8 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(test_delays),           cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_resume),           cmocka_unit_test(test_test_phases),
     };
-    if (argument_count > 1)
-        cmocka_set_test_filter(arguments[1]);
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 16);
     write_cifar(ls_test_path("cifar.bin"), SAMPLES);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,41 @@
+# A test of the tests: builds that break the contract on purpose, each in one source file and one
+# way, where that file asks for a macro LS_MUTANT_...:
+#
+#   FLOATS     gradients are rounded as sums of floats are, in the order in which they arrive
+#   GENERATOR  each thread has a random number generator of its own
+#   FORGETFUL  workers other than the first forget a micro-batch now and then
+#
+# `verify` must find the difference, and so must the test of the promise; the build without any
+# (SOUND) must pass both. The broken file is linked in front of the library, whose own then stays
+# out.
+if(NOT TARGET ls_support OR NOT TARGET ls_api)
+  return()
+endif()
+
+function(ls_mutant name source)
+  string(TOLOWER ${name} lower)
+  set(verify mutant_${lower}_verify)
+  set(workers mutant_${lower}_workers)
+  ls_test(${verify} ${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c ${LS_MODULES})
+  # The test of the promise itself, one case of it, run on the broken build.
+  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/test_workers.c ${LS_MODULES})
+  foreach(program ${verify} ${workers})
+    target_compile_definitions(${program} PRIVATE LS_MUTANT_${name})
+    if(source)
+      target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
+    endif()
+  endforeach()
+  # The trainings of `verify` get their schedule where they make their engines.
+  target_link_options(${verify} PRIVATE -Wl,--wrap=ls_engine_create)
+  set_tests_properties(${workers} PROPERTIES ENVIRONMENT
+    "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=test_held_back")
+  if(source)
+    set_tests_properties(${workers} PROPERTIES
+      PASS_REGULAR_EXPRESSION "held back, 2 workers: the snapshots differ from byte")
+  endif()
+endfunction()
+
+ls_mutant(SOUND "")
+ls_mutant(FLOATS transport/sums.c)
+ls_mutant(GENERATOR ops/cpu/dropout.c)
+ls_mutant(FORGETFUL engine/pass.c)

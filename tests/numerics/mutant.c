@@ -1,0 +1,76 @@
+/* `verify` on a build that breaks the contract on purpose (cmake/mutants.cmake), or on a sound one.
+ *
+ * The net has what every mutant needs to show itself. Two workers run its micro-batches in an
+ * order that one worker does not, by a schedule and not by chance; trainings that lockstep_verify
+ * makes get it through a wrapped ls_engine_create.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+#ifdef LS_MUTANT_SOUND
+static const int expected = LOCKSTEP_OK;
+#else
+static const int expected = LOCKSTEP_DIFFERENT;
+#endif
+
+static struct schedule schedules[8];
+static int schedule_count;
+
+int __real_ls_engine_create(const struct ls_backend *backend, int workers,
+                            struct ls_engine **engine, struct ls_error *error);
+int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
+                            struct ls_engine **engine, struct ls_error *error);
+
+int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
+                            struct ls_engine **engine, struct ls_error *error)
+{
+    int status = __real_ls_engine_create(backend, workers, engine, error);
+    assert_int_equal(status, 0);
+    struct schedule *schedule = &schedules[schedule_count++];
+    *schedule = (struct schedule){.lock = PTHREAD_MUTEX_INITIALIZER,
+                                  .moved = PTHREAD_COND_INITIALIZER,
+                                  .workers = workers,
+                                  .dawdler = -1,
+                                  .last = 7}; /* 64 samples make 8 micro-batches */
+    (*engine)->before_micro_batch = follow_schedule;
+    (*engine)->user = schedule;
+    return 0;
+}
+
+static void test_verify(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 100\n"
+        "net_param {\n"
+        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.004 }\n"
+        "  data_param { backend: SYNTHETIC batch_size: 64\n"
+        "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"
+        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
+        "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"
+        "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"
+        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
+        "}\n");
+    struct lockstep_train_options options;
+    struct lockstep_error *error = lockstep_error_new();
+    lockstep_train_options_init(&options);
+    /* A worker runs at least one micro-batch an update: in six updates even a forgetful one, that
+     * loses each third and may have lost the one that only measured, has lost one that counts. */
+    int status = lockstep_verify(solver, &options, (const int[]){1, 2}, 2, 6, error);
+    if (status != expected)
+        fail_msg("verify returned %d, not %d: %s", status, expected, lockstep_error_text(error));
+    if (expected == LOCKSTEP_DIFFERENT)
+        assert_non_null(strstr(lockstep_error_text(error), "differs between 1 and 2 workers"));
+    lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_verify)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
