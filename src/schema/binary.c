@@ -15,6 +15,7 @@ static size_t memory_limit(size_t length)
     return length < (SIZE_MAX - floor) / 32 ? floor + 32 * length : SIZE_MAX;
 }
 
+/* Whether a number has a name in its enum. */
 static bool is_known(const ProtobufCFieldDescriptor *field, const void *at)
 {
     return protobuf_c_enum_descriptor_get_value(field->descriptor, *(const int *)at) != NULL;

@@ -188,6 +188,8 @@ static void compare_nets(struct comparison *comparison, const Lockstep__NetParam
     compare_layers(comparison, a, b);
 }
 
+/* Every field of the solver, then the nets. What only one side has set compares with the default.
+ */
 static void compare_solvers(struct comparison *comparison, const Lockstep__SolverParameter *a,
                             const Lockstep__SolverParameter *b)
 {

@@ -137,6 +137,7 @@ static enum ls_token_kind take_string(struct ls_lexer *lexer)
     return bad(lexer, "a string is not closed on its line");
 }
 
+/* One token, of which the first character tells the kind. */
 static enum ls_token_kind take_token(struct ls_lexer *lexer)
 {
     char c = peek(lexer, 0);

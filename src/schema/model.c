@@ -17,6 +17,7 @@ struct choice {
     const Lockstep__NetState *state;
 };
 
+/* In the order in which a solver would test: what is named for tests goes first. */
 static void choose(const Lockstep__SolverParameter *solver, struct choice *choice)
 {
     *choice = (struct choice){.field = "net"};

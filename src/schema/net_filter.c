@@ -48,6 +48,7 @@ static bool rule_holds(const Lockstep__NetState *state, const Lockstep__NetState
     return true;
 }
 
+/* Caffe's rule: out if any exclude rule holds, in if any include rule does; by default in. */
 static bool is_included(const Lockstep__NetState *state, const Lockstep__LayerParameter *layer)
 {
     for (size_t i = 0; i < layer->n_exclude; i++)

@@ -94,6 +94,7 @@ static int check_policy_fields(struct ls_solver_reading *reading, const struct p
     return status;
 }
 
+/* A name of the table, with the fields that it needs. */
 static int check_policy(struct ls_solver_reading *reading)
 {
     const char *name = reading->solver->lr_policy;

@@ -32,6 +32,7 @@ static void unset(struct ls_definition *definition, ProtobufCMessage *message,
     ls_places_forget(definition->places, message, field->id, count > 0 ? count : 1);
 }
 
+/* "--set max_epoch=3" means that max_iter of the file no longer counts. */
 static void unset_other(struct ls_definition *definition, ProtobufCMessage *solver,
                         const char *name)
 {

@@ -92,6 +92,7 @@ static enum ls_scalar_result wrong(struct ls_reader *reader, const ProtobufCFiel
     return LS_SCALAR_WRONG;
 }
 
+/* Reports that a number does not fit, and goes over it. */
 static enum ls_scalar_result out_of_range(struct ls_reader *reader,
                                           const ProtobufCFieldDescriptor *field,
                                           const struct ls_token *token, bool negative,
@@ -145,6 +146,7 @@ static bool special_number(const struct ls_token *token, double *number)
     return true;
 }
 
+/* float and double: decimal only, as an octal 010 would hardly be meant as 8. */
 static enum ls_scalar_result read_real(struct ls_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
                                        union ls_scalar *value)

@@ -106,6 +106,7 @@ static void write_field(const ProtobufCFieldDescriptor *field, const void *at, i
     }
 }
 
+/* Fields that are set, in the order of their numbers, each on its own line. */
 static void write_fields(const ProtobufCMessage *message, int indent, struct ls_text *out)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
@@ -138,6 +139,7 @@ static void write_inline(const ProtobufCMessage *message, struct ls_text *out)
     ls_text_add(out, "}");
 }
 
+/* As ls_text_write_value, for one value that is there. */
 static void write_value(const ProtobufCFieldDescriptor *field, const void *at, struct ls_text *out)
 {
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
