@@ -1,0 +1,84 @@
+#!/bin/bash
+# Produces every figure that the documentation states: ./run results calls it with the folder for its
+# output as the first argument. Further arguments choose: mnist cifar-quick cifar-full weights bench
+# (default: all). Needs the data sets that tests use; what lacks its data is skipped, and said so.
+# SPDX-License-Identifier: BSD-2-Clause
+set -euo pipefail
+folder=$(realpath "$1")
+shift
+what=" ${*:-mnist cifar-quick cifar-full weights bench} "
+root=$(cd "$(dirname "$0")/.." && pwd)
+lockstep=${LOCKSTEP:-$root/build/lockstep}
+data=${LOCKSTEP_DATA:-$root/../shared/data}
+examples=$root/examples
+
+say() { printf '%s\n' "$*"; }
+wants() { case $what in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# The last accuracy of a log.
+accuracy() { sed -n 's/.*accuracy = \([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
+
+# train NAME SOLVER OPTIONS...: a training with its log; the time that it took.
+train() {
+    local name=$1 solver=$2 start=$SECONDS
+    shift 2
+    "$lockstep" train --solver "$solver" --snapshot-prefix "$folder/$name" "$@" \
+        >"$folder/$name.log" 2>&1
+    say "$name: accuracy $(accuracy "$folder/$name.log"), $((SECONDS - start)) s"
+}
+
+mnist() {
+    [ -r "$data/mnist/train-images-idx3-ubyte.gz" ] || { say "mnist: skipped, no data"; return; }
+    cd "$data/mnist"
+    train lenet "$examples/mnist/lenet_solver.prototxt"
+}
+
+# CIFAR-10's binary files, unpacked into the folder if they are packed.
+cifar_data() {
+    cifar=$data/cifar10
+    [ -r "$cifar/data_batch_1.bin.xz" ] || [ -r "$cifar/data_batch_1.bin" ] || return 1
+    [ ! -r "$cifar/data_batch_1.bin" ] || return 0
+    mkdir -p "$folder/cifar10"
+    local file
+    for file in "$cifar"/*.bin.xz; do
+        local to
+        to=$folder/cifar10/$(basename "$file" .xz)
+        [ -r "$to" ] || xz -dc "$file" >"$to"
+    done
+    cifar=$folder/cifar10
+}
+
+cifar_quick() {
+    cifar_data || { say "cifar10_quick: skipped, no data"; return; }
+    cd "$cifar"
+    train cifar10_quick "$examples/cifar10/cifar10_quick_solver.prototxt"
+    train cifar10_quick_lr1 "$examples/cifar10/cifar10_quick_solver_lr1.prototxt" \
+        --resume "$folder/cifar10_quick_iter_4000.safetensors"
+}
+
+cifar_full() {
+    cifar_data || { say "cifar10_full: skipped, no data"; return; }
+    cd "$cifar"
+    train cifar10_full "$examples/cifar10/cifar10_full_solver.prototxt" --iterations 10000
+}
+
+# Weights that Caffe trained, tested here.
+weights() {
+    local models=$data/caffemodels file
+    [ -d "$models" ] || { say "weights: skipped, no data"; return; }
+    cd "$data/mnist"
+    for file in bvlc_examples_2014/lenet_iter_10000 lenet_2015/lenet_iter_10000; do
+        "$lockstep" test --model "$examples/mnist/lenet_train_test.prototxt" \
+            --weights "$models/$file.caffemodel" >"$folder/test.log"
+        say "Caffe's $file on MNIST: accuracy $(accuracy "$folder/test.log")"
+    done
+}
+
+if wants mnist; then mnist; fi
+if wants cifar-quick; then cifar_quick; fi
+if wants cifar-full; then cifar_full; fi
+if wants weights; then weights; fi
+if wants bench; then
+    cd "$root"
+    "${LOCKSTEP_BUILD:-$root/build}/bench/bench_train" --json "$folder/bench.json"
+fi
