@@ -131,10 +131,16 @@ static void pooling_release(struct ls_prepared *prepared)
     prepared->state = NULL;
 }
 
+static const struct ls_vector_pooling_layout *loops_for(int64_t block)
+{
+    if (block == 1)
+        return &ls_vector_pooling_plain()->plain;
+    return block == 8 ? &ls_vector_pooling()->blocked8 : &ls_vector_pooling()->blocked16;
+}
+
 static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *x = inner_value(prepared->op);
-    const struct ls_vector_pooling *loops = ls_vector_pooling();
     struct pooling_state *state = ls_alloc(1, sizeof *state);
     prepared->state = state;
     if (state == NULL || fill_state(state, prepared->op) != 0) {
@@ -143,21 +149,23 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     }
     int64_t block = x->layout->block, channels = x->shape.dim[1];
     state->windows.planes = x->shape.dim[0] * ((channels + block - 1) / block);
-    state->loops = block == 16 ? &loops->blocked16 : block == 8 ? &loops->blocked8 : &loops->plain;
+    state->loops = loops_for(block);
+    if (prepared->op->kind == LS_OP_POOLING)
+        prepared->scratch_bytes = (size_t)state->loops->scratch(&state->windows) * sizeof(float);
     return ls_own_prepare(prepared, error);
 }
 
 static void pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
                         void *const *out, void *scratch, const struct ls_context *context)
 {
-    (void)local, (void)scratch, (void)context;
+    (void)local, (void)context;
     const struct pooling_state *state = prepared->state;
     const struct ls_op *op = prepared->op;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
     if (op->attr.pooling.method == LS_POOL_MAX)
-        state->loops->maximum(&state->windows, in[0], out[0], index);
+        state->loops->maximum(&state->windows, in[0], out[0], index, scratch);
     else
-        state->loops->average(&state->windows, in[0], out[0]);
+        state->loops->average(&state->windows, in[0], out[0], scratch);
     if (!state->blank)
         return;
     /* Of windows without elements the maximum is not 0 in the lanes of padding either. */

@@ -30,19 +30,27 @@ struct ls_windows {
     bool covered;                   /* every input lies in some window */
 };
 
-/* index may be NULL; it holds -1 where nothing in the window is greater than -FLT_MAX. */
+/* Loops for one layout. index may be NULL; it holds -1 where nothing in the window is greater than
+ * -FLT_MAX. */
 struct ls_vector_pooling_layout {
-    void (*maximum)(const struct ls_windows *windows, const float *x, float *y, int32_t *index);
+    int64_t (*scratch)(const struct ls_windows *windows); /* floats for `maximum` and `average` */
+    void (*maximum)(const struct ls_windows *windows, const float *x, float *y, int32_t *index,
+                    float *scratch);
     void (*maximum_backward)(const struct ls_windows *windows, const float *dy,
                              const int32_t *index, float *dx);
-    void (*average)(const struct ls_windows *windows, const float *x, float *y);
+    void (*average)(const struct ls_windows *windows, const float *x, float *y, float *scratch);
     void (*average_backward)(const struct ls_windows *windows, const float *dy, float *dx);
 };
 
 struct ls_vector_pooling {
-    struct ls_vector_pooling_layout plain, blocked8, blocked16;
+    struct ls_vector_pooling_layout blocked8, blocked16;
 };
 LS_VECTOR_TABLES(ls_vector_pooling)
+
+struct ls_vector_pooling_plain {
+    struct ls_vector_pooling_layout plain;
+};
+LS_VECTOR_TABLES(ls_vector_pooling_plain)
 
 /* The factor of an average over a window with these extents; 0 for a window that is empty. */
 static inline float ls_pooling_factor(int64_t depth, int64_t height, int64_t width)

@@ -3,41 +3,10 @@
  *
  * A block is one or several registers of LANES channels. A window's maximum (or sum) stays in
  * registers, so that each input is read from the nearest cache only. The gradient is added to all
- * positions of the window, under the mask of the winner: that needs no scatter.
+ * positions of the window, under the mask of the winner: that needs no scatter. The registers are
+ * those of pooling_registers.h, included before.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-
-#if LS_WIDTH >= BLOCK
-#define LANES BLOCK
-#elif LS_WIDTH > 4
-#define LANES LS_WIDTH
-#else
-#define LANES 4
-#endif
-
-typedef float NAME(reg) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int32_t NAME(ireg) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-static ALWAYS_INLINE NAME(reg) NAME(load)(const float *from)
-{
-    return *(const NAME(reg) *)from;
-}
-
-static ALWAYS_INLINE void NAME(store)(float *to, NAME(reg) value)
-{
-    *(NAME(reg) *)to = value;
-}
-
-static ALWAYS_INLINE NAME(reg) NAME(spread)(float value)
-{
-    /* Adding a scalar to a vector spreads it; -0 is neutral for every value. */
-    return value - (NAME(reg)){0};
-}
-
-static ALWAYS_INLINE NAME(ireg) NAME(spread_int)(int32_t value)
-{
-    return value - (NAME(ireg)){0};
-}
 
 static ALWAYS_INLINE NAME(reg) NAME(masked)(NAME(ireg) mask, NAME(reg) value)
 {
@@ -58,11 +27,7 @@ static ALWAYS_INLINE void NAME(max_box)(const float *x, const struct strides ste
                 for (int64_t w = 0; w < count.w; w++) {
                     int64_t offset = d * step.slice + h * step.row + w;
                     NAME(reg) value = NAME(load)(x + offset * BLOCK + part);
-                    NAME(ireg) greater = value > best;
-                    best =
-                        (NAME(reg))((greater & (NAME(ireg))value) | (~greater & (NAME(ireg))best));
-                    if (indexed)
-                        at = (greater & NAME(spread_int)((int32_t)offset)) | (~greater & at);
+                    NAME(challenge)(value, NAME(spread_int)((int32_t)offset), &best, &at, indexed);
                 }
         NAME(store)(y + part, best);
         if (indexed)
@@ -168,9 +133,9 @@ static ALWAYS_INLINE void NAME(row)(enum task task, const struct ls_windows *win
         if (ow == begin && begin < end) {
             float factor =
                 averages ? ls_pooling_factor(depth->extent[od], height->extent[oh], full.w) : 0;
-            int32_t base = (int32_t)(start + begin * width->stride - width->pad);
-            for (; ow < end; ow++, base += (int32_t)width->stride)
-                NAME(one_window)(task, step, full, base, factor, at, first + ow);
+            int64_t base = start + begin * width->stride - width->pad;
+            for (; ow < end; ow++, base += width->stride)
+                NAME(one_window)(task, step, full, (int32_t)base, factor, at, first + ow);
             if (ow == width->out)
                 return;
         }
@@ -231,8 +196,9 @@ static ALWAYS_INLINE void NAME(any)(enum task task, const struct ls_windows *win
 }
 
 static void NAME(maximum)(const struct ls_windows *windows, const float *x, float *y,
-                          int32_t *index)
+                          int32_t *index, float *scratch)
 {
+    (void)scratch;
     struct arrays at = {(float *)x, y, index};
     if (index == NULL)
         NAME(any)(MAX, windows, at);
@@ -250,8 +216,10 @@ static void NAME(maximum_backward)(const struct ls_windows *windows, const float
         NAME(any)(MAX_BACKWARD, windows, at);
 }
 
-static void NAME(average)(const struct ls_windows *windows, const float *x, float *y)
+static void NAME(average)(const struct ls_windows *windows, const float *x, float *y,
+                          float *scratch)
 {
+    (void)scratch;
     NAME(any)(AVERAGE, windows, (struct arrays){(float *)x, y, NULL});
 }
 
@@ -259,5 +227,3 @@ static void NAME(average_backward)(const struct ls_windows *windows, const float
 {
     NAME(any)(AVERAGE_BACKWARD, windows, (struct arrays){dx, (float *)dy, NULL});
 }
-
-#undef LANES
