@@ -262,6 +262,32 @@ static inline const float *own_plain(const struct own *own, const struct ls_valu
     return own->plain[value->index];
 }
 
+/* n numbers as doubles; free() them. */
+static inline double *own_doubles(const float *x, int64_t n)
+{
+    double *result = malloc((size_t)(n + 1) * sizeof *result);
+    assert_non_null(result);
+    for (int64_t i = 0; i < n; i++)
+        result[i] = x[i];
+    return result;
+}
+
+/* The first time keeps the elements of an output in *kept (to be freed); later they must be the
+ * same bytes: for outputs that do not depend on the layout. */
+static inline void own_keep_or_compare(float **kept, const struct own *own,
+                                       const struct ls_value *value)
+{
+    size_t bytes = (size_t)ls_shape_size(&value->shape) * sizeof **kept;
+    if (*kept == NULL) {
+        *kept = malloc(bytes);
+        assert_non_null(*kept);
+        memcpy(*kept, own_plain(own, value), bytes);
+    } else if (memcmp(*kept, own_plain(own, value), bytes) != 0) {
+        fail_msg("%s: %s gives other bytes than the layout before", own->kernel->name,
+                 value->layout->name);
+    }
+}
+
 static inline void own_free(struct own *own)
 {
     for (int i = 0; i < own->values; i++) {

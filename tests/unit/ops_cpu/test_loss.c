@@ -6,15 +6,6 @@
 #include "support/gradient.h"
 #include "support/reference_loss.h"
 
-static double *doubles(const float *x, int64_t n)
-{
-    double *result = malloc((size_t)(n + 1) * sizeof *result);
-    assert_non_null(result);
-    for (int64_t i = 0; i < n; i++)
-        result[i] = x[i];
-    return result;
-}
-
 static void near(double x, double expected, double tolerance)
 {
     if (!(fabs(x - expected) <= tolerance * fmax(1, fabs(expected))))
@@ -52,8 +43,8 @@ static void test_log_loss(void **state)
     struct ls_value *label;
     struct own *own = log_trial(&ls_kernel_log_loss, &label);
     own_run(own, &ls_layout_plain);
-    double *p = doubles(own_plain(own, own->in[0]), SAMPLES * CLASSES);
-    double *labels = doubles(own_plain(own, label), SAMPLES);
+    double *p = own_doubles(own_plain(own, own->in[0]), SAMPLES * CLASSES);
+    double *labels = own_doubles(own_plain(own, label), SAMPLES);
     near(own->partials[1], reference_log_loss(&log_classes, p, labels), 1e-6);
     assert_true(own->partials[2] == SAMPLES && own->partials[0] == 0);
     own_free(own);
@@ -132,8 +123,8 @@ static void test_sigmoid_loss(void **state)
     for (int ignore = 0; ignore < 2; ignore++) {
         struct own *own = sigmoid_trial(&ls_kernel_sigmoid_loss, ignore != 0);
         own_run(own, &ls_layout_plain);
-        double *x = doubles(own_plain(own, own->in[0]), ELEMENTS);
-        double *target = doubles(own_plain(own, own->in[1]), ELEMENTS), dx[ELEMENTS];
+        double *x = own_doubles(own_plain(own, own->in[0]), ELEMENTS);
+        double *target = own_doubles(own_plain(own, own->in[1]), ELEMENTS), dx[ELEMENTS];
         /* exp(1000) is beyond double; there the loss is x or 0 up to rounding. */
         int valid;
         x[1] = 700;
@@ -245,8 +236,8 @@ static void check_accuracy(const struct ls_shape *shape, int axis, int top_k, bo
     struct reference_classes reference = {(int)ls_shape_count(shape, 0, axis), classes,
                                           (int)ls_shape_count(shape, axis + 1, shape->rank),
                                           has_ignore, -1};
-    double *x = doubles(own_plain(own, own->in[0]), ls_shape_size(shape));
-    double *label = doubles(own_plain(own, own->in[1]), ls_shape_size(shape) / classes);
+    double *x = own_doubles(own_plain(own, own->in[0]), ls_shape_size(shape));
+    double *label = own_doubles(own_plain(own, own->in[1]), ls_shape_size(shape) / classes);
     int valid, hits[8] = {0}, count[8] = {0}, confusion[64] = {0};
     int total = reference_accuracy(&reference, top_k, x, label, &valid, hits, count, confusion);
     assert_true(own->partials[METRIC] == total && own->partials[METRIC + 1] == valid);

@@ -77,19 +77,6 @@ static struct expected expect(const struct reference_lrn *lrn)
     return e;
 }
 
-static void same_in_all_layouts(float **kept, const struct own *own, const struct ls_value *value)
-{
-    size_t bytes = (size_t)ls_shape_size(&value->shape) * sizeof **kept;
-    if (*kept == NULL) {
-        *kept = malloc(bytes);
-        assert_non_null(*kept);
-        memcpy(*kept, own_plain(own, value), bytes);
-    } else if (memcmp(*kept, own_plain(own, value), bytes) != 0) {
-        fail_msg("%s: %s gives other bytes than the plain layout", own->kernel->name,
-                 value->layout->name);
-    }
-}
-
 static void check_forward(const struct reference_lrn *lrn, const struct expected *e, bool scaled)
 {
     const struct ls_shape shape = shape_of(lrn);
@@ -102,10 +89,10 @@ static void check_forward(const struct reference_lrn *lrn, const struct expected
         own->op.attr.lrn = attr_of(lrn);
         own_run(own, own_layouts[layout]);
         own_near(own, y, e->y, 2e-6);
-        same_in_all_layouts(&kept, own, y);
+        own_keep_or_compare(&kept, own, y);
         if (scaled) {
             own_near(own, scale, e->s, 2e-6);
-            same_in_all_layouts(&kept_scale, own, scale);
+            own_keep_or_compare(&kept_scale, own, scale);
         }
         own_free(own);
     }
@@ -135,7 +122,7 @@ static void check_backward(const struct reference_lrn *lrn, const struct expecte
         own->op.attr.lrn = attr_of(lrn);
         own_run(own, own_layouts[layout]);
         own_near(own, dx, e->dx, 5e-6);
-        same_in_all_layouts(&kept, own, dx);
+        own_keep_or_compare(&kept, own, dx);
         own_free(own);
     }
     free(kept);

@@ -71,34 +71,11 @@ static void set_attr(struct own *own, const struct pooling_case *c, enum ls_pool
     }
 }
 
-static double *doubles(const float *x, int64_t n)
-{
-    double *result = malloc((size_t)(n + 1) * sizeof *result);
-    assert_non_null(result);
-    for (int64_t i = 0; i < n; i++)
-        result[i] = x[i];
-    return result;
-}
-
 /* Numbers of which many are equal, so that it matters which maximum wins. */
 static void make_ties(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] = floorf(x[i] * 4) / 4;
-}
-
-/* Keeps the first outputs and compares later ones with them. */
-static void same_in_all_layouts(float **kept, const struct own *own, const struct ls_value *value)
-{
-    size_t bytes = (size_t)ls_shape_size(&value->shape) * sizeof **kept;
-    if (*kept == NULL) {
-        *kept = malloc(bytes);
-        assert_non_null(*kept);
-        memcpy(*kept, own_plain(own, value), bytes);
-    } else if (memcmp(*kept, own_plain(own, value), bytes) != 0) {
-        fail_msg("%s: %s gives other bytes than the plain layout", own->kernel->name,
-                 value->layout->name);
-    }
 }
 
 static void check_index(const struct own *own, const struct ls_value *value, const int *expected)
@@ -130,15 +107,15 @@ static void check_maximum(const struct pooling_case *c, bool indexed)
         make_ties(own->plain[x->index], ls_shape_size(&x_shape));
         own_run(own, own_layouts[layout]);
 
-        double *from = doubles(own_plain(own, x), ls_shape_size(&x_shape));
+        double *from = own_doubles(own_plain(own, x), ls_shape_size(&x_shape));
         double *expected = malloc((size_t)ls_shape_size(&y_shape) * sizeof *expected);
         int *winners = malloc((size_t)ls_shape_size(&y_shape) * sizeof *winners);
         reference_pooling_maximum(&reference, from, expected, winners);
         own_near(own, y, expected, 0);
-        same_in_all_layouts(&kept, own, y);
+        own_keep_or_compare(&kept, own, y);
         if (indexed) {
             check_index(own, index, winners);
-            same_in_all_layouts(&kept_index, own, index);
+            own_keep_or_compare(&kept_index, own, index);
         }
         free(from);
         free(expected);
@@ -169,10 +146,10 @@ static void check_maximum_backward(const struct pooling_case *c)
         index->type = LS_I32;
         memcpy(own->plain[index->index], winners, (size_t)outputs * sizeof(int32_t));
         own_run(own, own_layouts[layout]);
-        double *gradient = doubles(own_plain(own, dy), outputs);
+        double *gradient = own_doubles(own_plain(own, dy), outputs);
         reference_pooling_maximum_backward(&reference, gradient, winners, expected);
         own_near(own, dx, expected, 2e-6);
-        same_in_all_layouts(&kept, own, dx);
+        own_keep_or_compare(&kept, own, dx);
         free(gradient);
         own_free(own);
     }
@@ -200,13 +177,13 @@ static void check_average(const struct pooling_case *c, bool backward)
         else
             own->op.outputs = 2;
         own_run(own, own_layouts[layout]);
-        double *given = doubles(own_plain(own, in), ls_shape_size(from));
+        double *given = own_doubles(own_plain(own, in), ls_shape_size(from));
         if (backward)
             reference_pooling_average_backward(&reference, given, expected);
         else
             reference_pooling_average(&reference, given, expected);
         own_near(own, out, expected, 2e-6);
-        same_in_all_layouts(&kept, own, out);
+        own_keep_or_compare(&kept, own, out);
         free(given);
         own_free(own);
     }

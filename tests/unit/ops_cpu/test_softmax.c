@@ -37,14 +37,6 @@ static double *numbers(int64_t n)
     return result;
 }
 
-static double *doubles(const float *x, int64_t n)
-{
-    double *result = numbers(n);
-    for (int64_t i = 0; i < n; i++)
-        result[i] = x[i];
-    return result;
-}
-
 static void test_softmax(void **state)
 {
     (void)state;
@@ -56,7 +48,7 @@ static void test_softmax(void **state)
         struct ls_value *x = own_in(own, &c->shape, 1, 20), *y = own_out(own, &c->shape);
         own->op.attr.axis = c->axis;
         own_run(own, &ls_layout_plain);
-        double *from = doubles(own_plain(own, x), n), *p = numbers(n), *dx = numbers(n);
+        double *from = own_doubles(own_plain(own, x), n), *p = numbers(n), *dx = numbers(n);
         reference_softmax(&classes, from, p);
         own_near(own, y, p, 1e-6);
         own_free(own);
@@ -70,7 +62,7 @@ static void test_softmax(void **state)
         own->op.attr.axis = c->axis;
         own_run(own, &ls_layout_plain);
         free(from);
-        from = doubles(own_plain(own, dy), n);
+        from = own_doubles(own_plain(own, dy), n);
         reference_softmax_backward(&classes, p, from, dx);
         own_near(own, result, dx, 1e-6);
         own_free(own);
@@ -140,8 +132,8 @@ static void test_loss(void **state)
         struct loss_trial trial = loss_trial(c, &ls_kernel_softmax_loss, i % 2 != 0);
         int64_t n = ls_shape_size(&c->shape);
         own_run(trial.own, &ls_layout_plain);
-        double *x = doubles(own_plain(trial.own, trial.x), n), *p = numbers(n);
-        double *label = doubles(own_plain(trial.own, trial.label), trial.positions);
+        double *x = own_doubles(own_plain(trial.own, trial.x), n), *p = numbers(n);
+        double *label = own_doubles(own_plain(trial.own, trial.label), trial.positions);
         int valid;
         double loss = reference_softmax_loss(&trial.classes, x, label, &valid);
         reference_softmax(&trial.classes, x, p);
@@ -164,8 +156,9 @@ static void test_loss_backward(void **state)
         const struct softmax_case *c = &cases[i / 2];
         struct loss_trial trial = loss_trial(c, &ls_kernel_softmax_loss_backward, i % 2 != 0);
         int64_t n = ls_shape_size(&c->shape);
-        double *x = doubles(own_plain(trial.own, trial.x), n), *p = numbers(n), *dx = numbers(n);
-        double *label = doubles(own_plain(trial.own, trial.label), trial.positions);
+        double *x = own_doubles(own_plain(trial.own, trial.x), n), *p = numbers(n),
+               *dx = numbers(n);
+        double *label = own_doubles(own_plain(trial.own, trial.label), trial.positions);
         reference_softmax(&trial.classes, x, p);
         reference_softmax_loss_backward(&trial.classes, x, label, dx);
         for (int64_t j = 0; j < n; j++) {

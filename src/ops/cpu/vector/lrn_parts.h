@@ -7,6 +7,7 @@
 
 #include "ops/cpu/vector/lanes.h"
 #include "ops/cpu/vector/lrn.h"
+#include "ops/cpu/vector/math.h"
 
 /* sum[i] = (sum[i] + a[i]) + b[i]. Not inlined: seeing the loop around it, gcc 12 would merge its
  * rounds and then not make vectors of it. */
@@ -50,13 +51,7 @@ static inline void ls_lrn_powers(float beta, const float *restrict s, int64_t n,
     } else if (beta == 1) {
         memcpy(power, inverse, (size_t)n * sizeof *power);
     } else {
-        int64_t whole = n - n % LS_LANES;
-        float rest[LS_LANES] = {0};
-        for (int64_t i = 0; i < whole; i += LS_LANES)
-            ls_lanes_pow(s + i, -beta, power + i);
-        memcpy(rest, s + whole, (size_t)(n - whole) * sizeof *rest);
-        ls_lanes_pow(rest, -beta, rest);
-        memcpy(power + whole, rest, (size_t)(n - whole) * sizeof *rest);
+        LS_ISA_NAME(ls_vector_math).pow(s, -beta, power, (size_t)n);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "ops/cpu/vector/lanes.h"
+#include "ops/cpu/vector/math.h"
 
 enum {
     POSITIONS = 256, /* whose maxima and sums are kept at a time; a multiple of 16 */
@@ -18,13 +19,7 @@ enum {
 
 static void exponentials(float *x, int64_t n)
 {
-    int64_t whole = n - n % LS_LANES;
-    float rest[LS_LANES] = {0};
-    for (int64_t i = 0; i < whole; i += LS_LANES)
-        ls_lanes_exp(x + i, x + i);
-    memcpy(rest, x + whole, (size_t)(n - whole) * sizeof *rest);
-    ls_lanes_exp(rest, rest);
-    memcpy(x + whole, rest, (size_t)(n - whole) * sizeof *rest);
+    LS_ISA_NAME(ls_vector_math).exp(x, x, (size_t)n);
 }
 
 /* The largest of n numbers. A NaN is passed over; it comes back in the difference. */
