@@ -140,8 +140,10 @@ void ls_net_run(const struct ls_net_plan *plan, int worker, float *const *inputs
         pointers = out + op->outputs;
         if (before ? !step->before_pass : !step->in_pass)
             continue;
-        for (int j = 0; j < op->inputs; j++) {
-            const struct ls_value *root = input_root(op->input[j]);
+        for (int j = 0; j < op->inputs + op->outputs; j++) { /* outputs: views of the data */
+            bool is_input = j < op->inputs;
+            const struct ls_value *root =
+                input_root(is_input ? op->input[j] : op->output[j - op->inputs]);
             if (root != NULL)
                 in[j] = inputs[root->input];
         }

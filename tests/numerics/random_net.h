@@ -1,0 +1,353 @@
+/* Small random networks: text of a solver with its net, valid by construction, a function of a
+ * seed. Every kind of layer, odd extents, branches, shared parameters, several losses.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_NUMERICS_RANDOM_NET_H
+#define LS_TESTS_NUMERICS_RANDOM_NET_H
+
+#include "base/text.h"
+#include "numerics/training.h"
+
+struct random_net {
+    uint64_t key, drawn;
+    struct ls_text text;
+    int layers; /* so far; numbers their names */
+    int batch, iter_size;
+    int channels, height, width; /* of the data */
+};
+
+struct blob {
+    char name[24];
+    int channels, height, width; /* height 0: samples x channels only */
+};
+
+/* Uniform in [low, high]. */
+static inline int draw(struct random_net *net, int low, int high)
+{
+    return low + (int)ls_random_below(net->key, 0, net->drawn++, (uint32_t)(high - low + 1));
+}
+
+static inline bool toss(struct random_net *net)
+{
+    return draw(net, 0, 1) == 1;
+}
+
+#define EMIT(...) ls_text_format(&net->text, __VA_ARGS__)
+
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+/* Files that random nets read: write them once. */
+static inline void write_random_net_data(void)
+{
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 101, 11);
+    write_cifar(ls_test_path("cifar.bin"), 61);
+}
+
+static inline void emit_source(struct random_net *net)
+{
+    int kind = draw(net, 0, 2), crop = draw(net, 9, 14);
+    net->channels = kind == 0 ? 1 : kind == 1 ? 3 : draw(net, 1, 4);
+    net->height = kind == 0 ? 11 : kind == 1 ? crop : draw(net, 8, 13);
+    net->width = kind == 0 ? 11 : kind == 1 ? crop : draw(net, 8, 13);
+    EMIT("  transform_param { scale: 0.0039 mirror: %s", toss(net) ? "true" : "false");
+    if (kind == 1)
+        EMIT(" pad: %d crop_size: %d", draw(net, 0, 3), crop);
+    if (toss(net))
+        EMIT(" brightness: 20 contrast_lower: 0.8 contrast_upper: 1.3");
+    EMIT(" }\n  data_param { ");
+    if (kind == 0)
+        EMIT("backend: IDX source: '%s' label_source: '%s'", ls_test_path("images"),
+             ls_test_path("labels"));
+    else if (kind == 1)
+        EMIT("backend: CIFAR source: '%s'", ls_test_path("cifar.bin"));
+    else
+        EMIT("backend: SYNTHETIC synthetic_param { count: %d channels: %d height: %d width: %d }",
+             draw(net, 40, 90), net->channels, net->height, net->width);
+}
+
+static inline struct blob emit_data(struct random_net *net)
+{
+    static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
+    EMIT("layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n");
+    emit_source(net);
+    EMIT(" batch_size: %d shuffle: %s last_batch: %s } }\n", net->batch,
+         toss(net) ? "true" : "false", lasts[draw(net, 0, 2)]);
+    return (struct blob){"data", net->channels, net->height, net->width};
+}
+
+/* ---- Layers ---------------------------------------------------------------------------------- */
+
+/* Begins a layer with one bottom; its top is named after it. */
+static inline struct blob begin_layer(struct random_net *net, const char *type,
+                                      const struct blob *bottom)
+{
+    struct blob top = *bottom;
+    snprintf(top.name, sizeof top.name, "%.12s%d", type, ++net->layers);
+    EMIT("layer { name: '%s' type: '%s' bottom: '%s' top: '%s'\n  ", top.name, type, bottom->name,
+         top.name);
+    return top;
+}
+
+struct window {
+    int kernel, stride, pad, dilation;
+};
+
+/* A window along an axis of `extent`; the extent it makes is *out, at least 1. */
+static inline struct window draw_window(struct random_net *net, int extent, bool dilate, int *out)
+{
+    for (;;) {
+        struct window w = {draw(net, 1, 5), draw(net, 1, 2), draw(net, 0, 2),
+                           dilate ? draw(net, 1, 2) : 1};
+        int reach = w.dilation * (w.kernel - 1) + 1;
+        if (w.pad >= w.kernel || extent + 2 * w.pad < reach)
+            continue;
+        *out = (extent + 2 * w.pad - reach) / w.stride + 1;
+        return w;
+    }
+}
+
+static inline void emit_filler(struct random_net *net)
+{
+    static const char *const fillers[] = {"type: 'xavier'", "type: 'msra'",
+                                          "type: 'gaussian' std: 0.1",
+                                          "type: 'uniform' min: -0.2 max: 0.2"};
+    EMIT(" weight_filler { %s }", fillers[draw(net, 0, 3)]);
+    if (toss(net))
+        EMIT(" bias_filler { type: 'constant' value: 0.1 }");
+}
+
+static inline struct blob emit_convolution(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = begin_layer(net, "Convolution", bottom);
+    struct window h = draw_window(net, bottom->height, true, &top.height);
+    struct window w = draw_window(net, bottom->width, true, &top.width);
+    int group = draw(net, 1, 3);
+    group = bottom->channels % group == 0 ? group : 1;
+    top.channels = group * draw(net, 1, 9);
+    if (toss(net))
+        EMIT("param { lr_mult: %d } param { lr_mult: 2 decay_mult: 0 }\n  ", draw(net, 0, 2));
+    EMIT("convolution_param { num_output: %d group: %d kernel_h: %d kernel_w: %d stride_h: %d "
+         "stride_w: %d pad_h: %d pad_w: %d dilation: [%d, %d]",
+         top.channels, group, h.kernel, w.kernel, h.stride, w.stride, h.pad, w.pad, h.dilation,
+         w.dilation);
+    emit_filler(net);
+    EMIT(" } }\n");
+    return top;
+}
+
+static inline struct blob emit_pooling(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = begin_layer(net, "Pooling", bottom);
+    const char *method = toss(net) ? "MAX" : "AVE";
+    if (draw(net, 0, 5) == 0) {
+        top.height = top.width = 1;
+        EMIT("pooling_param { pool: %s global_pooling: true } }\n", method);
+        return top;
+    }
+    struct window h = draw_window(net, bottom->height, false, &top.height);
+    struct window w = draw_window(net, bottom->width, false, &top.width);
+    EMIT("pooling_param { pool: %s kernel_h: %d kernel_w: %d stride_h: %d stride_w: %d pad_h: %d "
+         "pad_w: %d round_mode: FLOOR } }\n",
+         method, h.kernel, w.kernel, h.stride, w.stride, h.pad, w.pad);
+    return top;
+}
+
+static inline struct blob emit_norm(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = begin_layer(net, "LRN", bottom);
+    EMIT("lrn_param { local_size: %d alpha: 0.1 beta: 0.75 norm_region: %s } }\n",
+         toss(net) ? 3 : 5, toss(net) ? "ACROSS_CHANNELS" : "WITHIN_CHANNEL");
+    return top;
+}
+
+/* A layer that keeps the shape, in place or not. (The data are read by others, too.) */
+static inline struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
+{
+    static const char *const types[] = {"ReLU", "Sigmoid", "TanH", "Dropout"};
+    const char *type = types[draw(net, 0, 3)];
+    bool in_place = toss(net) && strcmp(bottom->name, "data") != 0;
+    struct blob top = *bottom;
+    if (in_place)
+        EMIT("layer { name: '%s%d' type: '%s' bottom: '%s' top: '%s' ", type, ++net->layers, type,
+             top.name, top.name);
+    else
+        top = begin_layer(net, type, bottom);
+    if (strcmp(type, "Dropout") == 0)
+        EMIT("dropout_param { dropout_ratio: 0.%d } ", draw(net, 1, 7));
+    EMIT("}\n");
+    return top;
+}
+
+static inline struct blob emit_product(struct random_net *net, const struct blob *bottom,
+                                       int outputs, const char *shared)
+{
+    struct blob top = begin_layer(net, "InnerProduct", bottom);
+    top.channels = outputs;
+    top.height = top.width = 0;
+    if (shared != NULL)
+        EMIT("param { name: '%s_w' } param { name: '%s_b' }\n  ", shared, shared);
+    EMIT("inner_product_param { num_output: %d", outputs);
+    emit_filler(net);
+    EMIT(" } }\n");
+    return top;
+}
+
+/* ---- Branches -------------------------------------------------------------------------------- */
+
+/* A convolution that keeps height and width; with `shared`, its parameters have that name. */
+static inline struct blob emit_same(struct random_net *net, const struct blob *bottom, int channels,
+                                    int kernel, const char *shared)
+{
+    struct blob top = begin_layer(net, "Convolution", bottom);
+    top.channels = channels;
+    if (shared != NULL)
+        EMIT("param { name: '%s_w' } param { name: '%s_b' }\n  ", shared, shared);
+    EMIT("convolution_param { num_output: %d kernel_size: %d pad: %d weight_filler { type: "
+         "'xavier' } } }\n",
+         channels, kernel, kernel / 2);
+    return top;
+}
+
+static inline struct blob join(struct random_net *net, const char *type, const struct blob *a,
+                               const struct blob *b)
+{
+    struct blob top = *a;
+    snprintf(top.name, sizeof top.name, "%s%d", type, ++net->layers);
+    EMIT("layer { name: '%s' type: '%s' bottom: '%s' bottom: '%s' top: '%s' ", top.name, type,
+         a->name, b->name, top.name);
+    return top;
+}
+
+/* Two ways through convolutions (one way may be no layer at all), joined again. */
+static inline struct blob emit_branch(struct random_net *net, const struct blob *bottom)
+{
+    char name[24];
+    int kernel = toss(net) ? 1 : 3, channels = draw(net, 1, 6);
+    const char *shared = NULL;
+    if (toss(net)) {
+        snprintf(name, sizeof name, "shared%d", net->layers);
+        shared = name;
+    }
+    bool skip = shared == NULL && toss(net), concat = toss(net);
+    struct blob a = skip ? *bottom : emit_same(net, bottom, channels, kernel, shared);
+    int others = concat && shared == NULL ? draw(net, 1, 6) : a.channels;
+    struct blob b = emit_same(net, bottom, others, kernel, shared);
+    if (concat) {
+        struct blob top = join(net, "Concat", &a, &b);
+        top.channels = a.channels + b.channels;
+        EMIT("}\n");
+        return top;
+    }
+    static const char *const operations[] = {"SUM", "PROD", "MAX", "SUM coeff: 0.5 coeff: -1.5"};
+    struct blob top = join(net, "Eltwise", &a, &b);
+    EMIT("eltwise_param { operation: %s } }\n", operations[draw(net, 0, 3)]);
+    return top;
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+static inline void emit_loss(struct random_net *net, const char *type, const struct blob *a,
+                             const char *b, const char *rest)
+{
+    int index = ++net->layers;
+    EMIT("layer { name: 'loss%d' type: '%s' bottom: '%s' bottom: '%s' top: 'loss%d' loss_weight: "
+         "0.%d %s }\n",
+         index, type, a->name, b, index, draw(net, 1, 9), rest);
+}
+
+/* A further loss on a blob in the middle of the net. */
+static inline void emit_side_loss(struct random_net *net, const struct blob *bottom)
+{
+    static const char *const modes[] = {"", "loss_param { ignore_label: 4 }",
+                                        "loss_param { ignore_label: 7 normalization: FULL }",
+                                        "loss_param { normalization: BATCH_SIZE ignore_label: 1 }"};
+    static const struct blob data = {.name = "data"};
+    int size = net->channels * net->height * net->width;
+    struct blob x, y;
+    switch (draw(net, 0, 4)) {
+    case 0:
+        x = emit_product(net, bottom, 10, NULL);
+        emit_loss(net, "SoftmaxWithLoss", &x, "label", modes[draw(net, 0, 3)]);
+        return;
+    case 1:
+        x = emit_product(net, bottom, 10, NULL);
+        y = begin_layer(net, "Softmax", &x);
+        EMIT("}\n");
+        emit_loss(net, "MultinomialLogisticLoss", &y, "label", "");
+        return;
+    case 2:
+        x = emit_product(net, bottom, size, NULL);
+        y = begin_layer(net, "Flatten", &data);
+        EMIT("}\n");
+        emit_loss(net, "EuclideanLoss", &x, y.name, "");
+        return;
+    case 3:
+        x = emit_product(net, bottom, size, NULL);
+        y = begin_layer(net, "Flatten", &data);
+        EMIT("}\n");
+        emit_loss(net, "SigmoidCrossEntropyLoss", &x, y.name, "");
+        return;
+    default: /* two learned values that shall become equal */
+        x = emit_product(net, bottom, 5, NULL);
+        y = emit_product(net, bottom, 5, NULL);
+        emit_loss(net, "EuclideanLoss", &x, y.name, "");
+    }
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static inline void emit_solver(struct random_net *net, uint64_t seed)
+{
+    static const char *const types[] = {
+        "base_lr: 0.01 momentum: 0.9 weight_decay: 0.001",
+        "base_lr: 0.01 weight_decay: 0.0005 regularization_type: 'L1'",
+        "type: 'Nesterov' base_lr: 0.005 momentum: 0.9",
+        "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 weight_decay: 0.001",
+        "type: 'AdamW' base_lr: 0.002 momentum: 0.8 weight_decay: 0.1"};
+    static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
+                                           "'step' gamma: 0.5 stepsize: 2", "'cosine'",
+                                           "'poly' power: 2"};
+    EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d micro_batch: %d",
+         types[draw(net, 0, 4)], policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size,
+         draw(net, 1, net->batch / 7));
+    if (toss(net))
+        EMIT(" clip_gradients: 0.%d", draw(net, 1, 9));
+    if (toss(net))
+        EMIT(" weight_average { decay: 0.9 }");
+    if (toss(net))
+        EMIT(" warmup_iter: 3 warmup_start: 0.1");
+    EMIT(" average_loss: %d\n", draw(net, 1, 4));
+}
+
+/* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
+static inline struct ls_text make_random_net(uint64_t seed)
+{
+    struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "net")}, *net = &made;
+    net->batch = draw(net, 7, 24);
+    net->iter_size = draw(net, 1, 3);
+    emit_solver(net, seed);
+    EMIT("net_param {\n");
+    struct blob blob = emit_data(net);
+    for (int layers = draw(net, 1, 5); layers > 0; layers--) {
+        static struct blob (*const kinds[])(struct random_net *, const struct blob *) = {
+            emit_convolution, emit_convolution, emit_pooling,
+            emit_norm,        emit_pointwise,   emit_branch};
+        blob = kinds[draw(net, 0, 5)](net, &blob);
+        if (draw(net, 0, 5) == 0)
+            emit_side_loss(net, &blob);
+    }
+    blob = emit_product(net, &blob, draw(net, 3, 40), NULL);
+    blob = emit_pointwise(net, &blob);
+    for (int again = draw(net, 0, 2); again > 0; again--) /* one matrix, used several times */
+        blob = emit_product(net, &blob, blob.channels, again == 2 || toss(net) ? "loop" : NULL);
+    if (toss(net))
+        emit_side_loss(net, &blob);
+    blob = emit_product(net, &blob, 10, NULL);
+    emit_loss(net, "SoftmaxWithLoss", &blob, "label", "");
+    EMIT("}\n");
+    return net->text;
+}
+
+#undef EMIT
+
+#endif

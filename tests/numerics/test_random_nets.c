@@ -1,0 +1,127 @@
+/* The promise over random networks: weights, histories, exponents and losses are the same bytes on
+ * any number of workers, in a second run, and after a stop.
+ *
+ * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the ones of every day.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+
+#include "numerics/random_net.h"
+
+enum { UPDATES = 5, CUT = 2 };
+
+/* What came of a training. One that diverges must do so at the same place, too. */
+struct result {
+    int status;
+    int64_t updates;
+    double losses[UPDATES];
+    char message[1024];
+    struct bytes state;
+};
+
+static struct result conclude(struct training *training, int status)
+{
+    struct result result = {.status = status,
+                            .updates = lockstep_trainer_iteration(training->trainer)};
+    if (status != 0)
+        snprintf(result.message, sizeof result.message, "%s", lockstep_error_text(training->error));
+    result.state = snapshot(training);
+    return result;
+}
+
+static int train(struct training *training, double *losses)
+{
+    int status = 0;
+    while (status == 0 && lockstep_trainer_iteration(training->trainer) < UPDATES) {
+        status = lockstep_trainer_step(training->trainer, 1, training->error);
+        *losses++ = lockstep_trainer_loss(training->trainer);
+    }
+    return status;
+}
+
+static struct result run(const struct lockstep_solver *solver, int workers)
+{
+    struct training *training = start(solver, workers, NULL, NULL);
+    double losses[UPDATES] = {0};
+    struct result result = conclude(training, train(training, losses));
+    memcpy(result.losses, losses, sizeof losses);
+    count_micro_batches(training);
+    finish(training);
+    return result;
+}
+
+/* The state after a stop at CUT; its losses are those after the stop only. */
+static struct result run_in_parts(const struct lockstep_solver *solver, int before, int after)
+{
+    const char *cut = ls_test_path("cut.safetensors");
+    struct training *training = start(solver, before, NULL, NULL);
+    step(training, CUT);
+    if (lockstep_trainer_snapshot(training->trainer, cut, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+    finish(training);
+    training = start(solver, after, NULL, cut);
+    training->schedule.workers = 1; /* an update may be too small for all to meet */
+    double losses[UPDATES] = {0};
+    struct result result = conclude(training, train(training, losses));
+    memcpy(result.losses + CUT, losses, (UPDATES - CUT) * sizeof *losses);
+    finish(training);
+    return result;
+}
+
+/* Prints what is needed to see a failure again, and fails. */
+static void compare(const struct result *first, struct result other, int losses_from, uint64_t seed,
+                    const char *text, const char *what)
+{
+    bool same = first->status == other.status && first->updates == other.updates &&
+                strcmp(first->message, other.message) == 0 &&
+                memcmp(first->losses + losses_from, other.losses + losses_from,
+                       (size_t)(UPDATES - losses_from) * sizeof(double)) == 0;
+    if (!same || !same_bytes(first->state, other.state)) {
+        print_error("%s\nseed %" PRIu64 ", %s: the %s differ (%s)\n", text, seed, what,
+                    same ? "snapshots" : "losses", other.message);
+        fail();
+    }
+    free(other.state.data);
+}
+
+/* Returns whether the net trained to the end. */
+static bool check_net(uint64_t seed)
+{
+    struct ls_text text = make_random_net(seed);
+    assert_false(text.failed);
+    struct lockstep_solver *solver = load_solver("%s", text.data);
+    struct result first = run(solver, 1);
+    for (int workers = 2; workers <= 5; workers += workers - 1) { /* 2, 3, 5 */
+        char what[32];
+        snprintf(what, sizeof what, "%d workers", workers);
+        compare(&first, run(solver, workers), 0, seed, text.data, what);
+    }
+    compare(&first, run(solver, 3), 0, seed, text.data, "a second run");
+    if (first.updates > CUT) {
+        compare(&first, run_in_parts(solver, 1, 3), CUT, seed, text.data, "stopped, 1 then 3");
+        compare(&first, run_in_parts(solver, 5, 2), CUT, seed, text.data, "stopped, 5 then 2");
+    }
+    lockstep_solver_free(solver);
+    ls_text_free(&text);
+    free(first.state.data);
+    return first.status == 0;
+}
+
+static void test_random_nets(void **state)
+{
+    (void)state;
+    uint64_t first = 1, count = 40, trained = 0;
+    const char *chosen = getenv("LOCKSTEP_NETS");
+    if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
+        fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
+    for (uint64_t seed = first; seed < first + count; seed++)
+        trained += check_net(seed);
+    assert_true(trained * 10 >= count * 9); /* else the generator makes nets of little use */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_nets)};
+    write_random_net_data();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
