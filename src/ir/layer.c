@@ -8,8 +8,7 @@
 const char *ls_layer_place(const struct ls_layer *layer, const void *message, const char *field,
                            char buffer[LS_PLACE_SIZE])
 {
-    const struct ls_definition *definition =
-        layer->graph != NULL ? layer->graph->definition : NULL;
+    const struct ls_definition *definition = layer->graph != NULL ? layer->graph->definition : NULL;
     if (definition != NULL)
         return ls_place(definition, message != NULL ? message : layer->definition, field, buffer,
                         LS_PLACE_SIZE);
