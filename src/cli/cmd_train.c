@@ -64,13 +64,37 @@ static int train(const struct values *values, struct session *session, struct lo
     return status;
 }
 
+/* Appends " --option word" to a command line, quoted for a shell where that is needed. */
+static void add_words(char *line, size_t size, const char *option, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-+=./:,@%";
+    bool quoted = word[strspn(word, plain)] != '\0';
+    size_t at = strlen(line);
+    if (at + strlen(option) + 8 >= size)
+        return;
+    at += (size_t)snprintf(line + at, size - at, " %s %s", option, quoted ? "'" : "");
+    for (; *word != '\0' && at + 8 < size; word++)
+        at += (size_t)snprintf(line + at, size - at, *word == '\'' ? "'\\''" : "%c", *word);
+    if (quoted && at + 2 < size)
+        memcpy(line + at, "'", 2);
+}
+
 /* The last lines of a run that was stopped: how to go on. */
 static void say_stopped(const struct values *values, struct session *session)
 {
+    const char *snapshot = session->monitor.last_snapshot;
+    char line[6000] = "lockstep train";
     ls_monitor_say(&session->monitor, "Optimization stopped early.");
-    if (session->monitor.last_snapshot[0] != '\0')
-        ls_monitor_say(&session->monitor, "To go on: lockstep train --solver %s --resume %s",
-                       values->solver, session->monitor.last_snapshot);
+    if (snapshot[0] == '\0' || strlen(snapshot) + strlen(values->solver) > sizeof line / 2)
+        return;
+    add_words(line, sizeof line, "--solver", values->solver);
+    add_words(line, sizeof line, "--resume", snapshot);
+    if (values->prefix != NULL)
+        add_words(line, sizeof line, "--snapshot-prefix", values->prefix);
+    for (size_t i = 0; i < values->set.count; i++)
+        add_words(line, sizeof line, "--set", values->set.items[i]);
+    ls_monitor_say(&session->monitor, "To go on: %s", line);
 }
 
 /* Opens the log. A resumed run continues the one that is there. */

@@ -25,10 +25,9 @@ static void request_snapshot(int number)
 
 static void catch_signal(int number, void (*handler)(int))
 {
-    struct sigaction old, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-        sigaction(number, &action, NULL);
+    sigaction(number, &action, NULL);
 }
 
 void ls_cli_catch_signals(void)

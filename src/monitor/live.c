@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PARTS = 5, PART_SIZE = 48, BAR_MIN = 10, BAR_MAX = 32 };
+enum { PARTS = 5, PART_SIZE = 48, BAR_MIN = 12, BAR_MAX = 32, BAR_STEP = 4 };
 
 void ls_format_duration(double seconds, char *out, size_t size)
 {
@@ -73,7 +73,8 @@ void ls_live_compose(const struct ls_live *live, int width, char *out, size_t si
         used += length;
         shown++;
     }
-    int columns = room - used - 2;
+    /* In steps, so that the line does not jump with every digit more or less. */
+    int columns = (room - used - 2) / BAR_STEP * BAR_STEP;
     if (shown == count && columns >= BAR_MIN)
         compose_bar(fraction_done(live), columns < BAR_MAX ? columns : BAR_MAX, bar);
     int at = bar[0] != '\0' ? snprintf(out, size, "%s  ", bar) : 0;

@@ -185,7 +185,7 @@ static void test_live_line(void **state)
     progress(&screen, 2, 0.04); /* too soon to draw again */
     expect(&screen, "");
     progress(&screen, 3, 0.11);
-    expect(&screen, "\r[>                ]  3/1000  0%  loss 0.213  1:06 left  1500 samples/s  "
+    expect(&screen, "\r[>             ]  3/1000  0%  loss 0.213  1:06 left  1500 samples/s  "
                     "lr 0.01\033[K");
     send(&screen, display_event(3, 0.15)); /* is in the live line */
     expect(&screen, "");
@@ -198,7 +198,7 @@ static void test_live_line(void **state)
     now += 100; /* the test's time is not the training's */
     send_text(&screen, LOCKSTEP_EVENT_NOTICE, "note");
     progress(&screen, 4, 0.05);
-    expect(&screen, "note\n\r[>                ]  4/1000  0%  loss 0.213  1:06 left  1500 "
+    expect(&screen, "note\n\r[>             ]  4/1000  0%  loss 0.213  1:06 left  1500 "
                     "samples/s  lr 0.01\033[K");
     ls_monitor_say(&screen.monitor, "Stopping %d", 1);
     expect(&screen, "\r\033[KStopping 1\n");
