@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "data_trial.h"
 
@@ -378,6 +379,34 @@ static void test_bad_record(void **state)
     ls_definition_free(layer);
 }
 
+/* Out of memory at any allocation of opening is an error, and nothing is lost. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    struct fixture f = {.layer = digits_layer()};
+    f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
+    struct ls_feed_options options = {.datasets = &f.set,
+                                      .dataset_count = 1,
+                                      .inputs = both,
+                                      .input_count = 2,
+                                      .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP},
+                                      .updates_end = INT64_MAX,
+                                      .threads = 2};
+    int failures = 0;
+    for (long n = 0;; n++) {
+        ls_fail_allocation_after(n);
+        int status = ls_feed_open(&options, &f.feed, NULL);
+        ls_fail_allocation_after(-1);
+        if (status == 0)
+            break;
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        assert_null(f.feed);
+        failures++;
+    }
+    assert_true(failures > 10);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_bad_record),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

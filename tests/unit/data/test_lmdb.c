@@ -1,5 +1,6 @@
 /* LMDB: databases that Caffe wrote, and what damage to them leads to.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <lmdb.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
@@ -9,6 +10,7 @@
 #include "data/source.h"
 #include "data/transform.h"
 #include "data_trial.h"
+#include "picture_files.h"
 
 static int open_database(const char *path, struct ls_source **source, struct ls_error *error)
 {
@@ -89,6 +91,132 @@ static void test_mean_as_caffe(void **state)
     assert_true(total / (3 * 65536) - (means[0] + means[1] + means[2]) / 3 < 1e-4);
     ls_free(ours);
     ls_free(caffe);
+}
+
+/* ---- Encoded records ---- */
+
+/* A database of PNG files as Caffe's convert_imageset --encoded writes it: height 10 + i * grow. */
+static void write_encoded(const char *path, int count, int grow, bool cut)
+{
+    MDB_env *environment;
+    MDB_txn *transaction;
+    MDB_dbi database;
+    mkdir(path, 0777);
+    assert_int_equal(mdb_env_create(&environment), 0);
+    assert_int_equal(mdb_env_open(environment, path, 0, 0666), 0);
+    assert_int_equal(mdb_txn_begin(environment, NULL, 0, &transaction), 0);
+    assert_int_equal(mdb_dbi_open(transaction, NULL, 0, &database), 0);
+    for (int i = 0; i < count; i++) {
+        int height = 10 + i * grow;
+        uint8_t *pixels = picture_pixels(height, 8, 3, i);
+        Lockstep__Datum datum = LOCKSTEP__DATUM__INIT;
+        datum.has_data = datum.has_encoded = datum.has_label = datum.encoded = 1;
+        datum.label = i;
+        datum.data.data =
+            png_file(pixels, 24, height, 8, PNG_COLOR_TYPE_RGB, 8, false, &datum.data.len);
+        datum.data.len -= cut && i == count - 1 ? 20 : 0;
+        uint8_t packed[4096];
+        char name[32];
+        snprintf(name, sizeof name, "%08d_%d.png", i, i);
+        MDB_val key = {strlen(name), name};
+        MDB_val value = {lockstep__datum__pack(&datum, packed), packed};
+        assert_int_equal(mdb_put(transaction, database, &key, &value, 0), 0);
+        free(datum.data.data);
+        free(pixels);
+    }
+    assert_int_equal(mdb_txn_commit(transaction), 0);
+    mdb_env_close(environment);
+}
+
+static void test_encoded(void **state)
+{
+    (void)state;
+    const char *path = ls_test_path("encoded");
+    write_encoded(path, 5, 0, false);
+    struct ls_source_options options = {.path = &path, .path_count = 1, .place = "net:1:1"};
+    for (int kind = 0; kind < 3; kind++) { /* as it is, grey, colour */
+        options.force_gray = kind == 1;
+        options.force_color = kind == 2;
+        struct ls_source *source;
+        struct ls_source_reader *reader;
+        assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), 0);
+        assert_int_equal(source->shape[0], kind == 1 ? 1 : 3);
+        assert_true(source->encoded);
+        assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+        for (int i = 0; i < 5; i++) {
+            struct ls_record r;
+            assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+            assert_int_equal(r.label, i);
+            assert_int_equal(r.shape[1] * 100 + r.shape[2], 1008);
+            for (int c = 0; c < 3 && kind != 1; c++) /* blue, green, red */
+                assert_int_equal(r.bytes[c * 80 + 13], picture_pixel(1, 5, 2 - c, i));
+        }
+        ls_source_reader_close(reader);
+        ls_source_close(source);
+    }
+    options.force_gray = options.force_color = true;
+    struct ls_source *source;
+    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), LOCKSTEP_DEFINITION);
+}
+
+/* Sizes that differ need a crop; a picture that is cut off is named when it is read. */
+static void test_encoded_of_several_sizes(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s", ls_test_path("sizes"));
+    write_encoded(path, 4, 3, true);
+    struct ls_definition *layer = trial_layer(
+        "name: 'd' top: 'data' data_param { source: '%s' backend: LMDB batch_size: 1 }", path);
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_dataset *set;
+    assert_int_equal(trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, error),
+                     LOCKSTEP_DEFINITION);
+    assert_says(error, "the records differ in size");
+    ls_definition_free(layer);
+    write_encoded(ls_test_path("sizes2"), 4, 3, false);
+    layer = trial_layer("name: 'd' top: 'data' data_param { source: '%s' backend: LMDB batch_size: "
+                        "1 } transform_param { crop_size: 8 }",
+                        ls_test_path("sizes2"));
+    set = trial_dataset(layer, LOCKSTEP__PHASE__TEST, 1);
+    struct ls_reader *reader;
+    float sample[192];
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < 4; i++) { /* the centre: rows from (10 + 3 i - 8) / 2 */
+        assert_int_equal(ls_reader_fetch(reader, i, sample, NULL, NULL), 0);
+        assert_true(sample[0] == picture_pixel((2 + 3 * i) / 2, 0, 2, i));
+    }
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    ls_definition_free(layer);
+    const char *bad = path;
+    struct ls_source_options options = {.path = &bad, .path_count = 1, .place = "net:1:1"};
+    struct ls_source *source;
+    struct ls_source_reader *inner;
+    struct ls_record r;
+    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), 0);
+    assert_int_equal(ls_source_reader_open(source, &inner, NULL), 0);
+    ls_error_clear(error);
+    assert_int_equal(ls_source_read(inner, 3, true, &r, error), LOCKSTEP_DATA);
+    assert_says(error, "data.mdb: record 3 (key \"00000003_3.png\"): damaged PNG");
+    ls_source_reader_close(inner);
+    ls_source_close(source);
+    free(error);
+}
+
+/* Pixels are not encoded: to force their colour makes no sense. */
+static void test_force_on_pixels(void **state)
+{
+    (void)state;
+    const char *path = unpacked("coiss32/test_lmdb");
+    struct ls_source_options options = {
+        .path = &path, .path_count = 1, .force_gray = true, .place = "net:1:1"};
+    struct ls_source *source;
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, error),
+                     LOCKSTEP_DEFINITION);
+    assert_says(error, "for encoded records only");
+    free(error);
 }
 
 /* ---- Damage ---- */
@@ -204,8 +332,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written_by_caffe), cmocka_unit_test(test_mean_as_caffe),
-        cmocka_unit_test(test_truncations),      cmocka_unit_test(test_every_byte_changed),
+        cmocka_unit_test(test_written_by_caffe),
+        cmocka_unit_test(test_mean_as_caffe),
+        cmocka_unit_test(test_encoded),
+        cmocka_unit_test(test_encoded_of_several_sizes),
+        cmocka_unit_test(test_force_on_pixels),
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_every_byte_changed),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
