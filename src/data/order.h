@@ -10,7 +10,7 @@
 
 enum { LS_ORDER_ROUNDS = 8 };
 
-/* A permutation of 0 .. count-1, different in every epoch. Sixty bytes; copy it freely. */
+/* A permutation of 0 .. count-1, different in every epoch. */
 struct ls_order {
     uint64_t count;
     uint64_t epoch;
