@@ -307,7 +307,7 @@ static void test_mean_files(void **state)
     /* Cut anywhere: never accepted. */
     size_t size;
     char *bytes = ls_test_read(path, &size);
-    for (size_t n = 0; n < size; n++) {
+    for (size_t n = 0; n < size; n += n < 40 ? 1 : 13) {
         ls_test_write(ls_test_path("cut"), bytes, n);
         assert_int_equal(ls_mean_read(ls_test_path("cut"), shape, &read, NULL), LOCKSTEP_DATA);
     }
