@@ -251,8 +251,9 @@ LOCKSTEP_API int lockstep_model_predict(struct lockstep_model *model, const floa
  * predicts. */
 LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,
                                                 float *output, struct lockstep_error *error);
-/* The index-th sample of the test phase's data: pixels as stored (channels, height, width, 0..255,
- * `pixels` has room for what `shape` says and may be NULL), its label, and the prediction. */
+/* The index-th sample of the test phase's data: pixels before transformation (channels, height,
+ * width, 0..255; three channels are red, green, blue; `pixels` has room for what `shape` says and
+ * may be NULL), its label, and the prediction (`output` may be NULL). */
 LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index,
                                                int64_t shape[3], float *pixels, int *label,
                                                float *output, struct lockstep_error *error);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ops/cpu/backend.h"
+#include "snapshot/weights.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -156,6 +157,20 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
     return ls_net_feed(trainer->train, INT64_MAX, &trainer->feed, error);
 }
 
+/* Names that a snapshot could not tell from its own. */
+static int check_names(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const char *layer = trainer->parameters->items[i]->layer;
+        if (ls_weights_name_reserved(layer))
+            status = ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
+                             "give it another name",
+                             "layer '%s': a snapshot would take its name for something else", layer);
+    }
+    return status;
+}
+
 /* What only the built net can tell. */
 static int check_training(struct ls_trainer *trainer, struct ls_error *error)
 {
@@ -210,6 +225,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
+    LS_TRY(check_names(trainer, error));
     LS_TRY(check_training(trainer, error));
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
