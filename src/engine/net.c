@@ -217,6 +217,48 @@ static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
     return status;
 }
 
+/* The data set whose labels a value holds, unchanged; NULL if it holds anything else. */
+static const struct ls_dataset *labels_of(const struct ls_net *net, const struct ls_value *value)
+{
+    while (value != NULL && value->same_memory != NULL)
+        value = value->same_memory;
+    if (value == NULL || value->storage != LS_STORE_INPUT || net->inputs[value->input][0] < 0 ||
+        net->inputs[value->input][1] != 1)
+        return NULL;
+    return net->datasets[net->inputs[value->input][0]];
+}
+
+/* Labels that name no class are found before the first iteration where the data set knows its
+ * largest one; else the loss of their micro-batch says so. */
+static int check_labels(const struct ls_net *net, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    int status = 0;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        bool loss = op->kind == LS_OP_SOFTMAX_LOSS || op->kind == LS_OP_LOG_LOSS;
+        if ((!loss && op->kind != LS_OP_ACCURACY) || op->layer == NULL)
+            continue;
+        const struct ls_dataset *dataset = labels_of(net, op->input[1]);
+        int64_t largest = dataset != NULL ? ls_dataset_largest_label(dataset) : -1;
+        const struct ls_shape *shape = &op->input[0]->shape;
+        bool ignored =
+            loss ? op->attr.loss.has_ignore && op->attr.loss.ignore_label == largest
+                 : op->attr.accuracy.has_ignore && op->attr.accuracy.ignore_label == largest;
+        int64_t classes = op->kind == LS_OP_ACCURACY       ? op->attr.accuracy.classes
+                          : op->kind == LS_OP_SOFTMAX_LOSS ? shape->dim[op->attr.loss.axis]
+                                                           : ls_shape_count(shape, 1, shape->rank);
+        if (largest < classes || ignored)
+            continue;
+        char place[LS_PLACE_SIZE];
+        status = ls_fail(error, LOCKSTEP_DATA, ls_layer_place(op->layer, NULL, NULL, place),
+                         "num_output of the layer before must be larger than the largest label",
+                         "%s: the data have label %lld, but '%s' has %lld classes", op->layer->name,
+                         (long long)largest, op->input[0]->name, (long long)classes);
+    }
+    return status;
+}
+
 static int open(struct ls_net *net, struct ls_error *error)
 {
     int status = find_batch(net, error);
@@ -229,7 +271,8 @@ static int open(struct ls_net *net, struct ls_error *error)
     else
         LS_TRY(add_plans(net, error));
     LS_TRY(check_fillers(ls_net_graph(net), error));
-    return map_inputs(net, error);
+    LS_TRY(map_inputs(net, error));
+    return check_labels(net, error);
 }
 
 int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struct ls_error *error)

@@ -57,6 +57,19 @@ static void report_data(struct ls_trainer *trainer, int64_t end)
              ll(batching->samples % batching->batch));
 }
 
+/* Folders of classes are read class by class: batches of one class only teach little. */
+static void warn_of_order(struct ls_trainer *trainer)
+{
+    for (int i = 0; i < trainer->train->dataset_count; i++) {
+        const Lockstep__LayerParameter *layer = trainer->train->data_layers[i];
+        const Lockstep__DataParameter *data = layer->data_param;
+        if (data != NULL && data->backend == LOCKSTEP__DATA_PARAMETER__DB__IMAGES && !data->shuffle)
+            WARN("layer '%s' reads the pictures in the order of the source, class by class for a "
+                 "folder; shuffle: true mixes them",
+                 layer->name);
+    }
+}
+
 static void report_rate(struct ls_trainer *trainer)
 {
     const struct ls_schedule *schedule = &trainer->schedule;
@@ -160,6 +173,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
         SAY("solver_mode: GPU is asked for; this build computes on the CPU");
     report_batch(trainer);
     report_data(trainer, iterations);
+    warn_of_order(trainer);
     report_rate(trainer);
     report_model(trainer);
     report_tests(trainer);
