@@ -23,12 +23,17 @@ set(LS_TEST_ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}" "LOCKSTEP_BUILD=${
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.txt:allocator_may_return_null=1")
 
+set(LS_TEST_TIMEOUT ${LS_TEST_TIMEOUT})
+if(LOCKSTEP_SANITIZE)
+  set(LS_TEST_TIMEOUT 1800)
+endif()
+
 function(ls_test name source)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE ls_support ${ARGN})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
 endfunction()
 
 foreach(module ${LS_MODULES})
@@ -66,7 +71,7 @@ foreach(kind numerics compat faults)
     foreach(script ${scripts})
       get_filename_component(stem ${script} NAME_WE)
       add_test(NAME ${kind}_${stem} COMMAND bash ${script})
-      set_tests_properties(${kind}_${stem} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77
+      set_tests_properties(${kind}_${stem} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
         ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
     endforeach()
   endif()
