@@ -1,0 +1,253 @@
+/* Numbers that are not finite end a training before the weights change, with a message that names
+ * the iteration, the layer or parameter, and the samples: the same on any number of workers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "numerics/training.h"
+
+static const int counts[] = {1, 2, 3, 5, 8};
+enum { COUNTS = sizeof counts / sizeof *counts, SAMPLES = 200, SIDE = 4 };
+
+/* What a training said, and a hash of what it left behind. */
+struct ending {
+    char message[1024];
+    struct bytes state;
+};
+
+/* All parameters of a trainer, one behind the other. */
+static struct bytes read_weights(const struct training *training)
+{
+    struct bytes bytes = {0};
+    for (size_t i = 0; i < lockstep_trainer_parameter_count(training->trainer); i++) {
+        size_t size = lockstep_trainer_parameter_size(training->trainer, i);
+        bytes.data = realloc(bytes.data, bytes.size + size * sizeof(float));
+        float *to = (float *)(void *)(bytes.data + bytes.size);
+        assert_int_equal(lockstep_trainer_read_parameter(training->trainer, i, to, size, NULL), 0);
+        bytes.size += size * sizeof(float);
+    }
+    return bytes;
+}
+
+/* Sets all elements of a parameter. */
+static void set_parameter(struct training *training, size_t index, float value)
+{
+    size_t size = lockstep_trainer_parameter_size(training->trainer, index);
+    float *data = malloc(size * sizeof *data);
+    for (size_t i = 0; i < size; i++)
+        data[i] = value;
+    assert_int_equal(lockstep_trainer_write_parameter(training->trainer, index, data, size, NULL),
+                     0);
+    free(data);
+}
+
+/* Trains until it diverges, which must leave weights and iteration as they were. */
+static struct ending diverge(struct training *training, int64_t iteration)
+{
+    struct ending ending;
+    for (int64_t i = 0; i < iteration; i++)
+        step(training, 1);
+    struct bytes before = read_weights(training);
+    int status = lockstep_trainer_step(training->trainer, 1, training->error);
+    assert_int_equal(status, LOCKSTEP_DIVERGED);
+    assert_int_equal(lockstep_error_status(training->error), LOCKSTEP_DIVERGED);
+    assert_int_equal(lockstep_trainer_iteration(training->trainer), iteration);
+    struct bytes after = read_weights(training);
+    assert_true(same_bytes(before, after));
+    free(before.data);
+    free(after.data);
+    snprintf(ending.message, sizeof ending.message, "%s", lockstep_error_text(training->error));
+    ending.state = snapshot(training);
+    return ending;
+}
+
+/* Whether the message has all of these, in any order; the list ends with NULL. */
+static void check_message(const char *message, const char *const *parts)
+{
+    for (; *parts != NULL; parts++)
+        if (strstr(message, *parts) == NULL)
+            fail_msg("'%s' is not in: %s", *parts, message);
+}
+
+/* `prepare` (may be NULL) is called before the first update. */
+static void check_divergence(const struct lockstep_solver *solver,
+                             void (*prepare)(struct training *training), int64_t iteration,
+                             const char *const *parts)
+{
+    struct ending first = {0};
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        if (prepare != NULL)
+            prepare(training);
+        struct ending ending = diverge(training, iteration);
+        check_message(ending.message, parts);
+        if (i == 0)
+            first = ending;
+        else {
+            assert_string_equal(ending.message, first.message);
+            check_same(first.state, ending.state, "%d workers", counts[i]);
+        }
+        finish(training);
+    }
+    free(first.state.data);
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+#define IDX_DATA                                                                                   \
+    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"                                 \
+    "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
+
+/* The first update throws the weights far away; the second finds no number there. */
+static void test_loss(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"iteration 1: the loss 'loss'", "layer 'loss'",
+                                        "samples 100 to 110", NULL};
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 1e25 lr_policy: 'fixed' max_iter: 10\n"
+        "net_param {\n" IDX_DATA
+        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
+        "  inner_product_param { num_output: 8 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
+        "}\n",
+        ls_test_path("images"), ls_test_path("labels"));
+    check_divergence(solver, NULL, 1, parts);
+    lockstep_solver_free(solver);
+}
+
+/* Labels that are no class of the net, where nobody can know before they are drawn. */
+static void test_label(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"iteration 0: the loss 'loss'", "layer 'loss'",
+                                        "samples 0 to 9", NULL};
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 10 micro_batch: 10\n"
+        "net_param {\n"
+        "layer { name: 'dummy' type: 'DummyData' top: 'data' top: 'label'\n"
+        "  dummy_data_param { shape { dim: 100 dim: 3 } shape { dim: 100 }\n"
+        "    data_filler { type: 'gaussian' } data_filler { type: 'constant' value: 10 } } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+        "}\n");
+    check_divergence(solver, NULL, 0, parts);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+enum { BRIGHT = 157 }; /* the one sample that is not black */
+
+static struct lockstep_solver *distance_solver(void)
+{
+    return load_solver(
+        "base_lr: 1e-30 lr_policy: 'fixed' max_iter: 10\n"
+        "net_param {\n" IDX_DATA
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+        "  inner_product_param { num_output: 1 } }\n"
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'label' top: 'loss'\n"
+        "  loss_weight: 10 }\n"
+        "}\n",
+        ls_test_path("black"), ls_test_path("labels"));
+}
+
+/* A weight whose loss, which is summed in double, is finite, and whose gradient is not. */
+static void set_large(struct training *training)
+{
+    set_parameter(training, 0, 1e34F);
+}
+
+/* Update 1 holds samples 100 to 199 in 9 micro-batches: 157 is in the one from 155 to 165. */
+static void test_gradient(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"iteration 1: the gradient of 'ip.weight'",
+                                        "samples 155 to 165", NULL};
+    struct lockstep_solver *solver = distance_solver();
+    check_divergence(solver, set_large, 1, parts);
+    lockstep_solver_free(solver);
+}
+
+/* Whoever puts the weights right can go on, with the same update. */
+static void test_going_on(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = distance_solver();
+    struct bytes first = {0};
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        set_large(training);
+        struct ending ending = diverge(training, 1);
+        set_parameter(training, 0, 0.5F);
+        step(training, 3);
+        assert_int_equal(lockstep_trainer_iteration(training->trainer), 4);
+        assert_true(isfinite(lockstep_trainer_loss(training->trainer)));
+        count_micro_batches(training);
+        struct bytes bytes = snapshot(training);
+        if (i == 0)
+            first = bytes;
+        else
+            check_same(first, bytes, "going on, %d workers", counts[i]);
+        free(ending.state.data);
+        finish(training);
+    }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+/* Loss and gradient are finite, the step is not: known only when it is done, and said at once. */
+static void test_weights(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 3e38 lr_policy: 'fixed' max_iter: 10\n"
+        "net_param {\n" IDX_DATA
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+        "}\n",
+        ls_test_path("images"), ls_test_path("labels"));
+    char first[1024] = "";
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        int status = lockstep_trainer_step(training->trainer, 1, training->error);
+        assert_int_equal(status, LOCKSTEP_DIVERGED);
+        const char *message = lockstep_error_text(training->error);
+        check_message(message, (const char *const[]){"iteration 0", "ip.weight", NULL});
+        if (i == 0)
+            snprintf(first, sizeof first, "%s", message);
+        assert_string_equal(message, first);
+        finish(training);
+    }
+    lockstep_solver_free(solver);
+}
+
+/* The pictures of write_idx_pair, all black but one. */
+static void write_black(const char *path)
+{
+    enum { SIZE = SIDE * SIDE };
+    size_t size;
+    char *bytes = ls_test_read(ls_test_path("images"), &size);
+    for (int i = 0; i < SAMPLES; i++)
+        memset(bytes + 16 + i * SIZE, i == BRIGHT ? 255 : 0, SIZE);
+    ls_test_write(path, bytes, size);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss),     cmocka_unit_test(test_label),
+        cmocka_unit_test(test_gradient), cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_weights),
+    };
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
+    write_black(ls_test_path("black"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
