@@ -1,0 +1,42 @@
+/* Training against PyTorch: every case of tests/compat/cases, from the same weights and data, must
+ * give the losses, gradients and weights that tools/reference/make.py computed in double precision.
+ * An argument pins the instruction set ("sse41").
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "support/case_file.h"
+#include "support/support.h"
+
+/* Names of files under tests/compat/cases. */
+static const char *const files[] = {"networks", "layers", "losses", "solvers"};
+enum { FILES = sizeof files / sizeof *files };
+static const char *isa;
+
+static void run(void **state)
+{
+    case_run(*state, 2, isa);
+}
+
+int main(int argc, char **argv)
+{
+    isa = argc > 1 ? argv[1] : NULL;
+    struct case_list lists[FILES];
+    struct CMUnitTest *tests = NULL;
+    size_t count = 0;
+    for (size_t f = 0; f < FILES; f++) {
+        case_list_read(files[f], &lists[f]);
+        tests = realloc(tests, (count + lists[f].count) * sizeof *tests);
+        if (tests == NULL)
+            return 1;
+        for (size_t i = 0; i < lists[f].count; i++)
+            tests[count++] = (struct CMUnitTest){.name = lists[f].items[i].name,
+                                                 .test_func = run,
+                                                 .initial_state = &lists[f].items[i]};
+    }
+    int failed = _cmocka_run_group_tests("torch", tests, count, NULL, NULL);
+    for (size_t f = 0; f < FILES; f++)
+        case_list_free(&lists[f]);
+    free(tests);
+    return failed;
+}

@@ -1,0 +1,238 @@
+"""Caffe's layers in PyTorch, in double precision; the gradients are PyTorch's.
+
+A function a layer type: (layer, bottoms, parameters, net) -> tops. What is written here follows
+Caffe's documentation and sources (layers/*.cpp), not Lockstep.
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+FLT_MIN = 1.17549435e-38
+
+
+def window(param, name, default=None):
+    """(height, width) of a field given once, once an axis, or as <name>_h and <name>_w."""
+    short = {"kernel_size": "kernel"}.get(name, name)
+    if param.has(short + "_h") or param.has(short + "_w"):
+        return param.get(short + "_h", default), param.get(short + "_w", default)
+    values = param.all(name) or [default]
+    return (values[0], values[0]) if len(values) == 1 else tuple(values)
+
+
+def convolution(layer, x, parameters, net):
+    p = layer.sub("convolution_param")
+    options = dict(
+        stride=window(p, "stride", 1),
+        padding=window(p, "pad", 0),
+        dilation=window(p, "dilation", 1),
+        groups=p.get("group", 1),
+    )
+    bias = parameters[1] if len(parameters) > 1 else None
+    return [F.conv2d(one, parameters[0], bias, **options) for one in x]
+
+
+def inner_product(layer, x, parameters, net):
+    p = layer.sub("inner_product_param")
+    axis = p.get("axis", 1)
+    axis = axis + x[0].dim() if axis < 0 else axis
+    w = parameters[0] if p.get("transpose", False) else parameters[0].t()
+    y = x[0].flatten(axis) @ w
+    return [y + parameters[1] if len(parameters) > 1 else y]
+
+
+def pooled_size(size, kernel, stride, pad, clip, floor):
+    room = size + 2 * pad - kernel
+    out = (room // stride if floor else -(-room // stride)) + 1
+    if clip and (out - 1) * stride >= size + pad:
+        out -= 1
+    return out
+
+
+def edges(x, kernel, stride, pad, out, value):
+    """x with `value` around it, so that windows without padding make `out`."""
+    after = [(out[i] - 1) * stride[i] + kernel[i] - pad[i] - x.shape[2 + i] for i in (0, 1)]
+    return F.pad(x, (pad[1], after[1], pad[0], after[0]), value=value)
+
+
+def average(x, kernel, stride, pad, out):
+    """Caffe's divisor: positions of the window up to the padding's end, but not beyond."""
+    sums = F.avg_pool2d(edges(x, kernel, stride, pad, out, 0.0), kernel, stride, divisor_override=1)
+    extents = []
+    for i in (0, 1):
+        first = torch.arange(out[i]) * stride[i] - pad[i]
+        extents.append(torch.clamp(first + kernel[i], max=x.shape[2 + i] + pad[i]) - first)
+    return sums / (extents[0][:, None] * extents[1][None, :]).to(x.dtype)
+
+
+def pooling(layer, x, parameters, net):
+    p = layer.sub("pooling_param")
+    x = x[0]
+    size = x.shape[2:]
+    kernel = tuple(size) if p.get("global_pooling", False) else window(p, "kernel_size")
+    stride, pad = window(p, "stride", 1), window(p, "pad", 0)
+    floor = p.get("round_mode", "CEIL") == "FLOOR"
+    clip = pad != (0, 0)
+    out = [pooled_size(size[i], kernel[i], stride[i], pad[i], clip, floor) for i in (0, 1)]
+    if p.get("pool", "MAX") == "AVE":
+        return [average(x, kernel, stride, pad, out)]
+    return [F.max_pool2d(edges(x, kernel, stride, pad, out, -math.inf), kernel, stride)]
+
+
+def lrn(layer, x, parameters, net):
+    p = layer.sub("lrn_param")
+    n, alpha, beta = p.get("local_size", 5), p.get("alpha", 1.0), p.get("beta", 0.75)
+    square = x[0] * x[0]
+    if p.get("norm_region", "ACROSS_CHANNELS") == "WITHIN_CHANNEL":
+        pad = (n - 1) // 2
+        size = [pooled_size(s, n, 1, pad, True, False) for s in square.shape[2:]]
+        return [x[0] * (1 + alpha * average(square, (n, n), (1, 1), (pad, pad), size)) ** -beta]
+    channels = square.shape[1]
+    padded = F.pad(square, (0, 0, 0, 0, n // 2, n // 2))
+    total = sum(padded[:, i : i + channels] for i in range(n))
+    return [x[0] * (p.get("k", 1.0) + alpha / n * total) ** -beta]
+
+
+def relu(layer, x, parameters, net):
+    slope = layer.sub("relu_param").get("negative_slope", 0.0)
+    return [torch.where(x[0] > 0, x[0], slope * x[0])]
+
+
+def sigmoid(layer, x, parameters, net):
+    return [torch.sigmoid(x[0])]
+
+
+def tanh(layer, x, parameters, net):
+    return [torch.tanh(x[0])]
+
+
+def dropout(layer, x, parameters, net):
+    if net.phase == "TRAIN":
+        raise ValueError("random numbers are each library's own")
+    return [x[0]]
+
+
+def softmax(layer, x, parameters, net):
+    return [torch.softmax(x[0], layer.sub("softmax_param").get("axis", 1))]
+
+
+def flatten(layer, x, parameters, net):
+    p = layer.sub("flatten_param")
+    return [x[0].flatten(p.get("axis", 1), p.get("end_axis", -1))]
+
+
+def concat(layer, x, parameters, net):
+    p = layer.sub("concat_param")
+    return [torch.cat(x, p.get("axis", p.get("concat_dim", 1)))]
+
+
+def eltwise(layer, x, parameters, net):
+    p = layer.sub("eltwise_param")
+    operation = p.get("operation", "SUM")
+    y = x[0] * (p.all("coeff") + [1.0])[0] if operation == "SUM" else x[0]
+    for i, other in enumerate(x[1:], 1):
+        if operation == "SUM":
+            y = y + (p.all("coeff")[i] if p.has("coeff") else 1.0) * other
+        else:
+            y = y * other if operation == "PROD" else torch.maximum(y, other)
+    return [y]
+
+
+def silence(layer, x, parameters, net):
+    return []
+
+
+def split(layer, x, parameters, net):
+    return [x[0] for _ in layer.all("top")]
+
+
+# ---- Losses ----------------------------------------------------------------------------------
+
+
+def normalizer(layer, default, full, valid, outer):
+    p = layer.sub("loss_param")
+    mode = p.get("normalization", default)
+    if not p.has("normalization") and p.has("normalize"):
+        mode = "VALID" if p.get("normalize") else "BATCH_SIZE"
+    return max(1.0, {"FULL": full, "VALID": valid, "BATCH_SIZE": outer, "NONE": 1}[mode])
+
+
+def softmax_loss(layer, x, parameters, net):
+    axis = layer.sub("softmax_param").get("axis", 1)
+    scores, label = x[0], x[1].long()
+    outer = math.prod(scores.shape[:axis])
+    inner = math.prod(scores.shape[axis + 1 :])
+    scores = scores.reshape(outer, scores.shape[axis], inner)
+    label = label.reshape(outer, inner)
+    counted = label != layer.sub("loss_param").get("ignore_label", -1)
+    picked = torch.where(counted, label, torch.zeros_like(label))
+    prob = torch.softmax(scores, 1)
+    mine = prob.gather(1, picked[:, None, :])[:, 0, :]
+    terms = -torch.log(torch.clamp(mine, min=FLT_MIN)) * counted
+    divisor = normalizer(layer, "VALID", outer * inner, int(counted.sum()), outer)
+    return [terms.sum() / divisor, prob.reshape(x[0].shape)]
+
+
+def sigmoid_cross_entropy_loss(layer, x, parameters, net):
+    score, target = x[0].flatten(1), x[1].flatten(1)
+    p = layer.sub("loss_param")
+    counted = torch.ones_like(target, dtype=torch.bool)
+    if p.has("ignore_label"):
+        counted = target.long() != p.get("ignore_label")
+    terms = F.softplus(score) - score * target
+    divisor = normalizer(
+        layer, "BATCH_SIZE", target.numel(), int(counted.sum()), target.shape[0]
+    )
+    return [(terms * counted).sum() / divisor]
+
+
+def multinomial_logistic_loss(layer, x, parameters, net):
+    rows = x[0].shape[0]
+    mine = x[0].flatten(1).gather(1, x[1].long().reshape(rows, 1))
+    return [-torch.log(torch.clamp(mine, min=1e-20)).sum() / rows]
+
+
+def euclidean_loss(layer, x, parameters, net):
+    difference = x[0].flatten(1) - x[1].flatten(1)
+    return [(difference * difference).sum() / (2 * x[0].shape[0])]
+
+
+def accuracy(layer, x, parameters, net):
+    """A hit: at most top_k scores are as large as the true one, itself counted."""
+    p = layer.sub("accuracy_param")
+    axis = p.get("axis", 1)
+    scores = x[0].movedim(axis, -1).reshape(-1, x[0].shape[axis])
+    label = x[1].long().reshape(-1)
+    if p.has("ignore_label"):
+        keep = label != p.get("ignore_label")
+        scores, label = scores[keep], label[keep]
+    mine = scores.gather(1, label[:, None])
+    hit = ((scores >= mine).sum(1) <= p.get("top_k", 1)).double()
+    classes = [hit[label == c] for c in range(scores.shape[1])]
+    each = torch.stack([c.mean() if len(c) else torch.zeros((), dtype=hit.dtype) for c in classes])
+    return [hit.mean() if len(hit) else torch.zeros(()), each]
+
+
+TYPES = {
+    "Accuracy": accuracy,
+    "Concat": concat,
+    "Convolution": convolution,
+    "Dropout": dropout,
+    "Eltwise": eltwise,
+    "EuclideanLoss": euclidean_loss,
+    "Flatten": flatten,
+    "InnerProduct": inner_product,
+    "LRN": lrn,
+    "MultinomialLogisticLoss": multinomial_logistic_loss,
+    "Pooling": pooling,
+    "ReLU": relu,
+    "Sigmoid": sigmoid,
+    "SigmoidCrossEntropyLoss": sigmoid_cross_entropy_loss,
+    "Silence": silence,
+    "Softmax": softmax,
+    "SoftmaxWithLoss": softmax_loss,
+    "Split": split,
+    "TanH": tanh,
+}
