@@ -111,6 +111,22 @@ static void test_fifty_iterations(void **state)
     lockstep_solver_free(solver);
 }
 
+/* What `lockstep verify` does: all at once, compared after every update, nothing on disk. */
+static void test_verify(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = cifar_solver(SGD "iter_size: 2");
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    if (lockstep_verify(solver, &options, counts, COUNTS, 6, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(lockstep_verify(solver, &options, counts, 1, 6, error), LOCKSTEP_USAGE);
+    assert_int_equal(lockstep_verify(solver, &options, (int[]){1, 0}, 2, 6, error), LOCKSTEP_USAGE);
+    lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
 /* Batches that divide the data or not, that end with the epoch, wrap, or drop the rest. */
 static void test_batches(void **state)
 {
@@ -325,10 +341,11 @@ static void test_test_phases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fifty_iterations), cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_optimizers),       cmocka_unit_test(test_ignored_labels),
-        cmocka_unit_test(test_delays),           cmocka_unit_test(test_held_back),
-        cmocka_unit_test(test_resume),           cmocka_unit_test(test_test_phases),
+        cmocka_unit_test(test_fifty_iterations), cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_batches),          cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_ignored_labels),   cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_held_back),        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_test_phases),
     };
     if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
         cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
