@@ -65,6 +65,12 @@ void ls_pin_thread(int index)
     }
 }
 
+void ls_unpin_thread(void)
+{
+    pthread_once(&cores_once, read_cores);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof process_cores, &process_cores);
+}
+
 #if defined(__x86_64__)
 /* MXCSR: all exceptions masked (0x1f80), round to nearest (bits 13-14 zero), flush results (bit
  * 15) and operands (bit 6) that are denormal. */

@@ -15,6 +15,9 @@ int ls_cpu_count(void);
 /* Pins the calling thread to the index-th core of the process's affinity mask (modulo their
  * number). Best effort. */
 void ls_pin_thread(int index);
+/* Lets the calling thread run on all of them again: a new thread has the mask of its maker, who may
+ * be pinned. */
+void ls_unpin_thread(void);
 
 /* Round to nearest, denormals flushed to zero on input and output: what the numerical contract
  * fixes for every thread that computes. Call first thing in a thread. */

@@ -234,6 +234,7 @@ static void *decode_ahead(void *argument)
 {
     struct decoder *decoder = argument;
     struct ls_feed *feed = decoder->feed;
+    ls_unpin_thread();
     ls_set_float_mode();
     pthread_mutex_lock(&feed->lock);
     while (!feed->stop) {
