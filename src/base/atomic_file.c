@@ -74,7 +74,7 @@ static int fail_create(struct ls_error *error, const char *path)
     char folder[256];
     snprintf(folder, sizeof folder, "%.*s", (int)folder_length(path), path);
     char hint[320] = "";
-    if (reason == ENOENT)
+    if (reason == ENOENT && !ls_is_directory(folder))
         snprintf(hint, sizeof hint, "make the folder first: mkdir -p %s", folder);
     else if (reason == EACCES || reason == EPERM || reason == EROFS)
         snprintf(hint, sizeof hint, "choose a folder that you may write to");

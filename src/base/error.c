@@ -56,6 +56,19 @@ static struct ls_problem *next_problem(struct ls_error *error, int status)
     return problem;
 }
 
+/* Takes the newest problem back if it was said before: the train net and the test net of a
+ * definition, or two data layers with one source, have much in common. */
+static void drop_repeated(struct ls_error *error)
+{
+    const struct ls_problem *newest = &error->problems[error->count - 1];
+    for (const struct ls_problem *old = error->problems; old < newest; old++)
+        if (strcmp(old->message, newest->message) == 0 && strcmp(old->place, newest->place) == 0 &&
+            old->place[0] != '\0') {
+            error->count--;
+            return;
+        }
+}
+
 int ls_fail(struct ls_error *error, int status, const char *place, const char *hint,
             const char *format, ...)
 {
@@ -69,6 +82,7 @@ int ls_fail(struct ls_error *error, int status, const char *place, const char *h
     tidy(problem->message, sizeof problem->message, length);
     copy(problem->place, sizeof problem->place, place);
     copy(problem->hint, sizeof problem->hint, hint);
+    drop_repeated(error);
     return status;
 }
 

@@ -32,7 +32,8 @@ struct ls_error {
 
 void ls_error_clear(struct ls_error *error);
 
-/* Appends a problem and returns `status`, so that a caller can write `return ls_fail(...)`.
+/* Appends a problem and returns `status`, so that a caller can write `return ls_fail(...)`. What
+ * was said before of the same place is not said again.
  * `place` and `hint` may be NULL; `error` may be NULL when nobody wants to know. */
 int ls_fail(struct ls_error *error, int status, const char *place, const char *hint,
             const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -49,9 +50,10 @@ size_t ls_error_format(const struct ls_error *error, char *text, size_t size);
 
 /* A failure is never 0: clang's analyzer, which sees one file at a time, takes it from here. */
 #if defined(__clang_analyzer__) && !defined(LS_ERROR_C)
-#define ls_fail(error, status, ...)       ((void)(error), (status))
-#define ls_fail_memory(error, what)       ((void)(error), (int)LOCKSTEP_RESOURCE)
-#define ls_fail_errno(error, status, ...) ((void)(error), (status))
+void ls_analyzed(const void *error, ...);
+#define ls_fail(error, status, ...)       (ls_analyzed(error, __VA_ARGS__), (status))
+#define ls_fail_memory(error, what)       (ls_analyzed(error, what), (int)LOCKSTEP_RESOURCE)
+#define ls_fail_errno(error, status, ...) (ls_analyzed(error, __VA_ARGS__), (status))
 #endif
 
 /* Leaves the calling function with the status of a call that failed. */

@@ -51,6 +51,9 @@ void ls_reader_close(struct ls_reader *reader);
  * label (NULL: not wanted). A bad record is LOCKSTEP_DATA, naming file and record. */
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error);
+/* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
+int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
+                   struct ls_error *error);
 /* The record behind an ordinal as it is stored, before transformation: shape and 0..255 pixels, to
  * show to people, colours as red, green, blue. `pixels` has room for what `shape` says, or is NULL
  * to ask for the shape. */

@@ -101,11 +101,20 @@ int ls_reader_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels
     return 0;
 }
 
-static int bad_sample(struct ls_reader *reader, int64_t ordinal, const char *problem,
-                      struct ls_error *error)
+int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
+                   struct ls_error *error)
 {
-    return ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, NULL, "record %" PRId64 ": %s",
-                   record_index(reader, ordinal), problem);
+    const struct ls_source *source = reader->dataset->source;
+    int64_t index = record_index(reader, ordinal);
+    struct ls_text name = {0};
+    if (source->type->name_record != NULL)
+        source->type->name_record(source, index, &name);
+    bool named = name.length > 0 && !name.failed;
+    int status =
+        ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, hint, "record %" PRId64 "%s%s%s: %s",
+                index, named ? " (" : "", named ? name.data : "", named ? ")" : "", problem);
+    ls_text_free(&name);
+    return status;
 }
 
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
@@ -119,13 +128,13 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, fl
         const char *problem = ls_transform_apply(&dataset->transform, &record, (uint64_t)ordinal,
                                                  true, &reader->scratch, sample);
         if (problem != NULL)
-            return bad_sample(reader, ordinal, problem, error);
+            return ls_reader_fail(reader, ordinal, NULL, problem, error);
     }
     if (label != NULL) {
         if (!dataset->source->has_labels)
-            return bad_sample(reader, ordinal, "the source has no labels", error);
+            return ls_reader_fail(reader, ordinal, NULL, "the source has no labels", error);
         if (record.label > 1 << 24 || record.label < -(1 << 24))
-            return bad_sample(reader, ordinal, "its label is beyond 2^24", error);
+            return ls_reader_fail(reader, ordinal, NULL, "its label is beyond 2^24", error);
         *label = (float)record.label;
     }
     return 0;

@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/labels.h"
 #include "ir/layer.h"
 #include "ops/cpu/filler.h"
 
@@ -14,13 +17,49 @@ static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
     return layer->type != NULL && strcmp(layer->type, type) == 0;
 }
 
+/* Reports a problem of a source layer, at its batch_size where it has one. */
 static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                      struct ls_error *error, const char *hint, const char *message)
+                      struct ls_error *error, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                      struct ls_error *error, const char *hint, const char *format, ...)
 {
-    char place[LS_PLACE_MAX];
-    ls_place(net->options.definition->definition, layer, NULL, place, sizeof place);
+    char place[LS_PLACE_MAX], message[300];
+    const Lockstep__DataParameter *data = layer->data_param;
+    const void *at = is_type(layer, "Data") && data != NULL ? (const void *)data : layer;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    ls_place(net->options.definition->definition, at,
+             at == data && data->has_batch_size ? "batch_size" : NULL, place, sizeof place);
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s: %s",
                    layer->name != NULL ? layer->name : "(unnamed)", message);
+}
+
+/* The batch of one source layer. What is wrong is said in the words of the layer itself
+ * (layers/source.c), which would say it later if its data could be opened. */
+static int check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer,
+                       struct ls_error *error)
+{
+    int64_t batch = ls_source_batch(layer);
+    static const char hint[] = "batch_size is the global batch, on any number of workers";
+    if (is_type(layer, "Data") && layer->data_param == NULL)
+        return batch_fail(net, layer, error, NULL, "data_param is missing");
+    if (is_type(layer, "Data") && !layer->data_param->has_batch_size)
+        return batch_fail(net, layer, error, hint, "batch_size is missing");
+    if (batch <= 0)
+        return batch_fail(net, layer, error, hint, "a batch of 0 samples is not possible");
+    if (batch > INT32_MAX)
+        return batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
+                          (long long)batch);
+    if (net->batching.batch != 0 && net->batching.batch != batch)
+        return batch_fail(net, layer, error, "give all sources of a phase one batch size",
+                          "has batches of %lld samples, but the net's first source has batches of "
+                          "%lld; all must be equal",
+                          (long long)batch, (long long)net->batching.batch);
+    net->batching.batch = batch;
+    return 0;
 }
 
 /* All sources of a net must hand out batches of one size. */
@@ -30,21 +69,12 @@ static int find_batch(struct ls_net *net, struct ls_error *error)
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
-        int64_t batch = ls_source_batch(layer);
-        if (!is_type(layer, "Data") && !is_type(layer, "Input") && !is_type(layer, "DummyData"))
+        bool outside = is_type(layer, "Input");
+        if (!is_type(layer, "Data") && !is_type(layer, "DummyData") && !outside)
             continue;
-        if (batch <= 0 || batch > INT32_MAX)
-            status = batch_fail(net, layer, error,
-                                "batch_size is the global batch, on any number "
-                                "of workers",
-                                batch <= 0 ? "the batch must hold at least 1 sample"
-                                           : "the batch is too large");
-        else if (net->batching.batch != 0 && net->batching.batch != batch)
-            status = batch_fail(net, layer, error, "give all sources of a phase one batch size",
-                                "its batch differs from that of the sources above");
-        else
-            net->batching.batch = batch;
-        if (is_type(layer, "Input") && !net->options.from_outside)
+        if (check_batch(net, layer, error) != 0)
+            status = LOCKSTEP_DEFINITION;
+        if (outside && !net->options.from_outside)
             status = batch_fail(net, layer, error, "use a Data layer for this phase",
                                 "an Input layer gets its data from the calling program; there is "
                                 "none here");
@@ -104,6 +134,30 @@ static int open_datasets(struct ls_net *net, struct ls_error *error)
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
+/* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
+ * definition is at hand. */
+static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+{
+    static _Thread_local struct ls_error found;
+    int status = 0;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int b = 0; b < layer->blobs; b++) {
+            const struct ls_blob_request *request = &layer->request[b];
+            struct ls_filler filler;
+            ls_error_clear(&found);
+            if (request->filler == NULL || layer->blob[b] == NULL ||
+                ls_filler_resolve(&filler, request->filler, &request->shape, &found) == 0)
+                continue;
+            const struct ls_problem *problem = &found.problems[0];
+            status = ls_layer_fail(layer, error, request->filler, NULL,
+                                   problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s",
+                                   request->name, problem->message);
+        }
+    }
+    return status;
+}
+
 int ls_net_add_plan(struct ls_net *net, int64_t samples, struct ls_error *error)
 {
     if (ls_net_plan_for(net, samples) != NULL)
@@ -115,7 +169,8 @@ int ls_net_add_plan(struct ls_net *net, int64_t samples, struct ls_error *error)
                                              .seed = options->seed,
                                              .training = options->training,
                                              .parameters = options->parameters,
-                                             .sources = &net->sources};
+                                             .sources = &net->sources,
+                                             .check = check_fillers};
     struct ls_graph *graph = NULL;
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
     if (!LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
@@ -193,76 +248,16 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-/* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
- * definition is at hand. */
-static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
-{
-    static _Thread_local struct ls_error found;
-    int status = 0;
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        const struct ls_layer *layer = graph->layers[i];
-        for (int b = 0; b < layer->blobs; b++) {
-            const struct ls_blob_request *request = &layer->request[b];
-            struct ls_filler filler;
-            ls_error_clear(&found);
-            if (request->filler == NULL ||
-                ls_filler_resolve(&filler, request->filler, &request->shape, &found) == 0)
-                continue;
-            const struct ls_problem *problem = &found.problems[0];
-            status = ls_layer_fail(layer, error, request->filler, NULL,
-                                   problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s",
-                                   request->name, problem->message);
-        }
-    }
-    return status;
-}
-
-/* The data set whose labels a value holds, unchanged; NULL if it holds anything else. */
-static const struct ls_dataset *labels_of(const struct ls_net *net, const struct ls_value *value)
-{
-    while (value != NULL && value->same_memory != NULL)
-        value = value->same_memory;
-    if (value == NULL || value->storage != LS_STORE_INPUT || net->inputs[value->input][0] < 0 ||
-        net->inputs[value->input][1] != 1)
-        return NULL;
-    return net->datasets[net->inputs[value->input][0]];
-}
-
-/* Labels that name no class are found before the first iteration where the data set knows its
- * largest one; else the loss of their micro-batch says so. */
-static int check_labels(const struct ls_net *net, struct ls_error *error)
-{
-    const struct ls_graph *graph = ls_net_graph(net);
-    int status = 0;
-    for (size_t i = 0; i < graph->op_count; i++) {
-        const struct ls_op *op = graph->ops[i];
-        bool loss = op->kind == LS_OP_SOFTMAX_LOSS || op->kind == LS_OP_LOG_LOSS;
-        if ((!loss && op->kind != LS_OP_ACCURACY) || op->layer == NULL)
-            continue;
-        const struct ls_dataset *dataset = labels_of(net, op->input[1]);
-        int64_t largest = dataset != NULL ? ls_dataset_largest_label(dataset) : -1;
-        const struct ls_shape *shape = &op->input[0]->shape;
-        bool ignored =
-            loss ? op->attr.loss.has_ignore && op->attr.loss.ignore_label == largest
-                 : op->attr.accuracy.has_ignore && op->attr.accuracy.ignore_label == largest;
-        int64_t classes = op->kind == LS_OP_ACCURACY       ? op->attr.accuracy.classes
-                          : op->kind == LS_OP_SOFTMAX_LOSS ? shape->dim[op->attr.loss.axis]
-                                                           : ls_shape_count(shape, 1, shape->rank);
-        if (largest < classes || ignored)
-            continue;
-        char place[LS_PLACE_SIZE];
-        status = ls_fail(error, LOCKSTEP_DATA, ls_layer_place(op->layer, NULL, NULL, place),
-                         "num_output of the layer before must be larger than the largest label",
-                         "%s: the data have label %lld, but '%s' has %lld classes", op->layer->name,
-                         (long long)largest, op->input[0]->name, (long long)classes);
-    }
-    return status;
-}
-
 static int open(struct ls_net *net, struct ls_error *error)
 {
     int status = find_batch(net, error);
+    if (status != 0) /* any will do to find what else is wrong */
+        net->batching.batch = 1;
     int data_status = open_datasets(net, error);
+    if (status != 0 && data_status == 0) {
+        net->sources.batch = 0;
+        ls_net_add_plan(net, 1, error);
+    }
     LS_TRY(status);
     LS_TRY(data_status);
     LS_TRY(check_batching(net, error));
@@ -270,9 +265,8 @@ static int open(struct ls_net *net, struct ls_error *error)
         LS_TRY(ls_net_add_plan(net, 1, error));
     else
         LS_TRY(add_plans(net, error));
-    LS_TRY(check_fillers(ls_net_graph(net), error));
     LS_TRY(map_inputs(net, error));
-    return check_labels(net, error);
+    return net->options.from_outside ? 0 : ls_net_check_labels(net, error);
 }
 
 int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struct ls_error *error)

@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "engine/labels.h"
 #include "ir/layer.h"
 
 enum { RECORDS_AT_ONCE = 1 << 20, REPEATS_MAX = 8 };
@@ -334,11 +335,11 @@ static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls
             if (metric->loss_weight == 0 || isfinite(record_of(pass, unit)[metric->offset]))
                 continue;
             char place[LS_PLACE_SIZE], what[200];
+            const struct ls_batch *range = &pass->units[unit].range;
+            LS_TRY(ls_net_find_bad_label(pass->net, range->ordinal, range->count, error));
             ls_layer_place(metric->layer, NULL, NULL, place);
-            snprintf(what, sizeof what,
-                     "the loss '%s' of layer '%s' (labels outside the classes "
-                     "count as such)",
-                     metric->name, metric->layer->name);
+            snprintf(what, sizeof what, "the loss '%s' of layer '%s'", metric->name,
+                     metric->layer->name);
             return diverged(pass, unit, iteration, place, what, error);
         }
     return 0;
@@ -409,6 +410,20 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
+/* Figures of a test that are no numbers are shown as they are, unless labels are to blame. */
+static int check_figures(const struct ls_pass *pass, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    for (size_t unit = 0; unit < pass->unit_count; unit++)
+        for (size_t m = 0; m < graph->metric_count; m++)
+            if (isnan(record_of(pass, unit)[graph->metrics[m].offset])) {
+                const struct ls_batch *range = &pass->units[unit].range;
+                LS_TRY(ls_net_find_bad_label(pass->net, range->ordinal, range->count, error));
+                break;
+            }
+    return 0;
+}
+
 int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
@@ -435,6 +450,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
         start_job(pass, feed, false);
         ls_team_run(engine->team, run_units, pass);
         LS_TRY(finish_job(pass, error));
+        LS_TRY(check_figures(pass, error));
         for (int i = 0; i < taken; i++) {
             merge_records(pass, starts[i], starts[i + 1]);
             for (size_t k = 0; k < pass->record_size; k++)

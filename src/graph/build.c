@@ -343,6 +343,10 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
     builder.graph->sources = options->sources;
     int status = build(&builder, options->net->net);
     ls_free(builder.blobs);
+    if (options->check != NULL && status != LOCKSTEP_RESOURCE) {
+        int found = options->check(builder.graph, error);
+        status = status != 0 ? status : found;
+    }
     if (status != 0) {
         ls_graph_free(builder.graph);
         return status;

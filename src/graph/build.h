@@ -16,6 +16,9 @@ struct ls_graph_options {
     bool training;                       /* with a backward pass */
     struct ls_parameter_set *parameters; /* grows by what the net adds */
     const struct ls_source_shapes *sources;
+    /* (optional) A further check of the layers that could be set up; it runs also where others had
+     * problems, so that all are reported in one go. */
+    int (*check)(const struct ls_graph *graph, struct ls_error *error);
 };
 
 /* Builds the graph, or reports all problems that can be seen. The caller frees the graph. */

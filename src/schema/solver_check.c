@@ -117,27 +117,39 @@ static bool is_one_of(const char *word, const char *const *known, size_t count)
     return false;
 }
 
-/* Which rule updates the weights, and which fields belong to others. */
+/* Fields that only some rules read. */
+static void warn_unused(struct ls_solver_reading *reading, const char *type)
+{
+    bool adam = strncmp(type, "Adam", 4) == 0, rms = strcmp(type, "RMSProp") == 0;
+    bool plain = strcmp(type, "SGD") == 0 || strcmp(type, "Nesterov") == 0;
+    const struct {
+        const char *field;
+        bool used;
+    } fields[] = {{"momentum2", adam}, {"delta", !plain}, {"rms_decay", rms}};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (!fields[i].used && ls_solver_has(reading, fields[i].field))
+            ls_solver_warn(reading, fields[i].field, "%s does nothing with type '%s'",
+                           fields[i].field, type);
+}
+
+/* Which rule updates the weights, and what it makes of the fields. Momentum with AdaGrad and
+ * RMSProp is refused as in Caffe. */
 static int check_type(struct ls_solver_reading *reading)
 {
-    static const char *const types[] = {"SGD", "Nesterov", "Adam", "AdamW"};
-    static const char *const missing[] = {"AdaGrad", "RMSProp", "AdaDelta"};
+    static const char *const types[] = {"SGD",     "Nesterov", "Adam",    "AdamW",
+                                        "AdaGrad", "RMSProp",  "AdaDelta"};
     const Lockstep__SolverParameter *solver = reading->solver;
     const char *type = solver->type;
-    if (is_one_of(type, missing, 3))
-        return ls_solver_problem(reading, "type", "there are SGD, Nesterov, Adam and AdamW",
-                                 "solver type '%s' of Caffe is not supported", type);
-    if (!is_one_of(type, types, 4))
-        return ls_solver_unknown(reading, "type", "solver type", type, types, 4);
-    bool adam = strncmp(type, "Adam", 4) == 0;
-    static const char *const of_adam[] = {"momentum2", "delta"};
-    for (size_t i = 0; i < 2; i++)
-        if (!adam && ls_solver_has(reading, of_adam[i]))
-            ls_solver_warn(reading, of_adam[i], "%s does nothing with type '%s'", of_adam[i], type);
-    if (ls_solver_has(reading, "rms_decay"))
-        ls_solver_warn(reading, "rms_decay", "rms_decay does nothing with type '%s'", type);
-    if (adam && !solver->has_momentum)
+    if (!is_one_of(type, types, 7))
+        return ls_solver_unknown(reading, "type", "solver type", type, types, 7);
+    warn_unused(reading, type);
+    if (is_one_of(type, types + 4, 2) && solver->momentum != 0)
+        return ls_solver_problem(reading, "momentum", "leave it out",
+                                 "momentum cannot be used with type '%s'", type);
+    if (strncmp(type, "Adam", 4) == 0 && !solver->has_momentum)
         ls_solver_warn(reading, "type", "%s without momentum: its first decay rate is 0", type);
+    if (strcmp(type, "AdaDelta") == 0 && !solver->has_momentum)
+        ls_solver_warn(reading, "type", "AdaDelta without momentum: its decay rate is 0");
     if (strcmp(type, "AdamW") == 0 && strcmp(solver->regularization_type, "L2") != 0)
         return ls_solver_problem(reading, "regularization_type", "leave it out",
                                  "AdamW decays weights themselves; there is no other kind");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "schema/fields.h"
 #include "schema/places.h"
@@ -169,16 +170,12 @@ static int upgrade_solver_type(struct ls_definition *definition, Lockstep__Solve
     return 0;
 }
 
-/* "examples/mnist/lenet_solver.prototxt" makes "examples/mnist/lenet_solver", and with the folder
- * "out" given "out/lenet_solver". */
-static int complete_prefix(struct ls_definition *definition, Lockstep__SolverParameter *solver,
-                           struct ls_error *error)
+char *ls_snapshot_prefix(const char *file, const char *given)
 {
-    const char *file = definition->file, *given = solver->snapshot_prefix;
     const char *name = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
     const char *dot = strrchr(name, '.');
     if (given != NULL && !ls_is_directory(given))
-        return 0;
+        return ls_copy_string(given);
     struct ls_text prefix = {0};
     const char *start = given != NULL ? name : file; /* up to the dot */
     if (given != NULL) {
@@ -188,9 +185,18 @@ static int complete_prefix(struct ls_definition *definition, Lockstep__SolverPar
     }
     ls_text_add_bytes(&prefix, start,
                       dot != NULL && dot != name ? (size_t)(dot - start) : strlen(start));
+    if (prefix.failed)
+        ls_text_free(&prefix);
+    return prefix.data;
+}
+
+static int complete_prefix(struct ls_definition *definition, Lockstep__SolverParameter *solver,
+                           struct ls_error *error)
+{
+    char *prefix = ls_snapshot_prefix(definition->file, solver->snapshot_prefix);
     solver->snapshot_prefix =
-        prefix.failed ? NULL : ls_arena_copy(definition->arena, prefix.data, prefix.length);
-    ls_text_free(&prefix);
+        prefix != NULL ? ls_arena_copy(definition->arena, prefix, strlen(prefix)) : NULL;
+    ls_free(prefix);
     return solver->snapshot_prefix != NULL ? 0 : ls_fail_memory(error, "a definition");
 }
 

@@ -16,6 +16,12 @@
 int ls_net_upgrade(struct ls_definition *definition, Lockstep__NetParameter *net,
                    struct ls_error *error);
 
+/* What snapshots of the solver in `file` are called when `given` (may be NULL) says so: a folder is
+ * completed by the solver's name, and nothing is the solver's path without its extension:
+ * "examples/mnist/lenet_solver.prototxt" makes "examples/mnist/lenet_solver", and with the folder
+ * "out" given "out/lenet_solver". Freed by the caller; NULL: no memory. */
+char *ls_snapshot_prefix(const char *file, const char *given);
+
 /* solver_type becomes type; snapshot_prefix defaults to the file's name without its extension, and
  * a folder is completed by that name. Nets within the solver are upgraded too. */
 int ls_solver_upgrade(struct ls_definition *definition, Lockstep__SolverParameter *solver,

@@ -205,8 +205,8 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     bool cut = iterations >= 0;
     if (cut)
         loop.end = iterations;
-    LS_TRY(ls_trainer_report_start(trainer, loop.end, error));
     LS_TRY(ls_file_check_prefix(trainer->prefix, error));
+    LS_TRY(ls_trainer_report_start(trainer, loop.end, error));
     trainer->progress_time = trainer->display_time = ls_clock();
     trainer->progress_samples = trainer->display_samples = trainer->samples;
     ls_team_enter(trainer->engine->team);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ops/cpu/backend.h"
+#include "schema/upgrade.h"
 #include "snapshot/weights.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -164,9 +165,10 @@ static int check_names(const struct ls_trainer *trainer, struct ls_error *error)
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         const char *layer = trainer->parameters->items[i]->layer;
         if (ls_weights_name_reserved(layer))
-            status = ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
-                             "give it another name",
-                             "layer '%s': a snapshot would take its name for something else", layer);
+            status =
+                ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
+                        "give it another name",
+                        "layer '%s': a snapshot would take its name for something else", layer);
     }
     return status;
 }
@@ -213,9 +215,10 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
                   struct ls_error *error)
 {
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    const char *prefix = options->snapshot_prefix != NULL ? options->snapshot_prefix
-                                                          : trainer->solver->snapshot_prefix;
-    trainer->prefix = ls_copy_string(prefix != NULL ? prefix : "lockstep");
+    trainer->prefix =
+        options->snapshot_prefix != NULL
+            ? ls_snapshot_prefix(trainer->definition->definition->file, options->snapshot_prefix)
+            : ls_copy_string(trainer->solver->snapshot_prefix);
     trainer->parameters = ls_parameter_set_new();
     if (trainer->prefix == NULL || trainer->parameters == NULL)
         return ls_fail_memory(error, "a trainer");

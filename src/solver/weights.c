@@ -120,8 +120,11 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_targets(&intake, graphs[i]);
     for (char *file; status == 0 && (file = strsep(&rest, ",")) != NULL;)
-        if (file[0] != '\0')
-            status = take_file(&intake, file, classes);
+        status = file[0] != '\0' ? take_file(&intake, file, classes)
+                                 : ls_fail(error, LOCKSTEP_WEIGHTS, NULL,
+                                           "write the files to start from, with one comma between "
+                                           "two of them",
+                                           "'%s' has an empty file name", files);
     ls_free(list);
     ls_free(intake.targets);
     return status;

@@ -121,6 +121,10 @@ int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter 
         return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
                        "filler '%s' cannot be sparse; only 'gaussian' can", type);
     if (strcmp(type, "constant") == 0) {
+        if (!isfinite(parameter->value))
+            return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
+                           "filler 'constant' with value %g: it must be finite",
+                           (double)parameter->value);
         filler->first = parameter->value;
         return 0;
     }

@@ -7,14 +7,22 @@
  *     g = t * scale                                 scale < 1 where the norm was clipped
  *     L2: g = g + decay * w      L1: g = g + decay * sign(w)      ADAMW: neither
  *
- *     SGD       h = mu * h + r * g;                              w = w - h
- *     NESTEROV  h' = mu * h + r * g;        w = w - ((1 + mu) * h' - mu * h); h = h'
- *     ADAGRAD   h = h + g * g;                                   w = w - r * (g / (sqrt(h) +
- * delta)) RMSPROP   h = rho * h + (1 - rho) * (g * g);               w = w - r * (g / (sqrt(h) +
- * delta)) ADADELTA  h = mu * h + (1 - mu) * (g * g);  u = g * sqrt((k + delta) / (h + delta)); k =
- * mu * k + (1 - mu) * (u * u);                 w = w - r * u ADAM      h = mu * h + (1 - mu) * g;
- * k = b2 * k + (1 - b2) * (g * g); w = w - (r * correction) * (h / (sqrt(k) + delta)) ADAMW     as
- * ADAM, but w = w - ((r * correction) * (h / (sqrt(k) + delta)) + (r * decay) * w)
+ *     SGD       h = mu * h + r * g
+ *               w = w - h
+ *     NESTEROV  h' = mu * h + r * g
+ *               w = w - ((1 + mu) * h' - mu * h);  h = h'
+ *     ADAGRAD   h = h + g * g
+ *               w = w - r * (g / (sqrt(h) + delta))
+ *     RMSPROP   h = rho * h + (1 - rho) * (g * g)
+ *               w = w - r * (g / (sqrt(h) + delta))
+ *     ADADELTA  h = mu * h + (1 - mu) * (g * g)
+ *               u = g * sqrt((k + delta) / (h + delta))
+ *               k = mu * k + (1 - mu) * (u * u);  w = w - r * u
+ *     ADAM      h = mu * h + (1 - mu) * g
+ *               k = b2 * k + (1 - b2) * (g * g)
+ *               w = w - (r * correction) * (h / (sqrt(k) + delta))
+ *     ADAMW     as ADAM, but
+ *               w = w - ((r * correction) * (h / (sqrt(k) + delta)) + (r * decay) * w)
  *
  *     average = average + (1 - average_decay) * (w - average)
  *

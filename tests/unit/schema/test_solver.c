@@ -264,13 +264,14 @@ static void words(void **state)
     (void)state;
     fails_with(BASE "\ntype: 'Adamm'", "S:2:1: unknown solver type 'Adamm'; did you mean 'Adam'?");
     fails_with(BASE "\ntype: 'Lion'",
-               "S:2:1: unknown solver type 'Lion'. hint: known are SGD, Nesterov, Adam and AdamW");
-    fails_with(BASE "\ntype: 'AdaDelta'",
-               "S:2:1: solver type 'AdaDelta' of Caffe is not supported. "
-               "hint: there are SGD, Nesterov, Adam and AdamW");
-    fails_with(BASE "\nsolver_type: RMSPROP",
-               "S:2:1: solver type 'RMSProp' of Caffe is not supported. "
-               "hint: there are SGD, Nesterov, Adam and AdamW");
+               "S:2:1: unknown solver type 'Lion'. hint: known are SGD, Nesterov, Adam, AdamW, "
+               "AdaGrad, RMSProp and AdaDelta");
+    fails_with(BASE "type: 'AdaGrad'\nmomentum: .9",
+               "S:2:1: momentum cannot be used with type 'AdaGrad'. hint: leave it out");
+    fails_with(BASE "solver_type: RMSPROP\nmomentum: .9",
+               "S:2:1: momentum cannot be used with type 'RMSProp'. hint: leave it out");
+    fails_with(BASE "type: 'RMSProp'\nrms_decay: 1",
+               "S:2:1: rms_decay must be at least 0 and below 1, not 1");
     fails_with(BASE "\nregularization_type: 'l2'",
                "S:2:1: unknown regularization_type 'l2'; did you mean 'L2'?");
     fails_with(

@@ -1,0 +1,124 @@
+/* Labels that name no class: found in the data, so that the record can be named.
+ *
+ * Losses and accuracies of classes read labels. One that is no class of theirs makes their figure
+ * NaN, which says nothing about where it came from; here the labels of some samples are read again
+ * and held against every op that will take them. Labels that no data set brings (those of a
+ * DummyData layer, say) are not found.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/labels.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "ir/layer.h"
+#include "ops/cpu/label.h"
+
+/* An op that takes labels, and where they come from. */
+struct consumer {
+    const struct ls_op *op;
+    int dataset, top; /* of the net's data sets; top 1: the labels of records, 0: their data */
+    int64_t size;     /* labels of a sample */
+    int64_t classes;
+    bool has_ignore;
+    int ignore_label;
+};
+
+/* The classes that an op knows; 0: it takes no labels. */
+static int64_t classes_of(const struct ls_op *op)
+{
+    switch (op->kind) {
+    case LS_OP_SOFTMAX_LOSS:
+        return op->input[0]->shape.dim[op->attr.loss.axis];
+    case LS_OP_LOG_LOSS:
+        return ls_shape_size(&op->input[0]->shape) / op->input[0]->shape.dim[0];
+    case LS_OP_ACCURACY:
+        return op->attr.accuracy.classes;
+    default:
+        return 0;
+    }
+}
+
+/* Whether an op takes labels that a data set of the net brings. */
+static bool describe(const struct ls_net *net, const struct ls_op *op, struct consumer *consumer)
+{
+    *consumer = (struct consumer){.op = op, .classes = classes_of(op)};
+    if (consumer->classes == 0)
+        return false;
+    bool accuracy = op->kind == LS_OP_ACCURACY;
+    if (op->kind != LS_OP_LOG_LOSS) { /* which knows nothing of labels to ignore */
+        consumer->has_ignore = accuracy ? op->attr.accuracy.has_ignore : op->attr.loss.has_ignore;
+        consumer->ignore_label =
+            accuracy ? op->attr.accuracy.ignore_label : op->attr.loss.ignore_label;
+    }
+    const struct ls_value *label = op->input[1];
+    while (label->same_memory != NULL)
+        label = label->same_memory;
+    if (label->storage != LS_STORE_INPUT || net->inputs[label->input][0] < 0)
+        return false;
+    consumer->dataset = net->inputs[label->input][0];
+    consumer->top = net->inputs[label->input][1];
+    consumer->size = ls_shape_size(&label->shape) / label->shape.dim[0];
+    return net->datasets[consumer->dataset] != NULL;
+}
+
+static int report(const struct consumer *consumer, struct ls_reader *reader, int64_t ordinal,
+                  float label, struct ls_error *error)
+{
+    char place[LS_PLACE_SIZE], problem[LS_PLACE_SIZE + 200];
+    const struct ls_layer *layer = consumer->op->layer;
+    ls_layer_place(layer, NULL, NULL, place);
+    snprintf(problem, sizeof problem,
+             "its label %.9g is none of the %" PRId64 " classes of layer '%s' (%s), which are 0 to "
+             "%" PRId64,
+             (double)label, consumer->classes, layer->name, place, consumer->classes - 1);
+    return ls_reader_fail(reader, ordinal,
+                          "the layer that makes the scores needs a num_output beyond the largest "
+                          "label; loss_param { ignore_label } leaves samples out",
+                          problem, error);
+}
+
+/* Reads samples [begin, end) and checks what they have for one op. */
+static int check_samples(const struct ls_net *net, const struct consumer *consumer, int64_t begin,
+                         int64_t end, struct ls_error *error)
+{
+    struct ls_reader *reader = NULL;
+    float *labels = ls_alloc((size_t)consumer->size, sizeof *labels);
+    if (labels == NULL)
+        return ls_fail_memory(error, "labels");
+    int status = ls_reader_open(net->datasets[consumer->dataset], &reader, error);
+    for (int64_t i = begin; i < end && status == 0; i++) {
+        bool label = consumer->top == 1;
+        status = ls_reader_fetch(reader, i, label ? NULL : labels, label ? labels : NULL, error);
+        for (int64_t k = 0; k < consumer->size && status == 0; k++)
+            if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
+                ls_label_class(labels[k], consumer->classes) < 0)
+                status = report(consumer, reader, i, labels[k], error);
+    }
+    ls_reader_close(reader);
+    ls_free(labels);
+    return status;
+}
+
+int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    struct consumer consumer;
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
+            ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.classes)
+            LS_TRY(check_samples(net, &consumer, 0, net->batching.samples, error));
+    return 0;
+}
+
+int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t count,
+                          struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    struct consumer consumer;
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (describe(net, graph->ops[i], &consumer))
+            LS_TRY(check_samples(net, &consumer, ordinal, ordinal + count, error));
+    return 0;
+}

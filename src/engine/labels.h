@@ -1,0 +1,17 @@
+/* Labels that name no class of the layer that takes them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_LABELS_H
+#define LS_ENGINE_LABELS_H
+
+#include "engine/net.h"
+
+/* Before a run: where the largest label of a data set is known and too large, looks for the first
+ * sample that has a label of no class. LOCKSTEP_DATA, naming the record. */
+int ls_net_check_labels(const struct ls_net *net, struct ls_error *error);
+
+/* After a figure that is not finite: as above, among `count` samples from `ordinal` on. 0 if all
+ * of their labels are good. */
+int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t count,
+                          struct ls_error *error);
+
+#endif
