@@ -55,8 +55,8 @@ int main(int argc, char **argv)
         return LOCKSTEP_USAGE;
     }
     struct lockstep_error *error = lockstep_error_new();
-    int status = train(argv[1], strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10),
-                       argv[4], error);
+    int status =
+        train(argv[1], strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10), argv[4], error);
     if (status != 0)
         fprintf(stderr, "%s\n", lockstep_error_text(error));
     lockstep_error_free(error);

@@ -97,18 +97,18 @@ struct lockstep_output {
 
 struct lockstep_event {
     enum lockstep_event_kind kind;
-    const char *text;           /* see the kinds; else NULL */
-    int64_t iteration;          /* updates done so far */
-    int64_t iteration_end;      /* where this run will stop */
-    double epoch;               /* passes over the training data so far; 0 if unknown */
-    double loss;                /* of the whole batch: data_loss + penalty */
-    double data_loss;           /* weighted sum of the loss layers; mean over average_loss */
-    double penalty;             /* of weight decay, at the weights before the update */
-    double learning_rate;       /* of this update */
-    double samples_per_second;  /* since the last event of this kind */
-    double seconds;             /* since the last event of this kind */
-    int test_net;               /* TEST: which test net; -1: the train data, un-augmented */
-    int64_t samples;            /* TEST: how many were tested */
+    const char *text;          /* see the kinds; else NULL */
+    int64_t iteration;         /* updates done so far */
+    int64_t iteration_end;     /* where this run will stop */
+    double epoch;              /* passes over the training data so far; 0 if unknown */
+    double loss;               /* of the whole batch: data_loss + penalty */
+    double data_loss;          /* weighted sum of the loss layers; mean over average_loss */
+    double penalty;            /* of weight decay, at the weights before the update */
+    double learning_rate;      /* of this update */
+    double samples_per_second; /* since the last event of this kind */
+    double seconds;            /* since the last event of this kind */
+    int test_net;              /* TEST: which test net; -1: the train data, un-augmented */
+    int64_t samples;           /* TEST: how many were tested */
     const struct lockstep_output *outputs; /* in the order that Caffe prints */
     size_t output_count;
 };
@@ -241,7 +241,8 @@ LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model,
 /* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
 LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
 /* The name of a class, from the weights file; NULL if it is not known. */
-LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index);
+LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model,
+                                                   size_t index);
 
 /* `count` samples of input (already transformed) to `count` x output_size numbers: the values of
  * the layer before the loss, through a softmax where the loss has one. */
@@ -268,16 +269,16 @@ LOCKSTEP_API int lockstep_model_save(struct lockstep_model *model, const char *p
 
 struct lockstep_source_options {
     size_t struct_size;
-    const char *backend;      /* "LMDB" "IDX" "CIFAR" "IMAGES" "SYNTHETIC" */
+    const char *backend;       /* "LMDB" "IDX" "CIFAR" "IMAGES" "SYNTHETIC" */
     const char *const *source; /* files or folders, as `data_param.source` */
     size_t source_count;
-    const char *label_source; /* IDX: the labels; else NULL */
-    const char *root_folder;  /* IMAGES with a list file: put before each path; else NULL */
+    const char *label_source;        /* IDX: the labels; else NULL */
+    const char *root_folder;         /* IMAGES with a list file: put before each path; else NULL */
     int resize_height, resize_width; /* IMAGES; 0: as they are */
-    int gray;                 /* IMAGES: one channel */
-    int shuffle;              /* convert: in a random order of `seed` */
+    int gray;                        /* IMAGES: one channel */
+    int shuffle;                     /* convert: in a random order of `seed` */
     int64_t seed;
-    const char *split;        /* "train:0.9" and the like, or NULL */
+    const char *split; /* "train:0.9" and the like, or NULL */
     struct lockstep_callbacks callbacks;
 };
 LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);

@@ -12,8 +12,8 @@
 void *ls_alloc(size_t count, size_t size);
 /* As realloc, for `count` elements of `size` bytes; what is new is not zeroed. */
 void *ls_resize(void *memory, size_t count, size_t size);
-char *ls_copy_string(const char *text);                   /* NULL gives NULL */
-char *ls_copy_bytes(const void *bytes, size_t length);    /* adds a NUL behind the copy */
+char *ls_copy_string(const char *text);                /* NULL gives NULL */
+char *ls_copy_bytes(const void *bytes, size_t length); /* adds a NUL behind the copy */
 void ls_free(void *memory);
 
 /* Zeroed memory aligned to 64 bytes (a cache line, an AVX-512 register), or NULL.

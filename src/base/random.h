@@ -12,13 +12,13 @@
 
 /* What a number is for; part of the key, so that uses are independent of each other. */
 enum ls_purpose {
-    LS_RANDOM_FILLER = 1,   /* counter: (0, element / 4) of a parameter */
-    LS_RANDOM_DROPOUT = 2,  /* counter: (sample ordinal, element of the sample / 4) */
-    LS_RANDOM_AUGMENT = 3,  /* counter: (sample ordinal, draw / 4) */
-    LS_RANDOM_SHUFFLE = 4,  /* counter: (epoch, ...) */
-    LS_RANDOM_SPLIT = 5,    /* counter: (record index, 0) */
-    LS_RANDOM_DATA = 6,     /* synthetic samples: (sample index, draw / 4) */
-    LS_RANDOM_TEST = 7,     /* test programs */
+    LS_RANDOM_FILLER = 1,  /* counter: (0, element / 4) of a parameter */
+    LS_RANDOM_DROPOUT = 2, /* counter: (sample ordinal, element of the sample / 4) */
+    LS_RANDOM_AUGMENT = 3, /* counter: (sample ordinal, draw / 4) */
+    LS_RANDOM_SHUFFLE = 4, /* counter: (epoch, ...) */
+    LS_RANDOM_SPLIT = 5,   /* counter: (record index, 0) */
+    LS_RANDOM_DATA = 6,    /* synthetic samples: (sample index, draw / 4) */
+    LS_RANDOM_TEST = 7,    /* test programs */
 };
 
 /* The key of one use: `name` is the layer's (or parameter's) name. */

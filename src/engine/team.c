@@ -110,7 +110,7 @@ void ls_team_free(struct ls_team *team)
         team->job = NULL;
         ls_barrier_wait(&team->begin);
     }
-    for (int i = 1; i <= team->threads; i++)
+    for (int i = 1; team->members != NULL && i <= team->threads; i++)
         pthread_join(team->members[i].thread, NULL);
     pthread_cond_destroy(&team->gate_moved);
     pthread_mutex_destroy(&team->gate_lock);

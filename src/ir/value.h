@@ -29,9 +29,9 @@ struct ls_parameter {
     struct ls_shape shape; /* in Caffe's order */
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
     float lr_mult, decay_mult;
-    bool trained;   /* some loss reaches it in training and lr_mult is not 0 */
-    char *share;    /* ParamSpec.name, or NULL */
-    int uses;       /* how many gradient contributions a micro-batch makes */
+    bool trained;                   /* some loss reaches it in training and lr_mult is not 0 */
+    char *share;                    /* ParamSpec.name, or NULL */
+    int uses;                       /* how many gradient contributions a micro-batch makes */
     const struct ls_layout *layout; /* the layout it lives in; set once, by the plan */
 };
 
@@ -51,10 +51,10 @@ struct ls_value {
      * axis -1: the value mixes samples, or does not depend on them. */
     int sample_axis;
     int64_t rows;
-    bool learned;      /* depends on a parameter */
-    bool needs_grad;   /* some trained parameter is upstream, so its gradient is worth having */
+    bool learned;    /* depends on a parameter */
+    bool needs_grad; /* some trained parameter is upstream, so its gradient is worth having */
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
-    int input;         /* LS_STORE_INPUT: which of the graph's inputs */
+    int input;                      /* LS_STORE_INPUT: which of the graph's inputs */
     /* The forward value that this is the gradient of; it had best have that one's layout. */
     const struct ls_value *gradient_of;
     /* Set by the plan. */

@@ -126,10 +126,11 @@ static void dropout_run(const struct ls_prepared *prepared, void *local, void *c
     (void)local, (void)scratch;
     const struct ls_value *value = prepared->op->input[0];
     const struct dropout dropout = dropout_of(prepared->op);
-    uint64_t ordinal = (uint64_t)context->first_ordinal;
 #ifdef LS_MUTANT_GENERATOR /* cmake/mutants.cmake: each thread draws numbers of its own */
     static _Thread_local uint64_t calls;
-    ordinal = calls++;
+    uint64_t ordinal = context != NULL ? calls++ : 0;
+#else
+    uint64_t ordinal = (uint64_t)context->first_ordinal;
 #endif
     if (value->layout->block > 1 && value->shape.rank > 1)
         drop_blocked(&dropout, value, in[0], out[0], ordinal);

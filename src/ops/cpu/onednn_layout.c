@@ -108,7 +108,7 @@ const struct ls_tensor *ls_layout_tensor(const struct ls_layout *layout)
 /* Strides of axes of length 1 mean nothing. */
 static bool is_plain(const struct ls_tensor *tensor, const dnnl_memory_desc_t *md)
 {
-    dnnl_dims_t strides;
+    dnnl_dims_t strides = {0};
     plain_strides(tensor, strides);
     if (md->format_desc.blocking.inner_nblks != 0)
         return false;
