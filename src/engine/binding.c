@@ -127,6 +127,20 @@ static const struct ls_value *input_root(const struct ls_value *value)
     return value != NULL && value->storage == LS_STORE_INPUT ? value : NULL;
 }
 
+bool ls_net_reads_before(const struct ls_net *net, int input)
+{
+    const struct ls_plan *plan = net->plans[0].plan;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct ls_op *op = plan->steps[i].prepared.op;
+        for (int j = 0; plan->steps[i].before_pass && j < op->inputs; j++) {
+            const struct ls_value *root = input_root(op->input[j]);
+            if (root != NULL && root->input == input)
+                return true;
+        }
+    }
+    return false;
+}
+
 void ls_net_run(const struct ls_net_plan *plan, int worker, float *const *inputs,
                 const struct ls_context *context, bool before)
 {

@@ -83,6 +83,9 @@ int ls_net_bind(struct ls_net *net, const struct ls_store *store, void *const *a
 void ls_net_run(const struct ls_net_plan *plan, int worker, float *const *inputs,
                 const struct ls_context *context, bool before);
 
+/* Whether anything that runs before the pass reads an input of the graph. */
+bool ls_net_reads_before(const struct ls_net *net, int input);
+
 /* Feeds the net's data to workers, beginning with update 0. */
 int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
                 struct ls_error *error);

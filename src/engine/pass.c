@@ -37,7 +37,7 @@ struct ls_pass {
     double *total;
     double *normalizers;
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
-    float **before_inputs;      /* [worker][input] */
+    float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
 
     /* The job at hand. */
     struct ls_feed *feed;
@@ -84,6 +84,8 @@ static int create_before(struct ls_pass *pass, struct ls_error *error)
                                   &pass->readers[w * (size_t)net->dataset_count + (size_t)d],
                                   error));
         for (int i = 0; i < net->input_count; i++) {
+            if (!ls_net_reads_before(net, i))
+                continue;
             const struct ls_value *value = ls_net_graph(net)->inputs[i].value;
             size_t per_sample = (size_t)(ls_shape_size(&value->shape) / value->shape.dim[0]);
             size_t bytes = per_sample * (size_t)net->batching.micro_batch * sizeof(float);
@@ -253,6 +255,8 @@ static int fetch_for_before(struct ls_pass *pass, int worker, const struct unit 
 {
     const struct ls_net *net = pass->net;
     for (int i = 0; i < net->input_count; i++) {
+        if (inputs[i] == NULL)
+            continue;
         const struct ls_value *value = ls_net_graph(net)->inputs[i].value;
         int64_t per_sample = ls_shape_size(&value->shape) / value->shape.dim[0];
         struct ls_reader *reader =

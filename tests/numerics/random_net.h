@@ -303,12 +303,15 @@ static inline void emit_solver(struct random_net *net, uint64_t seed)
         "base_lr: 0.01 weight_decay: 0.0005 regularization_type: 'L1'",
         "type: 'Nesterov' base_lr: 0.005 momentum: 0.9",
         "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 weight_decay: 0.001",
-        "type: 'AdamW' base_lr: 0.002 momentum: 0.8 weight_decay: 0.1"};
+        "type: 'AdamW' base_lr: 0.002 momentum: 0.8 weight_decay: 0.1",
+        "type: 'AdaGrad' base_lr: 0.01",
+        "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.9 weight_decay: 0.001",
+        "type: 'AdaDelta' base_lr: 1 momentum: 0.9 delta: 1e-5"};
     static const char *const policies[] = {"'fixed'", "'inv' gamma: 0.1 power: 0.5",
                                            "'step' gamma: 0.5 stepsize: 2", "'cosine'",
                                            "'poly' power: 2"};
     EMIT("%s\nlr_policy: %s max_iter: 100 random_seed: %d iter_size: %d micro_batch: %d",
-         types[draw(net, 0, 4)], policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size,
+         types[draw(net, 0, 7)], policies[draw(net, 0, 4)], (int)(seed % 100000), net->iter_size,
          draw(net, 1, net->batch / 7));
     if (toss(net))
         EMIT(" clip_gradients: 0.%d", draw(net, 1, 9));

@@ -46,6 +46,9 @@ static const char *const optimizers[] = {
     "type: 'AdamW' base_lr: 0.002 momentum: 0.9 weight_decay: 0.05 weight_average { decay: 0.9 }\n",
     SGD "clip_gradients: 0.7 average_loss: 7\n",
     SGD "weight_average { decay: 0.97 } clip_gradients: 2 warmup_iter: 5\n",
+    "type: 'AdaGrad' base_lr: 0.01\n",
+    "type: 'RMSProp' base_lr: 0.001 rms_decay: 0.95 delta: 1e-4\n",
+    "type: 'AdaDelta' base_lr: 1 momentum: 0.95 delta: 1e-5\n",
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
