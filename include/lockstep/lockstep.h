@@ -102,7 +102,8 @@ struct lockstep_event {
     int64_t iteration_end;     /* where this run will stop */
     double epoch;              /* passes over the training data so far; 0 if unknown */
     double loss;               /* of the whole batch: data_loss + penalty */
-    double data_loss;          /* weighted sum of the loss layers; mean over average_loss */
+    double data_loss;          /* weighted sum of the losses; mean over average_loss. TEST: that
+                                  of the test net if the solver has test_compute_loss, else 0 */
     double penalty;            /* of weight decay, at the weights before the update */
     double learning_rate;      /* of this update */
     double samples_per_second; /* since the last event of this kind */

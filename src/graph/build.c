@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "graph/build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,8 +115,12 @@ static int resolve_loss_weights(struct ls_layer *layer, struct ls_error *error)
                              "loss_weight must be given once for each of the %d tops, not %zu "
                              "times",
                              layer->tops, definition->n_loss_weight);
-    for (int i = 0; i < layer->tops; i++)
+    for (int i = 0; i < layer->tops; i++) {
         layer->loss_weight[i] = definition->loss_weight[i];
+        if (!isfinite(layer->loss_weight[i]))
+            return ls_layer_fail(layer, error, NULL, "loss_weight", NULL,
+                                 "loss_weight must be a finite number");
+    }
     return 0;
 }
 

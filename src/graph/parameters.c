@@ -5,6 +5,7 @@
  * first layer that uses a shared name is the owner, as in Caffe.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -102,9 +103,19 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
     return 0;
 }
 
+static int check_spec(const struct ls_layer *layer, const Lockstep__ParamSpec *spec,
+                      struct ls_error *error)
+{
+    if (spec == NULL || (isfinite(spec->lr_mult) && isfinite(spec->decay_mult)))
+        return 0;
+    const char *field = isfinite(spec->lr_mult) ? "decay_mult" : "lr_mult";
+    return ls_layer_fail(layer, error, spec, field, NULL, "%s must be a finite number", field);
+}
+
 static int attach(struct ls_graph *graph, struct ls_layer *layer, int blob, struct ls_error *error)
 {
     const Lockstep__ParamSpec *spec = spec_of(layer, blob);
+    LS_TRY(check_spec(layer, spec, error));
     struct ls_text name = {0};
     ls_text_format(&name, "%s.%s", layer->name, layer->request[blob].name);
     if (name.failed)

@@ -57,6 +57,8 @@ void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
         ls_json_number(&json, "epoch", event->epoch);
         ls_json_integer(&json, "test_net", event->test_net);
         ls_json_integer(&json, "samples", event->samples);
+        if (event->data_loss != 0)
+            ls_json_number(&json, "data_loss", event->data_loss);
     }
     if (test || event->kind == LOCKSTEP_EVENT_DISPLAY)
         put_outputs(&json, event);

@@ -98,6 +98,8 @@ static void put_test(struct ls_monitor *monitor, const struct lockstep_event *ev
     else
         fprintf(monitor->out, "Iteration %" PRId64 ", Testing net (#%d)\n", event->iteration,
                 event->test_net);
+    if (event->data_loss != 0)
+        fprintf(monitor->out, "Test loss: %.6g\n", event->data_loss);
     ls_put_outputs(monitor->out, event->test_net < 0 ? "Train data" : "Test net", event->outputs,
                    event->output_count);
     monitor->line_time = monitor->clock();
@@ -165,6 +167,8 @@ static void put_test_line(struct ls_monitor *monitor, const struct lockstep_even
         fputs("test:", monitor->out);
     else
         fprintf(monitor->out, "test net #%d:", event->test_net);
+    if (event->data_loss != 0)
+        fprintf(monitor->out, " %.4g loss in all,", event->data_loss);
     ls_put_outputs_in_line(monitor->out, event->outputs, event->output_count);
     fprintf(monitor->out, " (%" PRId64 " samples)\n", event->samples);
 }

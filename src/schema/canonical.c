@@ -25,17 +25,16 @@ static const char *const left_out[] = {
     "snapshot_diff",
 };
 
-/* A layer without learned values and without rules, which have done their work. */
-static Lockstep__LayerParameter *
-strip_layer(struct ls_arena *arena, const Lockstep__LayerParameter *layer, Lockstep__Phase phase)
+/* A layer without rules and phase, which have done their work. */
+static Lockstep__LayerParameter *strip_layer(struct ls_arena *arena,
+                                             const Lockstep__LayerParameter *layer)
 {
     Lockstep__LayerParameter *copy = ls_arena_alloc(arena, 1, sizeof *copy);
     if (copy == NULL)
         return NULL;
     *copy = *layer;
-    copy->n_blobs = copy->n_include = copy->n_exclude = 0;
-    if (copy->phase == phase)
-        copy->has_phase = 0;
+    copy->n_include = copy->n_exclude = 0;
+    copy->has_phase = 0;
     return copy;
 }
 
@@ -57,7 +56,7 @@ static Lockstep__NetParameter *strip_net(struct ls_arena *arena, const Lockstep_
     if (copy->layer == NULL)
         return NULL;
     for (size_t i = 0; i < net->n_layer; i++) {
-        copy->layer[i] = strip_layer(arena, net->layer[i], state->phase);
+        copy->layer[i] = strip_layer(arena, net->layer[i]);
         if (copy->layer[i] == NULL)
             return NULL;
     }

@@ -1,7 +1,7 @@
 /* The canonical definition: the text that a snapshot carries and a resume is compared with.
  *
- * It is the solver with its train net inside (train_net_param, filtered for its state, without
- * learned values) in canonical text. What says where and on what a run happens is left out:
+ * It is the solver with its train net inside (train_net_param, filtered for its state) in canonical
+ * text. What says where and on what a run happens is left out:
  * snapshot_prefix, weights, device_id, layer_wise_reduce, debug_info; and so are the test nets,
  * which do not determine training. The seed is the effective one. Paths of data are kept as they
  * are written.

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "schema/fields.h"
 #include "schema/net_state.h"
 #include "schema/upgrade.h"
 
@@ -46,18 +45,8 @@ static int filter(struct ls_definition *definition, const Lockstep__NetParameter
     Lockstep__NetState *state =
         (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
     if (state == NULL || !ls_state_merge(arena, state, net->state) ||
-        !ls_state_merge(arena, state, of_solver))
+        !ls_state_merge(arena, state, of_solver) || !ls_state_add(arena, state, wanted))
         return ls_fail_memory(error, "a definition");
-    state->has_phase = state->has_level = 1;
-    state->phase = wanted->phase;
-    if (wanted->level != 0)
-        state->level = wanted->level;
-    const ProtobufCFieldDescriptor *stages = ls_field_named(state->base.descriptor, "stage");
-    for (size_t i = 0; i < wanted->stage_count; i++) {
-        char *stage = ls_arena_copy_string(arena, wanted->stages[i]);
-        if (stage == NULL || !ls_field_put(arena, &state->base, stages, &stage))
-            return ls_fail_memory(error, "a definition");
-    }
     return ls_net_filter_state(definition, net, state, out, error);
 }
 

@@ -29,8 +29,8 @@ struct ls_net_state {
 
 /* Filters a net of `definition` (already upgraded) by Caffe's rules: a layer with include rules is
  * there if any of them holds, one with exclude rules unless any of them holds; both together are
- * an error. A rule holds if everything that it says does. The result shares its parts with the
- * original. */
+ * an error, and so are a layer's `phase` that is not the net's and debug_info. A rule holds if
+ * everything that it says does. The result shares its parts with the original. */
 int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
                   const struct ls_net_state *state, struct ls_net_definition *out,
                   struct ls_error *error);

@@ -1,5 +1,7 @@
-/* Which layers are there: include and exclude rules against a state.
+/* Which layers are there: include and exclude rules against a state. And what no state makes right.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "schema/fields.h"
@@ -20,6 +22,22 @@ bool ls_state_merge(struct ls_arena *arena, Lockstep__NetState *state,
     for (size_t i = 0; i < more->n_stage; i++)
         if (!ls_field_put(arena, &state->base, stage, &more->stage[i]))
             return false;
+    return true;
+}
+
+bool ls_state_add(struct ls_arena *arena, Lockstep__NetState *state,
+                  const struct ls_net_state *more)
+{
+    const ProtobufCFieldDescriptor *stages = ls_field_named(state->base.descriptor, "stage");
+    state->has_phase = state->has_level = 1;
+    state->phase = more->phase;
+    if (more->level != 0)
+        state->level = more->level;
+    for (size_t i = 0; i < more->stage_count; i++) {
+        char *stage = ls_arena_copy_string(arena, more->stages[i]);
+        if (stage == NULL || !ls_field_put(arena, &state->base, stages, &stage))
+            return false;
+    }
     return true;
 }
 
@@ -60,22 +78,57 @@ static bool is_included(const Lockstep__NetState *state, const Lockstep__LayerPa
     return layer->n_include == 0;
 }
 
-/* With both kinds of rules a layer would have to be there and not be there. */
-static int check_rules(const struct ls_definition *definition, const Lockstep__NetParameter *net,
-                       struct ls_error *error)
+/* Reports a field of the net or of one of its layers. */
+static int refuse(const struct ls_definition *definition, const void *message, const char *field,
+                  const char *hint, struct ls_error *error, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+static int refuse(const struct ls_definition *definition, const void *message, const char *field,
+                  const char *hint, struct ls_error *error, const char *format, ...)
 {
-    char place[LS_PLACE_MAX];
+    char place[LS_PLACE_MAX], text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    ls_place(definition, message, field, place, sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s", text);
+}
+
+/* What is wrong in any state. With both kinds of rules a layer would have to be there and not be
+ * there. */
+static int check_net(const struct ls_definition *definition, const Lockstep__NetParameter *net,
+                     struct ls_error *error)
+{
     int status = 0;
+    if (net->debug_info)
+        status = refuse(definition, net, "debug_info", "leave it out", error,
+                        "debug_info is not supported");
     for (size_t i = 0; i < net->n_layer; i++) {
         const Lockstep__LayerParameter *layer = net->layer[i];
         if (layer->n_include > 0 && layer->n_exclude > 0)
-            status = ls_fail(error, LOCKSTEP_DEFINITION,
-                             ls_place(definition, layer, "exclude", place, sizeof place),
-                             "say it with one kind of rule",
-                             "layer '%s' has both include and exclude rules",
-                             layer->name != NULL ? layer->name : "");
+            status = refuse(definition, layer, "exclude", "say it with one kind of rule", error,
+                            "layer '%s' has both include and exclude rules",
+                            layer->name != NULL ? layer->name : "");
     }
     return status;
+}
+
+/* In Caffe a layer's own phase does not choose where the layer is, as many seem to expect, but
+ * makes it behave as in that phase. */
+static int check_phase(const struct ls_definition *definition,
+                       const Lockstep__LayerParameter *layer, Lockstep__Phase phase,
+                       struct ls_error *error)
+{
+    if (!layer->has_phase || layer->phase == phase)
+        return 0;
+    const char *names[] = {"TRAIN", "TEST"};
+    bool test = phase == LOCKSTEP__PHASE__TEST;
+    return refuse(
+        definition, layer, "phase",
+        test ? "remove it, or write include { phase: TRAIN } for a layer of that phase only"
+             : "remove it, or write include { phase: TEST } for a layer of that phase only",
+        error, "layer '%s' has phase %s in a net of phase %s",
+        layer->name != NULL ? layer->name : "", names[!test], names[test]);
 }
 
 /* A copy of a layer that says its phase; what it points to is shared. */
@@ -87,8 +140,7 @@ static Lockstep__LayerParameter *copy_layer(struct ls_definition *definition,
     if (copy == NULL || !ls_places_alias(definition->places, copy, layer))
         return NULL;
     *copy = *layer;
-    if (!copy->has_phase)
-        copy->phase = phase;
+    copy->phase = phase;
     copy->has_phase = 1;
     return copy;
 }
@@ -97,7 +149,7 @@ int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetPar
                         Lockstep__NetState *state, struct ls_net_definition *out,
                         struct ls_error *error)
 {
-    LS_TRY(check_rules(definition, net, error));
+    LS_TRY(check_net(definition, net, error));
     struct ls_arena *arena = definition->arena;
     Lockstep__NetParameter *filtered = ls_arena_alloc(arena, 1, sizeof *filtered);
     if (filtered == NULL || !ls_places_alias(definition->places, filtered, net))
@@ -108,16 +160,19 @@ int ls_net_filter_state(struct ls_definition *definition, const Lockstep__NetPar
     filtered->layer = ls_arena_alloc(arena, net->n_layer, sizeof *filtered->layer);
     if (filtered->layer == NULL)
         return ls_fail_memory(error, "a definition");
+    int status = 0;
     for (size_t i = 0; i < net->n_layer; i++) {
         if (!is_included(state, net->layer[i]))
             continue;
+        int found = check_phase(definition, net->layer[i], state->phase, error);
+        status = status != 0 ? status : found;
         Lockstep__LayerParameter *layer = copy_layer(definition, net->layer[i], state->phase);
         if (layer == NULL)
             return ls_fail_memory(error, "a definition");
         filtered->layer[filtered->n_layer++] = layer;
     }
     *out = (struct ls_net_definition){.net = filtered, .definition = definition};
-    return 0;
+    return status;
 }
 
 int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter *net,
@@ -127,16 +182,7 @@ int ls_net_filter(struct ls_definition *definition, const Lockstep__NetParameter
     struct ls_arena *arena = definition->arena;
     Lockstep__NetState *complete =
         (Lockstep__NetState *)ls_arena_message(arena, &lockstep__net_state__descriptor);
-    if (complete == NULL)
+    if (complete == NULL || !ls_state_add(arena, complete, state))
         return ls_fail_memory(error, "a definition");
-    complete->has_phase = complete->has_level = 1;
-    complete->phase = state->phase;
-    complete->level = state->level;
-    const ProtobufCFieldDescriptor *stages = ls_field_named(complete->base.descriptor, "stage");
-    for (size_t i = 0; i < state->stage_count; i++) {
-        char *stage = ls_arena_copy_string(arena, state->stages[i]);
-        if (stage == NULL || !ls_field_put(arena, &complete->base, stages, &stage))
-            return ls_fail_memory(error, "a definition");
-    }
     return ls_net_filter_state(definition, net, complete, out, error);
 }

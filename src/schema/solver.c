@@ -10,6 +10,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -38,24 +39,46 @@ int ls_solver_problem(struct ls_solver_reading *reading, const char *field, cons
     return ls_fail(reading->error, LOCKSTEP_DEFINITION, place, hint, "%s", message);
 }
 
-void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
+/* Keeps a warning, unless it is there already: nets of one file have much in common. */
+static void keep_warning(struct ls_solver_reading *reading, const char *text)
 {
-    char text[LS_PLACE_MAX + 700];
-    ls_place(reading->out->definition, reading->solver, field, text, LS_PLACE_MAX);
-    size_t length = 0;
-    while (text[length] != '\0')
-        length++;
-    length += (size_t)snprintf(text + length, sizeof text - length, ": ");
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + length, sizeof text - length, format, arguments);
-    va_end(arguments);
     struct ls_arena *arena = reading->out->definition->arena;
+    for (size_t i = 0; i < reading->warning_count; i++)
+        if (strcmp(reading->warning[i], text) == 0)
+            return;
     if (reading->warning == NULL)
         reading->warning = ls_arena_alloc(arena, WARNINGS_MAX, sizeof *reading->warning);
     char *copy = ls_arena_copy_string(arena, text);
     if (reading->warning != NULL && copy != NULL && reading->warning_count < WARNINGS_MAX)
         reading->warning[reading->warning_count++] = copy;
+}
+
+static void warn(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                 const void *message, const char *field, const char *format, va_list arguments)
+{
+    char text[LS_PLACE_MAX + 700];
+    ls_place(definition, message, field, text, LS_PLACE_MAX);
+    size_t length = strlen(text);
+    length += (size_t)snprintf(text + length, sizeof text - length, ": ");
+    vsnprintf(text + length, sizeof text - length, format, arguments);
+    keep_warning(reading, text);
+}
+
+void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    warn(reading, reading->out->definition, reading->solver, field, format, arguments);
+    va_end(arguments);
+}
+
+void ls_solver_warn_at(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                       const void *message, const char *field, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    warn(reading, definition, message, field, format, arguments);
+    va_end(arguments);
 }
 
 int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,

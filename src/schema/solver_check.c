@@ -190,23 +190,6 @@ static int check_refused(struct ls_solver_reading *reading)
     return status;
 }
 
-/* debug_info of nets, once for each file. */
-static int check_nets(struct ls_solver_reading *reading)
-{
-    const struct ls_solver_definition *out = reading->out;
-    char place[LS_PLACE_MAX];
-    int status = 0;
-    for (size_t i = 0; i <= out->test_count; i++) {
-        const struct ls_net_definition *net = i == 0 ? &out->train : &out->test[i - 1];
-        if (!net->net->debug_info || (i > 0 && net->definition == out->train.definition))
-            continue;
-        ls_place(net->definition, net->net, "debug_info", place, sizeof place);
-        status = ls_fail(reading->error, LOCKSTEP_DEFINITION, place, "leave it out",
-                         "debug_info is not supported");
-    }
-    return status;
-}
-
 /* Settings about tests, when it is known how many test nets there are. */
 static int check_tests(struct ls_solver_reading *reading)
 {
@@ -264,7 +247,7 @@ int ls_solver_check(struct ls_solver_reading *reading, bool nets_known)
         status = status != 0 ? status : found;
     }
     if (nets_known) {
-        found = check_nets(reading);
+        found = ls_solver_check_nets(reading);
         status = status != 0 ? status : found;
         found = check_tests(reading);
         status = status != 0 ? status : found;

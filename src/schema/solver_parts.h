@@ -26,6 +26,8 @@ int ls_solver_find_nets(struct ls_solver_reading *reading, bool complete);
 int ls_solver_check(struct ls_solver_reading *reading, bool nets_known);
 /* The part of this that is about the learning rate. */
 int ls_solver_check_rate(struct ls_solver_reading *reading);
+/* The part that is about fields of the nets (schema/net_check.c). */
+int ls_solver_check_nets(struct ls_solver_reading *reading);
 
 /* Whether the solver says something about a field. */
 bool ls_solver_has(const struct ls_solver_reading *reading, const char *field);
@@ -35,6 +37,10 @@ int ls_solver_problem(struct ls_solver_reading *reading, const char *field, cons
 /* Adds a warning about a field. */
 void ls_solver_warn(struct ls_solver_reading *reading, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same about a field of a message of one of the nets. */
+void ls_solver_warn_at(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                       const void *message, const char *field, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Reports an unknown word, with the one that may have been meant. */
 int ls_solver_unknown(struct ls_solver_reading *reading, const char *field, const char *what,
                       const char *word, const char *const *known, size_t count);

@@ -69,6 +69,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *s
     ls_feed_close(feed);
     LS_TRY(status);
     *samples = totals.samples;
+    trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
     return ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
 }
 

@@ -111,6 +111,8 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .samples = samples,
                                    .outputs = trainer->outputs.items,
                                    .output_count = trainer->outputs.count};
+    if (trainer->solver->test_compute_loss)
+        event.loss = event.data_loss = trainer->test_loss;
     ls_trainer_event(trainer, &event);
     if (index == 0 && !on_train)
         *best = is_best(trainer);

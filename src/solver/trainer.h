@@ -52,6 +52,7 @@ struct ls_trainer {
     bool feed_ready;         /* the feed stands at `iteration` */
     double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
     double loss;             /* data loss of the last update */
+    double test_loss;        /* of the last evaluation */
     double penalty;          /* as of the last display */
     double rate;             /* learning rate of the last update */
     struct ls_totals totals; /* of the last update */

@@ -22,6 +22,8 @@ struct net_case {
     bool training;
 };
 
+/* clang-format off: one layer a line */
+
 /* Convolution and inner product take the ReLU behind them in; the first layer's data has no
  * gradient; the accuracy costs nothing backward. */
 static const struct net_case lenet = {
@@ -29,13 +31,14 @@ static const struct net_case lenet = {
     .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5")
         RELU("relu1",
              "conv1") "layer { name: 'pool1' type: 'Pooling' bottom: 'conv1' top: 'pool1' "
-                      "pooling_param { kernel_size: 2 stride: 2 } }\n" IP("ip1", "pool1", 50)
-                          RELU("relu2",
-                               "ip1") "layer { name: 'drop' type: 'Dropout' bottom: 'ip1' top: "
-                                      "'ip1' }\n" IP("ip2", "ip1",
-                                                     10) "layer { name: 'accuracy' type: "
-                                                         "'Accuracy' bottom: 'ip2' bottom: 'label' "
-                                                         "top: 'accuracy' }\n" LOSS("ip2"),
+                      "pooling_param { "
+                      "kernel_size: 2 stride: 2 } }\n" IP("ip1", "pool1", 50) RELU(
+                          "relu2",
+                          "ip1") "layer { name: 'drop' type: 'Dropout' bottom: 'ip1' top: 'ip1' "
+                                 "}\n" IP("ip2", "ip1",
+                                          10) "layer { name: 'accuracy' type: 'Accuracy' bottom: "
+                                              "'ip2' bottom: 'label' top: 'accuracy' "
+                                              "}\n" LOSS("ip2"),
     .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x12x12\nconv1 2x20x12x12\npool1 2x20x6x6\n"
              "ip1 2x50\nip1 2x50\nip1 2x50\nip2 2x10\n",
     .forward = "conv1: convolution\npool1: pooling\nip1: inner product\ndrop: dropout\n"
@@ -54,26 +57,27 @@ static const struct net_case lenet = {
 
 /* The same in the test phase: nothing is dropped, kept or differentiated. */
 static const struct net_case lenet_test = {
-    .text = DATA CONV("conv1", "data",
-                      "num_output: 20 kernel_size: 5 stride: 3") "layer { name: 'drop' "
-                                                                 "type: 'Dropout' bottom: "
-                                                                 "'conv1' top: 'conv1' "
-                                                                 "}\n" IP("ip", "conv1",
-                                                                          10) "layer { name: "
-                                                                              "'accuracy' type: "
-                                                                              "'Accuracy' "
-                                                                              "bottom: 'ip' "
-                                                                              "bottom: 'label' "
-                                                                              "top: 'accuracy' "
-                                                                              "top: 'each' "
-                                                                              "include { phase: "
-                                                                              "TEST } }\n"
-                                                                              "layer { name: "
-                                                                              "'prob' type: "
-                                                                              "'Softmax' "
-                                                                              "bottom: 'ip' "
-                                                                              "top: 'prob' "
-                                                                              "}\n" LOSS("ip"),
+    .text = DATA
+        CONV("conv1", "data", "num_output: 20 kernel_size: 5 stride: 3") "layer { name: 'drop' "
+                                                                         "type: 'Dropout' bottom: "
+                                                                         "'conv1' top: 'conv1' "
+                                                                         "}\n" IP(
+                                                                             "ip", "conv1",
+                                                                             10) "layer { name: "
+                                                                                 "'accuracy' type: "
+                                                                                 "'Accuracy' "
+                                                                                 "bottom: 'ip' "
+                                                                                 "bottom: 'label' "
+                                                                                 "top: 'accuracy' "
+                                                                                 "top: 'each' "
+                                                                                 "include { phase: "
+                                                                                 "TEST } }\n"
+                                                                                 "layer { name: "
+                                                                                 "'prob' type: "
+                                                                                 "'Softmax' "
+                                                                                 "bottom: 'ip' "
+                                                                                 "top: 'prob' "
+                                                                                 "}\n" LOSS("ip"),
     .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x4x4\nconv1 2x20x4x4\nip 2x10\nprob 2x10\n",
     .forward = "conv1: convolution\nip: inner product\naccuracy: accuracy\nprob: softmax\n"
                "loss: softmax loss\n",
@@ -97,8 +101,8 @@ static const struct net_case branches = {
                                                          "num_output: 10 bias_term: false } }\n"
                                                          "layer { name: 'loss1' type: "
                                                          "'SoftmaxWithLoss' bottom: 'aux' bottom: "
-                                                         "'label' top: 'loss1' "
-                                                         "loss_weight: 0.3 }\n"
+                                                         "'label' top: "
+                                                         "'loss1' loss_weight: 0.3 }\n"
                                                          "layer { name: 'ip' type: 'InnerProduct' "
                                                          "bottom: 'norm' top: 'ip' "
                                                          "inner_product_param { "
@@ -181,7 +185,8 @@ static const struct net_case
 static const struct net_case autoencoder = {
     .training = true,
     .text =
-        "layer { name: 'data' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 8 } }\n"
+        "layer { name: 'data' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 8 } "
+        "}\n"
         "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }\n" IP(
             "encode", "data",
             5) "layer { name: 'sig' type: 'Sigmoid' bottom: 'encode' top: 'sig' }\n"
@@ -192,8 +197,8 @@ static const struct net_case autoencoder = {
                         "top: 'cross' }\n"
                         "layer { name: 'out' type: 'Sigmoid' bottom: 'decode' top: 'out' }\n"
                         "layer { name: 'distance' type: 'EuclideanLoss' bottom: 'out' bottom: "
-                        "'flat' "
-                        "top: 'distance' loss_weight: 0 }\n",
+                        "'flat' top: "
+                        "'distance' loss_weight: 0 }\n",
     .blobs = "data 2x3x16x16\nflat 2x768\nencode 2x5\nsig 2x5\nsig 2x5\ndecode 2x768\nout 2x768\n",
     .forward = "flat: view\nencode: inner product\nsig: activation\ntanh: activation\n"
                "decode: inner product\ncross: sigmoid cross-entropy loss\nout: activation\n"
@@ -210,17 +215,18 @@ static const struct net_case autoencoder = {
 /* Made-up data; a net of probabilities; labels that are counted; what is silenced. */
 static const struct net_case sources = {
     .training = true,
-    .text =
-        "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: [4, 6] } } }\n"
-        "layer { name: 'dummy' type: 'DummyData' top: 'label' top: 'unused' dummy_data_param { "
-        "shape { dim: 4 } shape { dim: [4, 2] } } }\n" IP(
-            "ip", "in",
-            3) "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
-               "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob' bottom: 'label' "
-               "top: 'log' }\n"
-               "layer { name: 'valid' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
-               "top: 'valid' loss_param { ignore_label: 0 } }\n"
-               "layer { name: 'silence' type: 'Silence' bottom: 'unused' bottom: 'log' }\n",
+    .text = "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: [4, 6] } } }\n"
+            "layer { name: 'dummy' type: 'DummyData' top: 'label' top: 'unused' dummy_data_param { "
+            "shape { dim: 4 } shape { dim: [4, 2] } } }\n" IP(
+                "ip", "in",
+                3) "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
+                   "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob' bottom: "
+                   "'label' top: "
+                   "'log' }\n"
+                   "layer { name: 'valid' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+                   "top: 'valid' "
+                   "loss_param { ignore_label: 0 } }\n"
+                   "layer { name: 'silence' type: 'Silence' bottom: 'unused' bottom: 'log' }\n",
     .blobs = "in 2x6\nlabel 2\nunused 2x2\nip 2x3\nprob 2x3\n",
     .forward = "dummy: fill\ndummy: fill\nip: inner product\nprob: softmax\nlog: log loss\n"
                "valid: count labels\nvalid: softmax loss\n",
@@ -249,6 +255,8 @@ static const struct net_case shared = {
     .parameters = "ip1.weight 2\nip1.bias 0\n",
     .figures = "loss 1\n",
 };
+
+/* clang-format on */
 
 static void compare(const char *what, const struct ls_text *got, const char *wanted)
 {
@@ -347,6 +355,36 @@ static void all_problems(void **state)
         assert_string_equal(line, wanted[i]);
     }
     assert_int_equal(one.error.count, 5);
+    close_net(&one);
+}
+
+/* Multipliers that would make everything that they touch no number. */
+static void multipliers_are_finite(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
+        "  data_param { source: 'x' batch_size: 64 } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+        "  param { lr_mult: inf } inner_product_param { num_output: 10 } }\n"
+        "layer { name: 'two' type: 'InnerProduct' bottom: 'data' top: 'two'\n"
+        "  param { decay_mult: nan } inner_product_param { num_output: 10 } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'data' bottom: 'label' top: 'loss'\n"
+        "  loss_weight: nan }\n";
+    static const char *const wanted[] = {
+        "net.prototxt:4:11: ip: lr_mult must be a finite number",
+        "net.prototxt:6:11: two: decay_mult must be a finite number",
+        "net.prototxt:8:3: loss: loss_weight must be a finite number",
+    };
+    struct one_net one;
+    open_net(&one, text, true, 2);
+    assert_int_equal(one.error.count, 3);
+    for (int i = 0; i < 3; i++) {
+        char line[1200];
+        snprintf(line, sizeof line, "%s: %s", one.error.problems[i].place,
+                 one.error.problems[i].message);
+        assert_string_equal(line, wanted[i]);
+    }
     close_net(&one);
 }
 
@@ -481,6 +519,7 @@ int main(void)
         NET(sources),
         NET(shared),
         cmocka_unit_test(all_problems),
+        cmocka_unit_test(multipliers_are_finite),
         cmocka_unit_test(unknown_types),
         cmocka_unit_test(equal_names),
         cmocka_unit_test(figures_are_no_bottoms),

@@ -135,6 +135,13 @@ static void test_phrases_of_caffe(void **state)
     expect(&screen, "Iteration 500, Testing on the train data\n"
                     "    Train data output #0: accuracy = 0.98\n"
                     "    Train data output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
+    struct lockstep_event with_loss = test_event(1);
+    with_loss.data_loss = 0.105;
+    send(&screen, with_loss);
+    expect(&screen, "Iteration 500, Testing net (#1)\n"
+                    "Test loss: 0.105\n"
+                    "    Test net output #0: accuracy = 0.98\n"
+                    "    Test net output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
     send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "out/lenet_iter_500.safetensors");
     send_text(&screen, LOCKSTEP_EVENT_NOTICE, "an update was repeated");
     send_text(&screen, LOCKSTEP_EVENT_END, NULL);

@@ -11,7 +11,7 @@
     "name: 'n' layer { name: 'd' type: 'Data' top: 'd' include { phase: TRAIN } data_param {"      \
     " source: 'x/y' batch_size: 8 backend: IDX } }"                                                \
     "layer { name: 'd' type: 'Data' include { phase: TEST } data_param { source: 'z' } }"          \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'd' top: 'ip' blobs { data: 1 }"              \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'd' top: 'ip'"                                \
     " inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }"
 #define SOLVER "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10 "
 

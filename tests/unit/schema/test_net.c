@@ -73,19 +73,20 @@ static void rules(void **state)
     ls_definition_free(definition);
 }
 
-/* A layer's own phase stays; places are found through the copies; the original is untouched. */
+/* Every layer has the net's phase; places are found through the copies; the original is untouched.
+ */
 static void copies(void **state)
 {
     (void)state;
     struct ls_error error = {0};
     struct ls_definition *definition =
-        read_net("name: 'n'\nlayer { name: 'a' phase: TEST }\nlayer {\nname: 'b' }");
+        read_net("name: 'n'\nlayer { name: 'a' phase: TRAIN }\nlayer {\nname: 'b' }");
     Lockstep__NetParameter *original = (Lockstep__NetParameter *)definition->message;
     struct ls_net_state train = {.phase = LOCKSTEP__PHASE__TRAIN};
     struct ls_net_definition net;
     char place[LS_PLACE_MAX];
     assert_int_equal(ls_net_filter(definition, original, &train, &net, &error), 0);
-    assert_int_equal(net.net->layer[0]->phase, LOCKSTEP__PHASE__TEST);
+    assert_int_equal(net.net->layer[0]->phase, LOCKSTEP__PHASE__TRAIN);
     assert_int_equal(net.net->layer[1]->phase, LOCKSTEP__PHASE__TRAIN);
     assert_false(original->layer[1]->has_phase);
     ls_place(definition, net.net->layer[1], "name", place, sizeof place);
@@ -97,26 +98,49 @@ static void copies(void **state)
     ls_definition_free(definition);
 }
 
-static void both_kinds_of_rules_are_refused(void **state)
+/* A net of which a phase cannot be built says so with `wanted`. */
+static void fails_with(const char *text, Lockstep__Phase phase, const char *wanted)
 {
-    (void)state;
     struct ls_error error = {0};
-    struct ls_definition *definition =
-        read_net("layer { name: 'a' include {}\nexclude {} }\nlayer { name: 'b' include {}\n"
-                 " exclude {} }");
-    struct ls_net_state train = {.phase = LOCKSTEP__PHASE__TRAIN};
+    struct ls_definition *definition = read_net(text);
+    struct ls_net_state state = {.phase = phase};
     struct ls_net_definition net;
     char problems[1024];
     assert_int_equal(ls_net_filter(definition, (Lockstep__NetParameter *)definition->message,
-                                   &train, &net, &error),
+                                   &state, &net, &error),
                      LOCKSTEP_DEFINITION);
     ls_error_format(&error, problems, sizeof problems);
-    assert_string_equal(problems,
-                        "net:2:1: layer 'a' has both include and exclude rules. hint: say it with "
-                        "one kind of rule\n"
-                        "net:4:2: layer 'b' has both include and exclude rules. hint: say it with "
-                        "one kind of rule");
+    assert_string_equal(problems, wanted);
     ls_definition_free(definition);
+}
+
+static void both_kinds_of_rules_are_refused(void **state)
+{
+    (void)state;
+    fails_with("layer { name: 'a' include {}\nexclude {} }\nlayer { name: 'b' include {}\n"
+               " exclude {} }",
+               LOCKSTEP__PHASE__TRAIN,
+               "net:2:1: layer 'a' has both include and exclude rules. hint: say it with one kind "
+               "of rule\n"
+               "net:4:2: layer 'b' has both include and exclude rules. hint: say it with one kind "
+               "of rule");
+}
+
+/* A layer that would behave as in another phase; one that is not there does no harm. */
+static void another_phase_of_a_layer_is_refused(void **state)
+{
+    (void)state;
+    fails_with("debug_info: true\nlayer { name: 'a' phase: TEST }\n"
+               "layer { name: 'b' phase: TEST include { phase: TEST } }",
+               LOCKSTEP__PHASE__TRAIN, "net:1:1: debug_info is not supported. hint: leave it out");
+    fails_with("layer { name: 'a' phase: TEST }\n"
+               "layer { name: 'b' phase: TEST include { phase: TEST } }",
+               LOCKSTEP__PHASE__TRAIN,
+               "net:1:19: layer 'a' has phase TEST in a net of phase TRAIN. hint: remove it, or "
+               "write include { phase: TEST } for a layer of that phase only");
+    fails_with("layer { name: 'a'\nphase: TRAIN }", LOCKSTEP__PHASE__TEST,
+               "net:2:1: layer 'a' has phase TRAIN in a net of phase TEST. hint: remove it, or "
+               "write include { phase: TRAIN } for a layer of that phase only");
 }
 
 /* Reads `path` for a phase, compares the names and frees. */
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(rules),
         cmocka_unit_test(copies),
         cmocka_unit_test(both_kinds_of_rules_are_refused),
+        cmocka_unit_test(another_phase_of_a_layer_is_refused),
         cmocka_unit_test(nets_of_files),
         cmocka_unit_test(files_that_are_no_nets),
     };

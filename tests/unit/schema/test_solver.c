@@ -383,6 +383,35 @@ static void warnings(void **state)
     ls_solver_definition_free(solver);
 }
 
+/* Fields of a net that change nothing, each told once although two nets have them. */
+static void warnings_about_nets(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        ":2:1: force_backward does nothing",
+        ":3:70: layer 'a': std does nothing in a filler of type 'xavier'",
+        ":4:52: layer 'b': min does nothing in a filler of type 'constant'",
+    };
+    struct ls_solver_definition *solver =
+        works("base_lr: 1 lr_policy: 'fixed' max_iter: 9 test_interval: 3 net_param {\n"
+              "force_backward: true\n"
+              "layer { name: 'a' convolution_param { weight_filler { type: 'xavier' std: 1 } } }\n"
+              "layer { name: 'b' dummy_data_param { data_filler { min: 1 } } }\n"
+              "layer { name: 'c' convolution_param { weight_filler { type: 'unknown' std: 1 } } }\n"
+              "layer { name: 'd' convolution_param { weight_filler { type: 'gaussian' std: 1 } } } "
+              "}");
+    assert_int_equal(solver->test_count, 1);
+    for (size_t i = 0; i < solver->warning_count; i++)
+        if (i < sizeof wanted / sizeof wanted[0])
+            assert_non_null(strstr(solver->warning[i], wanted[i]));
+    assert_int_equal(solver->warning_count, sizeof wanted / sizeof wanted[0]);
+    ls_solver_definition_free(solver);
+    fails_with("base_lr: 1 lr_policy: 'fixed' max_iter: 9 test_interval: 3 net_param {\n"
+               "layer { name: 'a' blobs { data: 1 } } }",
+               "S:2:19: layer 'a' comes with learned values, which a definition cannot bring. "
+               "hint: name the file that has them in weights: \"file\"");
+}
+
 static void overrides(void **state)
 {
     (void)state;
@@ -549,6 +578,7 @@ int main(void)
         cmocka_unit_test(policies),
         cmocka_unit_test(refused_and_missing),
         cmocka_unit_test(warnings),
+        cmocka_unit_test(warnings_about_nets),
         cmocka_unit_test(overrides),
         cmocka_unit_test(wrong_overrides),
         cmocka_unit_test(memory_runs_out),

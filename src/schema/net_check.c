@@ -1,0 +1,104 @@
+/* What a definition to train from says in vain: fields of a net that change nothing (a warning),
+ * and learned values, which belong into a file of weights (refused).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "schema/fields.h"
+#include "schema/solver_parts.h"
+
+/* The fields that a filler reads besides `type`; what it must not have is refused where the blob is
+ * known. */
+static const struct {
+    const char *type;
+    const char *fields[3];
+} fillers[] = {
+    {"constant", {"value"}},
+    {"uniform", {"min", "max"}},
+    {"gaussian", {"mean", "std", "sparse"}},
+    {"xavier", {"variance_norm"}},
+    {"msra", {"variance_norm"}},
+    {"positive_unitball", {NULL}},
+    {"bilinear", {NULL}},
+};
+
+/* Whether the fillers of a type read a field; of an unknown type, too, which is another problem. */
+static bool filler_reads(const char *type, const char *field)
+{
+    for (size_t i = 0; i < sizeof fillers / sizeof fillers[0]; i++) {
+        if (strcmp(fillers[i].type, type) != 0)
+            continue;
+        for (size_t k = 0; k < 3 && fillers[i].fields[k] != NULL; k++)
+            if (strcmp(fillers[i].fields[k], field) == 0)
+                return true;
+        return false;
+    }
+    return true;
+}
+
+static void check_filler(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                         const Lockstep__LayerParameter *layer,
+                         const Lockstep__FillerParameter *filler)
+{
+    const ProtobufCMessageDescriptor *descriptor = filler->base.descriptor;
+    const char *type = filler->type != NULL ? filler->type : "constant";
+    for (unsigned i = 0; i < descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
+        if (strcmp(field->name, "type") != 0 && ls_field_count(&filler->base, field) > 0 &&
+            !filler_reads(type, field->name))
+            ls_solver_warn_at(reading, definition, filler, field->name,
+                              "layer '%s': %s does nothing in a filler of type '%s'",
+                              layer->name != NULL ? layer->name : "", field->name, type);
+    }
+}
+
+/* Looks for fillers in a message and those inside it. */
+static void check_fillers(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                          const Lockstep__LayerParameter *layer, const ProtobufCMessage *message)
+{
+    if (message->descriptor == &lockstep__filler_parameter__descriptor) {
+        check_filler(reading, definition, layer, (const Lockstep__FillerParameter *)message);
+        return;
+    }
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+        if (field->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        for (size_t k = 0; k < ls_field_count(message, field); k++) {
+            const ProtobufCMessage *const *inner = ls_field_at(message, field, k);
+            check_fillers(reading, definition, layer, *inner);
+        }
+    }
+}
+
+static int check_blobs(struct ls_solver_reading *reading, const struct ls_definition *definition,
+                       const Lockstep__LayerParameter *layer)
+{
+    char place[LS_PLACE_MAX];
+    if (layer->n_blobs == 0)
+        return 0;
+    ls_place(definition, layer, "blobs", place, sizeof place);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, place,
+                   "name the file that has them in weights: \"file\"",
+                   "layer '%s' comes with learned values, which a definition cannot bring",
+                   layer->name != NULL ? layer->name : "");
+}
+
+int ls_solver_check_nets(struct ls_solver_reading *reading)
+{
+    const struct ls_solver_definition *out = reading->out;
+    int status = 0;
+    for (size_t i = 0; i <= out->test_count; i++) {
+        const struct ls_net_definition *net = i == 0 ? &out->train : &out->test[i - 1];
+        if (net->net->force_backward)
+            ls_solver_warn_at(reading, net->definition, net->net, "force_backward",
+                              "force_backward does nothing: gradients are computed where something "
+                              "learns from them");
+        for (size_t k = 0; k < net->net->n_layer; k++) {
+            const Lockstep__LayerParameter *layer = net->net->layer[k];
+            int found = check_blobs(reading, net->definition, layer);
+            status = status != 0 ? status : found;
+            check_fillers(reading, net->definition, layer, &layer->base);
+        }
+    }
+    return status;
+}
