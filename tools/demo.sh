@@ -85,8 +85,10 @@ count_classes() {
     echo $count
 }
 
-# Writes the data layers to the file $1 and sets kind, classes, own.
+# Writes the data layers to the file $1 and sets kind, classes, own, and length: the updates that
+# take about a minute on two cores.
 choose_data() {
+    length=6000
     own="./run demo $directory"
     classes=10
     if [ -z "$directory" ]; then
@@ -112,6 +114,7 @@ choose_data() {
     classes=$(count_classes)
     [ "$classes" -ge 2 ] || die "$directory has neither MNIST's four files nor two or more folders
     with JPEG or PNG pictures, one folder for each class"
+    length=2000 # pictures are read from their files, and there are fewer of them
     picture_layers >"$1"
 }
 
@@ -141,7 +144,7 @@ choose_data "$output/lenet_data.tmp"
     lenet_body
 } >"$output/lenet_train_test.prototxt"
 rm "$output/lenet_data.tmp"
-updates=${updates:-3000}
+updates=${updates:-$length}
 sed -e "s|^net:.*|net: \"lenet_train_test.prototxt\"|" \
     -e "s|^max_iter:.*|max_iter: $updates|" \
     -e "s|^snapshot:.*|snapshot: 0|" \
