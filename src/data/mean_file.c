@@ -56,6 +56,17 @@ static int copy_mean(const char *path, const Lockstep__BlobProto *blob, const in
     return 0;
 }
 
+int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error)
+{
+    struct ls_definition *file = NULL;
+    LS_TRY(ls_definition_read_file(path, &lockstep__blob_proto__descriptor, LOCKSTEP_DATA, &file,
+                                   error));
+    bool good = blob_shape((const Lockstep__BlobProto *)file->message, shape) && shape[0] > 0 &&
+                shape[1] > 0 && shape[2] > 0;
+    ls_definition_free(file);
+    return good ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "is not the mean of pictures");
+}
+
 int ls_mean_read(const char *path, const int64_t shape[3], float **mean, struct ls_error *error)
 {
     *mean = NULL;
