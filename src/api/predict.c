@@ -70,7 +70,24 @@ static void copy_plain(const struct ls_value *value, const float *source, float 
 
 /* ---- Preparation ----------------------------------------------------------------------------- */
 
-/* The transformation that a snapshot's net was trained with, for pictures of the input's size. */
+/* A mean picture is of the size that records had before they were cropped to the net's input: gives
+ * pictures that size, too. */
+static int read_record_size(const struct ls_transform_options *options, int64_t record[3],
+                            struct ls_error *error)
+{
+    int64_t mean[3];
+    char *path = ls_resolve_path(options->param->mean_file, options->definition->file);
+    if (path == NULL)
+        return ls_fail_memory(error, "a path");
+    int status = ls_mean_shape(path, mean, error);
+    if (status == 0 && mean[0] == record[0]) /* else the transformation says what is wrong */
+        memcpy(record, mean, sizeof mean);
+    ls_free(path);
+    return status;
+}
+
+/* The transformation that a snapshot's net was trained with, for pictures that are resized to the
+ * net's input, or to the records of its mean picture and then cropped at the centre. */
 static int init_transform(struct lockstep_model *model, struct ls_error *error)
 {
     const Lockstep__TransformationParameter *found = NULL;
@@ -83,14 +100,24 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     Lockstep__TransformationParameter plain = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
     if (found != NULL)
         plain = *found;
-    plain.has_crop_size = plain.has_pad = false; /* a picture is resized to the input's size */
-    plain.crop_size = plain.pad = 0;
     struct ls_transform_options options = {
         .param = &plain,
         .definition = found != NULL ? model->trained : model->definition.definition,
         .layer = "input"};
     lockstep_model_input_shape(model, options.record);
-    return ls_transform_open(&options, &model->transform, error);
+    const int64_t *input = options.record;
+    bool cropped = plain.mean_file != NULL && plain.pad == 0 && input[1] == plain.crop_size &&
+                   input[2] == plain.crop_size;
+    if (cropped)
+        LS_TRY(read_record_size(&options, options.record, error));
+    else
+        plain.crop_size = plain.pad = 0;
+    int status = ls_transform_open(&options, &model->transform, error);
+    if (status != 0) {
+        ls_transform_free(&model->transform);
+        model->transform = (struct ls_transform){0};
+    }
+    return status;
 }
 
 static int allocate(struct lockstep_model *model, struct ls_error *error)
@@ -221,7 +248,7 @@ int lockstep_model_predict(struct lockstep_model *model, const float *input, siz
 
 /* ---- Pictures and samples -------------------------------------------------------------------- */
 
-/* A picture for a net without a data layer: resized to the input, transformed as in training. */
+/* A picture for a net without a data layer: resized, transformed as in training. */
 static int transform_picture(struct lockstep_model *model, const char *path, float *sample,
                              struct ls_error *error)
 {
@@ -241,8 +268,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     if (wrong == NULL)
         wrong = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture);
     if (wrong == NULL)
-        wrong =
-            ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], &resized, &record);
+        wrong = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
+                                            (int)model->transform.input[2], &resized, &record);
     if (wrong == NULL)
         wrong = ls_transform_apply(&model->transform, &record, 0, false, &scratch, sample);
     int status = wrong != NULL ? ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", wrong) : 0;
