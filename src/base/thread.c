@@ -170,6 +170,14 @@ void ls_spin_release(struct ls_spin_lock *lock)
     atomic_flag_clear_explicit(&lock->flag, memory_order_release);
 }
 
+void ls_raise_to(_Atomic uint32_t *largest, uint32_t value)
+{
+    uint32_t old = atomic_load_explicit(largest, memory_order_relaxed);
+    while (value > old && !atomic_compare_exchange_weak_explicit(
+                              largest, &old, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
 double ls_clock(void)
 {
     struct timespec now;

@@ -44,6 +44,9 @@ struct ls_spin_lock {
 void ls_spin_acquire(struct ls_spin_lock *lock);
 void ls_spin_release(struct ls_spin_lock *lock);
 
+/* *largest becomes `value` unless it is as large already; threads may do so in any order. */
+void ls_raise_to(_Atomic uint32_t *largest, uint32_t value);
+
 /* Seconds of a clock that only goes forward; for display and deadlines, never for results. */
 double ls_clock(void);
 

@@ -87,7 +87,6 @@ static const char *take(struct ls_datum *d, const struct field *f)
             d->shape[f->number - 1] = value;
         } else if (f->number == 5) {
             d->label = (int32_t)value;
-            d->has_label = true;
         } else {
             d->encoded = f->value != 0;
         }

@@ -15,7 +15,6 @@ struct ls_datum {
     size_t data_size;
     size_t float_count; /* how many numbers float_data has */
     int32_t label;
-    bool has_label;
     bool encoded; /* `data` is a picture file */
 };
 

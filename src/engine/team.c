@@ -118,11 +118,6 @@ void ls_team_free(struct ls_team *team)
     ls_free(team);
 }
 
-int ls_team_workers(const struct ls_team *team)
-{
-    return team->workers;
-}
-
 void ls_team_enter(struct ls_team *team)
 {
     if (team->entered++ > 0)

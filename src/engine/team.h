@@ -13,7 +13,6 @@ struct ls_team;
 int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **team,
                    struct ls_error *error);
 void ls_team_free(struct ls_team *team);
-int ls_team_workers(const struct ls_team *team);
 
 /* The calling thread becomes worker 0 (pinned, with the floating-point mode of workers) until
  * leave, which restores what it found. Calls may nest. */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "engine/engine.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
@@ -34,14 +35,6 @@ static const struct ls_tile *take(struct tiles_job *job, size_t *index)
     return *index < store->tile_count ? &store->tiles[*index] : NULL;
 }
 
-static void raise_to(_Atomic uint32_t *largest, uint32_t bits)
-{
-    uint32_t old = atomic_load_explicit(largest, memory_order_relaxed);
-    while (bits > old && !atomic_compare_exchange_weak_explicit(
-                             largest, &old, bits, memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
 static void apply_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
@@ -60,8 +53,8 @@ static void apply_some(void *argument, int worker)
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             slice.history[h] = slot->history[h] != NULL ? slot->history[h] + tile->begin : NULL;
         struct ls_update_seen seen = ls_update_apply(&job->rules[tile->parameter], &slice);
-        raise_to(&job->gradient[tile->parameter], seen.gradient);
-        raise_to(&job->weight[tile->parameter], seen.weight);
+        ls_raise_to(&job->gradient[tile->parameter], seen.gradient);
+        ls_raise_to(&job->weight[tile->parameter], seen.weight);
     }
 }
 

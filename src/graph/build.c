@@ -359,14 +359,3 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
     *graph = builder.graph;
     return 0;
 }
-
-struct ls_value *ls_graph_blob(const struct ls_graph *graph, const char *blob)
-{
-    for (size_t i = graph->layer_count; i-- > 0;) {
-        const struct ls_layer *layer = graph->layers[i];
-        for (int t = layer->tops; t-- > 0;)
-            if (layer->top[t] != NULL && strcmp(top_name(layer, t), blob) == 0)
-                return layer->top[t];
-    }
-    return NULL;
-}

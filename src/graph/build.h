@@ -25,9 +25,6 @@ struct ls_graph_options {
 int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
                    struct ls_error *error);
 
-/* The value of the last top called `blob`, or NULL. */
-struct ls_value *ls_graph_blob(const struct ls_graph *graph, const char *blob);
-
 /* Rewrites that keep the numerical contract (graph/rewrite.c). */
 void ls_graph_fuse_relu(struct ls_graph *graph);
 /* Removes ops whose results nobody reads. */

@@ -53,7 +53,6 @@ struct ls_layer_type {
     int auto_tops;  /* tops made up where the definition names fewer (losses: 1) */
     bool is_loss;   /* the first top has loss weight 1 unless the definition says otherwise;
                        bottoms from 1 on (labels) may not need gradients */
-    bool is_source; /* takes no bottoms: where data or parameters enter */
     bool is_random; /* its random numbers go by the layer's name */
     /* Checks the definition against the bottoms (shapes, axes of samples) and fills `state`,
      * `request` and `blobs`. Reports all problems that it can see, with places. */

@@ -18,7 +18,7 @@ enum ls_storage {
     LS_STORE_NONE       /* no bytes: metrics, which live in the record of the micro-batch */
 };
 
-enum ls_type { LS_F32, LS_U8, LS_I32 };
+enum ls_type { LS_F32, LS_I32 }; /* both of 4 bytes */
 
 /* A learnable tensor. One object for all graphs (micro-batch sizes, phases) of a program. */
 struct ls_parameter {

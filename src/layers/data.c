@@ -64,7 +64,6 @@ const struct ls_layer_type ls_layer_data = {
     .state_size = sizeof(struct data),
     .tops_min = 1,
     .tops_max = 2,
-    .is_source = true,
     .setup = setup,
     .forward = forward,
     .cost = cost,

@@ -199,7 +199,6 @@ const struct ls_layer_type ls_layer_dummy_data = {
     .parameter = "dummy_data_param",
     .tops_min = 1,
     .tops_max = -1,
-    .is_source = true,
     .setup = setup,
     .forward = forward,
     .cost = cost,

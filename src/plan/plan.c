@@ -9,9 +9,8 @@
 
 size_t ls_value_bytes(const struct ls_value *value)
 {
-    size_t element = value->type == LS_U8 ? 1 : 4;
     const struct ls_layout *layout = value->layout != NULL ? value->layout : &ls_layout_plain;
-    return ls_layout_elements(layout, &value->shape) * element;
+    return ls_layout_elements(layout, &value->shape) * sizeof(float);
 }
 
 int ls_plan_prepare(struct ls_plan *plan, struct ls_error *error)

@@ -194,8 +194,3 @@ bool ls_arena_exhausted(const struct ls_arena *arena)
 {
     return arena->exhausted;
 }
-
-size_t ls_arena_used(const struct ls_arena *arena)
-{
-    return arena->used;
-}

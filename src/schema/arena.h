@@ -36,7 +36,5 @@ ProtobufCAllocator *ls_arena_allocator(struct ls_arena *arena);
 /* Why a request was refused: because of the limit, or for want of memory. */
 bool ls_arena_limit_hit(const struct ls_arena *arena);
 bool ls_arena_exhausted(const struct ls_arena *arena);
-/* Bytes given out and not returned. */
-size_t ls_arena_used(const struct ls_arena *arena);
 
 #endif

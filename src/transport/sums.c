@@ -10,10 +10,9 @@
 #include "ops/cpu/exact.h"
 
 enum {
-    TARGET = 38,             /* the largest element becomes about 2^38 units */
-    CEILING = 50,            /* units of a contribution stay below 2^50 */
-    FLOOR = 26,              /* and its largest element is at least 2^26 of them */
-    NOT_FINITE = 0x7f800000, /* bits of fp32 infinity; NaNs are above */
+    TARGET = 38,                  /* the largest element becomes about 2^38 units */
+    CEILING = LS_EXACT_LIMIT - 1, /* units of a contribution stay below 2^50: 2^12 of them fit */
+    FLOOR = 26,                   /* and its largest element is at least 2^26 of them */
     EXPONENT_MIN = -150
 };
 
@@ -94,14 +93,6 @@ void ls_sums_begin(struct ls_sums *sums, bool gauge)
     }
 }
 
-static void raise_to(_Atomic uint32_t *largest, uint32_t bits)
-{
-    uint32_t old = atomic_load_explicit(largest, memory_order_relaxed);
-    while (bits > old && !atomic_compare_exchange_weak_explicit(
-                             largest, &old, bits, memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
 static void lower_to(_Atomic int *first, int micro_batch)
 {
     int old = atomic_load_explicit(first, memory_order_relaxed);
@@ -147,8 +138,8 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
             largest = bits > largest ? bits : largest;
         }
     }
-    raise_to(&sums->largest[parameter], largest);
-    if (largest >= NOT_FINITE)
+    ls_raise_to(&sums->largest[parameter], largest);
+    if (largest >= LS_NOT_FINITE)
         lower_to(&sum->first_not_finite, from->micro_batch);
 }
 
@@ -248,12 +239,4 @@ void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest)
         largest = sum->largest;
     if (largest != 0)
         sum->exponent = exponent_for(magnitude(largest));
-}
-
-size_t ls_sums_bytes(const struct ls_sums *sums)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < sums->count; i++)
-        bytes += sums->items[i].elements * sizeof(int64_t);
-    return bytes;
 }

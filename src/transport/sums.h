@@ -66,6 +66,5 @@ void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent);
 /* Chooses the exponent of the next update; `largest` holds the bits of the largest element of the
  * total as fp32. */
 void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest);
-size_t ls_sums_bytes(const struct ls_sums *sums);
 
 #endif

@@ -3,7 +3,6 @@
 #include "ops/cpu/exact.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ops/cpu/vector/exact.h"
 
@@ -12,26 +11,6 @@ uint32_t ls_exact_add(int64_t *sum, const float *gradient, size_t n, int exponen
     const struct ls_vector_exact *vector = ls_vector_exact();
     double scale = ldexp(1.0, exponent);
     return (first ? vector->store : vector->add)(sum, gradient, n, scale);
-}
-
-static float bits_float(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-bool ls_exact_fits(uint32_t largest, int exponent)
-{
-    if (largest >= LS_NOT_FINITE)
-        return false;
-    return ldexp((double)bits_float(largest), exponent) < ldexp(1.0, LS_EXACT_LIMIT);
-}
-
-int ls_exact_exponent(uint32_t largest)
-{
-    int biased = (int)(largest >> 23); /* 2^(biased - 127) <= magnitude < twice that */
-    return LS_EXACT_TARGET - 1 - ((biased > 0 ? biased : 1) - 127);
 }
 
 uint32_t ls_exact_to_float(const int64_t *sum, int exponent, float *out, size_t n)

@@ -18,25 +18,14 @@
 #define LS_NOT_FINITE UINT32_C(0x7f800000)
 
 enum {
-    LS_EXACT_EXPONENT_MIN = -200,
-    LS_EXACT_EXPONENT_MAX = 400,
-    LS_EXACT_TARGET = 38,        /* the largest element of a total should be near 2^38 units */
-    LS_EXACT_LIMIT = 51,         /* a contribution must be below 2^51 units ... */
-    LS_EXACT_CONTRIBUTIONS = 12, /* ... so that 2^12 of them fit into 63 bits */
-    LS_EXACT_CHUNK = 4096        /* elements that a partial sum of squares covers */
+    LS_EXACT_LIMIT = 51,  /* a contribution of 2^51 units or more is not rounded as it should be */
+    LS_EXACT_CHUNK = 4096 /* elements that a partial sum of squares covers */
 };
 
 /* sum[i] = (`first`) or += the rounded gradient[i] * 2^exponent. Returns the bits of the largest
- * |gradient[i]|; unless ls_exact_fits says yes for them, what was added is meaningless (but
- * nothing worse than that). `sum` and `gradient` must not overlap. */
+ * |gradient[i]|; unless that is less than 2^LS_EXACT_LIMIT units, what was added is meaningless
+ * (but nothing worse than that). `sum` and `gradient` must not overlap. */
 uint32_t ls_exact_add(int64_t *sum, const float *gradient, size_t n, int exponent, bool first);
-
-/* Whether contributions of at most this magnitude can be added with this exponent. */
-bool ls_exact_fits(uint32_t largest, int exponent);
-
-/* The exponent that maps a magnitude to [2^37, 2^38) units; the largest one that the smallest
- * normal number could ask for where the magnitude is zero or denormal. Finite magnitudes only. */
-int ls_exact_exponent(uint32_t largest);
 
 /* out[i] = sum[i] * 2^-exponent: rounded to double, scaled, rounded to float. Returns the bits of
  * the largest |out[i]|. */

@@ -26,7 +26,7 @@ static struct interned *table; /* guarded by table_lock; entries never change */
 
 static dnnl_data_type_t data_type(enum ls_type type)
 {
-    return type == LS_I32 ? dnnl_s32 : type == LS_U8 ? dnnl_u8 : dnnl_f32;
+    return type == LS_I32 ? dnnl_s32 : dnnl_f32;
 }
 
 /* oneDNN computes offsets with 32-bit integers in places. */

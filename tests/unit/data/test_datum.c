@@ -40,7 +40,7 @@ static void test_reads_what_protobuf_packs(void **state)
         assert_null(ls_datum_check(&d));
         assert_int_equal(d.shape[0] * 100 + d.shape[1] * 10 + d.shape[2], 234);
         assert_int_equal(d.label, labels[i]);
-        assert_true(d.has_label && !d.encoded);
+        assert_false(d.encoded);
         assert_int_equal(d.data_size, 24);
         assert_memory_equal(d.data, pixels, 24);
         free(bytes);
@@ -108,7 +108,7 @@ static void test_writes_what_protobuf_reads(void **state)
         bytes = ls_datum_write(&record, false, &buffer, &size);
         struct ls_datum d;
         assert_null(ls_datum_read(bytes, size, &d));
-        assert_false(d.has_label);
+        assert_int_equal(d.label, 0);
     }
     ls_buffer_free(&buffer);
 }

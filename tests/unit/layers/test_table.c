@@ -27,7 +27,6 @@ static void types_are_sound(void **state)
         assert_non_null(type->forward);
         assert_true(type->bottoms_max < 0 || type->bottoms_max >= type->bottoms_min);
         assert_true(type->tops_max < 0 || type->tops_max >= type->tops_min);
-        assert_int_equal(type->is_source, type->bottoms_max == 0);
         assert_int_equal(type->is_loss, type->auto_tops == 1);
         if (type->is_loss)
             assert_true(type->backward != NULL && type->bottoms_min == 2);
