@@ -3,6 +3,7 @@
 #ifndef LS_API_API_H
 #define LS_API_API_H
 
+#include "api/caller.h"
 #include "base/error.h"
 #include "lockstep/lockstep.h"
 #include "schema/solver.h"
@@ -22,6 +23,7 @@ struct lockstep_solver {
 
 struct lockstep_trainer {
     struct lockstep_solver *solver; /* a reference */
+    struct lockstep_callbacks callbacks;
     struct ls_trainer *inner;
 };
 

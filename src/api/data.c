@@ -20,15 +20,23 @@ static int check(const struct lockstep_source_options *source, struct ls_error *
 int lockstep_convert(const struct lockstep_source_options *source, const char *path,
                      int64_t *records, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check(source, inner));
-    return ls_convert(source, path, records, inner);
+    struct lockstep_callbacks callbacks = source->callbacks;
+    struct lockstep_source_options mine = *source;
+    mine.callbacks = ls_caller_callbacks(&callbacks);
+    return ls_convert(&mine, path, records, inner);
 }
 
 int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                   double *channel_means, int *channels, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check(source, inner));
-    return ls_mean(source, path, channel_means, channels, inner);
+    struct lockstep_callbacks callbacks = source->callbacks;
+    struct lockstep_source_options mine = *source;
+    mine.callbacks = ls_caller_callbacks(&callbacks);
+    return ls_mean(&mine, path, channel_means, channels, inner);
 }

@@ -92,7 +92,8 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
 {
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     struct ls_store_options store = {.workers = workers, .seed = 1};
-    model->callbacks = options->callbacks;
+    model->outer_callbacks = options->callbacks;
+    model->callbacks = ls_caller_callbacks(&model->outer_callbacks);
     model->iterations = options->iterations;
     model->parameters = ls_parameter_set_new();
     if (model->parameters == NULL)
@@ -131,6 +132,7 @@ int lockstep_model_load(const char *path, const char *weights,
                         const struct lockstep_model_options *options, struct lockstep_model **out,
                         struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
     if (options->struct_size != sizeof *options)
@@ -185,6 +187,7 @@ static int stop_asked(void *user)
 int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
                         size_t *count, int64_t *samples, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct ls_feed *feed = NULL;
     struct ls_totals totals;
@@ -261,6 +264,7 @@ static int save_archive(const struct lockstep_model *model, const char *path,
 int lockstep_model_save(struct lockstep_model *model, const char *path,
                         struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     static const char ending[] = ".caffemodel";
     size_t length = strlen(path);

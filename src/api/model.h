@@ -8,8 +8,8 @@
 #include "solver/trainer.h"
 
 struct lockstep_model {
-    struct ls_net_definition definition; /* its file is owned */
-    struct lockstep_callbacks callbacks;
+    struct ls_net_definition definition;                  /* its file is owned */
+    struct lockstep_callbacks outer_callbacks, callbacks; /* the caller's, and around them */
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
     struct ls_engine *engine;

@@ -243,6 +243,7 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
 int lockstep_model_predict(struct lockstep_model *model, const float *input, size_t count,
                            float *output, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     return predict(model, input, count, output, ls_api_error(error));
 }
 
@@ -283,6 +284,7 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
 int lockstep_model_predict_picture(struct lockstep_model *model, const char *path, float *output,
                                    struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
     if (sample == NULL)
@@ -299,6 +301,7 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
                                   float *pixels, int *label, float *output,
                                   struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     if (model->reader == NULL)
         return ls_fail(inner, LOCKSTEP_DEFINITION, model->definition.definition->file,

@@ -14,6 +14,7 @@
 int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
                          struct lockstep_solver **out, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
     struct lockstep_solver *solver = ls_alloc(1, sizeof *solver);
@@ -84,6 +85,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
                             const struct lockstep_train_options *options,
                             struct lockstep_trainer **out, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
     LS_TRY(check_options(options, inner));
@@ -93,9 +95,12 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
         return ls_fail_memory(inner, "a trainer");
     trainer->solver = (struct lockstep_solver *)solver;
     atomic_fetch_add(&trainer->solver->references, 1);
-    int status = ls_trainer_create(solver->definition, options, &trainer->inner, inner);
+    trainer->callbacks = options->callbacks;
+    struct lockstep_train_options mine = *options;
+    mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
+    int status = ls_trainer_create(solver->definition, &mine, &trainer->inner, inner);
     if (status == 0)
-        status = start(trainer->inner, options, inner);
+        status = start(trainer->inner, &mine, inner);
     if (status != 0)
         lockstep_trainer_free(trainer);
     else
@@ -115,12 +120,14 @@ void lockstep_trainer_free(struct lockstep_trainer *trainer)
 int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                          struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     return ls_trainer_run(trainer->inner, iterations, ls_api_error(error));
 }
 
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
                           struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     for (int64_t i = 0; i < count; i++)
         LS_TRY(ls_trainer_update(trainer->inner, inner));
@@ -141,6 +148,7 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                               const struct lockstep_output **outputs, size_t *count,
                               struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     int64_t samples = 0;
     *outputs = NULL;
@@ -157,6 +165,7 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
 int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
                               struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     return path != NULL ? ls_trainer_write(trainer->inner, path, inner)
                         : ls_trainer_snapshot(trainer->inner, inner);
@@ -204,6 +213,7 @@ static int check_parameter(const struct lockstep_trainer *trainer, size_t index,
 int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size_t index,
                                     float *data, size_t size, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer, index, size, inner));
     return ls_store_read(trainer->inner->store, (int)index, LS_WEIGHTS, data, inner);
@@ -212,6 +222,7 @@ int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size
 int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
                                      const float *data, size_t size, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct ls_trainer *what = trainer->inner;
     LS_TRY(check_parameter(trainer, index, size, inner));
@@ -226,6 +237,7 @@ int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t in
 int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_t index,
                                    float *data, size_t size, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer, index, size, inner));
     return ls_store_read_gradient(trainer->inner->store, (int)index, data, inner);
@@ -237,6 +249,7 @@ int lockstep_verify(const struct lockstep_solver *solver,
                     const struct lockstep_train_options *options, const int *workers, size_t count,
                     int64_t iterations, struct lockstep_error *error)
 {
+    LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_options(options, inner));
     LS_TRY(ls_api_select_isa(options->isa, inner));
@@ -244,5 +257,8 @@ int lockstep_verify(const struct lockstep_solver *solver,
         if (workers[i] < 1 || workers[i] > 4096)
             return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use numbers from 1 to 4096",
                            "%d workers are not possible", workers[i]);
-    return ls_verify(solver->definition, options, workers, count, iterations, inner);
+    struct lockstep_callbacks callbacks = options->callbacks;
+    struct lockstep_train_options mine = *options;
+    mine.callbacks = ls_caller_callbacks(&callbacks);
+    return ls_verify(solver->definition, &mine, workers, count, iterations, inner);
 }

@@ -149,6 +149,14 @@ void ls_format_double(char out[32], double value)
     leave_c_locale(previous);
 }
 
+double ls_parse_double(const char *text)
+{
+    locale_t previous = enter_c_locale();
+    double value = strtod(text, NULL);
+    leave_c_locale(previous);
+    return value;
+}
+
 static int smaller(int a, int b)
 {
     return a < b ? a : b;

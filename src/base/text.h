@@ -22,6 +22,8 @@ void ls_text_free(struct ls_text *text);
 /* The shortest decimal form that reads back to the same number ("0.1", "1e-05", "inf"). */
 void ls_format_float(char out[32], float value);
 void ls_format_double(char out[32], double value);
+/* The number that a text of ls_format_double begins with, whatever the locale. */
+double ls_parse_double(const char *text);
 
 /* Levenshtein distance, at most `limit` + 1; for "did you mean". */
 int ls_edit_distance(const char *a, const char *b, int limit);

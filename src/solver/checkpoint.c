@@ -6,8 +6,8 @@
  * fingerprint of the data, the numeric environment, the best score, the names of the classes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -147,8 +147,10 @@ static int add_notes(struct draft *draft)
     LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_ENVIRONMENT,
                                trainer->engine->backend->environment(), error));
     LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_VERSION, LOCKSTEP_VERSION, error));
-    if (trainer->has_best) {
-        ls_format_double(best, trainer->best);
+    bool tested = trainer->best_iteration == trainer->iteration;
+    const struct ls_best *so_far = tested ? &trainer->best_before : &trainer->best;
+    if (so_far->known) {
+        ls_format_double(best, so_far->value);
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_BEST, best, error));
     }
     return add_classes(draft);
@@ -291,14 +293,31 @@ static int take_state(struct ls_trainer *trainer, const struct ls_archive *archi
         ls_sums_set_exponent(trainer->store->sums, (int)i, exponents[i]);
     ls_free(exponents);
     LS_TRY(status);
-    const struct ls_tensor *losses = ls_archive_find(archive, LS_PREFIX_STATE "losses");
-    /* Another average_loss begins a new window: it is for display only. */
-    if (losses != NULL && losses->type == LS_DTYPE_F64 &&
-        losses->size == (size_t)trainer->solver->average_loss * sizeof(double))
-        ls_tensor_copy(losses, trainer->losses);
     const char *best = ls_archive_note(archive, LS_NOTE_BEST);
-    trainer->has_best = best != NULL;
-    trainer->best = best != NULL ? strtod(best, NULL) : 0;
+    trainer->best = (struct ls_best){.known = best != NULL};
+    if (best != NULL)
+        trainer->best.value = ls_parse_double(best);
+    return 0;
+}
+
+/* The losses of the last updates. A window of another length takes what it can; what it cannot
+ * know is NaN. (It is for display only.) */
+static int take_losses(struct ls_trainer *trainer, const struct ls_archive *archive,
+                       int64_t iteration, struct ls_error *error)
+{
+    const struct ls_tensor *tensor = ls_archive_find(archive, LS_PREFIX_STATE "losses");
+    int64_t window = trainer->solver->average_loss, there = 0;
+    if (tensor != NULL && tensor->type == LS_DTYPE_F64)
+        there = (int64_t)(tensor->size / sizeof(double));
+    double *losses = ls_alloc((size_t)there + 1, sizeof *losses);
+    if (losses == NULL)
+        return ls_fail_memory(error, "a snapshot");
+    if (there > 0)
+        ls_tensor_copy(tensor, losses);
+    for (int64_t back = 1; back <= window && back <= iteration; back++)
+        trainer->losses[(iteration - back) % window] =
+            back <= there ? losses[(iteration - back) % there] : (double)NAN;
+    ls_free(losses);
     return 0;
 }
 
@@ -313,6 +332,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
         return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL, "is of iteration %lld",
                        (long long)iteration);
     LS_TRY(take_state(trainer, archive, error));
+    LS_TRY(take_losses(trainer, archive, iteration, error));
     const char *environment = ls_archive_note(archive, LS_NOTE_ENVIRONMENT);
     if (environment == NULL || strcmp(environment, trainer->engine->backend->environment()) != 0)
         ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
@@ -320,6 +340,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
                        "instruction set or kernel library); the bits may differ from there on");
     trainer->iteration = iteration;
     trainer->snapshot_at = iteration;
+    trainer->best_iteration = -1;
     trainer->feed_ready = false;
     ls_team_enter(trainer->engine->team);
     int status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);

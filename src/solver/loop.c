@@ -22,10 +22,14 @@ static double displayed_loss(const struct ls_trainer *trainer)
 {
     int64_t window = trainer->solver->average_loss;
     int64_t count = trainer->iteration < window ? trainer->iteration : window;
+    int64_t known = 0; /* a window that a resume has widened has gaps */
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
-        sum += trainer->losses[i];
-    return count > 0 ? sum / (double)count : trainer->loss;
+        if (!isnan(trainer->losses[i])) {
+            sum += trainer->losses[i];
+            known++;
+        }
+    return known > 0 ? sum / (double)known : trainer->loss;
 }
 
 /* Fills in rates since the last event of the kind whose state is given, and moves that state. */
@@ -88,12 +92,12 @@ static bool is_best(struct ls_trainer *trainer)
         if (strcmp(output->name, wanted) != 0)
             continue;
         double value = output->values[0];
-        bool better = !trainer->has_best ||
-                      (larger_is_better(output) ? value > trainer->best : value < trainer->best);
+        double best = trainer->best.value;
+        bool better =
+            !trainer->best.known || (larger_is_better(output) ? value > best : value < best);
         if (!better || !isfinite(value))
             return false;
-        trainer->has_best = true;
-        trainer->best = value;
+        trainer->best = (struct ls_best){.known = true, .value = value};
         return true;
     }
     return false;
@@ -123,6 +127,9 @@ static int test_all(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
     bool best = false;
+    if (trainer->best_iteration != trainer->iteration)
+        trainer->best_before = trainer->best;
+    trainer->best_iteration = trainer->iteration;
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(test_one(loop, i, &best));
     if (best && trainer->iteration > 0) {
@@ -191,8 +198,11 @@ static int finish(struct loop *loop, bool cut)
         LS_TRY(ls_trainer_snapshot(trainer, loop->error));
     if (trainer->test_count > 0 && trainer->schedule.test_interval > 0) {
         int status = test_all(loop);
-        if (status != 0)
-            return status;
+        if (status == LOCKSTEP_STOPPED)
+            return stop(loop);
+        LS_TRY(status);
+        if (!test_is_due(trainer)) /* a run that is not cut here does not test here */
+            trainer->best = trainer->best_before;
     }
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};
     event.data_loss = displayed_loss(trainer);

@@ -24,6 +24,12 @@ struct ls_outputs {
     size_t value_capacity;
 };
 
+/* The best value of a figure. */
+struct ls_best {
+    bool known;
+    double value;
+};
+
 struct ls_trainer {
     const struct ls_solver_definition *definition; /* outlives the trainer */
     const Lockstep__SolverParameter *solver;
@@ -58,8 +64,11 @@ struct ls_trainer {
     struct ls_totals totals; /* of the last update */
     struct ls_outputs outputs;
 
-    bool has_best;
-    double best;          /* the best value of snapshot_best so far */
+    struct ls_best best; /* of snapshot_best so far */
+    /* As it was before the tests of iteration best_iteration. That is what a snapshot of this
+     * iteration holds, whether it is written before the tests or after: a resume repeats them. */
+    struct ls_best best_before;
+    int64_t best_iteration;
     bool snapshot_wanted; /* asked for during a test */
     int64_t snapshot_at;  /* iteration of the last snapshot; -1: none yet */
 

@@ -1,0 +1,69 @@
+/* The calling thread. See api/caller.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/caller.h"
+
+#include <stddef.h>
+
+#include "ops/cpu/backend.h"
+#include "ops/cpu/onednn.h"
+
+/* The innermost call that this thread is in; NULL: it is in none (our own tests call the inside).
+ */
+static _Thread_local struct ls_caller *current;
+
+static void take_over(struct ls_caller *caller)
+{
+    if (caller == NULL)
+        return;
+    fegetenv(&caller->floats);
+    caller->threads = ls_onednn_one_thread();
+    fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
+    ls_backend_cpu.enter_thread();
+}
+
+static void give_back(const struct ls_caller *caller)
+{
+    if (caller == NULL)
+        return;
+    ls_onednn_restore_threads(caller->threads);
+    fesetenv(&caller->floats);
+}
+
+void ls_caller_enter(struct ls_caller *caller)
+{
+    caller->outer = current;
+    current = caller;
+    take_over(caller);
+}
+
+void ls_caller_leave(struct ls_caller *caller)
+{
+    give_back(caller);
+    current = caller->outer;
+}
+
+static void event(void *user, const struct lockstep_event *event)
+{
+    const struct lockstep_callbacks *inner = user;
+    struct ls_caller *caller = current;
+    give_back(caller);
+    inner->event(inner->user, event);
+    take_over(caller);
+}
+
+static enum lockstep_request poll(void *user)
+{
+    const struct lockstep_callbacks *inner = user;
+    struct ls_caller *caller = current;
+    give_back(caller);
+    enum lockstep_request request = inner->poll(inner->user);
+    take_over(caller);
+    return request;
+}
+
+struct lockstep_callbacks ls_caller_callbacks(struct lockstep_callbacks *inner)
+{
+    return (struct lockstep_callbacks){.user = inner,
+                                       .event = inner->event != NULL ? event : NULL,
+                                       .poll = inner->poll != NULL ? poll : NULL};
+}

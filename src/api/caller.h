@@ -1,0 +1,34 @@
+/* The calling thread: what the program has set there is not ours to depend on, nor to change.
+ *
+ * Rounding, traps on floating-point exceptions, whether denormals are flushed, and the number of
+ * OpenMP's threads are properties of a thread. Every function of the public interface that
+ * computes puts its own in place and gives back what it found; callbacks see what their program
+ * has set, and may set something else.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_API_CALLER_H
+#define LS_API_CALLER_H
+
+#include <fenv.h>
+
+#include "lockstep/lockstep.h"
+
+struct ls_caller {
+    fenv_t floats;
+    int threads;
+    struct ls_caller *outer; /* of a call within a callback */
+};
+
+/* Between the two, the thread computes as workers do. Calls nest. */
+void ls_caller_enter(struct ls_caller *caller);
+void ls_caller_leave(struct ls_caller *caller);
+
+/* In front of what a function computes: enters, and leaves wherever the function returns. */
+#define LS_OWN_MODE                                                                                \
+    __attribute__((cleanup(ls_caller_leave))) struct ls_caller caller;                             \
+    ls_caller_enter(&caller)
+
+/* Callbacks that call `inner` in the caller's state. `inner` must stay where it is. */
+struct lockstep_callbacks ls_caller_callbacks(struct lockstep_callbacks *inner);
+
+#endif
