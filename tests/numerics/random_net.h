@@ -123,7 +123,7 @@ static inline struct blob emit_convolution(struct random_net *net, const struct 
     struct window w = draw_window(net, bottom->width, true, &top.width);
     int group = draw(net, 1, 3);
     group = bottom->channels % group == 0 ? group : 1;
-    top.channels = group * draw(net, 1, 9);
+    top.channels = group * (draw(net, 0, 3) == 0 ? 16 : draw(net, 1, 9)); /* 16: full blocks */
     if (toss(net))
         EMIT("param { lr_mult: %d } param { lr_mult: 2 decay_mult: 0 }\n  ", draw(net, 0, 2));
     EMIT("convolution_param { num_output: %d group: %d kernel_h: %d kernel_w: %d stride_h: %d "
@@ -133,6 +133,16 @@ static inline struct blob emit_convolution(struct random_net *net, const struct 
     emit_filler(net);
     EMIT(" } }\n");
     return top;
+}
+
+/* The extent where it is rounded up, as in layers/pooling.c; 0 if that asks for a window that lies
+ * behind the input. */
+static inline int ceil_extent(int extent, const struct window *w, bool any_pad)
+{
+    int last = (extent + 2 * w->pad - w->kernel + w->stride - 1) / w->stride;
+    if (any_pad && last * w->stride >= extent + w->pad)
+        last--;
+    return last * w->stride - w->pad >= extent ? 0 : last + 1;
 }
 
 static inline struct blob emit_pooling(struct random_net *net, const struct blob *bottom)
@@ -146,9 +156,16 @@ static inline struct blob emit_pooling(struct random_net *net, const struct blob
     }
     struct window h = draw_window(net, bottom->height, false, &top.height);
     struct window w = draw_window(net, bottom->width, false, &top.width);
+    int height = ceil_extent(bottom->height, &h, h.pad + w.pad > 0);
+    int width = ceil_extent(bottom->width, &w, h.pad + w.pad > 0);
+    bool up = height > 0 && width > 0 && toss(net);
+    if (up) {
+        top.height = height;
+        top.width = width;
+    }
     EMIT("pooling_param { pool: %s kernel_h: %d kernel_w: %d stride_h: %d stride_w: %d pad_h: %d "
-         "pad_w: %d round_mode: FLOOR } }\n",
-         method, h.kernel, w.kernel, h.stride, w.stride, h.pad, w.pad);
+         "pad_w: %d round_mode: %s } }\n",
+         method, h.kernel, w.kernel, h.stride, w.stride, h.pad, w.pad, up ? "CEIL" : "FLOOR");
     return top;
 }
 
