@@ -21,11 +21,15 @@ int lockstep_solver_load(const char *path, const char *const *set, size_t set_co
     if (solver == NULL)
         return ls_fail_memory(inner, "a solver");
     atomic_store(&solver->references, 1);
-    int status = ls_solver_read(path, set, set_count, &solver->definition, inner);
-    if (status != 0)
-        ls_free(solver);
-    else
+    int status = ls_solver_read_partly(path, set, set_count, &solver->definition, inner);
+    if (status == 0) {
         *out = solver;
+        return 0;
+    }
+    if (solver->definition != NULL)
+        ls_trainer_check_nets(solver->definition, inner);
+    ls_solver_definition_free(solver->definition);
+    ls_free(solver);
     return status;
 }
 

@@ -136,24 +136,41 @@ static int open_datasets(struct ls_net *net, struct ls_error *error)
 
 /* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
  * definition is at hand. */
-static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+static int check_filler(const struct ls_layer *layer, const Lockstep__FillerParameter *filler,
+                        const struct ls_shape *shape, const char *what, struct ls_error *error)
 {
     static _Thread_local struct ls_error found;
+    struct ls_filler resolved;
+    ls_error_clear(&found);
+    if (filler == NULL || ls_filler_resolve(&resolved, filler, shape, &found) == 0)
+        return 0;
+    const struct ls_problem *problem = &found.problems[0];
+    return ls_layer_fail(layer, error, filler, NULL,
+                         problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s", what,
+                         problem->message);
+}
+
+static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+{
     int status = 0;
     for (size_t i = 0; i < graph->layer_count; i++) {
         const struct ls_layer *layer = graph->layers[i];
         for (int b = 0; b < layer->blobs; b++) {
             const struct ls_blob_request *request = &layer->request[b];
-            struct ls_filler filler;
-            ls_error_clear(&found);
-            if (request->filler == NULL || layer->blob[b] == NULL ||
-                ls_filler_resolve(&filler, request->filler, &request->shape, &found) == 0)
-                continue;
-            const struct ls_problem *problem = &found.problems[0];
-            status = ls_layer_fail(layer, error, request->filler, NULL,
-                                   problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s",
-                                   request->name, problem->message);
+            if (layer->blob[b] != NULL &&
+                check_filler(layer, request->filler, &request->shape, request->name, error) != 0)
+                status = LOCKSTEP_DEFINITION;
         }
+    }
+    for (size_t i = 0; i < graph->op_count; i++) { /* of DummyData: the shape is a sample's */
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind != LS_OP_FILL || op->layer == NULL || op->output[0] == NULL)
+            continue;
+        struct ls_shape sample = op->output[0]->shape;
+        if (op->output[0]->sample_axis == 0)
+            sample.dim[0] = op->output[0]->rows;
+        if (check_filler(op->layer, op->attr.fill.filler, &sample, "data", error) != 0)
+            status = LOCKSTEP_DEFINITION;
     }
     return status;
 }
@@ -255,7 +272,7 @@ static int open(struct ls_net *net, struct ls_error *error)
         net->batching.batch = 1;
     int data_status = open_datasets(net, error);
     if (status != 0 && data_status == 0) {
-        net->sources.batch = 0;
+        net->sources.batch = -1;
         ls_net_add_plan(net, 1, error);
     }
     LS_TRY(status);

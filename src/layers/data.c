@@ -29,7 +29,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_begin(layer, error, "transform_param"));
     if (param == NULL)
         return ls_layer_fail(layer, error, NULL, NULL, NULL, "data_param is missing");
-    if (!param->has_batch_size)
+    if (!param->has_batch_size &&
+        (layer->graph->sources == NULL || layer->graph->sources->batch >= 0))
         return ls_layer_fail(layer, error, param, NULL, NULL, "batch_size is missing");
     LS_TRY(ls_source_check_batch(layer, error, param, "batch_size", param->batch_size));
     const struct ls_source_shape *source = find_source(layer);

@@ -34,6 +34,8 @@ int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, 
 {
     const struct ls_source_shapes *sources = layer->graph->sources;
     int64_t expected = sources != NULL ? sources->batch : 0;
+    if (expected < 0)
+        return 0;
     if (batch < 1)
         return ls_layer_fail(layer, error, message, field, NULL,
                              "a batch of %lld samples is not possible", (long long)batch);

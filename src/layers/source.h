@@ -18,7 +18,9 @@ struct ls_source_shape {
 struct ls_source_shapes {
     const struct ls_source_shape *item;
     size_t count;
-    int64_t batch; /* samples in a batch of the net, which all sources must agree on; 0: unknown */
+    /* Samples in a batch of the net, which all sources must agree on; 0: unknown; -1: something is
+     * wrong with it, and that has been reported. */
+    int64_t batch;
 };
 
 /* The samples in a batch that a source layer (Data, Input, DummyData) declares; 0 if it declares

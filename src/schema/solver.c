@@ -122,9 +122,9 @@ static int first_of(int status, int next)
 }
 
 /* All steps; goes on after problems as long as what follows makes sense. `status` is that of
- * reading the file. */
+ * reading the file. *nets_known tells whether the nets themselves could be read. */
 static int read_solver(struct ls_solver_reading *reading, int status, const char *const *set,
-                       size_t set_count)
+                       size_t set_count, bool *nets_known)
 {
     struct ls_solver_definition *out = reading->out;
     for (size_t i = 0; i < set_count; i++)
@@ -132,6 +132,7 @@ static int read_solver(struct ls_solver_reading *reading, int status, const char
     bool complete = status == 0; /* else what seems to be missing may only be misspelt */
     status = first_of(status, ls_solver_upgrade(out->definition, reading->solver, reading->error));
     int nets = ls_solver_find_nets(reading, complete);
+    *nets_known = nets == 0 && out->train.net != NULL;
     status = first_of(status, nets);
     if (complete)
         status = first_of(status, ls_solver_check(reading, nets == 0));
@@ -142,8 +143,8 @@ static int read_solver(struct ls_solver_reading *reading, int status, const char
     return status;
 }
 
-int ls_solver_read(const char *path, const char *const *set, size_t set_count,
-                   struct ls_solver_definition **out, struct ls_error *error)
+int ls_solver_read_partly(const char *path, const char *const *set, size_t set_count,
+                          struct ls_solver_definition **out, struct ls_error *error)
 {
     const ProtobufCMessageDescriptor *type = &lockstep__solver_parameter__descriptor;
     *out = NULL;
@@ -155,18 +156,29 @@ int ls_solver_read(const char *path, const char *const *set, size_t set_count,
     struct ls_solver_definition *solver = ls_alloc(1, sizeof *solver);
     if (solver == NULL)
         return ls_fail_memory(error, "a solver");
+    bool nets = false;
     int status =
         ls_definition_read_partly(path, type, LOCKSTEP_DEFINITION, &solver->definition, error);
     if (solver->definition != NULL) {
         struct ls_solver_reading reading = {.out = solver, .error = error};
         reading.solver = (Lockstep__SolverParameter *)solver->definition->message;
         solver->solver = reading.solver;
-        status = read_solver(&reading, status, set, set_count);
+        status = read_solver(&reading, status, set, set_count, &nets);
     }
-    if (status != 0) {
+    if (status == 0 || (status == LOCKSTEP_DEFINITION && nets))
+        *out = solver;
+    else
         ls_solver_definition_free(solver);
-        return status;
+    return status;
+}
+
+int ls_solver_read(const char *path, const char *const *set, size_t set_count,
+                   struct ls_solver_definition **out, struct ls_error *error)
+{
+    int status = ls_solver_read_partly(path, set, set_count, out, error);
+    if (status != 0) {
+        ls_solver_definition_free(*out);
+        *out = NULL;
     }
-    *out = solver;
-    return 0;
+    return status;
 }

@@ -30,6 +30,10 @@ struct ls_solver_definition {
  * ls_solver_definition_free. */
 int ls_solver_read(const char *path, const char *const *set, size_t set_count,
                    struct ls_solver_definition **out, struct ls_error *error);
+/* As ls_solver_read, but after problems *out has what could be read if that includes all nets, so
+ * that a caller can look for problems of theirs (it is of no other use), else NULL. */
+int ls_solver_read_partly(const char *path, const char *const *set, size_t set_count,
+                          struct ls_solver_definition **out, struct ls_error *error);
 void ls_solver_definition_free(struct ls_solver_definition *solver);
 
 /* The seed of all random numbers: random_seed, or 1 if that is missing or negative. */

@@ -136,11 +136,16 @@ static int64_t updates(double epochs, double per_epoch)
     return count < 1 ? 1 : (int64_t)count;
 }
 
-static bool uses_epochs(const Lockstep__SolverParameter *solver)
+/* The first field that counts in epochs, or NULL. */
+static const char *epoch_field(const Lockstep__SolverParameter *solver)
 {
-    return solver->has_max_epoch || solver->has_step_epoch || solver->n_stepvalue_epoch > 0 ||
-           solver->has_test_interval_epoch || solver->has_snapshot_epoch ||
-           solver->has_warmup_epoch;
+    return solver->has_max_epoch             ? "max_epoch"
+           : solver->has_step_epoch          ? "step_epoch"
+           : solver->n_stepvalue_epoch > 0   ? "stepvalue_epoch"
+           : solver->has_test_interval_epoch ? "test_interval_epoch"
+           : solver->has_snapshot_epoch      ? "snapshot_epoch"
+           : solver->has_warmup_epoch        ? "warmup_epoch"
+                                             : NULL;
 }
 
 static int set_steps(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
@@ -177,8 +182,9 @@ static void scale_rate(struct ls_schedule *schedule, const Lockstep__SolverParam
     schedule->base_lr = (double)solver->base_lr * factor;
 }
 
-int ls_schedule_init(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
-                     int64_t update_samples, double updates_per_epoch, struct ls_error *error)
+int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *definition,
+                     const Lockstep__SolverParameter *solver, int64_t update_samples,
+                     double updates_per_epoch, struct ls_error *error)
 {
     *schedule = (struct ls_schedule){.gamma = (double)solver->gamma,
                                      .power = (double)solver->power,
@@ -189,9 +195,13 @@ int ls_schedule_init(struct ls_schedule *schedule, const Lockstep__SolverParamet
                                      .warmup_start = (double)solver->warmup_start,
                                      .display = solver->display};
     double per_epoch = updates_per_epoch;
-    if (uses_epochs(solver) && !(per_epoch > 0))
-        return ls_fail(error, LOCKSTEP_DEFINITION, NULL, "give the schedule in iterations",
-                       "the solver counts in epochs, but the data have no end");
+    const char *epochs = epoch_field(solver);
+    if (epochs != NULL && !(per_epoch > 0)) {
+        char place[LS_PLACE_MAX];
+        ls_place(definition, solver, epochs, place, sizeof place);
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give the schedule in iterations",
+                       "%s counts in epochs, but the data have no end", epochs);
+    }
     LS_TRY(find_policy(schedule, solver, error));
     LS_TRY(set_steps(schedule, solver, per_epoch, error));
     scale_rate(schedule, solver, update_samples);

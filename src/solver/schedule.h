@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "lockstep.pb-c.h"
+#include "schema/definition.h"
 
 enum ls_policy {
     LS_POLICY_FIXED,
@@ -40,10 +40,12 @@ struct ls_schedule {
     int64_t test_interval, snapshot_interval, display; /* 0: never */
 };
 
-/* `update_samples`: samples of a full update; `updates_per_epoch`: see ls_batching (0: no epochs,
- * then fields in epochs are an error). */
-int ls_schedule_init(struct ls_schedule *schedule, const Lockstep__SolverParameter *solver,
-                     int64_t update_samples, double updates_per_epoch, struct ls_error *error);
+/* `definition` is where the solver was read, for places; `update_samples`: samples of a full
+ * update; `updates_per_epoch`: see ls_batching (0: no epochs, then fields in epochs are an error).
+ */
+int ls_schedule_init(struct ls_schedule *schedule, const struct ls_definition *definition,
+                     const Lockstep__SolverParameter *solver, int64_t update_samples,
+                     double updates_per_epoch, struct ls_error *error);
 void ls_schedule_free(struct ls_schedule *schedule);
 
 /* The learning rate of update number `iteration` (0: the first), before lr_mult. */

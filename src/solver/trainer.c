@@ -108,7 +108,7 @@ int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter)
     return net->batching.samples == INT64_MAX ? 1 : (int64_t)ceil(batches);
 }
 
-static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
+static int open_test_nets(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_solver_definition *definition = trainer->definition;
     trainer->tests = ls_alloc(definition->test_count + 1, sizeof *trainer->tests);
@@ -119,7 +119,12 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
         int result = open_test(trainer, &definition->test[i], 0, error);
         status = status != 0 ? status : result;
     }
-    LS_TRY(status);
+    return status;
+}
+
+static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
+{
+    LS_TRY(open_test_nets(trainer, error));
     if (trainer->solver->test_on_train <= 0)
         return 0;
     LS_TRY(define_train_test(trainer, error));
@@ -205,7 +210,7 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_batching *batching = &trainer->train->batching;
     double per_epoch = batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
-    LS_TRY(ls_schedule_init(&trainer->schedule, trainer->solver,
+    LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
     return trainer->losses != NULL ? 0 : ls_fail_memory(error, "a trainer");
@@ -236,6 +241,26 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     return 0;
 }
 
+int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
+{
+    struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    if (trainer == NULL)
+        return ls_fail_memory(error, "a trainer");
+    trainer->definition = definition;
+    trainer->solver = definition->solver;
+    trainer->parameters = ls_parameter_set_new();
+    int status = trainer->parameters == NULL
+                     ? ls_fail_memory(error, "a trainer")
+                     : ls_engine_create(&ls_backend_cpu, 1, &trainer->engine, error);
+    if (status == 0) {
+        status = open_train_net(trainer, error);
+        int test_status = open_test_nets(trainer, error);
+        status = status != 0 ? status : test_status;
+    }
+    ls_trainer_free(trainer);
+    return status;
+}
+
 int ls_trainer_create(const struct ls_solver_definition *definition,
                       const struct lockstep_train_options *options, struct ls_trainer **out,
                       struct ls_error *error)
@@ -249,6 +274,7 @@ int ls_trainer_create(const struct ls_solver_definition *definition,
     trainer->seed = ls_solver_seed(definition->solver);
     trainer->callbacks = options->callbacks;
     trainer->snapshot_at = -1;
+    trainer->best_iteration = -1;
     int status = create(trainer, options, error);
     if (status != 0)
         ls_trainer_free(trainer);

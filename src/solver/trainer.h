@@ -81,6 +81,9 @@ int ls_trainer_create(const struct ls_solver_definition *definition,
                       const struct lockstep_train_options *options, struct ls_trainer **trainer,
                       struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
+/* Reports what is wrong with the nets of a solver that is itself wrong, so that a user sees all
+ * problems at once. */
+int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error);
 
 /* One update. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
