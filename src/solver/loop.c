@@ -15,6 +15,7 @@
 struct loop {
     struct ls_trainer *trainer;
     int64_t end; /* where this run stops */
+    bool extra;  /* tests where the solver has none, because the run is cut there */
     struct ls_error *error;
 };
 
@@ -118,7 +119,7 @@ static int test_one(struct loop *loop, size_t index, bool *best)
     if (trainer->solver->test_compute_loss)
         event.loss = event.data_loss = trainer->test_loss;
     ls_trainer_event(trainer, &event);
-    if (index == 0 && !on_train)
+    if (index == 0 && !on_train && !loop->extra)
         *best = is_best(trainer);
     return 0;
 }
@@ -197,11 +198,13 @@ static int finish(struct loop *loop, bool cut)
     if (trainer->solver->snapshot_after_train || cut)
         LS_TRY(ls_trainer_snapshot(trainer, loop->error));
     if (trainer->test_count > 0 && trainer->schedule.test_interval > 0) {
+        bool due = test_is_due(trainer);
+        loop->extra = !due && trainer->iteration != trainer->schedule.max_iter;
         int status = test_all(loop);
         if (status == LOCKSTEP_STOPPED)
             return stop(loop);
         LS_TRY(status);
-        if (!test_is_due(trainer)) /* a run that is not cut here does not test here */
+        if (!due) /* if the training goes on, it has not been tested here */
             trainer->best = trainer->best_before;
     }
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};

@@ -1,0 +1,190 @@
+/* Stopping and going on leaves no trace: wherever a training is cut, by a number of iterations, by
+ * a request between updates or in the middle of a test, all of its snapshots are the same bytes,
+ * and the same one is the best.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <unistd.h>
+
+#include "numerics/training.h"
+
+enum { END = 14, TESTS = 4 };
+
+/* Epochs end with a batch of one sample, and so do tests. */
+static struct lockstep_solver *make_solver(void)
+{
+    return load_solver(
+        "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.1 power: 0.5\n"
+        "max_iter: 14 snapshot: 5 test_interval: 4 snapshot_best: 'accuracy' average_loss: 4\n"
+        "iter_size: 2 micro_batch: 9 weight_average { decay: 0.8 } warmup_iter: 3\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 mirror: true pad: 1 crop_size: 12 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 50 shuffle: true\n"
+        "    last_batch: PARTIAL } }\n"
+        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"
+        "  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'drop' type: 'Dropout' bottom: 'conv' top: 'conv' }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' }\n"
+        "}\n",
+        ls_test_path("images"), ls_test_path("labels"));
+}
+
+/* ---- What a training leaves ------------------------------------------------------------------ */
+
+static const char *file_of(const char *prefix, int iteration)
+{
+    char name[64];
+    if (iteration < 0)
+        snprintf(name, sizeof name, "%s_best.safetensors", prefix);
+    else
+        snprintf(name, sizeof name, "%s_iter_%d.safetensors", prefix, iteration);
+    return ls_test_path(name);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Everything that the whole training left is there; what else there is, is removed. */
+static void check_files(const char *whole, const char *cut, const char *what)
+{
+    for (int i = -1; i <= END; i++) {
+        if (exists(file_of(whole, i))) {
+            if (!exists(file_of(cut, i)))
+                fail_msg("%s: %s is missing", what, file_of(cut, i));
+            struct bytes first = read_bytes(file_of(whole, i));
+            check_same(first, read_bytes(file_of(cut, i)), "%s: %s", what, file_of(cut, i));
+            free(first.data);
+        }
+        unlink(file_of(cut, i));
+    }
+}
+
+static void run_until(struct training *training, int64_t iterations)
+{
+    if (lockstep_trainer_run(training->trainer, iterations, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+}
+
+/* ---- Cuts by number -------------------------------------------------------------------------- */
+
+static void test_every_cut(void **state)
+{
+    const struct lockstep_solver *solver = *state;
+    for (int cut = 1; cut < END; cut++) {
+        char what[64];
+        struct training *training = start(solver, 2, "cut", NULL);
+        run_until(training, cut);
+        snprintf(what, sizeof what, "cut at %d, the same trainer goes on", cut);
+        run_until(training, -1);
+        finish(training);
+        check_files("whole", "cut", what);
+
+        training = start(solver, 1, "cut", NULL);
+        run_until(training, cut);
+        finish(training);
+        training = start(solver, 3, "cut", "auto");
+        assert_int_equal(lockstep_trainer_iteration(training->trainer), cut);
+        run_until(training, -1);
+        finish(training);
+        snprintf(what, sizeof what, "cut at %d, resumed", cut);
+        check_files("whole", "cut", what);
+    }
+}
+
+/* ---- Cuts by request ------------------------------------------------------------------------- */
+
+struct asker {
+    int questions, stop_at;
+    enum lockstep_request answer;
+};
+
+static enum lockstep_request ask(void *user)
+{
+    struct asker *asker = user;
+    return asker->questions++ == asker->stop_at ? asker->answer : LOCKSTEP_GO_ON;
+}
+
+/* Returns what the run did. */
+static int run_asking(const struct lockstep_solver *solver, struct asker *asker, bool resume)
+{
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_error *error = lockstep_error_new();
+    lockstep_train_options_init(&options);
+    options.workers = 2;
+    options.snapshot_prefix = ls_test_path("asked");
+    options.resume = resume ? "auto" : NULL;
+    options.callbacks = (struct lockstep_callbacks){.user = asker, .poll = ask};
+    int status = lockstep_trainer_create(solver, &options, &trainer, error);
+    if (status == 0)
+        status = lockstep_trainer_run(trainer, -1, error);
+    if (status != 0 && status != LOCKSTEP_STOPPED)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_trainer_free(trainer);
+    lockstep_error_free(error);
+    return status;
+}
+
+/* Stops at every question that a run asks, between updates and in tests, until there are no more;
+ * or has a snapshot written there. */
+static void check_questions(const struct lockstep_solver *solver, enum lockstep_request answer)
+{
+    bool stops = answer == LOCKSTEP_SNAPSHOT_AND_STOP;
+    for (int at = 0;; at++) {
+        char what[64];
+        struct asker asker = {.stop_at = at, .answer = answer};
+        int status = run_asking(solver, &asker, false);
+        bool asked = asker.questions > at;
+        assert_int_equal(status, asked && stops ? LOCKSTEP_STOPPED : 0);
+        if (asked && stops) {
+            asker = (struct asker){.stop_at = -1};
+            assert_int_equal(run_asking(solver, &asker, true), 0);
+        }
+        snprintf(what, sizeof what, "%s at question %d", stops ? "stopped" : "a snapshot", at);
+        check_files("whole", "asked", what);
+        if (!asked) {
+            assert_true(at > END + TESTS); /* tests ask, too */
+            return;
+        }
+    }
+}
+
+static void test_every_stop(void **state)
+{
+    check_questions(*state, LOCKSTEP_SNAPSHOT_AND_STOP);
+}
+
+static void test_every_snapshot(void **state)
+{
+    check_questions(*state, LOCKSTEP_SNAPSHOT_AND_GO_ON);
+}
+
+static int set_up(void **state)
+{
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 251, 12);
+    struct lockstep_solver *solver = make_solver();
+    struct training *training = start(solver, 3, "whole", NULL);
+    run_until(training, -1);
+    finish(training);
+    *state = solver;
+    return exists(file_of("whole", -1)) ? 0 : 1;
+}
+
+static int tear_down(void **state)
+{
+    lockstep_solver_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_cut),
+                                       cmocka_unit_test(test_every_stop),
+                                       cmocka_unit_test(test_every_snapshot)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
