@@ -16,8 +16,7 @@ static void check(int status, struct lockstep_error *error)
         fail_msg("%s", lockstep_error_text(error));
 }
 
-/* ---- The net ----------------------------------------------------------------------------------
- */
+/* ---- The net --------------------------------------------------------------------------------- */
 
 /* In the newest form. Dropout and fillers depend on the names of layers and parameters. */
 #define DATA                                                                                       \
@@ -101,8 +100,7 @@ static void check(int status, struct lockstep_error *error)
 static const char net_v2[] = "name: 'v2'\n" DATA BODY FIGURES LOSS;
 static const char net_v1[] = "name: 'v1'\n" DATA_V1 BODY_V1 END_V1;
 
-/* ---- Training in each form --------------------------------------------------------------------
- */
+/* ---- Training in each form ------------------------------------------------------------------- */
 
 enum { UPDATES = 4, PARAMETERS = 4, FIGURES_MAX = 2 };
 
@@ -280,8 +278,7 @@ static void text_as_people_write_it(void **state)
                 0);
 }
 
-/* ---- Nets for deployment -----------------------------------------------------------------------
- */
+/* ---- Nets for deployment --------------------------------------------------------------------- */
 
 enum { SAMPLES = 3, SIZE = 144, CLASSES = 5 };
 
