@@ -345,8 +345,7 @@ static void googlenet_trains(void **state)
     finish(&session);
 }
 
-/* ---- An autoencoder
- * ------------------------------------------------------------------------------ */
+/* ---- An autoencoder ------------------------------------------------------------------------- */
 
 static void encoder(const char *name, const char *bottom, int outputs, bool sigmoid)
 {
@@ -411,8 +410,7 @@ static void autoencoder(void **state)
     finish(&session);
 }
 
-/* ---- LeNet with all its solvers
- * ------------------------------------------------------------------- */
+/* ---- LeNet with all its solvers ------------------------------------------------------------- */
 
 static void lenet_with_every_solver(void **state)
 {
