@@ -33,9 +33,4 @@ struct ls_dataset {
     _Atomic(struct ls_cached *) *cache;
 };
 
-/* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
- */
-int ls_reader_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
-                     struct ls_record *record, struct ls_error *error);
-
 #endif

@@ -80,8 +80,10 @@ static void keep(struct ls_dataset *dataset, int64_t index, const struct ls_reco
         ls_free(kept);
 }
 
-int ls_reader_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
-                     struct ls_record *record, struct ls_error *error)
+/* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
+ */
+static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
+                       struct ls_record *record, struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
     if (ordinal < 0)
@@ -123,7 +125,7 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, fl
     struct ls_dataset *dataset = reader->dataset;
     struct ls_record record;
     atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
-    LS_TRY(ls_reader_record(reader, ordinal, sample != NULL, &record, error));
+    LS_TRY(read_record(reader, ordinal, sample != NULL, &record, error));
     if (sample != NULL) {
         const char *problem = ls_transform_apply(&dataset->transform, &record, (uint64_t)ordinal,
                                                  true, &reader->scratch, sample);
@@ -155,7 +157,7 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
                         int *label, struct ls_error *error)
 {
     struct ls_record record;
-    LS_TRY(ls_reader_record(reader, ordinal, pixels != NULL, &record, error));
+    LS_TRY(read_record(reader, ordinal, pixels != NULL, &record, error));
     memcpy(shape, record.shape, sizeof record.shape);
     if (label != NULL)
         *label = record.label;

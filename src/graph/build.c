@@ -170,16 +170,11 @@ static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
     return result;
 }
 
-static const char *top_name(const struct ls_layer *layer, int top)
-{
-    return (size_t)top < layer->definition->n_top ? layer->definition->top[top] : layer->name;
-}
-
 /* Gives the layer's tops their names; a name that exists must be a bottom of this layer. */
 static int register_tops(struct builder *builder, struct ls_layer *layer)
 {
     for (int i = 0; i < layer->tops; i++) {
-        const char *name = top_name(layer, i);
+        const char *name = ls_layer_top_name(layer, i);
         bool in_place = false;
         for (int b = 0; b < layer->bottoms; b++)
             in_place |= strcmp(layer->definition->bottom[b], name) == 0;
@@ -206,8 +201,8 @@ static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
             continue;
         if (layer->type->is_loss || layer->top[i]->storage != LS_STORE_ARENA)
             return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
-                                 "top '%s' of a %s layer cannot be a loss", top_name(layer, i),
-                                 layer->type->type);
+                                 "top '%s' of a %s layer cannot be a loss",
+                                 ls_layer_top_name(layer, i), layer->type->type);
         struct ls_op *op = ls_graph_op(graph, LS_OP_SUM_LOSS);
         ls_op_in(graph, op, layer->top[i]);
         if (op == NULL)

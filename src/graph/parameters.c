@@ -26,16 +26,6 @@ static struct ls_parameter *find_shared(const struct ls_parameter_set *set, cons
     return NULL;
 }
 
-static void free_parameter(struct ls_parameter *parameter)
-{
-    if (parameter == NULL)
-        return;
-    ls_free(parameter->name);
-    ls_free((void *)parameter->layer);
-    ls_free(parameter->share);
-    ls_free(parameter);
-}
-
 /* A parameter that is not in the set yet; NULL when there is no memory. */
 static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob, const char *name,
                                           const Lockstep__ParamSpec *spec)
@@ -55,7 +45,7 @@ static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob
     if (parameter->name != NULL && parameter->layer != NULL &&
         (!shared || parameter->share != NULL))
         return parameter;
-    free_parameter(parameter);
+    ls_parameter_free(parameter);
     return NULL;
 }
 
@@ -64,7 +54,7 @@ static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls
 {
     struct ls_parameter *parameter = new_parameter(layer, blob, name, spec);
     if (parameter == NULL || !LS_GROW(set->items, set->count, set->capacity)) {
-        free_parameter(parameter);
+        ls_parameter_free(parameter);
         return NULL;
     }
     parameter->index = (int)set->count;

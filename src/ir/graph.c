@@ -132,9 +132,7 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
                                 const struct ls_shape *shape)
 {
-    const char *name =
-        layer->definition->n_top > (size_t)top ? layer->definition->top[top] : layer->name;
-    struct ls_value *value = new_value(graph, name, shape, LS_STORE_INPUT);
+    struct ls_value *value = new_value(graph, ls_layer_top_name(layer, top), shape, LS_STORE_INPUT);
     if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
         graph->failed = true;
         return NULL;
@@ -213,8 +211,7 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
         graph->failed = true;
         return;
     }
-    metric.name =
-        layer->definition->n_top > (size_t)top ? layer->definition->top[top] : layer->name;
+    metric.name = ls_layer_top_name(layer, top);
     metric.layer = layer;
     metric.top = top;
     metric.loss_weight = layer->loss_weight != NULL ? layer->loss_weight[top] : 0;
@@ -352,17 +349,22 @@ struct ls_parameter_set *ls_parameter_set_new(void)
     return ls_alloc(1, sizeof(struct ls_parameter_set));
 }
 
+void ls_parameter_free(struct ls_parameter *parameter)
+{
+    if (parameter == NULL)
+        return;
+    ls_free(parameter->name);
+    ls_free((void *)parameter->layer);
+    ls_free(parameter->share);
+    ls_free(parameter);
+}
+
 void ls_parameter_set_free(struct ls_parameter_set *set)
 {
     if (set == NULL)
         return;
-    for (size_t i = 0; i < set->count; i++) {
-        struct ls_parameter *parameter = set->items[i];
-        ls_free(parameter->name);
-        ls_free(parameter->share);
-        ls_free((void *)parameter->layer);
-        ls_free(parameter);
-    }
+    for (size_t i = 0; i < set->count; i++)
+        ls_parameter_free(set->items[i]);
     ls_free(set->items);
     ls_free(set);
 }

@@ -134,6 +134,7 @@ void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int ind
 struct ls_graph *ls_graph_new(void);
 void ls_graph_free(struct ls_graph *graph);
 
+void ls_parameter_free(struct ls_parameter *parameter);
 struct ls_parameter_set *ls_parameter_set_new(void);
 void ls_parameter_set_free(struct ls_parameter_set *set);
 /* The parameter called `name`, or NULL. */

@@ -5,6 +5,29 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost)
+{
+    *cost = (struct ls_cost){0};
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        struct ls_cost one = {0};
+        if (layer->type->cost == NULL)
+            continue;
+        layer->type->cost(layer, &one);
+        cost->forward_flops += one.forward_flops;
+        cost->backward_data_flops += one.backward_data_flops;
+        cost->backward_weights_flops += one.backward_weights_flops;
+        cost->forward_bytes += one.forward_bytes;
+        cost->backward_bytes += one.backward_bytes;
+    }
+}
+
+const char *ls_layer_top_name(const struct ls_layer *layer, int top)
+{
+    bool named = (size_t)top < layer->definition->n_top;
+    return named ? layer->definition->top[top] : layer->name;
+}
+
 const char *ls_layer_place(const struct ls_layer *layer, const void *message, const char *field,
                            char buffer[LS_PLACE_SIZE])
 {

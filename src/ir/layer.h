@@ -63,9 +63,16 @@ struct ls_layer_type {
      * ls_graph_gradient of its tops (at least one is not NULL, or loss_weight[0] != 0). Without it
      * the gradient stops here. */
     int (*backward)(struct ls_layer *layer, struct ls_error *error);
-    /* (optional) */
+    /* (optional) Fills in what the layer costs (zeros when called), when the backward
+     * pass is there. */
     void (*cost)(const struct ls_layer *layer, struct ls_cost *cost);
 };
+
+/* What all layers of a graph cost together, forward and backward. */
+void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost);
+
+/* The name of a top; tops that are made up have the name of the layer. */
+const char *ls_layer_top_name(const struct ls_layer *layer, int top);
 
 /* "net.prototxt:12:5" of the layer, or of a field of its definition (NULL: the layer). For a field
  * of its parameter message pass that message. The buffer is returned. */

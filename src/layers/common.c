@@ -66,12 +66,6 @@ int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error,
                          value->name);
 }
 
-const char *ls_layer_top_name(const struct ls_layer *layer, int top)
-{
-    bool named = (size_t)top < layer->definition->n_top;
-    return named ? layer->definition->top[top] : layer->name;
-}
-
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,
                                    const struct ls_value *like)
 {

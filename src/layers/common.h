@@ -17,9 +17,6 @@ int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, c
 /* Reports a bottom whose outermost axis is not that of the samples. */
 int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
-/* The name of a top; tops that are made up have the name of the layer. */
-const char *ls_layer_top_name(const struct ls_layer *layer, int top);
-
 /* Makes top `top`: a value in the arena with the axis of samples of `like`; NULL when there is no
  * memory (graph->failed is set). */
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,

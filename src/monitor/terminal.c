@@ -32,27 +32,23 @@ enum ls_colours ls_terminal_colours(FILE *stream)
     return all ? LS_COLOURS_ALL : LS_COLOURS_256;
 }
 
-static void put(FILE *stream, const char *text, bool lines)
+static void put(FILE *stream, const char *text, size_t size)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+    const unsigned char *p = (const unsigned char *)text, *end = p + size;
+    for (; p < end; p++) {
         bool control = *p < 0x20 || *p == 0x7f;
         /* U+0080 to U+009F are control characters, too: C2 80 to C2 9F in UTF-8. */
         if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
             control = true;
             p++;
         }
-        putc(control && !(lines && *p == '\n') ? '?' : *p, stream);
+        putc(control ? '?' : *p, stream);
     }
 }
 
 void ls_put_clean(FILE *stream, const char *text)
 {
-    put(stream, text, false);
-}
-
-void ls_put_clean_lines(FILE *stream, const char *text)
-{
-    put(stream, text, true);
+    put(stream, text, strlen(text));
 }
 
 /* Whether a byte begins a character. */
@@ -61,12 +57,34 @@ static bool begins(char byte)
     return ((unsigned char)byte & 0xc0) != 0x80;
 }
 
-int ls_text_columns(const char *text)
+static int count_columns(const char *text, size_t size)
 {
     int columns = 0;
-    for (; *text != '\0'; text++)
-        columns += begins(*text);
+    for (size_t i = 0; i < size; i++)
+        columns += begins(text[i]);
     return columns;
+}
+
+int ls_text_columns(const char *text)
+{
+    return count_columns(text, strlen(text));
+}
+
+void ls_put_wrapped(FILE *stream, const char *text, int column, int width)
+{
+    enum { INDENT = 4 };
+    while (*text != '\0') {
+        size_t spaces = strspn(text, " "), size = spaces + strcspn(text + spaces, " ");
+        if (column > INDENT && column + count_columns(text, size) > width) {
+            fprintf(stream, "\n%*s", INDENT, "");
+            column = INDENT;
+            text += spaces;
+            size -= spaces;
+        }
+        put(stream, text, size);
+        column += count_columns(text, size);
+        text += size;
+    }
 }
 
 void ls_text_cut(const char *text, int columns, char *out, size_t size)

@@ -21,8 +21,9 @@ enum ls_colours ls_terminal_colours(FILE *stream);
 
 /* Writes text from outside: control characters, which a terminal would obey, become '?'. */
 void ls_put_clean(FILE *stream, const char *text);
-/* As ls_put_clean, but a '\n' stays one. */
-void ls_put_clean_lines(FILE *stream, const char *text);
+/* As ls_put_clean, for a terminal of `width` columns with the cursor in `column`: a line that is
+ * longer goes on, indented, behind a space. What has no space is left to the terminal. */
+void ls_put_wrapped(FILE *stream, const char *text, int column, int width);
 
 /* Columns that a UTF-8 text takes, each character counted as one. */
 int ls_text_columns(const char *text);

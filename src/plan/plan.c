@@ -13,7 +13,8 @@ size_t ls_value_bytes(const struct ls_value *value)
     return ls_layout_elements(layout, &value->shape) * sizeof(float);
 }
 
-int ls_plan_prepare(struct ls_plan *plan, struct ls_error *error)
+/* What all workers share of each kernel. */
+static int prepare(struct ls_plan *plan, struct ls_error *error)
 {
     for (size_t i = 0; i < plan->step_count; i++) {
         struct ls_prepared *prepared = &plan->steps[i].prepared;
@@ -67,7 +68,7 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
     plan->backend = backend;
     int status = ls_plan_layouts(plan, views, error);
     if (status == 0)
-        status = ls_plan_prepare(plan, error);
+        status = prepare(plan, error);
     if (status == 0)
         mark_before(plan);
     if (status == 0 && graph->failed)

@@ -46,7 +46,8 @@ void ls_definition_free(struct ls_definition *definition)
     ls_free(definition);
 }
 
-bool ls_is_text(const void *bytes, size_t length)
+/* Whether bytes look like the text format: no control characters but white space. */
+static bool is_text(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
     size_t most = length < 4096 ? length : 4096;
@@ -63,7 +64,7 @@ int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor
     char *bytes;
     size_t length;
     LS_TRY(ls_file_read(path, FILE_LIMIT, status, &bytes, &length, error));
-    int result = ls_is_text(bytes, length)
+    int result = is_text(bytes, length)
                      ? ls_text_read_partly(path, bytes, length, type, out, error)
                      : ls_binary_read(path, bytes, length, type, status, out, error);
     ls_free(bytes);
@@ -90,7 +91,7 @@ int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **typ
     char *text;
     size_t length;
     LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DEFINITION, &text, &length, error));
-    if (ls_is_text(text, length) &&
+    if (is_text(text, length) &&
         ls_text_affinity(text, length, other) > ls_text_affinity(text, length, *type))
         *type = other;
     ls_free(text);

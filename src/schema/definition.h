@@ -49,9 +49,6 @@ int ls_definition_read_partly(const char *path, const ProtobufCMessageDescriptor
 int ls_definition_guess(const char *path, const ProtobufCMessageDescriptor **type,
                         struct ls_error *error);
 
-/* Whether bytes look like the text format (no control characters but white space). */
-bool ls_is_text(const void *bytes, size_t length);
-
 enum { LS_PLACE_MAX = 320 }; /* a buffer for a place, as in struct ls_problem */
 
 /* Where something stands, for messages to people: "net.prototxt:12:5" (line and column from 1).

@@ -143,7 +143,8 @@ static bool strings_equal(const char *a, const char *b)
     return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
 }
 
-bool ls_value_equal(const ProtobufCFieldDescriptor *field, const void *a, const void *b)
+/* Whether two values of a field's type are the same. */
+static bool values_equal(const ProtobufCFieldDescriptor *field, const void *a, const void *b)
 {
     const void *const *pointer_a = a, *const *pointer_b = b;
     const ProtobufCBinaryData *bytes_a = a, *bytes_b = b;
@@ -172,7 +173,7 @@ bool ls_field_equal(const ProtobufCMessage *a, const ProtobufCMessage *b,
             return false;
     }
     for (size_t i = 0; i < count; i++)
-        if (!ls_value_equal(field, ls_field_at(a, field, i), ls_field_at(b, field, i)))
+        if (!values_equal(field, ls_field_at(a, field, i), ls_field_at(b, field, i)))
             return false;
     return true;
 }

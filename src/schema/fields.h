@@ -39,12 +39,10 @@ void *ls_field_add(struct ls_arena *arena, ProtobufCMessage *message,
 bool ls_field_put(struct ls_arena *arena, ProtobufCMessage *message,
                   const ProtobufCFieldDescriptor *field, const void *value);
 
-/* Whether two values of a field's type are the same; messages by their effective values, floats
- * by their bits. */
-bool ls_value_equal(const ProtobufCFieldDescriptor *field, const void *a, const void *b);
 /* Whether two messages of one type say the same: what is not set is equal to its default. */
 bool ls_message_equal(const ProtobufCMessage *a, const ProtobufCMessage *b);
-/* Whether a field's effective values are the same in two messages of one type. */
+/* Whether a field's effective values are the same in two messages of one type; floats by their
+ * bits. */
 bool ls_field_equal(const ProtobufCMessage *a, const ProtobufCMessage *b,
                     const ProtobufCFieldDescriptor *field);
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/wire.h"
 #include "snapshot/weights_build.h"
-#include "snapshot/wire.h"
 
 /* Where a layer of one age keeps its name and its blobs. */
 struct layer_form {

@@ -105,9 +105,14 @@ static void report_model(struct ls_trainer *trainer)
         if (!parameter->trained && parameter->lr_mult != 0)
             WARN("no loss reaches parameter '%s': it will not change", parameter->name);
     }
-    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker", ll(learned),
-        ll(fixed), (double)trainer->engine->arena_bytes / 1048576);
     const struct ls_plan *plan = trainer->train->plans[0].plan;
+    struct ls_cost cost;
+    ls_graph_cost(plan->graph, &cost);
+    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker; to train: %.4g "
+        "MFLOP a sample",
+        ll(learned), ll(fixed), (double)trainer->engine->arena_bytes / 1048576,
+        (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
+            (double)plan->graph->samples / 1e6);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_prepared *prepared = &plan->steps[i].prepared;
         if (prepared->slow)

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/wire.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
-#include "snapshot/wire.h"
 #include "support/support.h"
 
 #include "memory_file.h"
@@ -58,6 +58,12 @@ static void add_message(struct ls_text *text, uint32_t number, struct ls_text *i
     ls_text_free(inner);
 }
 
+static void add_number(struct ls_text *text, uint32_t number, uint64_t value)
+{
+    ls_wire_add_varint(text, (uint64_t)number << 3 | LS_WIRE_VARINT);
+    ls_wire_add_varint(text, value);
+}
+
 static const float sequence[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 /* A blob with legacy extents and packed floats. */
@@ -66,7 +72,7 @@ static void add_legacy_blob(struct ls_text *text, uint32_t number, const int ext
     struct ls_text blob = {0};
     size_t count = 1;
     for (uint32_t i = 0; i < 4; i++) {
-        ls_wire_add_number(&blob, i + 1, (uint64_t)extents[i]);
+        add_number(&blob, i + 1, (uint64_t)extents[i]);
         count *= (size_t)extents[i];
     }
     ls_wire_add_bytes(&blob, 5, sequence, count * sizeof(float));
@@ -88,7 +94,7 @@ static const char *write_v1(void)
     ls_wire_add_bytes(&plain, 4, "relu", 4);
     add_message(&net, 2, &plain);
     ls_wire_add_bytes(&layer, 4, "ip", 2);
-    ls_wire_add_number(&layer, 5, 14);
+    add_number(&layer, 5, 14);
     add_legacy_blob(&layer, 6, (const int[4]){1, 1, 2, 3});
     add_legacy_blob(&layer, 6, (const int[4]){1, 1, 1, 2});
     add_message(&net, 2, &layer);
@@ -119,8 +125,8 @@ static const char *write_v2(void)
     double doubles[6];
     for (int i = 0; i < 6; i++)
         doubles[i] = sequence[i];
-    ls_wire_add_number(&shape, 1, 2); /* dimensions one by one, too */
-    ls_wire_add_number(&shape, 1, 3);
+    add_number(&shape, 1, 2); /* dimensions one by one, too */
+    add_number(&shape, 1, 3);
     add_message(&weight, 7, &shape);
     ls_wire_add_bytes(&weight, 8, doubles, sizeof doubles);
     ls_wire_add_bytes(&shape, 1, "\x02", 1);
@@ -133,7 +139,7 @@ static const char *write_v2(void)
     add_message(&layer, 7, &weight);
     ls_wire_add_bytes(&layer, 1, "ip", 2);
     add_message(&layer, 7, &bias);
-    ls_wire_add_number(&layer, 149, 7); /* a fork's own field */
+    add_number(&layer, 149, 7); /* a fork's own field */
     add_message(&net, 100, &layer);
     const char *path = ls_test_path("v2.caffemodel");
     write_text(path, &net);
@@ -406,7 +412,7 @@ static void test_bad_blobs(void **state)
 {
     (void)state;
     struct ls_text blob = {0}, shape = {0};
-    ls_wire_add_number(&blob, 1, 1); /* channels and so on are 0, as in Caffe */
+    add_number(&blob, 1, 1); /* channels and so on are 0, as in Caffe */
     ls_wire_add_bytes(&blob, 5, sequence, 4);
     refuse_blob(&blob, "1 numbers");
 
@@ -418,16 +424,16 @@ static void test_bad_blobs(void **state)
     ls_wire_add_bytes(&blob, 5, sequence, 7); /* not a whole number of floats */
     refuse_blob(&blob, "layer 'ip' cannot be read");
 
-    ls_wire_add_number(&shape, 1, UINT64_MAX); /* -1 */
+    add_number(&shape, 1, UINT64_MAX); /* -1 */
     add_message(&blob, 7, &shape);
     refuse_blob(&blob, "impossible shape");
 
-    ls_wire_add_number(&shape, 1, UINT64_C(1) << 62);
-    ls_wire_add_number(&shape, 1, 4);
+    add_number(&shape, 1, UINT64_C(1) << 62);
+    add_number(&shape, 1, 4);
     add_message(&blob, 7, &shape);
     refuse_blob(&blob, "impossible shape");
 
-    ls_wire_add_number(&shape, 1, UINT64_C(1) << 40); /* much memory for a short file */
+    add_number(&shape, 1, UINT64_C(1) << 40); /* much memory for a short file */
     add_message(&blob, 7, &shape);
     refuse_blob(&blob, "and 0 numbers");
 

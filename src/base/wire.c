@@ -1,6 +1,6 @@
 /* Scanning and writing protocol buffers.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "snapshot/wire.h"
+#include "base/wire.h"
 
 struct ls_wire ls_wire_open(const void *bytes, size_t size)
 {
@@ -13,6 +13,8 @@ bool ls_wire_varint(struct ls_wire *wire, uint64_t *value)
     for (unsigned shift = 0; shift < 64 && wire->left > 0; shift += 7) {
         unsigned char byte = *wire->at++;
         wire->left--;
+        if (shift == 63 && byte > 1)
+            break; /* beyond 64 bits */
         *value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
             return true;
@@ -57,30 +59,18 @@ bool ls_wire_next(struct ls_wire *wire, struct ls_wire_field *field)
     return false;
 }
 
-size_t ls_wire_varint_size(uint64_t value)
+unsigned char *ls_wire_put_varint(unsigned char *at, uint64_t value)
 {
-    size_t size = 1;
-    while (value >= 0x80) {
-        value >>= 7;
-        size++;
-    }
-    return size;
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (unsigned char)(value | 0x80);
+    *at++ = (unsigned char)value;
+    return at;
 }
 
 void ls_wire_add_varint(struct ls_text *text, uint64_t value)
 {
-    unsigned char bytes[10];
-    size_t size = 0;
-    for (; value >= 0x80; value >>= 7)
-        bytes[size++] = (unsigned char)(value | 0x80);
-    bytes[size++] = (unsigned char)value;
-    ls_text_add_bytes(text, bytes, size);
-}
-
-void ls_wire_add_number(struct ls_text *text, uint32_t number, uint64_t value)
-{
-    ls_wire_add_varint(text, (uint64_t)number << 3 | LS_WIRE_VARINT);
-    ls_wire_add_varint(text, value);
+    unsigned char bytes[LS_WIRE_VARINT_MAX];
+    ls_text_add_bytes(text, bytes, (size_t)(ls_wire_put_varint(bytes, value) - bytes));
 }
 
 void ls_wire_add_head(struct ls_text *text, uint32_t number, uint64_t size)
