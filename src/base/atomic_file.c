@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,5 +219,13 @@ int ls_file_check_prefix(const char *prefix, struct ls_error *error)
     close(fd);
     unlink(name);
     ls_free(name);
-    return 0;
+    /* The names of snapshots are longer than the one that could be created. */
+    struct ls_text longest = {0};
+    ls_text_format(&longest, "%s_iter_2147483647.safetensors", prefix);
+    if (longest.failed)
+        return ls_fail_memory(error, "a path");
+    bool too_long = access(longest.data, F_OK) != 0 && errno == ENAMETOOLONG;
+    ls_text_free(&longest);
+    errno = ENAMETOOLONG;
+    return too_long ? fail_create(error, prefix) : 0;
 }

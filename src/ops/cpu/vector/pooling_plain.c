@@ -170,10 +170,12 @@ static ALWAYS_INLINE void walk_row(enum task task, const struct ls_windows *wind
     const struct ls_pooling_axis *depth = &windows->axis[0], *height = &windows->axis[1];
     const struct ls_pooling_axis *width = &windows->axis[2];
     int64_t first_row = height->begin[oh] % lines->rows;
+    /* A single output may have any stride; lanes without an output must not overflow with it. */
+    int32_t stride = width->out > 1 ? (int32_t)width->stride : 0;
     for (int64_t first = 0; first < width->out; first += LANES) {
         /* Positions are kept relative to where the window begins; ~begin becomes -1. */
-        ireg16 begin = *(const ireg16 *)count * (int32_t)width->stride +
-                       (int32_t)(first * width->stride - width->pad);
+        ireg16 begin =
+            *(const ireg16 *)count * stride + (int32_t)(first * width->stride - width->pad);
         struct found found = {spread16(task == AVERAGE ? 0 : -FLT_MAX), ~begin};
         for (int64_t d = depth->begin[od]; d < depth->end[od]; d++) {
             int64_t slice = d % lines->slices * lines->rows, row = first_row;

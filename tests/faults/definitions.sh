@@ -1,0 +1,149 @@
+#!/bin/bash
+# Definitions that cannot be: each problem is told with its place, all of them in one go, before
+# anything is trained or written.
+# SPDX-License-Identifier: BSD-2-Clause
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+
+# bad SED TEXT...: the small net, changed, must be refused.
+bad() {
+    local change=$1
+    shift
+    small_net | sed "$change" >net.prototxt
+    train 3 '!Iteration' "$@"
+}
+at='^lockstep: net.prototxt:[0-9]+:[0-9]+: '
+
+bad 's/kernel_size: 3/kernal_size: 3/' \
+    "^lockstep: net.prototxt:14:37: unknown field 'kernal_size' in ConvolutionParameter; did you \
+mean 'kernel_size'\?$"
+bad 's/"Pooling"/"Poolin"/' "${at}pool: there is no layer type 'Poolin'.*did you mean 'Pooling'"
+bad 's/type: "Pooling" //' "${at}pool: "
+bad 's/type: "Pooling"/type: "Crop"/' "${at}pool: there is no layer type 'Crop' in this version"
+bad 's/kernel_size: 3/kernel_size: 13/' "${at}conv: the kernel covers 13 positions, .* 12"
+bad 's/kernel_size: 2/kernel_size: 20/' "${at}pool: kernel_size 20 is larger than .* input 10"
+bad 's/num_output: 4/num_output: 0/' "${at}conv: num_output must be at least 1"
+bad 's/num_output: 4/num_output: -4/' "${at}the value -4 of field 'num_output' is out of range"
+bad 's/num_output: 4/num_output: 4.5/' "${at}field 'num_output' takes a whole number"
+bad 's/num_output: 4/num_output: 99999999999/' "${at}the value 99999999999 .* out of range"
+bad 's/"xavier"/"xavyer"/' "${at}conv: weight filler: unknown filler 'xavyer'.*xavier, msra"
+bad 's/type: "xavier"/type: "uniform" min: 2/' "${at}conv: weight filler: .*min 2 to max 1"
+bad 's/type: "xavier"/type: "gaussian" std: -1/' "${at}conv: weight filler: .*std -1"
+bad 's/type: "xavier"/value: nan/' "${at}conv: weight filler: .*nan"
+bad 's/bottom: "conv"/bottom: "cnov"/' "${at}pool: .*bottom 'cnov'.*did you mean 'conv'"
+bad 's/bottom: "label"/bottom: "data"/' "${at}loss: 'data' has"
+bad 's/bottom: "label"//' "${at}loss: a SoftmaxWithLoss layer takes 2 bottoms, not 1"
+bad 's/top: "pool"/top: "conv2" top: "pool"/' "${at}pool: "
+bad 's/batch_size: 16/batch_size: 0/' "${at}d: a batch of 0 samples is not possible"
+bad 's/batch_size: 16//' "${at}d: batch_size is missing"
+bad 's/batch_size: 16/batch_size: 4294967295/' "${at}d: a batch of 4294967295 samples is too large"
+bad 's/SYNTHETIC/LEVELDB/' "${at}.*d.*backend" '!is a directory'
+bad 's/SYNTHETIC/SYNTETIC/' "${at}.*SYNTETIC"
+bad 's/count: 300/count: 0/' "${at}"
+bad 's/height: 12/height: 4294967295/' "${at}"
+bad 's/scale: 0.00390625/crop_size: 13/' "${at}.*crop_size 13 is larger than the records"
+bad 's/scale: 0.00390625/mean_value: 1 mean_value: 2/' "${at}.*one mean_value"
+bad 's/top: "ip"$/top: "ip" loss_weight: nan/' "${at}ip: loss_weight must be a finite number"
+bad '/loss/d' 'net.prototxt.*: the train net has no loss.*add a loss layer'
+bad '/TRAIN/,/^}/d' 'net.prototxt'
+bad 's/top: "ip"$/top: "ip" param { lr_mult: 0 } param { lr_mult: 0 }/;
+     s/top: "conv"$/top: "conv" param { lr_mult: 0 } param { lr_mult: 0 }/' \
+    'the train net has nothing to learn'
+bad 's/top: "conv"$/top: "conv" param { } param { } param { }/' "${at}conv: has 3 param blocks"
+
+# A layer of the wrong phase, two layers of one name, a parameter of two shapes.
+bad 's/name: "ip"/name: "conv"/' "${at}conv: another layer of this phase has the same name"
+bad 's/top: "conv"$/top: "conv" param { name: "w" }/; s/top: "ip"$/top: "ip" param { name: "w" }/' \
+    "${at}ip: shares 'conv.weight' of layer 'conv', whose shape is"
+bad 's/include { phase: TEST }/include { phase: TEST } exclude { phase: TRAIN }/' "${at}"
+
+# Several problems in one go, each of them once, in train and test net alike.
+bad 's/"Pooling"/"Poolin"/; s/"xavier"/"xavyer"/; s/batch_size: 16/batch_size: 0/; s/"label"$/"lab"/;
+     s/num_output: 10/num_output: 0/; s/bottom: "ip" bottom/bottom: "pi" bottom/' \
+    "net.prototxt:5:[0-9]+: d: a batch of 0" "net.prototxt:17:[0-9]+: pool: " \
+    "net.prototxt:14:[0-9]+: conv: weight filler" "net.prototxt:[0-9]+:[0-9]+: loss: .*'pi'"
+[ "$(sort log | uniq -d | wc -l)" = 0 ] || fail "a problem was told twice: $(sort log | uniq -d)"
+bad 's/kernel_size: 3/kernal_size: 3/; s/stride: 2/stride: 2.5/; s/"Pooling"/Pooling/;
+     s/name: "ip"/nam: "ip"/; s/crop/x/; s/num_output: 10/num_output: "10"/' \
+    "net.prototxt:14:37: unknown field 'kernal_size'" "net.prototxt:18:[0-9]+: .*'2.5'" \
+    "net.prototxt:17:[0-9]+: field 'type' takes a string" "unknown field 'nam'.*'name'" \
+    "net.prototxt:22:[0-9]+: "
+
+# Problems of the solver and of its net.
+small_net | sed 's/kernel_size: 3/kernal_size: 3/' >net.prototxt
+small_solver | sed 's/momentum: 0.9/momentum: 1.5/; s/"fixed"/"fixt"/' >solver.prototxt
+train 3 'solver.prototxt:3:1: momentum must be at least 0 and below 1, not 1.5' \
+    "solver.prototxt:4:1: unknown lr_policy 'fixt'; did you mean 'fixed'" \
+    "net.prototxt:14:37: unknown field 'kernal_size'"
+small_net | sed 's/"Pooling"/"Poolin"/' >net.prototxt
+train 3 'solver.prototxt:3:1: momentum' "solver.prototxt:4:1: .*'fixt'" "net.prototxt:17:[0-9]+: "
+small_net >net.prototxt
+
+# solver TEXT REGEX...: one more line of the solver.
+solver() {
+    small_solver "$1" >solver.prototxt
+    shift
+    train 3 '!Iteration' "$@"
+}
+solver 'displai: 5' "^lockstep: solver.prototxt:9:1: unknown field 'displai'.*'display'"
+solver 'display: -5' '^lockstep: solver.prototxt:9:1: display must be at least 0'
+solver 'iter_size: 0' '^lockstep: solver.prototxt:9:1: iter_size must be at least 1'
+solver 'micro_batch: -1' '^lockstep: solver.prototxt:9:1: micro_batch must be'
+solver 'iter_size: 2000000000' 'net.prototxt.*micro-batches; at most 4096'
+solver 'weight_decay: nan' '^lockstep: solver.prototxt:9:1: weight_decay must be'
+solver 'weight_decay: -inf' '^lockstep: solver.prototxt:9:1: weight_decay must be'
+solver 'clip_gradients: 0' '^lockstep: solver.prototxt:9:1: clip_gradients 0'
+solver 'type: "Adamm"' "^lockstep: solver.prototxt:9:1: unknown solver type 'Adamm'.*'Adam'"
+solver 'type: "AdaGrad"' "momentum cannot be used with type 'AdaGrad'"
+solver 'type: "RMSProp"' "momentum cannot be used with type 'RMSProp'"
+solver 'snapshot_format: HDF5' '^lockstep: solver.prototxt:9:1: snapshots are not written as HDF5'
+solver 'debug_info: true' 'debug_info is not supported'
+solver 'snapshot_diff: true' 'gradients are not written'
+solver 'max_epoch: 3' 'both max_iter and max_epoch are given'
+solver 'momentum: 0.9' "field 'momentum' is given twice; .* solver.prototxt:3:1"
+solver 'test_interval: 10 snapshot_best: "accurasy"' \
+    "solver.prototxt:9:19: .*no output 'accurasy'.*did you mean 'accuracy'"
+solver 'net_param { }' 'solver.prototxt'
+solver 'test_state { stage: "a" }' 'solver.prototxt'
+solver 'average_loss: 0' 'average_loss must be at least 1'
+solver 'step_epoch: 1 stepsize: 3' 'both stepsize and step_epoch'
+solver '}' "solver.prototxt:9:1: expected the name of a field, found '}'"
+solver 'type: "SGD' 'solver.prototxt:9:'
+solver 'base_lr' 'solver.prototxt:'
+small_solver | sed '/max_iter/d' >solver.prototxt
+train 3 'the solver does not say how long to train.*max_iter'
+small_solver | sed '/base_lr/d' >solver.prototxt
+train 3 'solver.prototxt.*base_lr'
+
+# Text that is none, and text without end.
+: >solver.prototxt
+train 3 'solver.prototxt'
+noise 5000 >solver.prototxt
+train 3 'solver.prototxt'
+head -c 5000 "$LOCKSTEP" >solver.prototxt
+train 3 'solver.prototxt'
+for ((i = 0; i < 100000; i++)); do printf 'net_param { '; done >solver.prototxt
+train 3 'solver.prototxt:1:[0-9]+: expected fewer messages within messages'
+for ((i = 0; i < 300; i++)); do printf 'train_state { stage: "a" '; done >solver.prototxt
+train 3 'solver.prototxt:1:'
+head -c 3000000 /dev/zero | tr '\0' '[' >solver.prototxt
+train 3 'solver.prototxt:1:1: '
+{
+    printf 'net: "'
+    head -c 3000000 /dev/zero | tr '\0' 'x'
+    printf '"'
+} >solver.prototxt
+train 3 'solver.prototxt:1:'
+for ((i = 0; i < 30000; i++)); do echo "unknown_$i: $i"; done >solver.prototxt
+train 3 'solver.prototxt:1:1: unknown field' 'more\)'
+printf 'net: "a\\0b" max_iter: 3 base_lr: 1 lr_policy: "fixed"' >solver.prototxt
+train 3 "solver.prototxt:1:[0-9]+: field 'net': a zero byte in a string"
+printf 'net: "net.prototxt" # \377\376\200\n max_iterr: 3' >solver.prototxt
+train 3 'solver.prototxt:2:2: unknown field'
+printf 'net: "net.prototxt" # \033[31m\n' >solver.prototxt
+train 3 'solver.prototxt: ' "!$(printf '\033')"
+
+# A layer that no kernel can do.
+small_solver >solver.prototxt
+bad 's/num_output: 10/num_output: 2147483647/' "${at}ip: .*too large"
+[ -z "$(ls ./*.safetensors 2>/dev/null)" ] || fail "something was written: $(ls)"
+finish

@@ -1,0 +1,102 @@
+#!/bin/bash
+# Files that are not there, are folders, or may not be read: told by name, before the first
+# iteration; and folders that may not be written to.
+# SPDX-License-Identifier: BSD-2-Clause
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+mkdir folder
+mkfifo pipe
+ln -s loop loop
+idx_images 40 12 >images
+idx_labels 40 >labels
+cifar_records 20 >cifar
+
+# data FIELDS TEXT: the training must fail for its data.
+data() {
+    small_net "$1" >net.prototxt
+    train 4 "$2" '!Iteration'
+}
+
+# Each kind of file that the program reads, in the place of another. `why` is what must be said.
+for file in none none/none folder folder/none pipe loop /dev/null /dev/zero /dev/full; do
+    case $file in
+    none* | folder/none) why='No such file|there is no file' ;;
+    folder) why='is a directory' ;;
+    loop) why='symbolic links|there is no file' ;;
+    *) why='is not a file' ;;
+    esac
+    expect 3 "^lockstep: $file: .*($why)" '!Iteration' -- "$LOCKSTEP" train --solver "$file"
+    train 3 "^lockstep: .*$file.*($why)" '!Iteration' -- --set "net=\"$file\""
+    data "backend: IDX source: '$file' label_source: 'labels'" "^lockstep: $file: .*($why)"
+    data "backend: IDX source: 'images' label_source: '$file'" "^lockstep: $file: .*($why)"
+    data "backend: CIFAR source: 'cifar' source: '$file'" "^lockstep: $file: .*($why)"
+    [ "$file" = folder ] || data "backend: IMAGES source: '$file'" "^lockstep: $file"
+    data "backend: LMDB source: '$file'" "^lockstep: $file"
+    small_net | sed "s|scale: 0.00390625|mean_file: '$file'|" >net.prototxt
+    train 4 "^lockstep: .*$file.*($why)" '!Iteration'
+    small_net >net.prototxt
+    train 5 "^lockstep: $file: .*($why)" '!Iteration' -- --weights "$file"
+    train 5 "^lockstep: $file: .*($why)" '!Iteration' -- --resume "$file"
+    expect 5 "^lockstep: $file: .*($why)" -- "$LOCKSTEP" test --model net.prototxt --weights "$file"
+    expect 3 "^lockstep: $file: .*($why)" -- "$LOCKSTEP" test --model "$file" --weights labels
+    expect 4 "$file" -- "$LOCKSTEP" mean --backend CIFAR --source "$file" mean.binaryproto
+    expect 4 "$file" -- "$LOCKSTEP" convert --backend CIFAR --source "$file" database
+    [ ! -e database ] && [ ! -e mean.binaryproto ] || fail "half an output for $file"
+done
+data "backend: IMAGES source: 'folder'" "^lockstep: folder: "
+train 3 "^lockstep: --set net=\"\": there is no file ''" -- --set 'net=""'
+small_net "backend: CIFAR source: ''" >net.prototxt
+train 3 "^lockstep: net.prototxt:5:[0-9]+: layer 'd': source is empty"
+small_net "backend: CIFAR" >net.prototxt
+train 3 "^lockstep: net.prototxt:5:[0-9]+: .*d.*source"
+small_net >net.prototxt
+
+# Without the right to read. (Nothing is forbidden to root.)
+touch secret
+chmod 000 secret
+as_nobody=()
+if [ "$(id -u)" = 0 ]; then
+    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    "${as_nobody[@]}" "$LOCKSTEP" --version >/dev/null 2>&1 || as_nobody=(none)
+fi
+if [ "${as_nobody[0]:-}" != none ]; then
+    mkdir mine theirs
+    chmod 777 mine
+    chmod 555 theirs
+    nobody() {
+        local wanted=$1 text=$2
+        shift 2
+        expect "$wanted" "$text" '!Iteration' -- ${as_nobody[@]+"${as_nobody[@]}"} "$LOCKSTEP" "$@"
+    }
+    run=(train --solver solver.prototxt --workers 1)
+    nobody 3 'secret: cannot open: Permission denied' train --solver secret
+    nobody 3 'secret: cannot open: Permission denied' "${run[@]}" --set net=secret
+    nobody 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
+        --weights secret
+    nobody 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
+        --resume secret
+    nobody 7 'theirs/s: cannot create: Permission denied.*hint: choose a folder' "${run[@]}" \
+        --snapshot-prefix theirs/s
+    nobody 7 'theirs/log: cannot create the log: Permission denied' "${run[@]}" \
+        --log-json theirs/log
+    small_net "backend: CIFAR source: 'secret'" >net.prototxt
+    nobody 4 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s
+    nobody 7 theirs convert --backend IDX --source images --label_source labels \
+        theirs/database
+    nobody 7 'theirs' mean --backend CIFAR --source cifar theirs/mean
+    small_net >net.prototxt
+fi
+
+# Where snapshots cannot go is known before the first iteration, and before any file is touched.
+train 7 'none/s: cannot create: No such file or directory. hint: make the folder first: mkdir' \
+    '!Iteration' -- --snapshot-prefix none/s
+train 7 'labels/s: cannot create: Not a directory' '!Iteration' -- --snapshot-prefix labels/s
+train 7 'cannot create: File name too long' '!Iteration' -- \
+    --snapshot-prefix "$(head -c 5000 /dev/zero | tr '\0' x)"
+train 7 '/proc/s: cannot create: ' '!Iteration' -- --snapshot-prefix /proc/s
+# A folder gets the solver's name.
+train 0 'Snapshotting to folder/solver_iter_20' -- --snapshot-prefix folder
+[ -s folder/solver_iter_20.safetensors ] || fail "there is no snapshot in the folder"
+# A folder of the name that the snapshot should have.
+mkdir s_iter_10.safetensors
+train 7 's_iter_10.safetensors: cannot create: names a directory'
+finish
