@@ -123,6 +123,19 @@ struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind)
     return op;
 }
 
+struct ls_op *ls_layer_emit_gradient(struct ls_layer *layer, int bottom, enum ls_op_kind kind,
+                                     struct ls_value *const *inputs, int count)
+{
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[bottom]);
+    struct ls_op *op = ls_graph_op(graph, kind);
+    for (int i = 0; i < count; i++)
+        ls_op_in(graph, op, inputs[i]);
+    ls_op_out(graph, op, dx);
+    ls_graph_add_gradient(graph, layer->bottom[bottom], dx);
+    return op;
+}
+
 /* ---- Cost ------------------------------------------------------------------------------------ */
 
 static bool has_backward(const struct ls_layer *layer)

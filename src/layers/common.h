@@ -39,6 +39,11 @@ void ls_layer_pass(struct ls_layer *layer, int bottom, int top);
 /* Emits top 0 = kind(bottom 0), of the same shape, and returns the op (NULL: no memory). */
 struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind);
 
+/* Emits a new contribution to the gradient of a bottom, kind(inputs), and returns the op for its
+ * attributes (NULL: no memory). */
+struct ls_op *ls_layer_emit_gradient(struct ls_layer *layer, int bottom, enum ls_op_kind kind,
+                                     struct ls_value *const *inputs, int count);
+
 /* For `cost`, after the backward pass was built: whether the gradient of a bottom, or of a blob, is
  * computed. */
 bool ls_layer_has_gradient(const struct ls_layer *layer, int bottom);

@@ -283,19 +283,13 @@ static void backward_weights(struct ls_layer *layer, struct ls_value *x, struct 
         ls_graph_accumulate(graph, layer, 1, db);
 }
 
-static void backward_data(struct ls_layer *layer, struct ls_value *x, struct ls_value *dy)
+static void backward_data(struct ls_layer *layer, int bottom, struct ls_value *dy)
 {
     const struct convolution *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
-    struct ls_value *dx = ls_graph_gradient_value(graph, x);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_CONVOLUTION_DATA);
-    ls_op_in(graph, op, dy);
-    ls_op_in(graph, op, weight);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {dy, ls_graph_parameter(layer->graph, layer, 0)};
+    struct ls_op *op = ls_layer_emit_gradient(layer, bottom, LS_OP_CONVOLUTION_DATA, inputs, 2);
     if (op != NULL)
         op->attr.convolution = state->attr;
-    ls_graph_add_gradient(graph, x, dx);
 }
 
 /* Weights come before data: x is not needed any more when dx, which is as large, is written. */
@@ -309,7 +303,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
         if (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]))
             backward_weights(layer, layer->bottom[i], dy);
         if (layer->propagate[i])
-            backward_data(layer, layer->bottom[i], dy);
+            backward_data(layer, i, dy);
     }
     return 0;
 }

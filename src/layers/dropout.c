@@ -48,16 +48,12 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct dropout *state = layer->state;
-    struct ls_graph *graph = layer->graph;
     if (state->identity)
         return 0; /* top and bottom are one value, and so are their gradients */
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_DROPOUT);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_out(graph, op, dx);
+    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_DROPOUT, &dy, 1);
     if (op != NULL)
         op->attr.dropout = state->attr;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
     return 0;
 }
 

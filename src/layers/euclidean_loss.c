@@ -10,31 +10,16 @@
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_loss *loss = layer->state;
-    const struct ls_value *a = layer->bottom[0], *b = layer->bottom[1];
-    char first[160], second[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_loss_check_bottoms(layer, error));
     loss->attr.normalization = LS_NORM_BATCH_SIZE;
-    ls_loss_set_positions(loss, a->rows, 1);
-    if (ls_shape_size(&a->shape) != ls_shape_size(&b->shape))
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottoms must have equally many elements, but '%s' is %s and '%s' "
-                             "is %s",
-                             a->name, ls_shape_text(&a->shape, first, sizeof first), b->name,
-                             ls_shape_text(&b->shape, second, sizeof second));
-    return 0;
+    ls_loss_set_positions(loss, layer->bottom[0]->rows, 1);
+    return ls_loss_check_sizes(layer, error);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    struct ls_loss *loss = layer->state;
-    LS_TRY(ls_loss_begin(layer, loss, error));
-    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_EUCLIDEAN_LOSS);
-    ls_op_in(layer->graph, op, layer->bottom[0]);
-    ls_op_in(layer->graph, op, layer->bottom[1]);
-    if (op != NULL)
-        op->attr.loss = loss->attr;
-    return 0;
+    return ls_loss_emit(layer, layer->state, LS_OP_EUCLIDEAN_LOSS, error);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

@@ -75,12 +75,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_VIEW);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_out(graph, op, dx);
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
+    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
+    ls_layer_emit_gradient(layer, 0, LS_OP_VIEW, &dy, 1);
     return 0;
 }
 

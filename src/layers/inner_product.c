@@ -109,16 +109,10 @@ static void backward_weights(struct ls_layer *layer, struct ls_value *dy)
 static void backward_data(struct ls_layer *layer, struct ls_value *dy)
 {
     const struct inner_product *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT_DATA);
-    ls_op_in(graph, op, dy);
-    ls_op_in(graph, op, weight);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {dy, ls_graph_parameter(layer->graph, layer, 0)};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_INNER_PRODUCT_DATA, inputs, 2);
     if (op != NULL)
         op->attr.inner_product = state->attr;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

@@ -49,6 +49,19 @@ int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error)
                          ls_shape_text(&label->shape, b, sizeof b));
 }
 
+int ls_loss_check_sizes(const struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_value *x = layer->bottom[0], *target = layer->bottom[1];
+    char a[160], b[160];
+    if (ls_shape_size(&x->shape) == ls_shape_size(&target->shape))
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "its bottoms must have equally many elements, but '%s' is %s and '%s' "
+                         "is %s",
+                         x->name, ls_shape_text(&x->shape, a, sizeof a), target->name,
+                         ls_shape_text(&target->shape, b, sizeof b));
+}
+
 void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner)
 {
     bool rows_only = loss->attr.normalization == LS_NORM_BATCH_SIZE;
@@ -75,6 +88,18 @@ int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error 
     return 0;
 }
 
+int ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind,
+                 struct ls_error *error)
+{
+    LS_TRY(ls_loss_begin(layer, loss, error));
+    struct ls_op *op = ls_graph_op(layer->graph, kind);
+    ls_op_in(layer->graph, op, layer->bottom[0]);
+    ls_op_in(layer->graph, op, layer->bottom[1]);
+    if (op != NULL)
+        op->attr.loss = loss->attr;
+    return 0;
+}
+
 int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error)
 {
     if (!layer->propagate[1])
@@ -90,13 +115,8 @@ int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error)
 void ls_loss_emit_backward(struct ls_layer *layer, const struct ls_loss *loss, enum ls_op_kind kind,
                            struct ls_value *first, struct ls_value *second, int bottom)
 {
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[bottom]);
-    struct ls_op *op = ls_graph_op(graph, kind);
-    ls_op_in(graph, op, first);
-    ls_op_in(graph, op, second);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {first, second};
+    struct ls_op *op = ls_layer_emit_gradient(layer, bottom, kind, inputs, 2);
     if (op != NULL)
         op->attr.loss = loss->attr;
-    ls_graph_add_gradient(graph, layer->bottom[bottom], dx);
 }

@@ -24,6 +24,9 @@ void ls_loss_read(const struct ls_layer *layer, enum ls_normalization missing,
 /* Checks that both bottoms have samples in front, and equally many rows of them. */
 int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error);
 
+/* Checks that both bottoms have equally many elements. */
+int ls_loss_check_sizes(const struct ls_layer *layer, struct ls_error *error);
+
 /* Sets loss->per_sample for `outer` rows a sample with `inner` positions each, as Caffe's four
  * modes divide. */
 void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner);
@@ -31,6 +34,10 @@ void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner);
 /* Reserves the record, asks for the divisor if there will be a gradient, makes top 0 the loss.
  * The layer's op, which comes after this, takes loss->attr. */
 int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error);
+
+/* ls_loss_begin and the op: kind(bottom 0, bottom 1), without a value as output. */
+int ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind,
+                 struct ls_error *error);
 
 /* For `backward`: refuses to give a gradient to the labels (bottom 1), as Caffe does. */
 int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);

@@ -88,17 +88,11 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct lrn *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_LRN_BACKWARD);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_in(graph, op, layer->top[0]);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_in(graph, op, state->scale);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {layer->bottom[0], layer->top[0],
+                                 ls_graph_gradient(layer->graph, layer->top[0]), state->scale};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_LRN_BACKWARD, inputs, 4);
     if (op != NULL)
         op->attr.lrn = state->attr;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
     return 0;
 }
 

@@ -31,14 +31,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    struct ls_loss *loss = layer->state;
-    LS_TRY(ls_loss_begin(layer, loss, error));
-    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_LOG_LOSS);
-    ls_op_in(layer->graph, op, layer->bottom[0]);
-    ls_op_in(layer->graph, op, layer->bottom[1]);
-    if (op != NULL)
-        op->attr.loss = loss->attr;
-    return 0;
+    return ls_loss_emit(layer, layer->state, LS_OP_LOG_LOSS, error);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

@@ -21,15 +21,10 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_ACTIVATION_BACKWARD);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_in(graph, op, layer->top[0]);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {ls_graph_gradient(layer->graph, layer->top[0]), layer->top[0]};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_ACTIVATION_BACKWARD, inputs, 2);
     if (op != NULL)
         op->attr.activation.function = LS_SIGMOID;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
     return 0;
 }
 

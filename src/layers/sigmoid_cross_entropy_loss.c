@@ -12,31 +12,17 @@
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_loss *loss = layer->state;
-    const struct ls_value *x = layer->bottom[0], *target = layer->bottom[1];
-    char a[160], b[160];
+    const struct ls_value *x = layer->bottom[0];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_loss_check_bottoms(layer, error));
     ls_loss_read(layer, LS_NORM_BATCH_SIZE, loss);
     ls_loss_set_positions(loss, x->rows, ls_shape_count(&x->shape, 1, x->shape.rank));
-    if (ls_shape_size(&x->shape) != ls_shape_size(&target->shape))
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottoms must have equally many elements, but '%s' is %s and '%s' "
-                             "is %s",
-                             x->name, ls_shape_text(&x->shape, a, sizeof a), target->name,
-                             ls_shape_text(&target->shape, b, sizeof b));
-    return 0;
+    return ls_loss_check_sizes(layer, error);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    struct ls_loss *loss = layer->state;
-    LS_TRY(ls_loss_begin(layer, loss, error));
-    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_SIGMOID_LOSS);
-    ls_op_in(layer->graph, op, layer->bottom[0]);
-    ls_op_in(layer->graph, op, layer->bottom[1]);
-    if (op != NULL)
-        op->attr.loss = loss->attr;
-    return 0;
+    return ls_loss_emit(layer, layer->state, LS_OP_SIGMOID_LOSS, error);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

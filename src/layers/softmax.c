@@ -34,15 +34,10 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct softmax *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_BACKWARD);
-    ls_op_in(graph, op, layer->top[0]);
-    ls_op_in(graph, op, ls_graph_gradient(graph, layer->top[0]));
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {layer->top[0], ls_graph_gradient(layer->graph, layer->top[0])};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_SOFTMAX_BACKWARD, inputs, 2);
     if (op != NULL)
         op->attr.axis = state->axis;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
     return 0;
 }
 

@@ -66,15 +66,10 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 static void backward_prob(struct ls_layer *layer, struct ls_value *dprob)
 {
     const struct softmax_loss *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *dx = ls_graph_gradient_value(graph, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_BACKWARD);
-    ls_op_in(graph, op, state->prob);
-    ls_op_in(graph, op, dprob);
-    ls_op_out(graph, op, dx);
+    struct ls_value *inputs[] = {state->prob, dprob};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_SOFTMAX_BACKWARD, inputs, 2);
     if (op != NULL)
         op->attr.axis = state->loss.attr.axis;
-    ls_graph_add_gradient(graph, layer->bottom[0], dx);
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
