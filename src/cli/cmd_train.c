@@ -1,8 +1,10 @@
 /* lockstep train: trains a net.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -64,37 +66,59 @@ static int train(const struct values *values, struct session *session, struct lo
     return status;
 }
 
-/* Appends " --option word" to a command line, quoted for a shell where that is needed. */
-static void add_words(char *line, size_t size, const char *option, const char *word)
+/* Writes a word of a command line, quoted for a shell where that is needed. */
+static void put_word(FILE *line, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789_-+=./:,@%";
-    bool quoted = word[strspn(word, plain)] != '\0';
-    size_t at = strlen(line);
-    if (at + strlen(option) + 8 >= size)
+    const char *quote = word[strspn(word, plain)] != '\0' ? "'" : "";
+    fprintf(line, " %s", quote);
+    for (; *word != '\0'; word++)
+        fprintf(line, *word == '\'' ? "'\\''" : "%c", *word);
+    fputs(quote, line);
+}
+
+static void put_option(FILE *line, const char *option, const char *value)
+{
+    if (value == NULL)
         return;
-    at += (size_t)snprintf(line + at, size - at, " %s %s", option, quoted ? "'" : "");
-    for (; *word != '\0' && at + 8 < size; word++)
-        at += (size_t)snprintf(line + at, size - at, *word == '\'' ? "'\\''" : "%c", *word);
-    if (quoted && at + 2 < size)
-        memcpy(line + at, "'", 2);
+    put_word(line, option);
+    put_word(line, value);
+}
+
+/* All that was said, except where the weights came from: they are in the snapshot. */
+static void put_resume(FILE *line, const struct values *values, const char *snapshot)
+{
+    put_word(line, ls_cli_program());
+    put_word(line, "train");
+    put_option(line, "--solver", values->solver);
+    put_option(line, "--resume", snapshot);
+    put_option(line, "--snapshot-prefix", values->prefix);
+    for (size_t i = 0; i < values->set.count; i++)
+        put_option(line, "--set", values->set.items[i]);
+    if (values->workers > 0)
+        fprintf(line, " --workers %" PRId64, values->workers);
+    if (values->iterations >= 0)
+        fprintf(line, " --iterations %" PRId64, values->iterations);
+    put_option(line, "--log-json", values->log);
+    put_option(line, "--isa", values->isa);
 }
 
 /* The last lines of a run that was stopped: how to go on. */
 static void say_stopped(const struct values *values, struct session *session)
 {
     const char *snapshot = session->monitor.last_snapshot;
-    char line[6000] = "lockstep train";
+    char *text = NULL;
+    size_t size;
     ls_monitor_say(&session->monitor, "Optimization stopped early.");
-    if (snapshot[0] == '\0' || strlen(snapshot) + strlen(values->solver) > sizeof line / 2)
+    FILE *line = snapshot[0] != '\0' ? open_memstream(&text, &size) : NULL;
+    if (line == NULL)
         return;
-    add_words(line, sizeof line, "--solver", values->solver);
-    add_words(line, sizeof line, "--resume", snapshot);
-    if (values->prefix != NULL)
-        add_words(line, sizeof line, "--snapshot-prefix", values->prefix);
-    for (size_t i = 0; i < values->set.count; i++)
-        add_words(line, sizeof line, "--set", values->set.items[i]);
-    ls_monitor_say(&session->monitor, "To go on: %s", line);
+    put_resume(line, values, snapshot);
+    /* A line that the monitor would cut is of no use. */
+    if (fclose(line) == 0 && size < LS_MONITOR_LINE_MAX - 16)
+        ls_monitor_say(&session->monitor, "To go on:%s", text);
+    free(text);
 }
 
 /* Opens the log. A resumed run continues the one that is there. */

@@ -22,6 +22,9 @@ const struct ls_cli_command *ls_cli_find_command(const char *name);
 /* The whole program: parses, runs, reports. Returns the exit code. */
 int ls_cli_main(int count, char **arguments);
 
+/* As what the program was called: its name or path. */
+const char *ls_cli_program(void);
+
 /* What "lockstep --help" and "lockstep --version" write to stdout. */
 void ls_cli_overview(void);
 void ls_cli_version(void);

@@ -42,7 +42,7 @@ void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t
     double value = (double)values[best];
     const char *name = ls_cli_class_name(ranked->model, best, number);
     if (value >= 0 && value <= 1)
-        snprintf(gallery->captions[i][0], sizeof gallery->captions[i][0], "%3.0f%% %s", 100 * value,
+        snprintf(gallery->captions[i][0], sizeof gallery->captions[i][0], "%.0f%% %s", 100 * value,
                  name);
     else
         snprintf(gallery->captions[i][0], sizeof gallery->captions[i][0], "%.3g %s", value, name);
@@ -51,6 +51,6 @@ void ls_cli_gallery_add(struct ls_cli_gallery *gallery, FILE *out, const int64_t
     if (gallery->marks[i] > 0)
         snprintf(gallery->captions[i][1], sizeof gallery->captions[i][1], "right");
     else if (gallery->marks[i] < 0)
-        snprintf(gallery->captions[i][1], sizeof gallery->captions[i][1], "wrong: is %s",
+        snprintf(gallery->captions[i][1], sizeof gallery->captions[i][1], "no: %s",
                  ls_cli_class_name(ranked->model, (size_t)label, number));
 }

@@ -81,8 +81,17 @@ static bool is_flag(const char *argument, const char *word)
     return argument[0] == '-' && strcmp(argument + (argument[1] == '-' ? 2 : 1), word) == 0;
 }
 
+static const char *program = "lockstep";
+
+const char *ls_cli_program(void)
+{
+    return program;
+}
+
 int ls_cli_main(int count, char **arguments)
 {
+    if (count > 0 && arguments[0][0] != '\0')
+        program = arguments[0];
     if (count < 2)
         return ls_cli_usage_error("a command is missing. hint: 'lockstep help' lists the commands");
     if (is_flag(arguments[1], "help") || is_flag(arguments[1], "h")) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { IN_A_ROW = 10, GAP = 2, COLUMNS_MIN = 14, COLUMNS_MAX = 48 };
+enum { IN_A_ROW = 10, GAP = 2, COLUMNS_MIN = 16, COLUMNS_MAX = 48 };
 
 struct colour {
     int red, green, blue;

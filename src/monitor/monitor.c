@@ -32,6 +32,11 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
     monitor->line_time = monitor->window_time = monitor->begun;
 }
 
+static int width_of(const struct ls_monitor *monitor)
+{
+    return monitor->width > 0 ? monitor->width : ls_terminal_width(monitor->out);
+}
+
 void ls_monitor_clear(struct ls_monitor *monitor)
 {
     if (monitor->live)
@@ -41,7 +46,7 @@ void ls_monitor_clear(struct ls_monitor *monitor)
 
 void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
 {
-    char line[8192];
+    char line[LS_MONITOR_LINE_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
@@ -148,9 +153,8 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
                            .samples_per_second = monitor->sample_speed,
                            .seconds_left = left};
     char line[256];
-    int width = monitor->width > 0 ? monitor->width : ls_terminal_width(monitor->out);
     /* The last column stays free: writing to it would wrap on some terminals. */
-    ls_live_compose(&live, width - 1, line, sizeof line);
+    ls_live_compose(&live, width_of(monitor) - 1, line, sizeof line);
     fprintf(monitor->out, "\r%s\033[K", line);
     fflush(monitor->out);
     monitor->live = true;
@@ -182,16 +186,36 @@ static void put_text(struct ls_monitor *monitor, const char *before, const char 
     putc('\n', monitor->out);
 }
 
+/* As put_text, for sentences: a terminal gets them with lines that end between words. */
+static void put_sentence(struct ls_monitor *monitor, const char *before, const char *text)
+{
+    if (!monitor->terminal) {
+        put_text(monitor, before, text);
+        return;
+    }
+    fputs(before, monitor->out);
+    ls_put_wrapped(monitor->out, text != NULL ? text : "", (int)strlen(before), width_of(monitor));
+    putc('\n', monitor->out);
+}
+
+static void put_end(struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    if (!monitor->trained) /* resumed from where it ended */
+        fprintf(monitor->out, "Nothing is left to train: iteration %" PRId64 " is the last one.\n",
+                event->iteration);
+    put_text(monitor, "", "Optimization Done.");
+}
+
 /* Writes what is left on the screen or in the file. */
 static void put_event(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     switch (event->kind) {
     case LOCKSTEP_EVENT_START:
     case LOCKSTEP_EVENT_NOTICE:
-        put_text(monitor, "", event->text);
+        put_sentence(monitor, "", event->text);
         break;
     case LOCKSTEP_EVENT_WARNING:
-        put_text(monitor, "warning: ", event->text);
+        put_sentence(monitor, "warning: ", event->text);
         break;
     case LOCKSTEP_EVENT_PROGRESS:
         put_progress(monitor, event);
@@ -209,7 +233,7 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
         put_text(monitor, "Snapshotting to ", event->text);
         break;
     case LOCKSTEP_EVENT_END:
-        put_text(monitor, "", "Optimization Done.");
+        put_end(monitor, event);
         break;
     }
 }
@@ -223,6 +247,8 @@ static void remember(struct ls_monitor *monitor, const struct lockstep_event *ev
     }
     if (event->kind == LOCKSTEP_EVENT_DISPLAY)
         monitor->display_iteration = event->iteration;
+    if (event->kind == LOCKSTEP_EVENT_PROGRESS)
+        monitor->trained = true;
     if (event->kind == LOCKSTEP_EVENT_SNAPSHOT && event->text != NULL)
         snprintf(monitor->last_snapshot, sizeof monitor->last_snapshot, "%s", event->text);
     if (event->kind != LOCKSTEP_EVENT_PROGRESS && event->kind != LOCKSTEP_EVENT_DISPLAY)

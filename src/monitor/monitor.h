@@ -19,11 +19,13 @@
 
 #include "lockstep/lockstep.h"
 
+enum { LS_MONITOR_LINE_MAX = 8192 };
+
 struct ls_monitor {
     FILE *out;             /* borrowed */
     FILE *log;             /* JSON, borrowed; NULL: none */
     bool terminal;         /* `out` is one */
-    int width;             /* of the terminal; 0: ask it before every redraw */
+    int width;             /* of the terminal; 0: ask it each time */
     double (*clock)(void); /* seconds, going forward */
 
     char last_snapshot[4096]; /* the last file that was announced; "" before */
@@ -35,6 +37,7 @@ struct ls_monitor {
     int64_t display_iteration; /* of the last DISPLAY event */
     double drawn;              /* when the live line was drawn */
     bool live;                 /* the live line is on the screen */
+    bool trained;              /* there was an update */
     double window_time;        /* since when the speed is being measured */
     int64_t window_iteration;
     double window_samples;
@@ -49,7 +52,8 @@ void ls_monitor_init(struct ls_monitor *monitor, FILE *out, FILE *log, double (*
 /* The `event` callback; `user` is the monitor. */
 void ls_monitor_event(void *user, const struct lockstep_event *event);
 
-/* Writes a line of the program's own; control characters in it become '?'. */
+/* Writes a line of the program's own, cut to LS_MONITOR_LINE_MAX - 1 bytes; control characters in
+ * it become '?'. */
 void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -223,16 +223,21 @@ static void test_stopped(void **state)
     fake.polls = 2;
     fake.run_status = LOCKSTEP_STOPPED;
     assert_int_equal(RUN("train", "--solver", "s", "--set", "type: \"Adam's\"", "--set", "gamma=1",
-                         "--snapshot-prefix", "out/p"),
+                         "--snapshot-prefix", "out/p", "--workers", "3", "--iterations", "90",
+                         "--weights", "w", "--log-json", ls_test_path("a log"), "--isa", "avx2"),
                      LOCKSTEP_STOPPED);
+    char expected[1000];
+    snprintf(expected, sizeof expected,
+             "Stopping with a snapshot; the same signal again stops at once.\n"
+             "Snapshotting to p_iter_70.safetensors\n"
+             "Optimization stopped early.\n"
+             "To go on: lockstep train --solver s --resume p_iter_70.safetensors "
+             "--snapshot-prefix out/p --set 'type: \"Adam'\\''s\"' --set gamma=1 --workers 3 "
+             "--iterations 90 --log-json '%s' --isa avx2\n",
+             ls_test_path("a log"));
     assert_int_equal(fake.polled[0], LOCKSTEP_SNAPSHOT_AND_STOP);
     assert_int_equal(fake.polled[1], LOCKSTEP_SNAPSHOT_AND_STOP);
-    assert_string_equal(out, "Stopping with a snapshot; the same signal again stops at once.\n"
-                             "Snapshotting to p_iter_70.safetensors\n"
-                             "Optimization stopped early.\n"
-                             "To go on: lockstep train --solver s --resume p_iter_70.safetensors "
-                             "--snapshot-prefix out/p --set 'type: \"Adam'\\''s\"' --set "
-                             "gamma=1\n");
+    assert_string_equal(out, expected);
     assert_string_equal(messages, "");
 }
 
@@ -417,8 +422,8 @@ static void test_predict_draw(void **state)
     assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--samples", "100", "--draw"),
                      0);
     assert_string_equal(out, "=    =  =    =\n"
-                             " 90  90  90  9\n"
-                             "rig rig wro \n"
+                             "90% 90% 90% 90\n"
+                             "rig rig no: \n"
                              "2 of 3 right\n");
 }
 

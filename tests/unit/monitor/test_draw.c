@@ -52,6 +52,12 @@ static void test_smaller_by_whole_factors(void **state)
     assert_int_equal(strcspn(drawn, "\n"), 10 * 28 + 9 * 2); /* ten in a row as they are */
     drawn = draw(pictures, 1, 10, LS_COLOURS_NONE);
     assert_int_equal(strcspn(drawn, "\n"), 14); /* at least one, at least this size */
+    for (int i = 0; i < 10; i++)
+        pictures[i] =
+            (struct ls_picture){1, 24, 32, pixels, {"100% automobile", "no: airplane"}, -1};
+    static const char captions[] = "100% automobile   100% automobile   100% automobile   100% "
+                                   "automobile\n";
+    assert_non_null(strstr(draw(pictures, 4, 80, LS_COLOURS_NONE), captions));
 }
 
 #define UP "\xe2\x96\x80"

@@ -214,6 +214,45 @@ static void test_live_line(void **state)
     close_screen(&screen);
 }
 
+/* Sentences of the library end between words on a terminal. */
+static void test_long_sentences(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, true);
+    screen.monitor.width = 20;
+    send_text(&screen, LOCKSTEP_EVENT_START, "20 columns are full.");
+    expect(&screen, "20 columns are full.\n");
+    send_text(&screen, LOCKSTEP_EVENT_START, "more than 20 columns \xc3\xa9\xc3\xa9 are two");
+    expect(&screen, "more than 20 columns\n    \xc3\xa9\xc3\xa9 are two\n");
+    send_text(&screen, LOCKSTEP_EVENT_WARNING, "a file\n/with/a/path/that/is/long and more");
+    expect(&screen, "warning: a\n    file?/with/a/path/that/is/long\n    and more\n");
+    send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "to a path for copying");
+    expect(&screen, "Snapshotting to to a path for copying\n");
+    close_screen(&screen);
+    open_screen(&screen, false);
+    screen.monitor.width = 20;
+    send_text(&screen, LOCKSTEP_EVENT_START, "a file gets all of it in one line");
+    expect(&screen, "a file gets all of it in one line\n");
+    close_screen(&screen);
+}
+
+/* A run that was resumed where it ended says so. */
+static void test_nothing_left(void **state)
+{
+    (void)state;
+    struct screen screen;
+    open_screen(&screen, false);
+    struct lockstep_event end = {.kind = LOCKSTEP_EVENT_END, .iteration = 1000};
+    send(&screen, end);
+    expect(&screen, "Nothing is left to train: iteration 1000 is the last one.\n"
+                    "Optimization Done.\n");
+    progress(&screen, 1001, 1);
+    send(&screen, end);
+    expect(&screen, "Optimization Done.\n");
+    close_screen(&screen);
+}
+
 static void test_many_figures(void **state)
 {
     (void)state;
@@ -288,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_phrases_of_caffe),   cmocka_unit_test(test_a_line_every_ten_seconds),
         cmocka_unit_test(test_live_line),          cmocka_unit_test(test_many_figures),
+        cmocka_unit_test(test_long_sentences),     cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_control_characters), cmocka_unit_test(test_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
