@@ -93,27 +93,47 @@ static int find_type(struct opening *o)
 
 /* ---- Paths ---- */
 
-static int resolve(struct opening *o, const char *path, char **out)
+/* The index-th path of a field. What is not there is reported where it was named, which tells more
+ * than where it is not. */
+static int resolve(struct opening *o, const char *field, size_t index, const char *path, char **out)
 {
+    char place[LS_PLACE_MAX];
     *out = ls_resolve_path(path, o->definition->file);
-    return *out != NULL ? 0 : ls_fail_memory(o->error, "a path");
+    if (*out == NULL)
+        return ls_fail_memory(o->error, "a path");
+    /* How many sources there may be is for the type to say. */
+    bool wrong_number =
+        o->type == &ls_source_synthetic || (o->data->n_source != 1 && o->type != &ls_source_cifar);
+    if (wrong_number || ls_file_exists(*out))
+        return 0;
+    ls_place_index(o->definition, o->data, field, index, place, sizeof place);
+    return ls_fail(o->error, LOCKSTEP_DATA, place,
+                   "a path is tried from the working directory, then from the definition's folder",
+                   "layer '%.100s': there is no file or folder '%s'",
+                   o->layer->name != NULL ? o->layer->name : "", path);
 }
 
 static int resolve_paths(struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
+    int status = 0;
     if (d->n_source > PATHS_MAX)
         return bad_field(o, d, "source", NULL, "there are too many sources");
     for (; o->paths < d->n_source; o->paths++) {
         if (d->source[o->paths][0] == '\0')
             return bad_field(o, d, "source", NULL, "source is empty");
-        LS_TRY(resolve(o, d->source[o->paths], &o->path[o->paths]));
+        int found = resolve(o, "source", o->paths, d->source[o->paths], &o->path[o->paths]);
+        status = status != 0 ? status : found;
     }
-    if (d->label_source != NULL)
-        LS_TRY(resolve(o, d->label_source, &o->label_path));
-    if (d->root_folder != NULL && d->root_folder[0] != '\0')
-        LS_TRY(resolve(o, d->root_folder, &o->root_folder));
-    return 0;
+    if (d->label_source != NULL) {
+        int found = resolve(o, "label_source", 0, d->label_source, &o->label_path);
+        status = status != 0 ? status : found;
+    }
+    if (d->root_folder != NULL && d->root_folder[0] != '\0') {
+        int found = resolve(o, "root_folder", 0, d->root_folder, &o->root_folder);
+        status = status != 0 ? status : found;
+    }
+    return status;
 }
 
 static void free_paths(struct opening *o)

@@ -369,6 +369,13 @@ static void test_refusals(void **state)
         must_fail(layer, bad[i].status, bad[i].words);
         ls_definition_free(layer);
     }
+    struct ls_definition *missing = trial_layer(
+        "name: 'd' top: 'data' data_param { backend: CIFAR source: '/'\nsource: 'nowhere.bin' }");
+    must_fail(
+        missing, LOCKSTEP_DATA,
+        "trial.prototxt:2:1: layer 'd': there is no file or folder 'nowhere.bin'. hint: a path "
+        "is tried from the working directory, then from the definition's folder");
+    ls_definition_free(missing);
     const struct {
         const char *text, *words;
     } whole[] = {
