@@ -3,6 +3,7 @@
  * and the same one is the best.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <unistd.h>
 
 #include "numerics/training.h"
@@ -10,11 +11,11 @@
 enum { END = 14, TESTS = 4 };
 
 /* Epochs end with a batch of one sample, and so do tests. */
-static struct lockstep_solver *make_solver(void)
+static struct lockstep_solver *make_solver(int average_loss)
 {
     return load_solver(
         "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.1 power: 0.5\n"
-        "max_iter: 14 snapshot: 5 test_interval: 4 snapshot_best: 'accuracy' average_loss: 4\n"
+        "max_iter: 14 snapshot: 5 test_interval: 4 snapshot_best: 'accuracy' average_loss: %d\n"
         "iter_size: 2 micro_batch: 9 weight_average { decay: 0.8 } warmup_iter: 3\n"
         "net_param {\n"
         "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
@@ -29,7 +30,7 @@ static struct lockstep_solver *make_solver(void)
         "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
         "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' }\n"
         "}\n",
-        ls_test_path("images"), ls_test_path("labels"));
+        average_loss, ls_test_path("images"), ls_test_path("labels"));
 }
 
 /* ---- What a training leaves ------------------------------------------------------------------ */
@@ -164,10 +165,66 @@ static void test_every_snapshot(void **state)
     check_questions(*state, LOCKSTEP_SNAPSHOT_AND_GO_ON);
 }
 
+/* ---- The loss that is shown ------------------------------------------------------------------ */
+
+struct shown {
+    double mean[END + 1]; /* by updates done: what was shown */
+};
+
+static void note_progress(void *user, const struct lockstep_event *event)
+{
+    struct shown *shown = user;
+    if (event->kind == LOCKSTEP_EVENT_PROGRESS)
+        shown->mean[event->iteration] = event->data_loss;
+}
+
+static void run_shown(int window, int64_t until, const char *resume, struct shown *shown)
+{
+    struct lockstep_solver *solver = make_solver(window);
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_error *error = lockstep_error_new();
+    lockstep_train_options_init(&options);
+    options.workers = 1;
+    options.snapshot_prefix = ls_test_path("shown");
+    options.resume = resume;
+    options.callbacks = (struct lockstep_callbacks){.user = shown, .event = note_progress};
+    if (lockstep_trainer_create(solver, &options, &trainer, error) != 0 ||
+        lockstep_trainer_run(trainer, until, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(solver);
+    lockstep_error_free(error);
+}
+
+/* A resume may change average_loss: a shorter window is as if it had always been short, a longer
+ * one is the mean of what is known. */
+static void test_other_window(void **state)
+{
+    enum { CUT = 7, SHORT = 2, LONG = 5 };
+    (void)state;
+    struct shown each = {0}, narrow = {0}, narrowed = {0}, widened = {0};
+    run_shown(1, END, NULL, &each);
+    run_shown(SHORT, END, NULL, &narrow);
+    run_shown(LONG, CUT, NULL, &narrowed);
+    run_shown(SHORT, END, file_of("shown", CUT), &narrowed);
+    for (int i = CUT + 1; i <= END; i++)
+        assert_memory_equal(&narrowed.mean[i], &narrow.mean[i], sizeof narrow.mean[i]);
+    run_shown(SHORT, CUT, NULL, &widened);
+    run_shown(LONG, END, file_of("shown", CUT), &widened);
+    for (int i = CUT + 1; i <= END; i++) {
+        int count = i - CUT + SHORT < LONG ? i - CUT + SHORT : LONG;
+        double sum = 0;
+        for (int k = 0; k < count; k++)
+            sum += each.mean[i - k];
+        assert_true(fabs(widened.mean[i] - sum / count) < 1e-12);
+    }
+}
+
 static int set_up(void **state)
 {
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 251, 12);
-    struct lockstep_solver *solver = make_solver();
+    struct lockstep_solver *solver = make_solver(4);
     struct training *training = start(solver, 3, "whole", NULL);
     run_until(training, -1);
     finish(training);
@@ -183,8 +240,8 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_cut),
-                                       cmocka_unit_test(test_every_stop),
-                                       cmocka_unit_test(test_every_snapshot)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_cut), cmocka_unit_test(test_every_stop),
+        cmocka_unit_test(test_every_snapshot), cmocka_unit_test(test_other_window)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
