@@ -71,18 +71,37 @@ picture_layers() {
     common="backend: IMAGES source: $(quoted "$directory") new_height: 32 new_width: 32"
     data_layer TRAIN "scale: 0.00390625 mirror: true" "$common batch_size: 64 shuffle: true
     split: \"train:0.9\""
-    data_layer TEST "scale: 0.00390625" "$common batch_size: 100 split: \"test:0.9\""
+    # Shuffled, so that the first samples, which are shown, are of several classes.
+    data_layer TEST "scale: 0.00390625" "$common batch_size: 100 shuffle: true
+    split: \"test:0.9\""
 }
 
-# Sub-folders with a JPEG or PNG picture in them.
+# find_pictures FOLDER OPTIONS...: the JPEG and PNG files that lie in a folder itself.
+find_pictures() {
+    local folder=$1
+    shift
+    find -L "$folder" -maxdepth 1 -type f \
+        \( -iname '*.jpg' -o -iname '*.jpeg' -o -iname '*.png' \) "$@"
+}
+
+# Sub-folders with a picture in them.
 count_classes() {
     local folder count=0
     for folder in "$directory"/*/; do
-        [ -n "$(find -L "$folder" -maxdepth 1 -type f \
-            \( -iname '*.jpg' -o -iname '*.jpeg' -o -iname '*.png' \) -print -quit)" ] &&
-            count=$((count + 1))
+        [ -n "$(find_pictures "$folder" -print -quit)" ] && count=$((count + 1))
     done
     echo $count
+}
+
+# The updates for a folder of pictures: a hundred epochs, but 200 to 2000 updates. More would take
+# long, as pictures are read from their files, or only learn few pictures by heart.
+picture_updates() {
+    local folder count=0 updates
+    for folder in "$directory"/*/; do
+        count=$((count + $(find_pictures "$folder" -printf x | wc -c)))
+    done
+    updates=$((100 * count / 64))
+    echo $((updates < 200 ? 200 : updates > 2000 ? 2000 : updates))
 }
 
 # Writes the data layers to the file $1 and sets kind, classes, own, and length: the updates that
@@ -114,7 +133,7 @@ choose_data() {
     classes=$(count_classes)
     [ "$classes" -ge 2 ] || die "$directory has neither MNIST's four files nor two or more folders
     with JPEG or PNG pictures, one folder for each class"
-    length=2000 # pictures are read from their files, and there are fewer of them
+    length=$(picture_updates)
     picture_layers >"$1"
 }
 
@@ -147,6 +166,8 @@ rm "$output/lenet_data.tmp"
 updates=${updates:-$length}
 sed -e "s|^net:.*|net: \"lenet_train_test.prototxt\"|" \
     -e "s|^max_iter:.*|max_iter: $updates|" \
+    -e "s|^test_interval:.*|test_interval: $(((updates + 5) / 6))|" \
+    -e "s|^display:.*|display: $(((updates + 17) / 18))|" \
     -e "s|^snapshot:.*|snapshot: 0|" \
     "$examples/lenet_solver.prototxt" | sed -n '/^[a-z]/p' >"$output/lenet_solver.prototxt"
 
