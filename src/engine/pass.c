@@ -17,7 +17,11 @@
 #include "engine/labels.h"
 #include "ir/layer.h"
 
-enum { RECORDS_AT_ONCE = 1 << 20, REPEATS_MAX = 8 };
+enum {
+    RECORDS_AT_ONCE = 1 << 20, /* doubles in the records of a test's job */
+    BATCHES_AT_ONCE = 16,      /* batches of a test's job */
+    REPEATS_MAX = 8            /* of an update, before its sums are taken for a mistake of ours */
+};
 
 /* A micro-batch of the job at hand. */
 struct unit {
@@ -54,7 +58,7 @@ static int64_t group_of_batches(const struct ls_pass *pass)
     int64_t n = ls_micro_batch_count(pass->net->batching.batch, pass->net->batching.micro_batch);
     int64_t doubles = n * (int64_t)(pass->record_size + 1);
     int64_t batches = RECORDS_AT_ONCE / (doubles > 0 ? doubles : 1);
-    return batches < 1 ? 1 : batches > 16 ? 16 : batches;
+    return batches < 1 ? 1 : batches > BATCHES_AT_ONCE ? BATCHES_AT_ONCE : batches;
 }
 
 int64_t ls_engine_update_micro_batches(const struct ls_net *net)
@@ -440,7 +444,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
     for (int64_t begin = 0; begin < batches; begin += group) {
         if (stop != NULL && stop(user))
             return LOCKSTEP_STOPPED;
-        size_t starts[17];
+        size_t starts[BATCHES_AT_ONCE + 1];
         int taken = 0;
         pass->unit_count = 0;
         for (int64_t b = begin; b < batches && b < begin + group; b++) {

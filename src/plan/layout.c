@@ -174,8 +174,8 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
         if (value == NULL)
             continue;
         const struct ls_layout *there = layout_of(value);
-        if (there ==
-            NULL) { /* a parameter, read for the first time: it lives as its reader likes */
+        if (there == NULL) {
+            /* A parameter, read for the first time: it lives as its reader likes. */
             value->parameter->layout = layouts.in[i];
             there = layouts.in[i];
         }
