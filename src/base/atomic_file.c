@@ -133,7 +133,9 @@ static int fail_write(struct ls_atomic_file *file, const char *doing, struct ls_
 {
     char text[128];
     int reason = errno;
-    const char *hint = reason == ENOSPC || reason == EDQUOT ? disk_hint : NULL;
+    const char *hint = reason == ENOSPC || reason == EDQUOT ? disk_hint
+                       : reason == EFBIG ? "raise the limit on the size of files (ulimit -f)"
+                                         : NULL;
     discard(file);
     return ls_fail(error, LOCKSTEP_RESOURCE, file->path, hint, "%s: %s", doing,
                    strerror_r(reason, text, sizeof text));

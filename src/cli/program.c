@@ -1,5 +1,6 @@
 /* The program: which command it is, and what it is without one.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,8 @@ const char *ls_cli_program(void)
 
 int ls_cli_main(int count, char **arguments)
 {
+    /* A limit on the size of files is an error of the write, which cleans up, not a sudden end. */
+    signal(SIGXFSZ, SIG_IGN);
     if (count > 0 && arguments[0][0] != '\0')
         program = arguments[0];
     if (count < 2)
