@@ -12,6 +12,8 @@
  *     the same name, which accepts NULL. On failure the result is set to NULL.
  *   - Strings are UTF-8, NUL-terminated, and belong to the object that returned them.
  *   - An object is used by one thread at a time; different objects are independent.
+ *   - What the calling thread has set (rounding, floating-point traps, denormals, OpenMP's threads,
+ *     the locale) does not change results and is there again afterwards; callbacks see it, too.
  *   - Tensors are fp32 in Caffe's order: samples, channels, height, width.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
