@@ -167,7 +167,7 @@ updates=${updates:-$length}
 sed -e "s|^net:.*|net: \"lenet_train_test.prototxt\"|" \
     -e "s|^max_iter:.*|max_iter: $updates|" \
     -e "s|^test_interval:.*|test_interval: $(((updates + 5) / 6))|" \
-    -e "s|^display:.*|display: $(((updates + 17) / 18))|" \
+    -e "s|^display:.*|display: $(((updates + 11) / 12))|" \
     -e "s|^snapshot:.*|snapshot: 0|" \
     "$examples/lenet_solver.prototxt" | sed -n '/^[a-z]/p' >"$output/lenet_solver.prototxt"
 
