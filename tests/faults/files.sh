@@ -26,11 +26,13 @@ for file in none none/none folder folder/none pipe loop /dev/null /dev/zero /dev
     esac
     expect 3 "^lockstep: $file: .*($why)" '!Iteration' -- "$LOCKSTEP" train --solver "$file"
     train 3 "^lockstep: .*$file.*($why)" '!Iteration' -- --set "net=\"$file\""
-    data "backend: IDX source: '$file' label_source: 'labels'" "^lockstep: $file: .*($why)"
-    data "backend: IDX source: 'images' label_source: '$file'" "^lockstep: $file: .*($why)"
-    data "backend: CIFAR source: 'cifar' source: '$file'" "^lockstep: $file: .*($why)"
-    [ "$file" = folder ] || data "backend: IMAGES source: '$file'" "^lockstep: $file"
-    data "backend: LMDB source: '$file'" "^lockstep: $file"
+    # What is not there is said at its place in the definition, what is wrong with a file is the file's.
+    named="^lockstep: (net.prototxt:5:[0-9]+: .*'$file'|$file: .*($why))"
+    data "backend: IDX source: '$file' label_source: 'labels'" "$named"
+    data "backend: IDX source: 'images' label_source: '$file'" "$named"
+    data "backend: CIFAR source: 'cifar' source: '$file'" "$named"
+    [ "$file" = folder ] || data "backend: IMAGES source: '$file'" "^lockstep: (net.prototxt:5:[0-9]+: .*'$file'|$file)"
+    data "backend: LMDB source: '$file'" "^lockstep: (net.prototxt:5:[0-9]+: .*'$file'|$file)"
     small_net | sed "s|scale: 0.00390625|mean_file: '$file'|" >net.prototxt
     train 4 "^lockstep: .*$file.*($why)" '!Iteration'
     small_net >net.prototxt
