@@ -113,19 +113,21 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
 }
 
 /* The definition that the (last) weights file carries, if it is a snapshot: it knows how the data
- * were transformed. */
-static void read_trained_definition(struct lockstep_model *model, const char *weights)
+ * were transformed. Other files have none; only a want of memory is a failure, after which
+ * predictions would be of other inputs than those that were trained on. */
+static int read_trained_definition(struct lockstep_model *model, const char *weights,
+                                   struct ls_error *error)
 {
     const char *comma = strrchr(weights, ',');
     const char *path = comma != NULL ? comma + 1 : weights;
     struct ls_archive archive = {0};
-    if (ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, NULL) != 0)
-        return; /* a caffemodel */
-    const char *text = ls_archive_note(&archive, LS_NOTE_DEFINITION);
+    int status = ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, NULL);
+    const char *text = status == 0 ? ls_archive_note(&archive, LS_NOTE_DEFINITION) : NULL;
     if (text != NULL)
-        ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
-                     &model->trained, NULL);
+        status = ls_text_read(path, text, strlen(text), &lockstep__solver_parameter__descriptor,
+                              &model->trained, NULL);
     ls_archive_free(&archive);
+    return status == LOCKSTEP_RESOURCE ? ls_fail_memory(error, path) : 0;
 }
 
 int lockstep_model_load(const char *path, const char *weights,
@@ -146,8 +148,9 @@ int lockstep_model_load(const char *path, const char *weights,
     struct lockstep_model *model = ls_alloc(1, sizeof *model);
     if (model == NULL)
         return ls_fail_memory(inner, "a model");
-    read_trained_definition(model, weights);
-    int status = load(model, path, weights, options, inner);
+    int status = read_trained_definition(model, weights, inner);
+    if (status == 0)
+        status = load(model, path, weights, options, inner);
     if (status != 0)
         lockstep_model_free(model);
     else

@@ -176,13 +176,15 @@ int ls_catalog_newest(const char *prefix, struct ls_archive *archive, char **pat
 }
 
 /* Whether a file has the notes of our snapshots. Damage elsewhere does not matter here. */
-static bool is_ours(const char *path)
+static int is_ours(const char *path, bool *ours, struct ls_error *error)
 {
     struct ls_archive archive;
-    struct ls_error error = {0};
-    bool ours = ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, &error) == 0 && archive.ours;
+    struct ls_error reason = {0};
+    int status = ls_archive_read(path, LS_ARCHIVE_HEADER, &archive, &reason);
+    *ours = status == 0 && archive.ours;
     ls_archive_free(&archive);
-    return ours;
+    /* Without memory nothing is known about the file. */
+    return status == LOCKSTEP_RESOURCE ? ls_fail_memory(error, path) : 0;
 }
 
 /* Removes a file if it is there. */
@@ -212,7 +214,10 @@ int ls_catalog_prune(const char *prefix, int64_t iteration, int keep, struct ls_
     int status = 0, kept = 0;
     for (size_t i = catalog.count; i-- > 0 && status == 0;) {
         const struct ls_catalog_entry *entry = &catalog.entries[i];
-        if (entry->iteration > iteration || !is_ours(entry->path))
+        bool ours = false;
+        if (entry->iteration <= iteration)
+            status = is_ours(entry->path, &ours, error);
+        if (!ours)
             continue;
         if (kept < keep)
             kept++;

@@ -79,24 +79,29 @@ static bool begins_with(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* What a tensor of our own files is: its name without the prefix, or NULL if it is not wanted. A
- * plain weight is not wanted where its average is. */
-static const char *wanted_name(const struct ls_archive *archive, const char *name, bool averaged)
+/* What a tensor of our own files is: its name without the prefix in *wanted, or NULL if it is not
+ * wanted. A plain weight is not wanted where its average is. */
+static int find_wanted_name(const struct ls_archive *archive, const char *name, bool averaged,
+                            const char **wanted, struct ls_error *error)
 {
+    *wanted = name;
     if (!archive->ours)
-        return name;
-    if (begins_with(name, LS_PREFIX_STATE))
-        return NULL;
-    if (begins_with(name, LS_PREFIX_AVERAGE))
-        return averaged ? name + strlen(LS_PREFIX_AVERAGE) : NULL;
-    if (!averaged)
-        return name;
-    struct ls_text other = {0};
-    ls_text_add(&other, LS_PREFIX_AVERAGE);
-    ls_text_add(&other, name);
-    bool replaced = !other.failed && ls_archive_find(archive, other.data) != NULL;
-    ls_text_free(&other);
-    return replaced ? NULL : name;
+        return 0;
+    if (begins_with(name, LS_PREFIX_STATE)) {
+        *wanted = NULL;
+    } else if (begins_with(name, LS_PREFIX_AVERAGE)) {
+        *wanted = averaged ? name + strlen(LS_PREFIX_AVERAGE) : NULL;
+    } else if (averaged) {
+        struct ls_text other = {0};
+        ls_text_add(&other, LS_PREFIX_AVERAGE);
+        ls_text_add(&other, name);
+        int status = other.failed ? ls_fail_memory(error, archive->path) : 0;
+        if (status == 0 && ls_archive_find(archive, other.data) != NULL)
+            *wanted = NULL;
+        ls_text_free(&other);
+        return status;
+    }
+    return 0;
 }
 
 static bool has_averages(const struct ls_archive *archive)
@@ -141,7 +146,8 @@ int ls_weights_from_archive(const struct ls_archive *archive, enum ls_weights_se
     LS_TRY(copy_notes(archive, weights, error));
     for (size_t i = 0; i < archive->tensor_count; i++) {
         const struct ls_tensor *tensor = &archive->tensors[i];
-        const char *name = wanted_name(archive, tensor->name, weights->averaged);
+        const char *name;
+        LS_TRY(find_wanted_name(archive, tensor->name, weights->averaged, &name, error));
         if (name != NULL)
             LS_TRY(add_tensor(weights, tensor, name, error));
     }

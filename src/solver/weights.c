@@ -103,6 +103,8 @@ static int take_file(struct intake *intake, const char *file, char **classes)
         if (classes != NULL && names != NULL) {
             ls_free(*classes);
             *classes = ls_copy_string(names);
+            if (*classes == NULL)
+                status = ls_fail_memory(intake->error, "class names");
         }
     }
     ls_weights_report_free(&report);

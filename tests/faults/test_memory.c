@@ -1,0 +1,244 @@
+/* No memory, at every place where memory is asked for: one allocation after the other fails, in a
+ * whole small training and in everything else that the library does. Each time the call must end
+ * with LOCKSTEP_RESOURCE and a message, or do without what it did not get; it must not crash, leak
+ * (the sanitizers look at that) or leave a file half-written, and the same call afterwards works.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lockstep/lockstep.h"
+#include "support/support.h"
+
+static const char net[] =
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
+    "synthetic_param { count: 20 height: 10 width: 10 } batch_size: 4 shuffle: true } "
+    "transform_param { scale: 0.01 crop_size: 8 mirror: true } }"
+    "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
+    "num_output: 3 kernel_size: 3 weight_filler { type: 'xavier' } } }"
+    "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' }"
+    "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' pooling_param { kernel_size: 2 "
+    "stride: 2 } }"
+    "layer { name: 'n' type: 'LRN' bottom: 'p' top: 'n' }"
+    "layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { "
+    "num_output: 10 weight_filler { type: 'gaussian' std: 0.1 } } }"
+    "layer { name: 'o' type: 'Dropout' bottom: 'i' top: 'i' }"
+    "layer { name: 'a' type: 'Accuracy' bottom: 'i' bottom: 'label' top: 'a' "
+    "include { phase: TEST } }"
+    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' "
+    "loss_param { ignore_label: 99 } }";
+
+static const char solver[] =
+    "net: 'net.prototxt' type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'multistep' "
+    "gamma: 0.5 stepvalue: 1 max_iter: 2 test_interval: 2 display: 1 snapshot: 1 "
+    "snapshot_keep: 1 snapshot_best: 'a' snapshot_format: BINARYPROTO weight_average { } "
+    "clip_gradients: 5 weight_decay: 0.01 test_on_train: 4 micro_batch: 2 random_seed: 3";
+
+/* ---- What is tried --------------------------------------------------------------------------- */
+
+static int train(const char *prefix, const char *resume, const char *weights,
+                 struct lockstep_error *error)
+{
+    struct lockstep_solver *definition = NULL;
+    struct lockstep_trainer *trainer = NULL;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    options.workers = 2;
+    options.snapshot_prefix = ls_test_path(prefix);
+    options.resume = resume;
+    options.weights = weights;
+    int status = lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, error);
+    if (status == 0)
+        status = lockstep_trainer_create(definition, &options, &trainer, error);
+    lockstep_solver_free(definition);
+    if (status == 0)
+        status = lockstep_trainer_run(trainer, -1, error);
+    lockstep_trainer_free(trainer);
+    return status;
+}
+
+static int do_train(struct lockstep_error *error)
+{
+    return train("t", NULL, NULL, error);
+}
+
+static int do_resume(struct lockstep_error *error)
+{
+    return train("r", "auto", NULL, error);
+}
+
+static int do_start_from_weights(struct lockstep_error *error)
+{
+    return train("w", NULL, ls_test_path("kept_iter_1.caffemodel"), error);
+}
+
+static int do_verify(struct lockstep_error *error)
+{
+    struct lockstep_solver *definition = NULL;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    const int workers[] = {1, 2};
+    int status = lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, error);
+    if (status == 0)
+        status = lockstep_verify(definition, &options, workers, 2, 1, error);
+    lockstep_solver_free(definition);
+    return status;
+}
+
+static int do_use(struct lockstep_error *error)
+{
+    struct lockstep_model_options options;
+    struct lockstep_model *model = NULL;
+    const struct lockstep_output *outputs;
+    size_t count;
+    int64_t samples, shape[3];
+    float input[10 * 10] = {0}, output[16];
+    int label;
+    lockstep_model_options_init(&options);
+    options.workers = 2;
+    int status =
+        lockstep_model_load(ls_test_path("net.prototxt"), ls_test_path("kept_iter_1.safetensors"),
+                            &options, &model, error);
+    if (status == 0)
+        status = lockstep_model_test(model, &outputs, &count, &samples, error);
+    if (status == 0)
+        status = lockstep_model_predict(model, input, 1, output, error);
+    if (status == 0)
+        status = lockstep_model_predict_sample(model, 3, shape, NULL, &label, output, error);
+    if (status == 0)
+        status = lockstep_model_save(model, ls_test_path("saved.safetensors"), error);
+    if (status == 0)
+        status = lockstep_model_save(model, ls_test_path("saved.caffemodel"), error);
+    lockstep_model_free(model);
+    return status;
+}
+
+static int do_mean(struct lockstep_error *error)
+{
+    struct lockstep_source_options options;
+    const char *source = ls_test_path("cifar");
+    double means[16];
+    int channels;
+    lockstep_source_options_init(&options);
+    options.backend = "CIFAR";
+    options.source = &source;
+    options.source_count = 1;
+    return lockstep_mean(&options, ls_test_path("mean.binaryproto"), means, &channels, error);
+}
+
+/* ---- Failing ----------------------------------------------------------------------------------
+ */
+
+static void check_folder(const char *what, long n)
+{
+    DIR *directory = opendir(ls_test_directory());
+    assert_non_null(directory);
+    for (struct dirent *file; (file = readdir(directory)) != NULL;)
+        if (strstr(file->d_name, ".tmp") != NULL)
+            fail_msg("%s, allocation %ld: left %s", what, n, file->d_name);
+    closedir(directory);
+}
+
+/* Fails allocation 0, 1, 2 ... until there is none left to fail. */
+static void sweep(const char *what, int (*call)(struct lockstep_error *error))
+{
+    struct lockstep_error *error = lockstep_error_new();
+    assert_non_null(error);
+    if (call(error) != 0) /* also makes what is made once a process */
+        fail_msg("%s: %s", what, lockstep_error_text(error));
+    long failed = 0, without = 0;
+    for (long n = 0;; n++) {
+        uint64_t before = ls_allocations();
+        ls_fail_allocation_after(n);
+        int status = call(error);
+        ls_fail_allocation_after(-1);
+        /* Of the text itself, too, which must not need what failed. */
+        if (status != 0 && status != LOCKSTEP_RESOURCE)
+            fail_msg("%s, allocation %ld: status %d: %s", what, n, status,
+                     lockstep_error_text(error));
+        if (status != 0 && strstr(lockstep_error_text(error), "memory") == NULL)
+            fail_msg("%s, allocation %ld: %s", what, n, lockstep_error_text(error));
+        failed += status != 0;
+        if (status == 0 && ls_allocations() - before <= (uint64_t)n)
+            break; /* it never came to the one that should fail */
+        without += status == 0;
+        check_folder(what, n);
+    }
+    if (call(error) != 0)
+        fail_msg("%s, afterwards: %s", what, lockstep_error_text(error));
+    printf("%s: %ld allocations were missed, %ld were not needed\n", what, failed, without);
+    /* A handful may be optional: copies in a cache, hints of messages. */
+    assert_true(failed > 5 && without < 8);
+    lockstep_error_free(error);
+}
+
+static void test_training(void **state)
+{
+    (void)state;
+    sweep("training", do_train);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    sweep("resuming", do_resume);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    sweep("starting from weights", do_start_from_weights);
+}
+
+static void test_verify(void **state)
+{
+    (void)state;
+    sweep("verifying", do_verify);
+}
+
+static void test_use(void **state)
+{
+    (void)state;
+    sweep("using a model", do_use);
+}
+
+static void test_mean(void **state)
+{
+    (void)state;
+    sweep("a mean", do_mean);
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    static uint8_t cifar[3 * 3073];
+    struct lockstep_error *error = lockstep_error_new();
+    ls_test_write(ls_test_path("cifar"), cifar, sizeof cifar);
+    ls_test_write_text(ls_test_path("net.prototxt"), net);
+    /* One update, to have weights and a snapshot. */
+    char text[sizeof solver + 40];
+    snprintf(text, sizeof text, "%.*s max_iter: 1 %s", (int)(strstr(solver, "max_iter") - solver),
+             solver, strstr(solver, "test_interval"));
+    ls_test_write_text(ls_test_path("solver.prototxt"), text);
+    int status = train("kept", NULL, NULL, error);
+    if (status == 0)
+        status = train("r", NULL, NULL, error);
+    if (status != 0)
+        printf("%s\n", lockstep_error_text(error));
+    ls_test_write_text(ls_test_path("solver.prototxt"), solver);
+    lockstep_error_free(error);
+    return status;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_training), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_weights),  cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_use),      cmocka_unit_test(test_mean),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}
