@@ -100,11 +100,11 @@ static int put_blob(struct output *output, const struct ls_caffemodel_blob *blob
 
 static int put_layer(struct output *output, const struct ls_caffemodel_layer *layer)
 {
-    struct ls_text head = {0}, inner = {0};
-    add_layer_head(&inner, layer);
     struct output counted = {.error = output->error};
     for (size_t i = 0; i < layer->blob_count; i++)
         LS_TRY(put_blob(&counted, &layer->blobs[i]));
+    struct ls_text head = {0}, inner = {0};
+    add_layer_head(&inner, layer);
     ls_wire_add_head(&head, NET_LAYER, inner.length + counted.size);
     ls_text_add_bytes(&head, inner.data, inner.length);
     head.failed = head.failed || inner.failed;
