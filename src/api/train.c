@@ -133,9 +133,12 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    for (int64_t i = 0; i < count; i++)
-        LS_TRY(ls_trainer_update(trainer->inner, inner));
-    return 0;
+    int status = 0;
+    ls_team_enter(trainer->inner->engine->team); /* once, not around every update */
+    for (int64_t i = 0; i < count && status == 0; i++)
+        status = ls_trainer_update(trainer->inner, inner);
+    ls_team_leave(trainer->inner->engine->team);
+    return status;
 }
 
 int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
