@@ -153,8 +153,9 @@ static void draw(struct ls_monitor *monitor, const struct lockstep_event *event)
                            .samples_per_second = monitor->sample_speed,
                            .seconds_left = left};
     char line[256];
-    /* The last column stays free: writing to it would wrap on some terminals. */
-    ls_live_compose(&live, width_of(monitor) - 1, line, sizeof line);
+    /* The last column stays free: writing to it would wrap on some terminals. So do two more, for
+     * the "^C" that a terminal shows, which goes away with the line. */
+    ls_live_compose(&live, width_of(monitor) - 3, line, sizeof line);
     fprintf(monitor->out, "\r%s\033[K", line);
     fflush(monitor->out);
     monitor->live = true;
