@@ -136,6 +136,9 @@ static int test_all(struct loop *loop)
     if (best && trainer->iteration > 0) {
         LS_TRY(ls_trainer_snapshot(trainer, loop->error));
         LS_TRY(ls_catalog_mark_best(trainer->prefix, trainer->iteration, loop->error));
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                       "Best %s so far: %.6g, kept as %s_best.safetensors",
+                       trainer->solver->snapshot_best, trainer->best.value, trainer->prefix);
     }
     return 0;
 }

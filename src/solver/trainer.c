@@ -320,6 +320,15 @@ static void rule_for(void *user, const struct ls_parameter *parameter, struct ls
     rule->decay *= parameter->decay_mult;
 }
 
+/* The average of a young training forgets faster, or it would keep the first, untrained weights for
+ * 1 / (1 - decay) updates: at most (1 + t) / (10 + t) of it stays, as TensorFlow's moving averages
+ * have it when they are told the number of updates. */
+static float average_decay(float decay, int64_t iteration)
+{
+    float young = (float)((1 + (double)iteration) / (10 + (double)iteration));
+    return young < decay ? young : decay;
+}
+
 static void set_rule(struct ls_trainer *trainer)
 {
     const Lockstep__SolverParameter *solver = trainer->solver;
@@ -338,7 +347,7 @@ static void set_rule(struct ls_trainer *trainer)
         rule->correction =
             ls_adam_correction(rule->momentum, rule->momentum2, trainer->iteration + 1);
     if (solver->weight_average != NULL)
-        rule->average_decay = solver->weight_average->decay;
+        rule->average_decay = average_decay(solver->weight_average->decay, trainer->iteration);
 }
 
 /* Clips by the norm of the mean gradient of the whole update. (Caffe clips the sum over iter_size

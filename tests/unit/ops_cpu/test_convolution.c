@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "support/reference_convolution.h"
+#include "support/support.h"
 
 /* One axis as "kernel stride pad dilation" of all axes; enough for the named cases. */
 struct shape_case {
@@ -302,7 +303,7 @@ static void layouts_of_a_network(void **state)
 {
     (void)state;
     if (ls_cpu_isa() < LS_ISA_AVX2)
-        skip();
+        ls_test_skip("this instruction set has no blocked layouts");
     const struct ls_layout *wide =
         ls_cpu_isa() == LS_ISA_AVX512 ? &ls_layout_blocked16 : &ls_layout_blocked8;
     for (int i = 0; i < 3; i++) { /* the layers of cifar10_quick */
@@ -329,7 +330,7 @@ static void few_channels_are_widened(void **state)
     static const struct shape_case shape = {"", 2, 2, 6, 16, 1, 9, 3, 1, 1, 1};
     (void)state;
     if (ls_cpu_isa() < LS_ISA_AVX2)
-        skip();
+        ls_test_skip("this instruction set has no blocked layouts");
     struct reference_convolution c = make_case(&shape);
     struct trial *forward = make_trial(&ls_kernel_convolution, &c, 2, (struct fused){0});
     struct trial *weights = make_trial(&ls_kernel_convolution_weights, &c, 2, (struct fused){0});
