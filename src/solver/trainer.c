@@ -233,6 +233,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
+    (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */
     LS_TRY(check_names(trainer, error));
     LS_TRY(check_training(trainer, error));
     LS_TRY(init_schedule(trainer, error));

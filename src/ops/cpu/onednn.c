@@ -340,6 +340,8 @@ static int argument_of(const struct ls_primitive_spec *spec, enum ls_tensor_slot
     return arguments[spec->pass][slot];
 }
 
+enum { CODE_RESERVE = 8 << 20 }; /* bytes */
+
 int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive **result,
                      struct ls_error *error)
 {
@@ -359,6 +361,12 @@ int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive *
     primitive->scratch_md = *dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
     primitive->scratch_bytes = dnnl_memory_desc_get_size(&primitive->scratch_md);
     status = fill_plan(spec, description, &primitive->plan, error);
+    /* Where memory runs out while it generates code, oneDNN 2.6 crashes: ask for more than it takes
+     * first. */
+    void *reserve = ls_alloc(1, CODE_RESERVE);
+    if (status == 0 && reserve == NULL)
+        status = ls_fail_memory(error, kind_names[spec->kind]);
+    ls_free(reserve);
     int threads = ls_onednn_one_thread();
     if (status == 0) {
         dnnl_status_t built = dnnl_primitive_create(&primitive->primitive, description);
