@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/batching.h"
 
+#include <string.h>
+
 /* Batches that an epoch has where updates end with it (PARTIAL, DROP). */
 static int64_t batches_per_epoch(const struct ls_batching *b)
 {
@@ -77,19 +79,95 @@ double ls_batching_updates_per_epoch(const struct ls_batching *b)
     return (double)((per_epoch + b->iter_size - 1) / b->iter_size);
 }
 
+static int64_t divide_up(int64_t count, int64_t size)
+{
+    return count / size + (count % size != 0);
+}
+
+int64_t ls_even_cut(int64_t count, int64_t n, int64_t i)
+{
+    /* Without the product, which could overflow: count = q n + r gives i q + floor(i r / n). */
+    return i * (count / n) + i * (count % n) / n;
+}
+
+int64_t ls_batching_groups(int64_t count, int64_t group)
+{
+    return group > 0 ? divide_up(count, group) : 1;
+}
+
+int64_t ls_batching_most(const struct ls_batching *b, int64_t count)
+{
+    if (b->size_of != NULL)
+        return count;
+    return divide_up(count, b->group > 0 ? b->group : b->micro_batch);
+}
+
+int64_t ls_batching_largest(const struct ls_batching *b)
+{
+    if (b->group <= 0)
+        return b->micro_batch;
+    int64_t together = b->micro_batch / b->group;
+    return b->group * (together > 1 ? together : 1);
+}
+
+/* Cuts samples [from, to) of a batch, which have one size. */
+static int64_t cut_run(const struct ls_batching *b, const struct ls_batch *batch, int64_t from,
+                       int64_t to, const int64_t shape[3], struct ls_micro *micro)
+{
+    int64_t n = divide_up(to - from, b->micro_batch);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t begin = ls_even_cut(to - from, n, i), end = ls_even_cut(to - from, n, i + 1);
+        micro[i] = (struct ls_micro){.ordinal = batch->ordinal + from + begin,
+                                     .count = end - begin,
+                                     .shape = {shape[0], shape[1], shape[2]}};
+    }
+    return n;
+}
+
+static int64_t cut_groups(const struct ls_batching *b, const struct ls_batch *batch,
+                          struct ls_micro *micro)
+{
+    int64_t groups = ls_batching_groups(batch->count, b->group);
+    int64_t n = divide_up(groups, ls_batching_largest(b) / b->group);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t begin = ls_even_cut(batch->count, groups, ls_even_cut(groups, n, i));
+        int64_t end = ls_even_cut(batch->count, groups, ls_even_cut(groups, n, i + 1));
+        micro[i] = (struct ls_micro){.ordinal = batch->ordinal + begin, .count = end - begin};
+    }
+    return n;
+}
+
+int ls_batching_cut(const struct ls_batching *b, const struct ls_batch *batch,
+                    struct ls_micro *micro, int64_t *count, struct ls_error *error)
+{
+    static const int64_t alike[3];
+    int64_t from = 0, shape[3], next[3];
+    *count = 0;
+    if (b->size_of == NULL) {
+        *count = b->group > 0 ? cut_groups(b, batch, micro)
+                              : cut_run(b, batch, 0, batch->count, alike, micro);
+        return 0;
+    }
+    for (int64_t i = 0; i < batch->count; i++) {
+        LS_TRY(b->size_of(b->user, batch->ordinal + i, next, error));
+        if (i > 0 && memcmp(shape, next, sizeof shape) != 0) {
+            *count += cut_run(b, batch, from, i, shape, micro + *count);
+            from = i;
+        }
+        memcpy(shape, next, sizeof shape);
+    }
+    *count += cut_run(b, batch, from, batch->count, shape, micro + *count);
+    return 0;
+}
+
 int64_t ls_micro_batch_count(int64_t count, int64_t micro_batch)
 {
-    return count / micro_batch + (count % micro_batch != 0);
+    return divide_up(count, micro_batch);
 }
 
 struct ls_batch ls_micro_batch(const struct ls_batch *batch, int64_t n, int64_t i)
 {
-    /* floor(i count / n) without the product, which could overflow:
-     * count = q n + r gives i q + floor(i r / n). */
-    int64_t q = batch->count / n;
-    int64_t r = batch->count % n;
-    int64_t from = i * q + i * r / n;
-    int64_t to = (i + 1) * q + (i + 1) * r / n;
+    int64_t from = ls_even_cut(batch->count, n, i), to = ls_even_cut(batch->count, n, i + 1);
     return (struct ls_batch){.ordinal = batch->ordinal + from, .count = to - from};
 }
 

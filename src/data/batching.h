@@ -24,11 +24,23 @@ struct ls_batching {
     int64_t micro_batch; /* at most this many samples per micro-batch */
     int iter_size;       /* batches per update */
     enum ls_last_batch last;
+    /* Above 0: micro-batches are made of whole groups of so many samples, one at least. */
+    int64_t group;
+    /* Where data differ in size from sample to sample: how large they are; any thread may call.
+     * NULL: all are alike. */
+    int (*size_of)(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error);
+    void *user;
 };
 
 struct ls_batch {
     int64_t ordinal; /* of its first sample */
     int64_t count;   /* samples, >= 1 */
+};
+
+/* A micro-batch: consecutive samples of one batch. */
+struct ls_micro {
+    int64_t ordinal, count;
+    int64_t shape[3]; /* of each sample's data; zeros where sizes do not differ */
 };
 
 /* Refuses what has no updates: counts below one, no samples, DROP with too few of them. `place` is
@@ -44,8 +56,25 @@ int ls_batching_update(const struct ls_batching *batching, int64_t update,
 /* Updates that an epoch takes: exact for PARTIAL and DROP, a fraction for WRAP. */
 double ls_batching_updates_per_epoch(const struct ls_batching *batching);
 
-/* n = ceil(count / micro_batch) micro-batches; micro-batch i holds samples
- * [floor(i count / n), floor((i + 1) count / n)) of the batch. */
+/* The most micro-batches that a batch of `count` samples can be cut into, and the most samples that
+ * one of them can have. */
+int64_t ls_batching_most(const struct ls_batching *batching, int64_t count);
+int64_t ls_batching_largest(const struct ls_batching *batching);
+/* Cuts a batch, as evenly as possible: n = ceil(count / micro_batch) micro-batches, micro-batch i
+ * holds samples [floor(i count / n), floor((i + 1) count / n)). With `group`, the groups of the
+ * batch (see ls_batching_groups) are cut in the same way into runs of max(1, micro_batch / group)
+ * groups at most. With `size_of`, each run of samples of equal size is cut by itself. `micro` has
+ * room for ls_batching_most. Fails only where a size cannot be read. */
+int ls_batching_cut(const struct ls_batching *batching, const struct ls_batch *batch,
+                    struct ls_micro *micro, int64_t *count, struct ls_error *error);
+
+/* Groups of a batch: ceil(count / group) even ones, group j holds samples [floor(j count / n),
+ * floor((j + 1) count / n)); group 0: one group, the batch. */
+int64_t ls_batching_groups(int64_t count, int64_t group);
+/* The first sample of part i when `count` things are cut into n even parts: floor(i count / n). */
+int64_t ls_even_cut(int64_t count, int64_t n, int64_t i);
+
+/* Going: ls_batching_cut takes their place. */
 int64_t ls_micro_batch_count(int64_t count, int64_t micro_batch);
 struct ls_batch ls_micro_batch(const struct ls_batch *batch, int64_t n, int64_t i);
 

@@ -74,6 +74,9 @@ static bool has_effect(const struct ls_op *op)
     case LS_OP_ACCURACY:
     case LS_OP_COUNT_LABELS:
     case LS_OP_ACCUMULATE:
+    case LS_OP_SYNC:
+    case LS_OP_MOMENTS:
+    case LS_OP_BATCH_NORM_SUMS:
         return true;
     default:
         return false;

@@ -52,6 +52,8 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->inputs);
     ls_free(graph->metrics);
     ls_free(graph->normalizers);
+    ls_free(graph->syncs);
+    ls_free(graph->groupings);
     ls_free(graph->gradients);
     ls_free(graph->owned);
     ls_free(graph);
@@ -248,6 +250,41 @@ int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_
     *index = (int)graph->normalizer_count;
     graph->normalizers[graph->normalizer_count++] = normalizer;
     return 0;
+}
+
+/* ---- Sync points ----------------------------------------------------------------------------- */
+
+static int grouping_of(struct ls_graph *graph, int64_t group)
+{
+    for (size_t i = 0; i < graph->grouping_count; i++)
+        if (graph->groupings[i] == group)
+            return (int)i;
+    if (!LS_GROW(graph->groupings, graph->grouping_count, graph->grouping_capacity)) {
+        graph->failed = true;
+        return 0;
+    }
+    graph->groupings[graph->grouping_count] = group;
+    return (int)graph->grouping_count++;
+}
+
+int ls_graph_sync(struct ls_graph *graph, struct ls_sync sync, int64_t group)
+{
+    if (!LS_GROW(graph->syncs, graph->sync_count, graph->sync_capacity)) {
+        graph->failed = true;
+        return 0;
+    }
+    sync.layer = graph->emitting;
+    sync.backward = graph->backward;
+    sync.grouping = sync.kind == LS_SYNC_COUNT ? -1 : grouping_of(graph, group);
+    graph->syncs[graph->sync_count] = sync;
+    return (int)graph->sync_count++;
+}
+
+void ls_graph_emit_sync(struct ls_graph *graph, int sync)
+{
+    struct ls_op *op = ls_graph_op(graph, LS_OP_SYNC);
+    if (op != NULL)
+        op->attr.sync = sync;
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "ir/op.h"
+#include "ir/sync.h"
 #include "schema/definition.h"
 
 struct ls_layer;
@@ -70,6 +71,10 @@ struct ls_graph {
     struct ls_normalizer *normalizers;
     size_t normalizer_count, normalizer_capacity;
     int record_size; /* doubles in the record of a micro-batch */
+    struct ls_sync *syncs;
+    size_t sync_count, sync_capacity;
+    int64_t *groupings; /* the sizes of groups that occur; 0: the whole batch */
+    size_t grouping_count, grouping_capacity;
 
     bool backward;               /* layers are emitting backward ops now */
     struct ls_layer *emitting;   /* the layer that ops are attributed to */
@@ -112,6 +117,13 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
 int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_normalization mode,
                         int64_t per_sample, bool has_ignore, int ignore_label,
                         struct ls_value *label, int *index, struct ls_error *error);
+
+/* A sync point (copied; its layer is the one that emits, its grouping is set from `group`, samples
+ * that share statistics, 0: the whole batch). Returns the index. Emit the ops that leave partial
+ * results for it, then the SYNC op, then those that read what was merged. */
+int ls_graph_sync(struct ls_graph *graph, struct ls_sync sync, int64_t group);
+/* Emits the SYNC op of one. */
+void ls_graph_emit_sync(struct ls_graph *graph, int sync);
 
 /* ---- For layers: backward ------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "ir/op.h"
+#include "ir/sync.h"
 
 /* What a pass hands to its kernels. */
 struct ls_context {
@@ -25,6 +26,11 @@ struct ls_context {
      * sum of `parameter`; NULL in a test phase. */
     void (*contribute)(void *sums, int parameter, const float *gradient, size_t elements);
     void *sums;
+    /* For sync points: by grouping of the graph, the parts of this micro-batch; by sync, its rows
+     * of partial results, part by part, and what was merged, group by group (ls_part.merged). */
+    const struct ls_parts *parts;
+    double *const *partial;
+    float *const *merged;
 };
 
 struct ls_prepared;
@@ -83,6 +89,11 @@ struct ls_backend {
     int (*parameter_convert)(const struct ls_layout *from, const struct ls_layout *to,
                              const struct ls_shape *shape, const float *source, float *target,
                              struct ls_error *error);
+    /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
+     * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
+     * group's. Any number of threads may merge different channels. */
+    void (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                  int64_t end, float *merged);
     /* Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* The numeric environment: text of lines "key=value" that decide bits (instruction set, cache

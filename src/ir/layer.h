@@ -18,6 +18,7 @@ struct ls_blob_request {
     const char *name; /* "weight", "bias" */
     struct ls_shape shape;
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
+    bool average; /* a moving average: the engine advances it, no solver trains it */
 };
 
 /* What a layer costs, for one micro-batch; backward parts are 0 where they are not computed. */

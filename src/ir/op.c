@@ -38,6 +38,11 @@ static const char *const kind_names[LS_OP_KINDS] = {
     [LS_OP_ELTWISE_BACKWARD] = "eltwise backward",
     [LS_OP_FILL] = "fill",
     [LS_OP_ACCUMULATE] = "accumulate",
+    [LS_OP_SYNC] = "sync point",
+    [LS_OP_MOMENTS] = "moments",
+    [LS_OP_BATCH_NORM] = "batch norm",
+    [LS_OP_BATCH_NORM_SUMS] = "batch norm backward sums",
+    [LS_OP_BATCH_NORM_BACKWARD] = "batch norm backward data",
 };
 
 const char *ls_op_kind_name(enum ls_op_kind kind)

@@ -81,6 +81,21 @@ enum ls_op_kind {
     LS_OP_FILL,
     /* in: dw, in the layout of its parameter. Adds it to the exact sum. attr.parameter */
     LS_OP_ACCUMULATE,
+    /* A sync point (ir/sync.h): behind it, the partial results that ops before it left for
+     * attr.sync are merged. The engine's; there is no kernel. */
+    LS_OP_SYNC,
+    /* Batch normalisation in four steps; see struct ls_batch_norm_attr. Values are x [N, C, ...],
+     * statistics are those of the group that a sample belongs to, channel by channel.
+     * in: x. Partial results for sync attr.batch_norm.moments. */
+    LS_OP_MOMENTS,
+    /* in: x, (mean [C], variance [C], factor [1]: saved averages), (scale [C]), (bias [C]);
+     * out: y = f(scale (x - mean) / sqrt(variance + eps) + bias) */
+    LS_OP_BATCH_NORM,
+    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor); out: (dscale [C]), (dbias [C])
+     * of this micro-batch. Partial results for sync attr.batch_norm.sums, where there is one. */
+    LS_OP_BATCH_NORM_SUMS,
+    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale); out: dx */
+    LS_OP_BATCH_NORM_BACKWARD,
     LS_OP_KINDS
 };
 
@@ -167,6 +182,22 @@ struct ls_fill_attr {
     uint64_t key;
 };
 
+/* Batch normalisation: x^ = (x - mean) / sqrt(variance + eps), y = f(scale x^ + bias).
+ *
+ * By the batch (moments >= 0): mean and variance (divided by the number of values) of the group,
+ * from the merged moments; dx = scale / sqrt(variance + eps) (dz - mean(dz) - x^ mean(dz x^)) with
+ * dz the gradient behind f, and its two means over the group from the merged sums.
+ * By saved averages (moments -1): inputs mean, variance and factor, a, b and c: mean = a / c and
+ * variance = b / c; c absent is 1, c = 0 means that there are none yet: mean 0, variance 1. Then
+ * dx = scale / sqrt(variance + eps) dz, and SUMS serves dscale and dbias only. */
+struct ls_batch_norm_attr {
+    int moments; /* index of a sync of the graph; -1: saved averages */
+    int sums;    /* index of a sync of the graph, backward; -1: none */
+    float eps;
+    bool relu; /* f(z) = z > 0 ? z : relu_slope z, relu_slope >= 0; else f(z) = z */
+    float relu_slope;
+};
+
 enum { LS_OP_VALUES_MAX = 64 };
 
 struct ls_layer;
@@ -193,6 +224,8 @@ struct ls_op {
         struct ls_accuracy_attr accuracy;
         struct ls_eltwise_attr eltwise;
         struct ls_fill_attr fill;
+        struct ls_batch_norm_attr batch_norm;
+        int sync;                       /* SYNC: index of a sync of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */
     } attr;

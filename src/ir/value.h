@@ -29,6 +29,7 @@ struct ls_parameter {
     struct ls_shape shape; /* in Caffe's order */
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
     float lr_mult, decay_mult;
+    bool average;                   /* a moving average that the engine advances; lr_mult is 0 */
     bool trained;                   /* some loss reaches it in training and lr_mult is not 0 */
     char *share;                    /* ParamSpec.name, or NULL */
     int uses;                       /* how many gradient contributions a micro-batch makes */
