@@ -25,6 +25,12 @@ enum ls_op_kind {
     LS_OP_CONVOLUTION,
     LS_OP_CONVOLUTION_DATA,    /* in: dy, w; out: dx */
     LS_OP_CONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
+    /* Transposed convolution: what the gradient by data of a convolution of y to x would be, and a
+     * bias. in: x [N,C,...], w [C,O/group,k...], (b [O]); out: y [N,O,...] with
+     * s (h - 1) + d (k - 1) + 1 - 2p. attr.convolution (without relu) */
+    LS_OP_DECONVOLUTION,
+    LS_OP_DECONVOLUTION_DATA,    /* in: dy, w; out: dx */
+    LS_OP_DECONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
     /* y = x w^T + b; in: x viewed as [M, K], w [N, K] (transpose: [K, N]), (b [N]); out: y [M, N].
      * attr.inner_product */
     LS_OP_INNER_PRODUCT,
@@ -72,6 +78,13 @@ enum ls_op_kind {
     /* Joins n inputs along attr.axis; slicing is its backward and cuts one input into n outputs. */
     LS_OP_CONCAT,
     LS_OP_SLICE,
+    /* Bilinear resizing of planes with corners aligned. in: x [N,C,H,W]; out: y [N,C,H',W'].
+     * attr.resize */
+    LS_OP_RESIZE,
+    LS_OP_RESIZE_BACKWARD, /* in: dy; out: dx */
+    /* y[i, j, ...] = x[i + offset 0, j + offset 1, ...], as much as y has. attr.crop */
+    LS_OP_CROP,
+    LS_OP_CROP_BACKWARD, /* in: dy; out: dx, zero outside of what was taken */
     /* y = op over n inputs of one shape. attr.eltwise. MAX, for the gradient where inputs are
      * equal: the second of the first two wins, then the earlier one, as in Caffe. */
     LS_OP_ELTWISE,
@@ -176,6 +189,16 @@ struct ls_eltwise_attr {
     int which;                 /* BACKWARD: the input whose gradient this is */
 };
 
+/* Position i of n along an axis of y is position begin + i (m - 1) / (n - 1) along x (begin, where
+ * n is 1), with m = length - begin - end; numbers between two positions are interpolated. */
+struct ls_resize_attr {
+    int64_t begin, end; /* how much of x is left out at either end of both axes */
+};
+
+struct ls_crop_attr {
+    int64_t offset[LS_RANK_MAX]; /* an axis each; 0 along axis 0 */
+};
+
 struct ls_fill_attr {
     const Lockstep__FillerParameter *filler; /* NULL: the constant `value` */
     float value;
@@ -223,6 +246,8 @@ struct ls_op {
         struct ls_loss_attr loss;
         struct ls_accuracy_attr accuracy;
         struct ls_eltwise_attr eltwise;
+        struct ls_resize_attr resize;
+        struct ls_crop_attr crop;
         struct ls_fill_attr fill;
         struct ls_batch_norm_attr batch_norm;
         int sync;                       /* SYNC: index of a sync of the graph */

@@ -4,6 +4,7 @@
 
 #include "layers/layers.h"
 
+extern const struct ls_layer_type ls_layer_deconvolution;
 extern const struct ls_layer_type ls_layer_accuracy, ls_layer_concat, ls_layer_convolution,
     ls_layer_data, ls_layer_dropout, ls_layer_dummy_data, ls_layer_eltwise, ls_layer_euclidean_loss,
     ls_layer_flatten, ls_layer_inner_product, ls_layer_input, ls_layer_lrn,
@@ -16,6 +17,7 @@ const struct ls_layer_type *const ls_layer_types[] = {
     &ls_layer_concat,
     &ls_layer_convolution,
     &ls_layer_data,
+    &ls_layer_deconvolution,
     &ls_layer_dropout,
     &ls_layer_dummy_data,
     &ls_layer_eltwise,
@@ -58,7 +60,6 @@ static const struct {
     {"Clip", NULL},
     {"ContrastiveLoss", NULL},
     {"Crop", NULL},
-    {"Deconvolution", NULL},
     {"ELU", NULL},
     {"Embed", NULL},
     {"Exp", NULL},

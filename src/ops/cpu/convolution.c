@@ -1,4 +1,4 @@
-/* Convolution and its gradients, over 1 to 3 spatial axes, with groups and dilation.
+/* Convolution, deconvolution and their gradients, over 1 to 3 spatial axes, with groups and dilation.
  *
  * Layouts by a static rule, blind to the number of samples: activations in blocks of as many
  * channels as a register holds (16 for AVX-512, 8 for AVX2), but an image of at most 3 channels
@@ -6,6 +6,9 @@
  * widened to one (the lanes that a blocked layout has anyway, all zero), which oneDNN's own choice
  * would not do. The first pair of layouts for which oneDNN has a fast kernel is taken; the plain
  * pair, at the end, has one (matrix products) for every window and group.
+ *
+ * A deconvolution is the gradient by data of a convolution with x and y exchanged, its gradient by
+ * data is that convolution: the same primitives, the same choices.
  *
  * The weights lie as the forward pass likes them. The gradient by weights writes that layout where
  * its kernel can; the gradient by data mostly cannot read it and asks for a copy in its own.
@@ -123,12 +126,20 @@ static int choose(const struct ls_op *op, enum ls_pass pass, const struct ls_lay
     return 0;
 }
 
-static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
+static bool is_transposed(const struct ls_op *op)
+{
+    return op->kind == LS_OP_DECONVOLUTION || op->kind == LS_OP_DECONVOLUTION_DATA ||
+           op->kind == LS_OP_DECONVOLUTION_WEIGHTS;
+}
+
+int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *result,
+                           struct ls_error *error)
 {
     enum ls_pass pass = ls_primitive_pass(op);
+    enum ls_pass first = is_transposed(op) ? LS_PASS_DATA : LS_PASS_FORWARD;
     struct choice choice;
-    LS_TRY(choose(op, LS_PASS_FORWARD, NULL, &choice, error));
-    if (pass != LS_PASS_FORWARD)
+    LS_TRY(choose(op, first, NULL, &choice, error));
+    if (pass != first)
         LS_TRY(choose(op, pass, choice.weights, &choice, error));
     const struct ls_layout *const by_slot[LS_SLOTS] = {choice.source, choice.weights,
                                                        &ls_layout_plain, choice.target};
@@ -140,7 +151,7 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     return 0;
 }
 
-static int prepare(struct ls_prepared *prepared, struct ls_error *error)
+int ls_convolution_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_op *op = prepared->op;
     struct choice choice = {.source = ls_primitive_value(op, LS_SOURCE)->layout,
@@ -154,8 +165,8 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 const struct ls_kernel ls_kernel_convolution = {
     .kind = LS_OP_CONVOLUTION,
     .name = "convolution",
-    .layouts = layouts,
-    .prepare = prepare,
+    .layouts = ls_convolution_layouts,
+    .prepare = ls_convolution_prepare,
     .release = ls_primitive_release,
     .bind = ls_primitive_bind,
     .unbind = ls_primitive_unbind,
@@ -166,8 +177,8 @@ const struct ls_kernel ls_kernel_convolution = {
 const struct ls_kernel ls_kernel_convolution_data = {
     .kind = LS_OP_CONVOLUTION_DATA,
     .name = "convolution backward data",
-    .layouts = layouts,
-    .prepare = prepare,
+    .layouts = ls_convolution_layouts,
+    .prepare = ls_convolution_prepare,
     .release = ls_primitive_release,
     .bind = ls_primitive_bind,
     .unbind = ls_primitive_unbind,
@@ -178,8 +189,8 @@ const struct ls_kernel ls_kernel_convolution_data = {
 const struct ls_kernel ls_kernel_convolution_weights = {
     .kind = LS_OP_CONVOLUTION_WEIGHTS,
     .name = "convolution backward weights",
-    .layouts = layouts,
-    .prepare = prepare,
+    .layouts = ls_convolution_layouts,
+    .prepare = ls_convolution_prepare,
     .release = ls_primitive_release,
     .bind = ls_primitive_bind,
     .unbind = ls_primitive_unbind,

@@ -19,12 +19,27 @@
 static const int forward_places[LS_SLOTS] = {0, 1, 2, OUTPUT(0)};
 static const int data_places[LS_SLOTS] = {OUTPUT(0), 1, ABSENT, 0};
 static const int weights_places[LS_SLOTS] = {0, OUTPUT(0), OUTPUT(1), 1};
+/* A deconvolution is a convolution with the parts of x and y exchanged; its bias is no part of the
+ * primitive. */
+static const int transposed_places[LS_SLOTS] = {OUTPUT(0), 1, ABSENT, 0};
+static const int transposed_data_places[LS_SLOTS] = {0, 1, ABSENT, OUTPUT(0)};
+static const int transposed_weights_places[LS_SLOTS] = {1, OUTPUT(0), ABSENT, 0};
 static const int reorder_places[LS_SLOTS] = {0, ABSENT, ABSENT, OUTPUT(0)};
 
 static const int *places(const struct ls_op *op)
 {
-    if (op->kind == LS_OP_REORDER)
+    switch (op->kind) {
+    case LS_OP_REORDER:
         return reorder_places;
+    case LS_OP_DECONVOLUTION:
+        return transposed_places;
+    case LS_OP_DECONVOLUTION_DATA:
+        return transposed_data_places;
+    case LS_OP_DECONVOLUTION_WEIGHTS:
+        return transposed_weights_places;
+    default:
+        break;
+    }
     switch (ls_primitive_pass(op)) {
     case LS_PASS_FORWARD:
         return forward_places;
@@ -40,9 +55,11 @@ enum ls_pass ls_primitive_pass(const struct ls_op *op)
     switch (op->kind) {
     case LS_OP_CONVOLUTION_DATA:
     case LS_OP_INNER_PRODUCT_DATA:
+    case LS_OP_DECONVOLUTION:
         return LS_PASS_DATA;
     case LS_OP_CONVOLUTION_WEIGHTS:
     case LS_OP_INNER_PRODUCT_WEIGHTS:
+    case LS_OP_DECONVOLUTION_WEIGHTS:
         return LS_PASS_WEIGHTS;
     default:
         return LS_PASS_FORWARD;

@@ -9,6 +9,9 @@
 extern const struct ls_kernel ls_kernel_convolution;
 extern const struct ls_kernel ls_kernel_convolution_data;
 extern const struct ls_kernel ls_kernel_convolution_weights;
+extern const struct ls_kernel ls_kernel_deconvolution;
+extern const struct ls_kernel ls_kernel_deconvolution_data;
+extern const struct ls_kernel ls_kernel_deconvolution_weights;
 extern const struct ls_kernel ls_kernel_inner_product;
 extern const struct ls_kernel ls_kernel_inner_product_data;
 extern const struct ls_kernel ls_kernel_inner_product_weights;
@@ -19,6 +22,12 @@ extern const struct ls_kernel ls_kernel_reorder;
 int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
                        const struct ls_layout *from_layout, const struct ls_layout *to_layout,
                        struct ls_tensor *from, struct ls_tensor *to, struct ls_error *error);
+
+/* For convolutions and deconvolutions: their layouts (a deconvolution's bias is left as it is) and
+ * primitives. */
+int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                           struct ls_error *error);
+int ls_convolution_prepare(struct ls_prepared *prepared, struct ls_error *error);
 
 /* The value of an op that takes a slot of its primitive; NULL where it is absent. */
 struct ls_value *ls_primitive_value(const struct ls_op *op, enum ls_tensor_slot slot);

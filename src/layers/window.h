@@ -1,0 +1,37 @@
+/* What Convolution and Deconvolution share: both read a ConvolutionParameter and own a weight and a
+ * bias; they differ in the direction in which windows relate their bottoms and tops.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_LAYERS_WINDOW_H
+#define LS_LAYERS_WINDOW_H
+
+#include "layers/common.h"
+
+/* The state of such a layer. */
+struct ls_window_state {
+    struct ls_convolution_attr attr;
+    struct ls_shape top;
+};
+
+struct ls_window_kind {
+    enum ls_op_kind forward, data, weights;
+    bool transposed; /* the weight is [C, O/group, K...], else [O, C/group, K...] */
+    /* Sets the spatial extents of state->top, or reports why there are none. */
+    int (*extents)(const struct ls_layer *layer, struct ls_error *error);
+};
+
+/* The layer's message, or one of defaults. */
+const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *layer);
+/* For messages about spatial axis `axis` of `axes`: "height". */
+const char *ls_window_axis_name(int axes, int axis);
+/* The field that gives the kernel's extent along a spatial axis: "kernel_h". */
+const char *ls_window_kernel_field(const struct ls_layer *layer, int axis);
+
+/* The entries of the layer type, for its kind. */
+int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
+                    const struct ls_window_kind *kind);
+void ls_window_forward(struct ls_layer *layer, const struct ls_window_kind *kind);
+void ls_window_backward(struct ls_layer *layer, const struct ls_window_kind *kind);
+void ls_window_cost(const struct ls_layer *layer, struct ls_cost *cost,
+                    const struct ls_window_kind *kind);
+
+#endif
