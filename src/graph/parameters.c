@@ -43,7 +43,7 @@ static struct ls_parameter *new_parameter(const struct ls_layer *layer, int blob
     parameter->average = layer->request[blob].average;
     parameter->lr_mult = spec != NULL && spec->has_lr_mult ? spec->lr_mult : 1;
     parameter->decay_mult = spec != NULL && spec->has_decay_mult ? spec->decay_mult : 1;
-    if (parameter->average) /* as Caffe sets them, whatever is written */
+    if (parameter->average || layer->request[blob].fixed) /* as Caffe does, whatever is written */
         parameter->lr_mult = parameter->decay_mult = 0;
     if (parameter->name != NULL && parameter->layer != NULL &&
         (!shared || parameter->share != NULL))

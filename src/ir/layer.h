@@ -19,6 +19,7 @@ struct ls_blob_request {
     struct ls_shape shape;
     const Lockstep__FillerParameter *filler; /* NULL: zeros */
     bool average; /* a moving average: the engine advances it, no solver trains it */
+    bool fixed;   /* no solver trains it, whatever its lr_mult */
 };
 
 /* What a layer costs, for one micro-batch; backward parts are 0 where they are not computed. */
@@ -38,6 +39,8 @@ struct ls_layer {
     float *loss_weight;       /* one a top; resolved (1 for a loss's first top, else 0) */
     bool *propagate;          /* one a bottom: its gradient is wanted (set before `backward`) */
     bool *top_used;           /* one a top: some layer reads it */
+    bool figure_loss; /* top 0 is a figure that can be a loss, as that of a loss layer (set by
+                         `forward` of a type that is not always one) */
     struct ls_blob_request request[LS_LAYER_BLOBS_MAX]; /* set by `setup` */
     int blobs;
     struct ls_parameter *blob[LS_LAYER_BLOBS_MAX]; /* set after `setup` */
@@ -90,5 +93,13 @@ int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const vo
  * explanation. */
 int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
                   const char *field, int axis, const struct ls_value *value, bool samples_ok);
+
+/* The same, for what works along this one axis and leaves the others as they are: only the axis of
+ * the samples itself is refused. */
+int ls_layer_one_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                      const char *field, int axis, const struct ls_value *value);
+
+/* Whether top 0 is a loss: a figure with a weight, whose gradient the layer makes itself. */
+bool ls_layer_is_loss(const struct ls_layer *layer);
 
 #endif

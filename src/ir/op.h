@@ -43,7 +43,11 @@ enum ls_op_kind {
     LS_OP_POOLING_BACKWARD, /* in: dy, (index); out: dx */
     /* Elementwise y = f(x). attr.activation */
     LS_OP_ACTIVATION,
-    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y (RELU with negative slope < 0: x); out: dx */
+    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y or x (see struct ls_activation_attr); out: dx */
+    /* y = x > 0 ? x : slope x. in: x [N,C,...], slope [C] or [] (one for all); out: y */
+    LS_OP_PRELU,
+    LS_OP_PRELU_DATA,  /* in: dy, x, slope; out: dx */
+    LS_OP_PRELU_SLOPE, /* in: dy, x; out: dslope, the sum of dy x over all x <= 0 */
     /* Local response normalisation. in: x; out: y, (scale: ACROSS only, k + alpha/n sum x^2).
      * attr.lrn */
     LS_OP_LRN,
@@ -54,11 +58,12 @@ enum ls_op_kind {
     /* Softmax along attr.axis. in: x; out: y. Backward: in: y, dy; out: dx. */
     LS_OP_SOFTMAX,
     LS_OP_SOFTMAX_BACKWARD,
-    /* in: x, label; out: prob. Metric: sum of -log max(p[label], FLT_MIN), count. attr.loss */
+    /* in: x, label; out: prob. Metric: sum over positions of -sum_k a[k] log max(p[k], FLT_MIN),
+     * count; a[k] = class_weight[k] ((1 - smoothing) [k = label] + smoothing / C). attr.loss */
     LS_OP_SOFTMAX_LOSS,
     LS_OP_SOFTMAX_LOSS_BACKWARD, /* in: prob, label; out: dx */
-    /* in: prob [N, C...], label [N]. Metric: sum of -log max(p[label], 1e-20), count N. attr.loss
-     */
+    /* in: prob [N, C...], label [N]. Metric: sum of -class_weight[label] log max(p[label], 1e-20),
+     * count. attr.loss */
     LS_OP_LOG_LOSS,
     LS_OP_LOG_LOSS_BACKWARD, /* in: prob, label; out: dprob */
     /* in: x, target (same size). Metric: cross-entropy sum of sigmoid(x), count. attr.loss */
@@ -72,12 +77,28 @@ enum ls_op_kind {
     LS_OP_SUM_LOSS_BACKWARD, /* out: dx, all elements loss_weight */
     /* in: x, label. Metric: see attr.accuracy */
     LS_OP_ACCURACY,
-    /* in: label. Metric: labels that are not attr.loss.ignore_label, 1 number. Runs before the
-     * pass, for the normalizer attr.loss.normalizer. */
+    /* in: x, label. Metric: for each class the positions that are of it and taken for it, then
+     * those that are taken for it, then those that are of it. attr.mean_iou */
+    LS_OP_MEAN_IOU,
+    /* in: label. Metric: 1 number for the normalizer attr.loss.normalizer: how many labels are not
+     * attr.loss.ignore_label; WEIGHTS: the sum of the weights of their classes. Runs before the
+     * pass, or where labels are learned in the pass, before a sync point of its own. */
     LS_OP_COUNT_LABELS,
     /* Joins n inputs along attr.axis; slicing is its backward and cuts one input into n outputs. */
     LS_OP_CONCAT,
     LS_OP_SLICE,
+    /* in: x; out: y, x repeated along an axis. attr.tile */
+    LS_OP_TILE,
+    LS_OP_TILE_BACKWARD, /* in: dy; out: dx, the sum over the copies, added in their order */
+    /* in: x; out: y, one number of all elements of the axes from attr.reduction.axis on. */
+    LS_OP_REDUCE,
+    LS_OP_REDUCE_BACKWARD, /* in: dy, (x: ASUM, SUMSQ); out: dx */
+    /* All of a batch reduced to one figure. in: x. Metric: coeff times the sum, count of elements.
+     * attr.reduction */
+    LS_OP_REDUCE_LOSS,
+    LS_OP_REDUCE_LOSS_BACKWARD, /* in: (x: ASUM, SUMSQ); out: dx */
+    /* in: x; out: y, the places of the largest numbers, or themselves. attr.argmax */
+    LS_OP_ARGMAX,
     /* Bilinear resizing of planes with corners aligned. in: x [N,C,H,W]; out: y [N,C,H',W'].
      * attr.resize */
     LS_OP_RESIZE,
@@ -109,10 +130,30 @@ enum ls_op_kind {
     LS_OP_BATCH_NORM_SUMS,
     /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale); out: dx */
     LS_OP_BATCH_NORM_BACKWARD,
+    /* in: x, (factor), (bias), which lie along some axes of x; out: y = x factor + bias. With dy for
+     * x and no bias it is its own backward. attr.scale */
+    LS_OP_SCALE,
+    /* in: dy, (x: where dfactor is wanted); out: (dfactor), (dbias): the sums of dy x and of dy over
+     * all axes but those of the factor. attr.scale */
+    LS_OP_SCALE_SUMS,
     LS_OP_KINDS
 };
 
-enum ls_activation { LS_RELU, LS_SIGMOID, LS_TANH };
+enum ls_activation {
+    LS_RELU,      /* y = max(x, 0) + slope min(x, 0); backward: y, with slope < 0 x */
+    LS_SIGMOID,   /* y = 1 / (1 + exp(-x)); backward: y */
+    LS_TANH,      /* backward: y */
+    LS_ELU,       /* y = x > 0 ? x : slope (exp(x) - 1); backward: y, with slope < 0 x */
+    LS_SWISH,     /* y = x / (1 + exp(-slope x)); backward: x */
+    LS_ABSOLUTE,  /* y = |x|, with slope 0 at 0; backward: x */
+    LS_EXP,       /* y = factor exp(scale x); backward: y */
+    LS_LOG,       /* y = factor log(scale x + shift); backward: x */
+    LS_POWER,     /* y = (scale x + shift)^power; power or scale 0: a constant; backward: x */
+    LS_BNLL,      /* y = log(1 + exp(x)); backward: x */
+    LS_CLIP,      /* y = min(max(x, low), high), with slope 1 at both bounds; backward: x */
+    LS_THRESHOLD, /* y = x > low ? 1 : 0; no backward */
+    LS_ACTIVATIONS
+};
 enum ls_pooling { LS_POOL_MAX, LS_POOL_AVERAGE };
 enum ls_eltwise { LS_ELTWISE_PROD, LS_ELTWISE_SUM, LS_ELTWISE_MAX };
 
@@ -144,6 +185,14 @@ struct ls_pooling_attr {
     struct ls_window window;
 };
 
+/* One function of one number. A NaN stays a NaN. */
+struct ls_activation_attr {
+    enum ls_activation function;
+    float slope;
+    float scale, shift, factor, power;
+    float low, high;
+};
+
 struct ls_lrn_attr {
     bool within; /* within channels, else across */
     int64_t size;
@@ -156,7 +205,13 @@ struct ls_dropout_attr {
 };
 
 /* By what a loss is divided (Caffe's LossParameter.NormalizationMode). */
-enum ls_normalization { LS_NORM_FULL, LS_NORM_VALID, LS_NORM_BATCH_SIZE, LS_NORM_NONE };
+enum ls_normalization {
+    LS_NORM_FULL,
+    LS_NORM_VALID,
+    LS_NORM_BATCH_SIZE,
+    LS_NORM_NONE,
+    LS_NORM_WEIGHTS /* Lockstep's own; only with class_weight */
+};
 
 struct ls_loss_attr {
     int axis; /* classes (softmax) */
@@ -168,8 +223,8 @@ struct ls_loss_attr {
     float loss_weight; /* multiplies the gradient */
     float scale;       /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
     /* Into the record: [sum, count], count as `normalization` divides: FULL all positions, VALID
-     * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0).
-     */
+     * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0),
+     * WEIGHTS the sum of class_weight[label] over those that are not ignored. */
     int metric_offset;
 };
 
@@ -181,6 +236,14 @@ struct ls_accuracy_attr {
     int metric_offset;    /* [hits, valid] */
     int class_offset;     /* -1, or [hits x classes, valid x classes] */
     int confusion_offset; /* -1, or [classes x classes]: row = label, column = predicted */
+};
+
+struct ls_mean_iou_attr {
+    int axis;
+    bool has_ignore;
+    int ignore_label;
+    int64_t classes;
+    int metric_offset; /* [hits x classes, taken x classes, true x classes] */
 };
 
 struct ls_eltwise_attr {
@@ -197,6 +260,32 @@ struct ls_resize_attr {
 
 struct ls_crop_attr {
     int64_t offset[LS_RANK_MAX]; /* an axis each; 0 along axis 0 */
+};
+
+struct ls_tile_attr {
+    int axis;
+    int64_t tiles;
+};
+
+/* y = coeff * sum of x (SUM), |x| (ASUM), x^2 (SUMSQ), or sum of x / count (MEAN). */
+enum ls_reduction { LS_REDUCE_SUM, LS_REDUCE_ASUM, LS_REDUCE_SUMSQ, LS_REDUCE_MEAN };
+
+struct ls_reduction_attr {
+    int axis;
+    enum ls_reduction method;
+    float coeff;
+    /* REDUCE_LOSS: */
+    int normalizer;    /* index into context->normalizers: what MEAN divides by; -1: no gradient */
+    float loss_weight; /* multiplies the gradient */
+    int metric_offset; /* [coeff * sum, count]; MEAN is their quotient */
+};
+
+/* The top_k largest numbers, largest first; of equal ones the later one counts as the larger, and
+ * a NaN as larger than any number. */
+struct ls_argmax_attr {
+    int axis; /* y [..., top_k, ...] along it; -1: of each x[n], y [N, 1 or 2, top_k] */
+    int64_t top_k;
+    bool values; /* the numbers instead of their places; axis -1: behind the places */
 };
 
 struct ls_fill_attr {
@@ -221,6 +310,11 @@ struct ls_batch_norm_attr {
     float relu_slope;
 };
 
+/* The axes [axis, axis + axes) of x are those of the factor; axes 0: the factor is one number. */
+struct ls_scale_attr {
+    int axis, axes;
+};
+
 enum { LS_OP_VALUES_MAX = 64 };
 
 struct ls_layer;
@@ -237,19 +331,21 @@ struct ls_op {
         struct ls_convolution_attr convolution;
         struct ls_inner_product_attr inner_product;
         struct ls_pooling_attr pooling;
-        struct {
-            enum ls_activation function;
-            float slope; /* RELU: y = max(x, 0) + slope * min(x, 0) */
-        } activation;
+        struct ls_activation_attr activation;
         struct ls_lrn_attr lrn;
         struct ls_dropout_attr dropout;
         struct ls_loss_attr loss;
         struct ls_accuracy_attr accuracy;
+        struct ls_mean_iou_attr mean_iou;
         struct ls_eltwise_attr eltwise;
         struct ls_resize_attr resize;
         struct ls_crop_attr crop;
+        struct ls_tile_attr tile;
+        struct ls_reduction_attr reduction;
+        struct ls_argmax_attr argmax;
         struct ls_fill_attr fill;
         struct ls_batch_norm_attr batch_norm;
+        struct ls_scale_attr scale;
         int sync;                       /* SYNC: index of a sync of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */

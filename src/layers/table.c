@@ -4,7 +4,11 @@
 
 #include "layers/layers.h"
 
-extern const struct ls_layer_type ls_layer_deconvolution;
+extern const struct ls_layer_type ls_layer_crop, ls_layer_deconvolution, ls_layer_interp;
+extern const struct ls_layer_type ls_layer_batch_norm, ls_layer_bias, ls_layer_bn, ls_layer_scale,
+    ls_layer_sync_batch_norm, ls_layer_sync_bn;
+extern const struct ls_layer_type ls_layer_argmax, ls_layer_reduction, ls_layer_reshape,
+    ls_layer_slice, ls_layer_tile;
 extern const struct ls_layer_type ls_layer_accuracy, ls_layer_concat, ls_layer_convolution,
     ls_layer_data, ls_layer_dropout, ls_layer_dummy_data, ls_layer_eltwise, ls_layer_euclidean_loss,
     ls_layer_flatten, ls_layer_inner_product, ls_layer_input, ls_layer_lrn,
@@ -14,8 +18,13 @@ extern const struct ls_layer_type ls_layer_accuracy, ls_layer_concat, ls_layer_c
 
 const struct ls_layer_type *const ls_layer_types[] = {
     &ls_layer_accuracy,
+    &ls_layer_argmax,
+    &ls_layer_bn,
+    &ls_layer_batch_norm,
+    &ls_layer_bias,
     &ls_layer_concat,
     &ls_layer_convolution,
+    &ls_layer_crop,
     &ls_layer_data,
     &ls_layer_deconvolution,
     &ls_layer_dropout,
@@ -25,17 +34,25 @@ const struct ls_layer_type *const ls_layer_types[] = {
     &ls_layer_flatten,
     &ls_layer_inner_product,
     &ls_layer_input,
+    &ls_layer_interp,
     &ls_layer_lrn,
     &ls_layer_multinomial_logistic_loss,
     &ls_layer_pooling,
     &ls_layer_relu,
+    &ls_layer_reduction,
+    &ls_layer_reshape,
+    &ls_layer_scale,
     &ls_layer_sigmoid,
     &ls_layer_sigmoid_cross_entropy_loss,
     &ls_layer_silence,
+    &ls_layer_slice,
     &ls_layer_softmax,
     &ls_layer_softmax_loss,
     &ls_layer_split,
+    &ls_layer_sync_bn,
+    &ls_layer_sync_batch_norm,
     &ls_layer_tanh,
+    &ls_layer_tile,
     NULL,
 };
 
@@ -52,18 +69,17 @@ static const struct {
     const char *name, *hint;
 } others[] = {
     {"AbsVal", NULL},
-    {"ArgMax", NULL},
     {"BNLL", NULL},
-    {"BatchNorm", NULL},
-    {"BatchReindex", NULL},
-    {"Bias", NULL},
+    {"BatchReindex",
+     "it picks samples from all over the batch, which lie in different micro-batches on different "
+     "workers; the order of a data set is its Data layer's"},
     {"Clip", NULL},
     {"ContrastiveLoss", NULL},
-    {"Crop", NULL},
     {"ELU", NULL},
     {"Embed", NULL},
     {"Exp", NULL},
-    {"Filter", NULL},
+    {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
+               "the data; a loss with ignore_label leaves samples out"},
     {"HDF5Data", "a Data layer reads LMDB, IDX, CIFAR and folders of pictures"},
     {"HDF5Output", NULL},
     {"HingeLoss", NULL},
@@ -80,14 +96,9 @@ static const struct {
     {"Power", NULL},
     {"Python", NULL},
     {"RNN", NULL},
-    {"Reduction", NULL},
-    {"Reshape", "a Flatten layer joins axes"},
     {"SPP", NULL},
-    {"Scale", NULL},
-    {"Slice", NULL},
     {"Swish", NULL},
     {"Threshold", NULL},
-    {"Tile", NULL},
     {"WindowData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
 };
 

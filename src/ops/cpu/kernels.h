@@ -9,11 +9,25 @@
 extern const struct ls_kernel ls_kernel_view;
 extern const struct ls_kernel ls_kernel_activation;
 extern const struct ls_kernel ls_kernel_activation_backward;
+extern const struct ls_kernel ls_kernel_prelu;
+extern const struct ls_kernel ls_kernel_prelu_data;
+extern const struct ls_kernel ls_kernel_prelu_slope;
 extern const struct ls_kernel ls_kernel_dropout;
 extern const struct ls_kernel ls_kernel_eltwise;
 extern const struct ls_kernel ls_kernel_eltwise_backward;
 extern const struct ls_kernel ls_kernel_concat;
 extern const struct ls_kernel ls_kernel_slice;
+extern const struct ls_kernel ls_kernel_resize;
+extern const struct ls_kernel ls_kernel_resize_backward;
+extern const struct ls_kernel ls_kernel_crop;
+extern const struct ls_kernel ls_kernel_crop_backward;
+extern const struct ls_kernel ls_kernel_tile;
+extern const struct ls_kernel ls_kernel_tile_backward;
+extern const struct ls_kernel ls_kernel_reduce;
+extern const struct ls_kernel ls_kernel_reduce_backward;
+extern const struct ls_kernel ls_kernel_reduce_loss;
+extern const struct ls_kernel ls_kernel_reduce_loss_backward;
+extern const struct ls_kernel ls_kernel_argmax;
 extern const struct ls_kernel ls_kernel_fill;
 extern const struct ls_kernel ls_kernel_sum_loss;
 extern const struct ls_kernel ls_kernel_sum_loss_backward;
@@ -25,6 +39,12 @@ extern const struct ls_kernel ls_kernel_pooling;
 extern const struct ls_kernel ls_kernel_pooling_backward;
 extern const struct ls_kernel ls_kernel_lrn;
 extern const struct ls_kernel ls_kernel_lrn_backward;
+extern const struct ls_kernel ls_kernel_scale;
+extern const struct ls_kernel ls_kernel_scale_sums;
+extern const struct ls_kernel ls_kernel_moments;
+extern const struct ls_kernel ls_kernel_batch_norm;
+extern const struct ls_kernel ls_kernel_batch_norm_sums;
+extern const struct ls_kernel ls_kernel_batch_norm_backward;
 extern const struct ls_kernel ls_kernel_softmax;
 extern const struct ls_kernel ls_kernel_softmax_backward;
 extern const struct ls_kernel ls_kernel_softmax_loss;
@@ -36,7 +56,11 @@ extern const struct ls_kernel ls_kernel_sigmoid_loss_backward;
 extern const struct ls_kernel ls_kernel_euclidean_loss;
 extern const struct ls_kernel ls_kernel_euclidean_loss_backward;
 extern const struct ls_kernel ls_kernel_accuracy;
+extern const struct ls_kernel ls_kernel_mean_iou;
 
+/* Merges partial results of batch normalisation: ls_backend.merge. */
+void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                  int64_t end, float *merged);
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
 /* The layout that suits a backward op: that of the value whose gradient it writes. */
