@@ -44,8 +44,7 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .parameters = model->parameters,
                                  .views = &model->views,
                                  .output = ls_model_output};
-    LS_TRY(ls_net_open(&net, &model->net, error));
-    return ls_net_add_plan(model->net, 1, error);
+    return ls_net_open(&net, &model->net, error);
 }
 
 /* The names of classes, one a line, to a list. */

@@ -4,6 +4,7 @@
 #define LS_API_MODEL_H
 
 #include "data/transform.h"
+#include "engine/exchange.h"
 #include "schema/net.h"
 #include "solver/trainer.h"
 
@@ -24,6 +25,8 @@ struct lockstep_model {
     int data_input;                /* which graph input takes the samples */
     int64_t input_size;            /* numbers of a sample */
     size_t output_size;            /* numbers that a sample yields */
+    struct ls_net_plan *single;    /* the plan for one sample */
+    struct ls_exchange *exchange;  /* sync points of single samples, by worker */
     double **records;              /* by worker: what metrics write to during predictions */
     double *normalizers;           /* ones */
     float **zeros;                 /* by graph input: stands in for labels */

@@ -133,7 +133,7 @@ static int allocate(struct lockstep_model *model, struct ls_error *error)
                      ls_alloc((size_t)graph->record_size + 1, sizeof **model->records)) != NULL;
     for (size_t i = 0; i < graph->normalizer_count && ready; i++)
         model->normalizers[i] = 1;
-    const struct ls_graph *single = ls_net_plan_for(model->net, 1)->plan->graph;
+    const struct ls_graph *single = model->single->plan->graph;
     for (size_t i = 0; i < graph->input_count && ready; i++) {
         size_t size = (size_t)ls_shape_size(&single->inputs[i].value->shape);
         ready = (model->zeros[i] = ls_alloc_aligned(size * sizeof(float))) != NULL;
@@ -141,9 +141,32 @@ static int allocate(struct lockstep_model *model, struct ls_error *error)
     return ready ? 0 : ls_fail_memory(error, "predictions");
 }
 
+/* A sample is a batch of its own where a net normalises by the batch in its test phase. */
+static int create_exchange(struct lockstep_model *model, struct ls_error *error)
+{
+    int workers = model->engine->workers;
+    struct ls_exchange_options options = {.graph = model->single->plan->graph,
+                                          .backend = model->engine->backend,
+                                          .workers = workers,
+                                          .units = workers,
+                                          .largest = 1,
+                                          .batch = 1,
+                                          .batches = workers};
+    LS_TRY(ls_exchange_create(&options, &model->exchange, error));
+    for (int w = 0; w < workers; w++)
+        ls_exchange_add(model->exchange, &(struct ls_batch){.count = 1},
+                        &(struct ls_micro){.count = 1}, 1, (size_t)w);
+    return 0;
+}
+
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error)
 {
-    const struct ls_net_plan *plan = ls_net_plan_for(model->net, 1);
+    struct ls_micro one = {.count = 1};
+    LS_TRY(ls_net_require(model->net, &one, &model->single, error));
+    LS_TRY(ls_engine_make_room(model->engine, model->net, model->single->plan, error));
+    LS_TRY(ls_engine_bind_plan(model->engine, model->net, model->single, error));
+    LS_TRY(create_exchange(model, error));
+    const struct ls_net_plan *plan = model->single;
     const struct ls_graph *graph = plan->plan->graph;
     model->data_input = -1;
     for (size_t i = 0; i < graph->input_count && model->data_input < 0; i++)
@@ -164,6 +187,7 @@ void ls_model_free_predictions(struct lockstep_model *model)
         ls_free(model->records[w]);
     for (size_t i = 0; model->zeros != NULL && i < ls_net_graph(model->net)->input_count; i++)
         ls_free_aligned(model->zeros[i]);
+    ls_exchange_free(model->exchange);
     ls_free(model->records);
     ls_free(model->normalizers);
     ls_free(model->zeros);
@@ -173,7 +197,7 @@ void ls_model_free_predictions(struct lockstep_model *model)
 
 void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3])
 {
-    const struct ls_graph *graph = ls_net_plan_for(model->net, 1)->plan->graph;
+    const struct ls_graph *graph = model->single->plan->graph;
     shape[0] = shape[1] = shape[2] = model->data_input >= 0 ? 1 : 0;
     if (model->data_input < 0)
         return;
@@ -201,13 +225,14 @@ static void predict_some(void *argument, int worker)
 {
     struct prediction *prediction = argument;
     struct lockstep_model *model = prediction->model;
-    const struct ls_net_plan *plan = ls_net_plan_for(model->net, 1);
+    const struct ls_net_plan *plan = model->single;
     const struct ls_graph *graph = plan->plan->graph;
     float *inputs[LS_OP_VALUES_MAX] = {NULL};
     const struct ls_value *root = plan->output;
     while (root->same_memory != NULL)
         root = root->same_memory;
-    const unsigned char *arena = plan->bindings[worker].arena;
+    const struct ls_binding *binding = &plan->bindings[worker];
+    const unsigned char *memory = plan->plan->held[root->index] ? binding->held : binding->arena;
     for (size_t i; (i = atomic_fetch_add(&prediction->next, 1)) < prediction->count;) {
         for (size_t k = 0; k < graph->input_count; k++)
             inputs[k] = model->zeros[k];
@@ -216,8 +241,9 @@ static void predict_some(void *argument, int worker)
                                      .samples = 1,
                                      .normalizers = model->normalizers,
                                      .partials = model->records[worker]};
-        ls_net_run(plan, worker, inputs, &context, false);
-        copy_plain(plan->output, (const float *)(arena + plan->plan->offset[root->index]),
+        ls_exchange_context(model->exchange, worker, (size_t)worker, &context);
+        ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context);
+        copy_plain(plan->output, (const float *)(memory + plan->plan->offset[root->index]),
                    prediction->output + i * model->output_size);
     }
 }

@@ -33,9 +33,82 @@ void ls_engine_free(struct ls_engine *engine)
     ls_team_free(engine->team);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         ls_free_aligned(engine->arenas[w]);
+    for (int i = 0; i < engine->held_count; i++)
+        ls_free_aligned(engine->held[i]);
+    ls_free(engine->held);
     ls_free(engine->arenas);
     ls_free(engine->micro_batches);
     ls_free(engine);
+}
+
+static int no_room(size_t each, int count, const char *whose, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL,
+                   "use fewer workers or a smaller micro_batch (this changes the bits)",
+                   "out of memory: %zu bytes of activations for each of %d %s", each, count, whose);
+}
+
+static int grow_arenas(struct ls_engine *engine, size_t bytes, struct ls_error *error)
+{
+    engine->generation++;
+    engine->arena_bytes = 0; /* whatever happens now, nothing is bound any more */
+    for (int w = 0; w < engine->workers; w++) {
+        ls_free_aligned(engine->arenas[w]);
+        engine->arenas[w] = NULL;
+    }
+    for (int w = 0; w < engine->workers; w++)
+        if ((engine->arenas[w] = ls_alloc_aligned(bytes + 64)) == NULL)
+            return no_room(bytes, engine->workers, "workers", error);
+    engine->arena_bytes = bytes;
+    return 0;
+}
+
+static int grow_held(struct ls_engine *engine, size_t bytes, int count, struct ls_error *error)
+{
+    engine->generation++;
+    engine->held_bytes = 0;
+    for (int i = 0; i < engine->held_count; i++)
+        ls_free_aligned(engine->held[i]);
+    ls_free(engine->held);
+    engine->held_count = 0;
+    engine->held = ls_alloc((size_t)count, sizeof *engine->held);
+    if (engine->held == NULL)
+        return ls_fail_memory(error, "activations");
+    for (; engine->held_count < count; engine->held_count++)
+        if ((engine->held[engine->held_count] = ls_alloc_aligned(bytes + 64)) == NULL)
+            return no_room(bytes, count, "micro-batches of a batch", error);
+    engine->held_bytes = bytes;
+    return 0;
+}
+
+int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
+                        const struct ls_plan *plan, struct ls_error *error)
+{
+    if (engine->arenas[0] == NULL || plan->arena_bytes > engine->arena_bytes)
+        LS_TRY(grow_arenas(engine, plan->arena_bytes, error));
+    if (plan->held_bytes == 0)
+        return 0;
+    int slots = ls_net_slots(net, engine->workers);
+    size_t bytes = plan->held_bytes > engine->held_bytes ? plan->held_bytes : engine->held_bytes;
+    if (bytes > engine->held_bytes || slots > engine->held_count)
+        return grow_held(engine, bytes, slots > engine->held_count ? slots : engine->held_count,
+                         error);
+    return 0;
+}
+
+int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_net_plan *plan,
+                        struct ls_error *error)
+{
+    if (plan->bindings != NULL && plan->generation == engine->generation)
+        return 0;
+    LS_TRY(ls_store_add_views(engine->store, error));
+    struct ls_slots slots = {.count = plan->plan->segments > 1 ? ls_net_slots(net, engine->workers)
+                                                               : engine->workers,
+                             .workers = engine->workers,
+                             .arenas = engine->arenas,
+                             .held = engine->held};
+    plan->generation = engine->generation;
+    return ls_net_bind(plan, engine->store, &slots, error);
 }
 
 int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
@@ -43,18 +116,11 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_n
 {
     engine->store = store;
     for (size_t i = 0; i < count; i++)
-        if (ls_net_arena_bytes(nets[i]) > engine->arena_bytes)
-            engine->arena_bytes = ls_net_arena_bytes(nets[i]);
-    for (int w = 0; w < engine->workers; w++) {
-        engine->arenas[w] = ls_alloc_aligned(engine->arena_bytes + 64);
-        if (engine->arenas[w] == NULL)
-            return ls_fail(error, LOCKSTEP_RESOURCE, NULL,
-                           "use fewer workers or a smaller micro_batch (this changes the bits)",
-                           "out of memory: %zu bytes of activations for each of %d workers",
-                           engine->arena_bytes, engine->workers);
-    }
+        for (size_t p = 0; p < nets[i]->plan_count; p++)
+            LS_TRY(ls_engine_make_room(engine, nets[i], nets[i]->plans[p]->plan, error));
     for (size_t i = 0; i < count; i++)
-        LS_TRY(ls_net_bind(nets[i], store, engine->arenas, engine->workers, error));
+        for (size_t p = 0; p < nets[i]->plan_count; p++)
+            LS_TRY(ls_engine_bind_plan(engine, nets[i], nets[i]->plans[p], error));
     return ls_store_refresh_views(store, engine->team, error);
 }
 

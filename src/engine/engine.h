@@ -3,7 +3,8 @@
  *
  * Workers take micro-batches as they get free; which worker ran what changes nothing, because
  * gradients are summed as integers and records are merged along a fixed tree over the numbers of
- * the micro-batches.
+ * the micro-batches. Where a net has sync points the micro-batches of a batch go through it
+ * together (engine/run.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_ENGINE_H
@@ -20,8 +21,12 @@ struct ls_engine {
     struct ls_team *team;
     struct ls_store *store;
     int workers;
-    void **arenas;          /* by worker; train and test nets share them */
-    size_t arena_bytes;     /* each */
+    void **arenas;      /* by worker; train and test nets share them */
+    size_t arena_bytes; /* each */
+    void **held;        /* by slot: what a micro-batch keeps across sync points */
+    size_t held_bytes;  /* each */
+    int held_count;
+    int generation;         /* of this memory: bindings to an earlier one are stale */
     int64_t *micro_batches; /* by worker: how many it has run */
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
@@ -35,6 +40,13 @@ void ls_engine_free(struct ls_engine *engine);
 /* Allocates arenas for the nets (only once) and binds them to the store. */
 int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
                    size_t count, struct ls_error *error);
+
+/* Makes the engine's memory large enough for a plan, and binds it to the memory that there is then
+ * (nothing to do where it is). Not while workers run. */
+int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
+                        const struct ls_plan *plan, struct ls_error *error);
+int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_net_plan *plan,
+                        struct ls_error *error);
 
 /* What came of the micro-batches of one or many batches. */
 struct ls_totals {
@@ -59,6 +71,10 @@ void ls_pass_free(struct ls_pass *pass);
 int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
                      int64_t update, int64_t iteration, struct ls_totals *totals, int *repeated,
                      struct ls_error *error);
+
+/* After the weights of that update have changed: the moving averages of its batch statistics
+ * change, too. */
+void ls_engine_advance_averages(struct ls_pass *pass);
 
 /* Forward of batches [0, batches) of a test net, beginning with its first sample. `stop` is asked
  * between groups of batches and ends the test early with LOCKSTEP_STOPPED. */

@@ -12,6 +12,11 @@
 #include "ir/layer.h"
 #include "ops/cpu/filler.h"
 
+enum {
+    PLANS_KEPT = 64, /* of a net whose samples differ in size */
+    BATCHES_KEPT = 2 /* plans that so many updates wanted stay in any case */
+};
+
 static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
     return layer->type != NULL && strcmp(layer->type, type) == 0;
@@ -175,60 +180,197 @@ static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
     return status;
 }
 
-int ls_net_add_plan(struct ls_net *net, int64_t samples, struct ls_error *error)
+static struct ls_graph_options graph_options_of(const struct ls_net *net, int64_t samples)
 {
-    if (ls_net_plan_for(net, samples) != NULL)
-        return 0;
     const struct ls_net_options *options = &net->options;
-    struct ls_graph_options graph_options = {.net = options->definition,
-                                             .phase = options->phase,
-                                             .samples = samples,
-                                             .seed = options->seed,
-                                             .training = options->training,
-                                             .parameters = options->parameters,
-                                             .sources = &net->sources,
-                                             .check = check_fillers};
+    return (struct ls_graph_options){.net = options->definition,
+                                     .phase = options->phase,
+                                     .samples = samples,
+                                     .seed = options->seed,
+                                     .training = options->training,
+                                     .parameters = options->parameters,
+                                     .sources = &net->sources,
+                                     .check = check_fillers};
+}
+
+static void free_plan(struct ls_net_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    ls_net_unbind(plan);
+    ls_plan_free(plan->plan);
+    ls_free(plan->position);
+    ls_free(plan);
+}
+
+/* Builds the plan for micro-batches like `micro`. */
+static int build_plan(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan *plan,
+                      struct ls_error *error)
+{
+    const struct ls_net_options *options = &net->options;
+    struct ls_graph_options graph_options = graph_options_of(net, micro->count);
     struct ls_graph *graph = NULL;
+    plan->samples = micro->count;
+    memcpy(plan->shape, micro->shape, sizeof plan->shape);
+    if (net->varying >= 0 && micro->shape[0] > 0)
+        memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
-    if (!LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
-        ls_graph_free(graph);
-        return ls_fail_memory(error, "a plan");
-    }
-    struct ls_net_plan *plan = &net->plans[net->plan_count];
-    *plan = (struct ls_net_plan){.samples = samples};
     plan->output = options->output != NULL ? options->output(graph) : NULL;
-    LS_TRY(ls_plan_build(graph, options->backend, options->views, &plan->output, 1, &plan->plan,
-                         error));
-    net->plan_count++;
+    struct ls_plan_options plan_options = {.backend = options->backend,
+                                           .views = options->views,
+                                           .keep = &plan->output,
+                                           .keep_count = 1,
+                                           .local = ls_net_local,
+                                           .user = net};
+    LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
+    plan->position = ls_alloc(plan->plan->step_count + 1, sizeof *plan->position);
+    if (plan->position == NULL)
+        return ls_fail_memory(error, "a plan");
+    for (size_t i = 0; i < plan->plan->step_count; i++) {
+        const struct ls_op *op = plan->plan->steps[i].prepared.op;
+        plan->position[i + 1] = plan->position[i] + (size_t)(op->inputs + op->outputs);
+    }
     return 0;
 }
 
-struct ls_net_plan *ls_net_plan_for(struct ls_net *net, int64_t samples)
+static struct ls_net_plan *find_plan(const struct ls_net *net, const struct ls_micro *micro)
 {
     for (size_t i = 0; i < net->plan_count; i++)
-        if (net->plans[i].samples == samples)
-            return &net->plans[i];
+        if (net->plans[i]->samples == micro->count &&
+            memcmp(net->plans[i]->shape, micro->shape, sizeof micro->shape) == 0)
+            return net->plans[i];
     return NULL;
 }
 
-/* Plans for the sizes of micro-batches that a batch of `count` samples is cut into. */
+/* Makes room for another plan: those that no micro-batch of a recent update wanted go. The first
+ * one stays; it says what all have in common. */
+static void forget_plans(struct ls_net *net)
+{
+    int64_t recent = net->wanted - net->batching.iter_size * net->batching.batch * BATCHES_KEPT;
+    while (net->plan_count >= PLANS_KEPT) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < net->plan_count; i++)
+            if (net->plans[i]->used < recent &&
+                (oldest == 0 || net->plans[i]->used < net->plans[oldest]->used))
+                oldest = i;
+        if (oldest == 0)
+            return;
+        free_plan(net->plans[oldest]);
+        net->plans[oldest] = net->plans[--net->plan_count];
+    }
+}
+
+int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **out,
+                   struct ls_error *error)
+{
+    net->wanted++;
+    *out = find_plan(net, micro);
+    if (*out == NULL) {
+        forget_plans(net);
+        struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
+        if (plan == NULL || !LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
+            ls_free(plan);
+            return ls_fail_memory(error, "a plan");
+        }
+        int status = build_plan(net, micro, plan, error);
+        if (status != 0) {
+            free_plan(plan);
+            return status;
+        }
+        net->plans[net->plan_count++] = *out = plan;
+    }
+    (*out)->used = net->wanted;
+    return 0;
+}
+
+struct ls_net_plan *ls_net_single(const struct ls_net *net)
+{
+    return find_plan(net, &(struct ls_micro){.count = 1});
+}
+
+/* How many samples batches can have: a full one, and what is left at the end of the data. */
+static int batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
+{
+    int count = 0;
+    bool short_data = batching->batch >= batching->samples && batching->last != LS_LAST_WRAP;
+    sizes[count++] = short_data ? batching->samples : batching->batch;
+    if (!short_data && batching->last == LS_LAST_PARTIAL &&
+        batching->samples % batching->batch != 0)
+        sizes[count++] = batching->samples % batching->batch;
+    return count;
+}
+
+/* Plans for all micro-batches of a batch. Where sizes vary they are made as they come. */
 static int add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_error *error)
 {
-    int64_t n = ls_micro_batch_count(count, net->batching.micro_batch);
-    LS_TRY(ls_net_add_plan(net, (count + n - 1) / n, error));
-    return ls_net_add_plan(net, count / n, error);
+    struct ls_batch batch = {.count = count};
+    struct ls_net_plan *plan;
+    int64_t n = 0;
+    struct ls_micro *micro =
+        ls_alloc((size_t)ls_batching_most(&net->batching, count), sizeof *micro);
+    if (micro == NULL)
+        return ls_fail_memory(error, "a plan");
+    int status = ls_batching_cut(&net->batching, &batch, micro, &n, error);
+    for (int64_t i = 0; i < n && status == 0; i++)
+        status = ls_net_require(net, &micro[i], &plan, error);
+    ls_free(micro);
+    return status;
 }
 
 static int add_plans(struct ls_net *net, struct ls_error *error)
 {
-    const struct ls_batching *batching = &net->batching;
-    int64_t full = batching->batch < batching->samples || batching->last == LS_LAST_WRAP
-                       ? batching->batch
-                       : batching->samples;
-    LS_TRY(add_plans_for_batch(net, full, error));
-    if (batching->last == LS_LAST_PARTIAL && batching->samples % batching->batch != 0)
-        LS_TRY(add_plans_for_batch(net, batching->samples % batching->batch, error));
+    int64_t sizes[2];
+    int count = batch_sizes(&net->batching, sizes);
+    if (net->varying >= 0) { /* whatever comes first, parameters get the layouts of this one */
+        struct ls_net_plan *plan;
+        struct ls_micro micro = {.count = net->batching.micro_batch};
+        memcpy(micro.shape, net->shapes[net->varying].sample, sizeof micro.shape);
+        return ls_net_require(net, &micro, &plan, error);
+    }
+    for (int i = 0; i < count; i++)
+        LS_TRY(add_plans_for_batch(net, sizes[i], error));
     return 0;
+}
+
+/* ---- Groups of samples ----------------------------------------------------------------------- */
+
+/* Whether every group of a batch of `count` samples lies within one of its micro-batches. */
+static bool groups_fit(const struct ls_batching *batching, int64_t count, int64_t group)
+{
+    struct ls_batch batch = {.count = count};
+    struct ls_micro *micro = ls_alloc((size_t)ls_batching_most(batching, count), sizeof *micro);
+    int64_t groups = ls_batching_groups(count, group), n = 0, j = 0;
+    bool fit = micro != NULL && ls_batching_cut(batching, &batch, micro, &n, NULL) == 0;
+    for (int64_t i = 0; i < n && fit; i++) { /* a micro-batch ends where a group ends */
+        while (j < groups && ls_even_cut(count, groups, j) < micro[i].ordinal + micro[i].count)
+            j++;
+        fit = ls_even_cut(count, groups, j) == micro[i].ordinal + micro[i].count;
+    }
+    ls_free(micro);
+    return fit;
+}
+
+bool ls_net_local(const void *user, int64_t group)
+{
+    const struct ls_net *net = user;
+    int64_t sizes[2];
+    if (net->options.from_outside || group == 1)
+        return true;
+    if (net->batching.size_of != NULL)
+        return net->batching.batch == 1;
+    int count = batch_sizes(&net->batching, sizes);
+    for (int i = 0; i < count; i++)
+        if (!groups_fit(&net->batching, sizes[i], group))
+            return false;
+    return true;
+}
+
+int ls_net_slots(const struct ls_net *net, int workers)
+{
+    int64_t slots = ls_batching_most(&net->batching, net->batching.batch);
+    if (net->counts_on_the_way)
+        slots *= net->batching.iter_size;
+    return slots > workers ? (int)slots : workers;
 }
 
 /* Which data set and which of its tops each input of the graph is. */
@@ -246,6 +388,33 @@ static int map_inputs(struct ls_net *net, struct ls_error *error)
             if (net->data_layers[d] == graph->inputs[i].layer->definition)
                 net->inputs[i][0] = d;
     }
+    return 0;
+}
+
+/* The size of groups that micro-batches follow: all of the net must have one. */
+static int find_group(struct ls_net *net, struct ls_error *error)
+{
+    struct ls_graph_options options = graph_options_of(net, 1);
+    const char *file = net->options.definition->definition->file;
+    struct ls_graph *graph = NULL;
+    LS_TRY(ls_graph_build(&options, &graph, error));
+    size_t groupings = graph->grouping_count;
+    int64_t group = groupings > 0 ? graph->groupings[0] : 0;
+    ls_graph_free(graph);
+    if (groupings != 1)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
+                       groupings == 0 ? "follow_groups: no layer of the train net normalises by "
+                                        "the batch"
+                                      : "follow_groups: the net's layers have groups of different "
+                                        "sizes");
+    if (group == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, "give batch_norm_param a group",
+                       "follow_groups: the group of the net is the whole batch, which would be one "
+                       "micro-batch");
+    if (net->batching.size_of != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
+                       "follow_groups needs samples of one size");
+    net->batching.group = group;
     return 0;
 }
 
@@ -271,17 +440,24 @@ static int open(struct ls_net *net, struct ls_error *error)
     if (status != 0) /* any will do to find what else is wrong */
         net->batching.batch = 1;
     int data_status = open_datasets(net, error);
+    struct ls_net_plan *plan;
+    struct ls_micro one = {.count = 1};
     if (status != 0 && data_status == 0) {
         net->sources.batch = -1;
-        ls_net_add_plan(net, 1, error);
+        ls_net_require(net, &one, &plan, error);
     }
     LS_TRY(status);
     LS_TRY(data_status);
     LS_TRY(check_batching(net, error));
+    if (net->options.follow_groups)
+        LS_TRY(find_group(net, error));
     if (net->options.from_outside)
-        LS_TRY(ls_net_add_plan(net, 1, error));
+        LS_TRY(ls_net_require(net, &one, &plan, error));
     else
         LS_TRY(add_plans(net, error));
+    const struct ls_graph *graph = ls_net_graph(net);
+    for (size_t i = 0; i < graph->sync_count; i++)
+        net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && net->options.training;
     LS_TRY(map_inputs(net, error));
     return net->options.from_outside ? 0 : ls_net_check_labels(net, error);
 }
@@ -293,6 +469,7 @@ int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struc
     if (net == NULL)
         return ls_fail_memory(error, "a net");
     net->options = *options;
+    net->varying = -1;
     int status = open(net, error);
     if (status != 0)
         ls_net_close(net);
@@ -301,18 +478,31 @@ int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struc
     return status;
 }
 
-size_t ls_net_arena_bytes(const struct ls_net *net)
+void ls_net_close(struct ls_net *net)
 {
-    size_t largest = 0;
+    if (net == NULL)
+        return;
     for (size_t i = 0; i < net->plan_count; i++)
-        if (net->plans[i].plan->arena_bytes > largest)
-            largest = net->plans[i].plan->arena_bytes;
-    return largest;
+        free_plan(net->plans[i]);
+    for (int i = 0; i < net->dataset_count; i++)
+        ls_dataset_close(net->datasets[i]);
+    ls_free(net->datasets);
+    ls_free(net->data_layers);
+    ls_free(net->shapes);
+    ls_free(net->inputs);
+    ls_free(net->plans);
+    ls_free(net);
 }
 
 const struct ls_graph *ls_net_graph(const struct ls_net *net)
 {
-    return net->plans[0].plan->graph;
+    return net->plans[0]->plan->graph;
+}
+
+size_t ls_net_input_size(const struct ls_net *net, int input)
+{
+    const struct ls_shape *shape = &ls_net_graph(net)->inputs[input].value->shape;
+    return (size_t)(ls_shape_size(shape) / shape->dim[0]);
 }
 
 int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,

@@ -12,19 +12,24 @@
 #include "graph/build.h"
 #include "plan/plan.h"
 
-/* A plan in one worker's memory. */
+/* A plan in the memory of one slot: of a worker or, where micro-batches go through the net
+ * together, of one of them. */
 struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
-    unsigned char *arena;
+    unsigned char *arena, *held;
 };
 
 struct ls_net_plan {
     int64_t samples;
+    int64_t shape[3]; /* of a sample; zeros where sizes do not vary */
     struct ls_plan *plan;
-    size_t pointer_count;
-    struct ls_binding *bindings; /* by worker; NULL until ls_net_bind */
-    struct ls_value *output;     /* the value to keep (ls_net_options.output), or NULL */
+    size_t *position;            /* by step: of its pointers in a binding, and behind the last */
+    struct ls_binding *bindings; /* by slot; NULL until ls_net_bind */
+    int slots;
+    int generation;          /* of the memory that they are bound to */
+    int64_t used;            /* when it was wanted last */
+    struct ls_value *output; /* the value to keep (ls_net_options.output), or NULL */
 };
 
 struct ls_net_options {
@@ -35,6 +40,7 @@ struct ls_net_options {
     bool from_outside; /* inputs are handed in by the caller, sample by sample */
     uint64_t seed;
     int64_t micro_batch; /* 0: the rule */
+    bool follow_groups;  /* micro-batches are made of whole groups of batch norm */
     int iter_size;
     int64_t samples; /* use only the first of the data; 0: all */
     const struct ls_backend *backend;
@@ -54,9 +60,11 @@ struct ls_net {
     int (*inputs)[2]; /* by graph input: data set and 0 for data, 1 for label */
     int input_count;
     struct ls_batching batching;
-    struct ls_net_plan *plans;
+    struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */
     size_t plan_count, plan_capacity;
-    int workers; /* that plans are bound for */
+    int64_t wanted;         /* plans so far, to find those that were not for long */
+    int varying;            /* the data set whose samples differ in size; -1: none */
+    bool counts_on_the_way; /* labels are counted at a sync point */
 };
 
 /* Opens the net's data and plans it for every number of samples that micro-batches of its data can
@@ -64,24 +72,41 @@ struct ls_net {
 int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struct ls_error *error);
 void ls_net_close(struct ls_net *net);
 
-/* The plan for micro-batches of `samples`; NULL if there is none. */
-struct ls_net_plan *ls_net_plan_for(struct ls_net *net, int64_t samples);
-/* Adds one. */
-int ls_net_add_plan(struct ls_net *net, int64_t samples, struct ls_error *error);
-/* The arena that the largest plan needs. */
-size_t ls_net_arena_bytes(const struct ls_net *net);
+/* The plan for micro-batches like `micro`; made if there is none. Where sizes vary, plans that were
+ * not wanted for long go. */
+int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **plan,
+                   struct ls_error *error);
+/* The one for a single sample of a net that is fed from outside; NULL if there is none. */
+struct ls_net_plan *ls_net_single(const struct ls_net *net);
+/* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
+ * that the net can see. `net` is a struct ls_net. */
+bool ls_net_local(const void *net, int64_t group);
+/* Slots that micro-batches which go through the net together need; at least one a worker. */
+int ls_net_slots(const struct ls_net *net, int workers);
+/* Numbers of one sample of a graph input, in the plan for record 0. */
+size_t ls_net_input_size(const struct ls_net *net, int input);
 /* A graph of the net (they differ in the number of samples only). */
 const struct ls_graph *ls_net_graph(const struct ls_net *net);
 
 struct ls_store;
-/* Binds all plans to workers' arenas and the store's parameters. */
-int ls_net_bind(struct ls_net *net, const struct ls_store *store, void *const *arenas, int workers,
-                struct ls_error *error);
+/* Memory to bind a plan to: slot i works in arena i % workers and holds in memory i. */
+struct ls_slots {
+    int count, workers;
+    void *const *arenas;
+    void *const *held;
+};
+/* Binds a plan to slots and the store's parameters; earlier bindings go. */
+int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
+                const struct ls_slots *slots, struct ls_error *error);
 
-/* Runs a bound plan on one micro-batch: what comes before the pass, or the pass. `inputs` holds a
- * pointer by graph input. */
-void ls_net_run(const struct ls_net_plan *plan, int worker, float *const *inputs,
-                const struct ls_context *context, bool before);
+void ls_net_unbind(struct ls_net_plan *plan);
+
+enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
+/* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
+ * concern this micro-batch alone), or what comes before the pass. `inputs` holds a pointer by graph
+ * input. */
+void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
+                const struct ls_context *context);
 
 /* Whether anything that runs before the pass reads an input of the graph. */
 bool ls_net_reads_before(const struct ls_net *net, int input);

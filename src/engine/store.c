@@ -81,21 +81,14 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
 {
     size_t count = store->set->count;
     store->slots = ls_alloc(count + 1, sizeof *store->slots);
-    store->view_memory = ls_alloc(store->views->count + 1, sizeof *store->view_memory);
-    if (store->slots == NULL || store->view_memory == NULL)
+    if (store->slots == NULL)
         return ls_fail_memory(error, "parameters");
     for (size_t i = 0; i < count; i++) {
         store->slots[i].parameter = store->set->items[i];
         LS_TRY(allocate_slot(&store->slots[i], options, error));
         LS_TRY(fill(store, (int)i, options->seed, error));
     }
-    for (size_t i = 0; i < store->views->count; i++) {
-        const struct ls_view *view = &store->views->items[i];
-        size_t elements = ls_layout_elements(view->layout, &view->parameter->shape);
-        store->view_memory[i] = ls_alloc_aligned(elements * sizeof(float));
-        if (store->view_memory[i] == NULL)
-            return ls_fail_memory(error, view->parameter->name);
-    }
+    LS_TRY(ls_store_add_views(store, error));
     return options->training ? create_sums(store, options->workers, error) : 0;
 }
 
@@ -129,7 +122,7 @@ void ls_store_free(struct ls_store *store)
             ls_free_aligned(slot->history[h]);
         ls_free_aligned(slot->average);
     }
-    for (size_t i = 0; i < store->views->count && store->view_memory != NULL; i++)
+    for (size_t i = 0; i < store->view_count; i++)
         ls_free_aligned(store->view_memory[i]);
     ls_sums_free(store->sums);
     ls_free(store->slots);
@@ -139,6 +132,34 @@ void ls_store_free(struct ls_store *store)
 }
 
 /* ---- Views ----------------------------------------------------------------------------------- */
+
+static int convert_view(const struct ls_store *store, size_t index, struct ls_error *error)
+{
+    const struct ls_view *view = &store->views->items[index];
+    return store->backend->parameter_convert(
+        view->parameter->layout, view->layout, &view->parameter->shape,
+        store->slots[view->parameter->index].weights, store->view_memory[index], error);
+}
+
+int ls_store_add_views(struct ls_store *store, struct ls_error *error)
+{
+    size_t count = store->views->count;
+    if (store->view_count == count)
+        return 0;
+    float **longer = ls_resize(store->view_memory, count, sizeof *longer);
+    if (longer == NULL)
+        return ls_fail_memory(error, "parameters");
+    store->view_memory = longer;
+    for (size_t i = store->view_count; i < count; i++) {
+        const struct ls_view *view = &store->views->items[i];
+        size_t elements = ls_layout_elements(view->layout, &view->parameter->shape);
+        if ((longer[i] = ls_alloc_aligned(elements * sizeof(float))) == NULL)
+            return ls_fail_memory(error, view->parameter->name);
+        store->view_count++;
+        LS_TRY(convert_view(store, i, error));
+    }
+    return 0;
+}
 
 struct refresh {
     struct ls_store *store;
@@ -153,13 +174,9 @@ static void refresh_some(void *argument, int worker)
     (void)worker;
     for (;;) {
         size_t i = atomic_fetch_add(&refresh->next, 1);
-        if (i >= store->views->count)
+        if (i >= store->view_count)
             return;
-        const struct ls_view *view = &store->views->items[i];
-        const struct ls_slot *slot = &store->slots[view->parameter->index];
-        int status = store->backend->parameter_convert(view->parameter->layout, view->layout,
-                                                       &view->parameter->shape, slot->weights,
-                                                       store->view_memory[i], NULL);
+        int status = convert_view(store, i, NULL);
         if (status != 0)
             atomic_store(&refresh->status, status);
     }
@@ -167,7 +184,7 @@ static void refresh_some(void *argument, int worker)
 
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
 {
-    if (store->views->count == 0)
+    if (store->view_count == 0)
         return 0;
     struct refresh refresh = {.store = store};
     ls_team_run(team, refresh_some, &refresh);

@@ -34,6 +34,7 @@ struct ls_store {
     struct ls_view_set *views;
     struct ls_slot *slots; /* by parameter */
     float **view_memory;   /* by view */
+    size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;
     struct ls_sums *sums; /* NULL without training */
@@ -54,6 +55,9 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
                     struct ls_view_set *views, const struct ls_store_options *options,
                     struct ls_store **store, struct ls_error *error);
 void ls_store_free(struct ls_store *store);
+
+/* Memory for views that plans have asked for since, brought up to date. */
+int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 
 /* Brings views up to date with the weights. */
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);

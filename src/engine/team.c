@@ -26,7 +26,7 @@ struct ls_team {
     enum gate gate;
     void (*enter_thread)(void);
     struct member *members;
-    struct ls_barrier begin, end;
+    struct ls_barrier begin, end, middle;
     void (*job)(void *argument, int worker); /* NULL: go home */
     void *argument;
     bool pin;
@@ -78,6 +78,7 @@ int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **out
     team->pin = workers <= ls_cpu_count();
     ls_barrier_init(&team->begin, workers);
     ls_barrier_init(&team->end, workers);
+    ls_barrier_init(&team->middle, workers);
     pthread_mutex_init(&team->gate_lock, NULL);
     pthread_cond_init(&team->gate_moved, NULL);
     team->members = ls_alloc((size_t)workers, sizeof *team->members);
@@ -148,4 +149,10 @@ void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), 
     ls_barrier_wait(&team->begin);
     job(argument, 0);
     ls_barrier_wait(&team->end);
+}
+
+void ls_team_meet(struct ls_team *team)
+{
+    if (team->workers > 1)
+        ls_barrier_wait(&team->middle);
 }

@@ -22,5 +22,8 @@ void ls_team_leave(struct ls_team *team);
 /* Runs job(argument, worker) on all workers and returns when all are done. Only between enter and
  * leave. */
 void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), void *argument);
+/* Within a job, called by all workers: waits until all have come here. What any of them wrote
+ * before is seen by all afterwards. */
+void ls_team_meet(struct ls_team *team);
 
 #endif

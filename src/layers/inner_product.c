@@ -29,9 +29,10 @@ static int request_blobs(struct ls_layer *layer, struct ls_error *error)
     if (attr->transpose)
         weight = (struct ls_shape){.rank = 2, .dim = {attr->k, attr->n}};
     LS_TRY(ls_layer_check_shape(layer, error, "the weight", &weight));
-    layer->request[0] = (struct ls_blob_request){"weight", weight, p->weight_filler};
-    layer->request[1] =
-        (struct ls_blob_request){"bias", {.rank = 1, .dim = {attr->n}}, p->bias_filler};
+    layer->request[0] =
+        (struct ls_blob_request){.name = "weight", .shape = weight, .filler = p->weight_filler};
+    layer->request[1] = (struct ls_blob_request){
+        .name = "bias", .shape = {.rank = 1, .dim = {attr->n}}, .filler = p->bias_filler};
     layer->blobs = attr->bias ? 2 : 1;
     return 0;
 }

@@ -3,7 +3,8 @@
  * A value lives from the step that writes it to the last that reads it. A view lies where its
  * source lies; a kernel that can work in place does so when nobody reads its input afterwards.
  * What remains is packed greedily, the largest first, each at the lowest offset that is free
- * during its life.
+ * during its life: in the worker's arena what lives within one segment, and what crosses a sync
+ * point in memory that the micro-batch holds.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct block {
     int first, last; /* steps during which it is needed */
     size_t bytes, offset;
     int value; /* the root value's index; -1: scratch of step `first` */
+    bool held; /* lives across a sync point */
 };
 
 struct memory_pass {
@@ -103,6 +105,15 @@ static void share_memory(struct memory_pass *pass)
     }
 }
 
+/* Whether a sync point lies between two steps, so that other micro-batches run in between. */
+static bool crosses_cut(const struct ls_plan *plan, int first, int last)
+{
+    for (size_t i = 1; i < plan->segments; i++)
+        if ((size_t)first < plan->segment[i] && (size_t)last >= plan->segment[i])
+            return true;
+    return false;
+}
+
 static void collect_blocks(struct memory_pass *pass)
 {
     struct ls_plan *plan = pass->plan;
@@ -110,10 +121,12 @@ static void collect_blocks(struct memory_pass *pass)
         const struct ls_value *value = plan->graph->values[v];
         if (!in_arena(value) || pass->root[v] != (int)v || pass->first_step[v] < 0)
             continue;
-        pass->blocks[pass->block_count++] = (struct block){.first = pass->first_step[v],
-                                                           .last = pass->last_step[v],
+        int first = pass->first_step[v], last = pass->last_step[v];
+        pass->blocks[pass->block_count++] = (struct block){.first = first,
+                                                           .last = last,
                                                            .bytes = ls_value_bytes(value),
-                                                           .value = (int)v};
+                                                           .value = (int)v,
+                                                           .held = crosses_cut(plan, first, last)};
     }
     for (size_t s = 0; s < plan->step_count; s++) {
         size_t bytes = plan->steps[s].prepared.scratch_bytes;
@@ -144,7 +157,8 @@ static size_t find_offset(const struct block *placed, size_t count, const struct
         moved = false;
         for (size_t i = 0; i < count; i++) {
             const struct block *other = &placed[i];
-            if (other->last < block->first || other->first > block->last)
+            if (other->held != block->held || other->last < block->first ||
+                other->first > block->last)
                 continue;
             if (offset < other->offset + other->bytes && other->offset < offset + block->bytes) {
                 offset = (other->offset + other->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -162,15 +176,21 @@ static void place_blocks(struct memory_pass *pass)
     for (size_t i = 0; i < pass->block_count; i++) {
         struct block *block = &pass->blocks[i];
         block->offset = find_offset(pass->blocks, i, block);
-        if (block->offset + block->bytes > plan->arena_bytes)
-            plan->arena_bytes = block->offset + block->bytes;
-        if (block->value >= 0)
-            plan->offset[block->value] = block->offset;
-        else
+        size_t *total = block->held ? &plan->held_bytes : &plan->arena_bytes;
+        if (block->offset + block->bytes > *total)
+            *total = block->offset + block->bytes;
+        if (block->value < 0) {
             plan->steps[block->first].scratch_offset = block->offset;
+            continue;
+        }
+        plan->offset[block->value] = block->offset;
+        plan->held[block->value] = block->held;
     }
-    for (size_t v = 0; v < plan->graph->value_count; v++)
-        plan->offset[v] = plan->offset[find_root(pass, plan->graph->values[v])];
+    for (size_t v = 0; v < plan->graph->value_count; v++) {
+        int root = find_root(pass, plan->graph->values[v]);
+        plan->offset[v] = plan->offset[root];
+        plan->held[v] = plan->held[root];
+    }
 }
 
 int ls_plan_memory(struct ls_plan *plan, struct ls_value *const *keep, size_t keep_count,
@@ -183,8 +203,9 @@ int ls_plan_memory(struct ls_plan *plan, struct ls_value *const *keep, size_t ke
                                .last_step = ls_alloc(values, sizeof(int)),
                                .blocks = ls_alloc(values + plan->step_count, sizeof(struct block))};
     plan->offset = ls_alloc(values, sizeof *plan->offset);
+    plan->held = ls_alloc(values, sizeof *plan->held);
     bool ready = pass.root != NULL && pass.first_step != NULL && pass.last_step != NULL &&
-                 pass.blocks != NULL && plan->offset != NULL;
+                 pass.blocks != NULL && plan->offset != NULL && plan->held != NULL;
     if (ready) {
         for (size_t v = 0; v < values; v++)
             plan->offset[v] = SIZE_MAX;

@@ -54,8 +54,30 @@ static void mark_before(struct ls_plan *plan)
     ls_free(needed);
 }
 
-int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
-                  struct ls_view_set *views, struct ls_value *const *keep, size_t keep_count,
+/* Cuts the steps at sync points that concern other micro-batches. */
+static int cut_segments(struct ls_plan *plan, const struct ls_plan_options *options,
+                        struct ls_error *error)
+{
+    const struct ls_graph *graph = plan->graph;
+    plan->segment = ls_alloc(graph->sync_count + 2, sizeof *plan->segment);
+    if (plan->segment == NULL)
+        return ls_fail_memory(error, "a plan");
+    plan->segments = 1;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct ls_op *op = plan->steps[i].prepared.op;
+        if (op->kind != LS_OP_SYNC || options->local == NULL)
+            continue;
+        int grouping = graph->syncs[op->attr.sync].grouping;
+        if (grouping >= 0 && options->local(options->user, graph->groupings[grouping]))
+            continue;
+        plan->steps[i].cut = true;
+        plan->segment[plan->segments++] = i + 1;
+    }
+    plan->segment[plan->segments] = plan->step_count;
+    return 0;
+}
+
+int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
                   struct ls_plan **out, struct ls_error *error)
 {
     *out = NULL;
@@ -65,8 +87,8 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
         return ls_fail_memory(error, "a plan");
     }
     plan->graph = graph;
-    plan->backend = backend;
-    int status = ls_plan_layouts(plan, views, error);
+    plan->backend = options->backend;
+    int status = ls_plan_layouts(plan, options->views, error);
     if (status == 0)
         status = prepare(plan, error);
     if (status == 0)
@@ -74,7 +96,9 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
     if (status == 0 && graph->failed)
         status = ls_fail_memory(error, "a plan");
     if (status == 0)
-        status = ls_plan_memory(plan, keep, keep_count, error);
+        status = cut_segments(plan, options, error);
+    if (status == 0)
+        status = ls_plan_memory(plan, options->keep, options->keep_count, error);
     if (status != 0) {
         ls_plan_free(plan);
         return status;
@@ -95,6 +119,8 @@ void ls_plan_free(struct ls_plan *plan)
     ls_graph_free(plan->graph);
     ls_free(plan->steps);
     ls_free(plan->offset);
+    ls_free(plan->held);
+    ls_free(plan->segment);
     ls_free(plan->view);
     ls_free(plan);
 }

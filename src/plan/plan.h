@@ -33,6 +33,7 @@ struct ls_step {
     size_t scratch_offset;       /* in the arena */
     bool in_pass;                /* part of the pass */
     bool before_pass;            /* part of what runs before it (label counts) */
+    bool cut;                    /* a sync point that other micro-batches are waited for at */
 };
 
 struct ls_plan {
@@ -43,14 +44,29 @@ struct ls_plan {
     bool has_before;      /* some step must run before the pass */
     size_t *offset;       /* by value index: in the arena; SIZE_MAX: not in the arena */
     int *view;            /* by value index: in the view set; -1: the parameter itself, or none */
+    bool *held;           /* by value index: offset is in what the micro-batch holds */
     size_t arena_bytes;   /* what a worker needs, scratch included */
+    size_t held_bytes;    /* what a micro-batch holds across sync points */
     size_t scratch_bytes; /* of the largest step */
+    size_t *segment;      /* segment i is steps [segment[i], segment[i + 1]) */
+    size_t segments;      /* 1 + the number of cuts */
 };
 
-/* Plans `graph`, which it takes over (also on failure). `keep` lists values that must still be
- * there after the pass (predictions). Views that are missing are added to `views`. */
-int ls_plan_build(struct ls_graph *graph, const struct ls_backend *backend,
-                  struct ls_view_set *views, struct ls_value *const *keep, size_t keep_count,
+/* What a graph is planned for. */
+struct ls_plan_options {
+    const struct ls_backend *backend;
+    struct ls_view_set *views; /* those that are missing are added */
+    /* Values that must still be there after the pass (predictions); NULL ones are left out. */
+    struct ls_value *const *keep;
+    size_t keep_count;
+    /* Whether groups of so many samples (0: the batch) lie within every micro-batch, so that their
+     * sync points need no other. NULL: all do. */
+    bool (*local)(const void *user, int64_t group);
+    const void *user;
+};
+
+/* Plans `graph`, which it takes over (also on failure). */
+int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
                   struct ls_plan **plan, struct ls_error *error);
 void ls_plan_free(struct ls_plan *plan);
 void ls_view_set_free(struct ls_view_set *views);

@@ -16,15 +16,29 @@ static long long ll(int64_t number)
     return (long long)number;
 }
 
+/* Where workers wait for each other inside the net. */
+static void report_sync_points(struct ls_trainer *trainer)
+{
+    size_t points = trainer->train->plans[0]->plan->segments - 1;
+    if (points > 0)
+        SAY("Sync points inside the net: %zu (micro-batches exchange batch statistics there)",
+            points);
+}
+
 static void report_batch(struct ls_trainer *trainer)
 {
     const struct ls_batching *batching = &trainer->train->batching;
-    int64_t n = ls_micro_batch_count(batching->batch, batching->micro_batch);
+    int64_t n = ls_batching_most(batching, batching->batch);
     int64_t useful = n * batching->iter_size;
-    SAY("Batch %lld%s, cut into %lld micro-batches of at most %lld samples%s", ll(batching->batch),
-        batching->iter_size > 1 ? " (one of several in an update)" : "", ll(n),
-        ll(batching->micro_batch),
-        trainer->solver->micro_batch > 0 ? "" : " (the default; micro_batch sets it)");
+    bool varying = batching->size_of != NULL;
+    SAY("Batch %lld%s, cut into %s%lld micro-batches of at most %lld samples%s",
+        ll(batching->batch), batching->iter_size > 1 ? " (one of several in an update)" : "",
+        varying ? "at most " : "", ll(n), ll(ls_batching_largest(batching)),
+        varying                            ? " of equal size"
+        : batching->group > 0              ? ", along the groups of batch norm"
+        : trainer->solver->micro_batch > 0 ? ""
+                                           : " (the default; micro_batch sets it)");
+    report_sync_points(trainer);
     if (batching->iter_size > 1)
         SAY("iter_size %d: an update sees %lld samples", batching->iter_size,
             ll(batching->batch * batching->iter_size));
@@ -105,7 +119,7 @@ static void report_model(struct ls_trainer *trainer)
         if (!parameter->trained && parameter->lr_mult != 0)
             WARN("no loss reaches parameter '%s': it will not change", parameter->name);
     }
-    const struct ls_plan *plan = trainer->train->plans[0].plan;
+    const struct ls_plan *plan = trainer->train->plans[0]->plan;
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
     SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker; to train: %.4g "

@@ -55,6 +55,7 @@ static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
     options.training = true;
     options.augment = true;
     options.iter_size = trainer->solver->iter_size;
+    options.follow_groups = trainer->solver->follow_groups;
     return ls_net_open(&options, &trainer->train, error);
 }
 
@@ -411,6 +412,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
                        "snapshot",
                        "iteration %lld: the update made a weight that is not finite",
                        (long long)trainer->iteration);
+    ls_engine_advance_averages(trainer->train_pass);
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
     return 0;

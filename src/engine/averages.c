@@ -1,0 +1,127 @@
+/* Moving averages of batch statistics: one set, advanced once for each group of an update, in the
+ * order of batches and groups, from partial results that were kept. See struct ls_averages.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/pass.h"
+#include "ir/layer.h"
+
+static int room_for(struct ls_pass *pass, const struct ls_parameter *parameter,
+                    struct ls_error *error)
+{
+    if (parameter == NULL || pass->averages[parameter->index] != NULL)
+        return 0;
+    size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float);
+    pass->averages[parameter->index] = ls_alloc_aligned(bytes);
+    return pass->averages[parameter->index] != NULL ? 0 : ls_fail_memory(error, parameter->name);
+}
+
+int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    int64_t largest = 0;
+    for (size_t s = 0; s < graph->sync_count; s++) {
+        const struct ls_sync *sync = &graph->syncs[s];
+        if (sync->kind == LS_SYNC_MOMENTS && sync->averages.mean != NULL &&
+            ls_sync_merged(sync) > largest)
+            largest = ls_sync_merged(sync);
+    }
+    if (largest == 0 || !pass->net->options.training)
+        return 0;
+    pass->averages = ls_alloc(graph->parameters->count, sizeof *pass->averages);
+    pass->merged = ls_alloc_aligned((size_t)largest * sizeof *pass->merged);
+    if (pass->averages == NULL || pass->merged == NULL)
+        return ls_fail_memory(error, "moving averages");
+    for (size_t s = 0; s < graph->sync_count; s++) {
+        const struct ls_averages *averages = &graph->syncs[s].averages;
+        LS_TRY(room_for(pass, averages->mean, error));
+        LS_TRY(room_for(pass, averages->variance, error));
+        LS_TRY(room_for(pass, averages->factor, error));
+    }
+    return 0;
+}
+
+void ls_pass_free_averages(struct ls_pass *pass)
+{
+    const struct ls_parameter_set *set = ls_net_graph(pass->net)->parameters;
+    for (size_t i = 0; pass->averages != NULL && i < set->count; i++)
+        ls_free_aligned(pass->averages[i]);
+    ls_free(pass->averages);
+    ls_free_aligned(pass->merged);
+}
+
+static int not_finite(const struct ls_sync *sync, int64_t iteration, size_t group,
+                      struct ls_error *error)
+{
+    char place[LS_PLACE_SIZE];
+    ls_layer_place(sync->layer, NULL, NULL, place);
+    return ls_fail(error, LOCKSTEP_DIVERGED, place,
+                   "a lower base_lr, warm-up or clip_gradients may help; the weights are those of "
+                   "the iteration before",
+                   "iteration %lld: the statistics of layer '%s' are not finite, first in group "
+                   "%zu of the update",
+                   (long long)iteration, sync->layer->name, group);
+}
+
+/* One group's statistics into the averages; false: they are not finite. */
+static bool advance(struct ls_pass *pass, const struct ls_sync *sync, double count)
+{
+    const struct ls_averages *averages = &sync->averages;
+    const float *batch_mean = pass->merged;
+    const float *batch_variance = pass->merged + 3 * ls_sync_padded(sync);
+    float *mean = pass->averages[averages->mean->index];
+    float *variance = pass->averages[averages->variance->index];
+    float unbiased = count > 1 ? (float)(count / (count - 1)) : 1.0F;
+    bool finite = true;
+    for (int64_t c = 0; c < sync->channels; c++) {
+        mean[c] = averages->keep * mean[c] + averages->add * batch_mean[c];
+        variance[c] = averages->keep * variance[c] + averages->add * (unbiased * batch_variance[c]);
+        finite &= isfinite(mean[c]) && isfinite(variance[c]);
+    }
+    if (averages->factor != NULL) {
+        float *factor = pass->averages[averages->factor->index];
+        *factor = averages->keep * *factor + averages->add;
+    }
+    return finite;
+}
+
+static void copy_averages(struct ls_pass *pass, bool to_store)
+{
+    const struct ls_store *store = pass->engine->store;
+    for (size_t i = 0; i < store->set->count; i++) {
+        float *mine = pass->averages[i], *stored = store->slots[i].weights;
+        if (mine != NULL)
+            memcpy(to_store ? stored : mine, to_store ? mine : stored,
+                   (size_t)ls_shape_size(&store->set->items[i]->shape) * sizeof(float));
+    }
+}
+
+int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    if (pass->averages == NULL)
+        return 0;
+    copy_averages(pass, false);
+    for (size_t s = 0; s < graph->sync_count; s++) {
+        const struct ls_sync *sync = &graph->syncs[s];
+        if (sync->kind != LS_SYNC_MOMENTS || sync->averages.mean == NULL)
+            continue;
+        size_t groups = ls_exchange_groups(pass->exchange, (int)s);
+        for (size_t g = 0; g < groups; g++) {
+            double count = 0;
+            ls_exchange_group(pass->exchange, (int)s, g, pass->merged, &count);
+            if (!advance(pass, sync, count))
+                return not_finite(sync, iteration, g, error);
+        }
+    }
+    return 0;
+}
+
+void ls_engine_advance_averages(struct ls_pass *pass)
+{
+    if (pass->averages != NULL)
+        copy_averages(pass, true);
+}

@@ -1,0 +1,289 @@
+/* The memory of sync points. See engine/exchange.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/exchange.h"
+
+#include "base/memory.h"
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+/* A micro-batch of m samples meets at most so many groups: a group of a batch has at least half of
+ * `group` samples, rounded up, unless it is the only one. */
+static int64_t most_parts(int64_t largest, int64_t group)
+{
+    int64_t smallest = (group + 1) / 2;
+    if (group <= 0)
+        return 1;
+    int64_t parts = largest / smallest + 2;
+    return parts < largest ? parts : largest;
+}
+
+static int64_t most_groups(const struct ls_exchange_options *options, int64_t group)
+{
+    return ls_batching_groups(options->batch, group);
+}
+
+static int create_members(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                          struct ls_error *error)
+{
+    for (size_t g = 0; g < exchange->groupings; g++) {
+        struct ls_members *members = &exchange->members[g];
+        int64_t group = options->graph->groupings[g];
+        members->local = options->local == NULL || options->local(options->user, group);
+        members->parts_most = most_parts(options->largest, group);
+        size_t parts = (size_t)(options->units * members->parts_most);
+        size_t groups = (size_t)(options->batches * most_groups(options, group));
+        members->part = ls_alloc(parts, sizeof *members->part);
+        members->member = ls_alloc(parts, sizeof *members->member);
+        members->start = ls_alloc(groups + 1, sizeof *members->start);
+        if (members->part == NULL || members->member == NULL || members->start == NULL)
+            return ls_fail_memory(error, "batch statistics");
+    }
+    return 0;
+}
+
+/* Memory for what one sync point merges, for `groups` groups; freed with the exchange. */
+static float *own_merged(struct ls_exchange *exchange, const struct ls_sync *sync, int64_t groups)
+{
+    float *memory = ls_alloc_aligned((size_t)(groups * ls_sync_merged(sync)) * sizeof *memory);
+    exchange->owned[exchange->owned_count++] = memory;
+    return memory;
+}
+
+static int create_merged(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                         struct ls_error *error)
+{
+    for (size_t s = 0; s < exchange->syncs; s++) {
+        const struct ls_sync *sync = &exchange->graph->syncs[s];
+        if (sync->grouping < 0)
+            continue;
+        const struct ls_members *members = &exchange->members[sync->grouping];
+        float *shared = NULL;
+        if (!members->local) {
+            int64_t group = exchange->graph->groupings[sync->grouping];
+            shared = own_merged(exchange, sync, most_groups(options, group));
+        }
+        for (int w = 0; w < exchange->workers; w++) {
+            float *memory =
+                members->local ? own_merged(exchange, sync, members->parts_most) : shared;
+            if (memory == NULL)
+                return ls_fail_memory(error, "batch statistics");
+            exchange->merged[(size_t)w * exchange->syncs + s] = memory;
+        }
+    }
+    return 0;
+}
+
+static int create_rows(struct ls_exchange *exchange, int64_t units, struct ls_error *error)
+{
+    for (size_t s = 0; s < exchange->syncs; s++) {
+        const struct ls_sync *sync = &exchange->graph->syncs[s];
+        exchange->row_offset[s] = exchange->row_doubles;
+        if (sync->grouping >= 0)
+            exchange->row_doubles +=
+                (size_t)(exchange->members[sync->grouping].parts_most * ls_sync_row(sync));
+    }
+    exchange->rows = ls_alloc_aligned((size_t)units * exchange->row_doubles * sizeof(double) + 1);
+    return exchange->rows != NULL ? 0 : ls_fail_memory(error, "batch statistics");
+}
+
+static int create(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                  struct ls_error *error)
+{
+    exchange->graph = options->graph;
+    exchange->backend = options->backend;
+    exchange->workers = options->workers;
+    exchange->units = (size_t)options->units;
+    exchange->syncs = options->graph->sync_count;
+    exchange->groupings = options->graph->grouping_count;
+    if (exchange->syncs == 0)
+        return 0;
+    size_t pointers = (size_t)options->workers * exchange->syncs;
+    exchange->members = ls_alloc(exchange->groupings + 1, sizeof *exchange->members);
+    exchange->parts =
+        ls_alloc((size_t)options->units * exchange->groupings + 1, sizeof *exchange->parts);
+    exchange->row_offset = ls_alloc(exchange->syncs, sizeof *exchange->row_offset);
+    exchange->merged = ls_alloc(pointers, sizeof *exchange->merged);
+    exchange->partial = ls_alloc(pointers, sizeof *exchange->partial);
+    exchange->list = ls_alloc((size_t)options->workers * exchange->units, sizeof *exchange->list);
+    exchange->owned = ls_alloc(pointers + exchange->syncs, sizeof *exchange->owned);
+    if (exchange->members == NULL || exchange->parts == NULL || exchange->row_offset == NULL ||
+        exchange->merged == NULL || exchange->partial == NULL || exchange->list == NULL ||
+        exchange->owned == NULL)
+        return ls_fail_memory(error, "batch statistics");
+    LS_TRY(create_members(exchange, options, error));
+    LS_TRY(create_rows(exchange, options->units, error));
+    return create_merged(exchange, options, error);
+}
+
+int ls_exchange_create(const struct ls_exchange_options *options, struct ls_exchange **out,
+                       struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_exchange *exchange = ls_alloc(1, sizeof *exchange);
+    if (exchange == NULL)
+        return ls_fail_memory(error, "batch statistics");
+    int status = create(exchange, options, error);
+    if (status != 0)
+        ls_exchange_free(exchange);
+    else
+        *out = exchange;
+    return status;
+}
+
+void ls_exchange_free(struct ls_exchange *exchange)
+{
+    if (exchange == NULL)
+        return;
+    for (size_t g = 0; exchange->members != NULL && g < exchange->groupings; g++) {
+        ls_free(exchange->members[g].part);
+        ls_free(exchange->members[g].member);
+        ls_free(exchange->members[g].start);
+    }
+    for (size_t i = 0; i < exchange->owned_count; i++)
+        ls_free_aligned(exchange->owned[i]);
+    ls_free(exchange->members);
+    ls_free(exchange->parts);
+    ls_free(exchange->row_offset);
+    ls_free_aligned(exchange->rows);
+    ls_free(exchange->merged);
+    ls_free(exchange->partial);
+    ls_free((void *)exchange->list);
+    ls_free(exchange->owned);
+    ls_free(exchange);
+}
+
+/* ---- Who belongs to which group -------------------------------------------------------------- */
+
+void ls_exchange_begin(struct ls_exchange *exchange)
+{
+    for (size_t g = 0; g < exchange->groupings; g++)
+        exchange->members[g].members = exchange->members[g].groups = 0;
+}
+
+/* Cuts the micro-batches of a batch where groups end. */
+static void add_members(struct ls_exchange *exchange, size_t grouping, const struct ls_batch *batch,
+                        const struct ls_micro *micro, int64_t n, size_t first)
+{
+    struct ls_members *members = &exchange->members[grouping];
+    int64_t groups = ls_batching_groups(batch->count, exchange->graph->groupings[grouping]);
+    int64_t group = -1, group_end = 0;
+    for (int64_t i = 0; i < n; i++) {
+        size_t unit = first + (size_t)i;
+        struct ls_part *part = members->part + unit * (size_t)members->parts_most;
+        int64_t begin = micro[i].ordinal - batch->ordinal, end = begin + micro[i].count;
+        int count = 0;
+        for (int64_t at = begin; at < end; count++) {
+            if (at == group_end) {
+                group_end = ls_even_cut(batch->count, groups, ++group + 1);
+                members->start[members->groups++] = members->members;
+            }
+            int64_t stop = group_end < end ? group_end : end;
+            part[count] = (struct ls_part){.first = at - begin,
+                                           .count = stop - at,
+                                           .group = group,
+                                           .merged = members->local ? count : group};
+            members->member[members->members++] = (struct ls_member){.unit = unit, .part = count};
+            at = stop;
+        }
+        exchange->parts[unit * exchange->groupings + grouping] =
+            (struct ls_parts){.part = part, .count = count};
+    }
+    members->start[members->groups] = members->members;
+}
+
+void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
+                     const struct ls_micro *micro, int64_t n, size_t first)
+{
+    for (size_t g = 0; g < exchange->groupings; g++)
+        add_members(exchange, g, batch, micro, n, first);
+}
+
+static double *row_of(const struct ls_exchange *exchange, int sync, const struct ls_member *member)
+{
+    return exchange->rows + member->unit * exchange->row_doubles + exchange->row_offset[sync] +
+           (size_t)(member->part * ls_sync_row(&exchange->graph->syncs[sync]));
+}
+
+void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
+                         struct ls_context *context)
+{
+    if (exchange->syncs == 0)
+        return;
+    size_t from = (size_t)worker * exchange->syncs;
+    for (size_t s = 0; s < exchange->syncs; s++)
+        exchange->partial[from + s] =
+            exchange->rows + unit * exchange->row_doubles + exchange->row_offset[s];
+    context->parts = exchange->parts + unit * exchange->groupings;
+    context->partial = exchange->partial + from;
+    context->merged = exchange->merged + from;
+}
+
+/* ---- Merging --------------------------------------------------------------------------------- */
+
+/* Merges channels [begin, end) of group `group` (over the update). */
+static void merge_group(const struct ls_exchange *exchange, int worker, int sync, size_t group,
+                        int64_t begin, int64_t end, float *merged)
+{
+    const struct ls_members *members = &exchange->members[exchange->graph->syncs[sync].grouping];
+    const struct ls_member *member = members->member + members->start[group];
+    size_t count = members->start[group + 1] - members->start[group];
+    const double **rows = exchange->list + (size_t)worker * exchange->units;
+    for (size_t i = 0; i < count; i++)
+        rows[i] = row_of(exchange, sync, &member[i]);
+    exchange->backend->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end, merged);
+}
+
+void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker)
+{
+    const struct ls_sync *what = &exchange->graph->syncs[sync];
+    const struct ls_members *members = &exchange->members[what->grouping];
+    int64_t blocks = ls_sync_padded(what) / LS_SYNC_BLOCK;
+    float *merged = exchange->merged[sync];
+    size_t first = 0;
+    while (members->member[members->start[first]].unit < begin)
+        first++;
+    size_t last = first;
+    while (last < members->groups && members->member[members->start[last]].unit < end)
+        last++;
+    int64_t items = (int64_t)(last - first) * blocks;
+    int64_t item = ls_even_cut(items, exchange->workers, worker);
+    int64_t stop = ls_even_cut(items, exchange->workers, worker + 1);
+    while (item < stop) { /* as many channels of one group as are this worker's */
+        int64_t group = item / blocks, block = item % blocks;
+        int64_t until = block + (stop - item) < blocks ? block + (stop - item) : blocks;
+        merge_group(exchange, worker, sync, first + (size_t)group, block * LS_SYNC_BLOCK,
+                    until * LS_SYNC_BLOCK, merged + group * ls_sync_merged(what));
+        item += until - block;
+    }
+}
+
+void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
+                             int sync, const struct ls_context *context)
+{
+    const struct ls_sync *what = &graph->syncs[sync];
+    if (what->grouping < 0)
+        return;
+    const struct ls_parts *parts = &context->parts[what->grouping];
+    for (int p = 0; p < parts->count; p++) {
+        const double *row = context->partial[sync] + p * ls_sync_row(what);
+        backend->merge(what, &row, 1, 0, ls_sync_padded(what),
+                       context->merged[sync] + parts->part[p].merged * ls_sync_merged(what));
+    }
+}
+
+size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync)
+{
+    int grouping = exchange->graph->syncs[sync].grouping;
+    return grouping >= 0 ? exchange->members[grouping].groups : 0;
+}
+
+void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
+                       double *count)
+{
+    const struct ls_sync *what = &exchange->graph->syncs[sync];
+    const struct ls_members *members = &exchange->members[what->grouping];
+    *count = 0;
+    for (size_t i = members->start[group]; i < members->start[group + 1]; i++)
+        *count += row_of(exchange, sync, &members->member[i])[2 * ls_sync_padded(what)];
+    merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged);
+}

@@ -1,0 +1,87 @@
+/* Exchange: the memory of sync points, and merging what micro-batches leave there.
+ *
+ * For each micro-batch of an update there are rows of partial results, one for every part of it (a
+ * part is what it shares with one group of samples). Rows stay until the update ends: the moving
+ * averages are advanced from them. What is merged lies once for all workers where groups reach
+ * beyond a micro-batch, and with each worker where they do not.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_EXCHANGE_H
+#define LS_ENGINE_EXCHANGE_H
+
+#include "data/batching.h"
+#include "ir/graph.h"
+#include "ir/kernel.h"
+
+/* Who belongs to the groups of one grouping, over all batches of an update. */
+struct ls_members {
+    bool local;
+    int64_t parts_most;   /* of a micro-batch */
+    struct ls_part *part; /* by micro-batch, parts_most each */
+    struct ls_member {
+        size_t unit; /* micro-batch */
+        int part;
+    } * member;    /* group by group, in the order of the micro-batches */
+    size_t *start; /* of group i in `member`; groups of all batches in a row, one more at the end */
+    size_t members, groups;
+};
+
+struct ls_exchange {
+    const struct ls_graph *graph; /* any of the net: sync points are the same in all */
+    const struct ls_backend *backend;
+    int workers;
+    size_t syncs, groupings;
+    struct ls_members *members; /* by grouping */
+    struct ls_parts *parts;     /* by micro-batch and grouping */
+    size_t *row_offset;         /* by sync: of its rows among those of a micro-batch, in doubles */
+    size_t row_doubles;         /* of a micro-batch */
+    double *rows;
+    const double **list; /* by worker: the rows of the group that it merges, `units` of them */
+    size_t units;
+    float **merged;   /* by worker and sync */
+    double **partial; /* by worker and sync: of the micro-batch that it runs */
+    void **owned;     /* what `merged` points into */
+    size_t owned_count;
+};
+
+struct ls_exchange_options {
+    const struct ls_graph *graph;
+    const struct ls_backend *backend;
+    int workers;
+    int64_t units;   /* micro-batches of an update at most */
+    int64_t largest; /* samples of a micro-batch at most */
+    int64_t batch;   /* samples of a batch at most */
+    int64_t batches; /* of an update at most */
+    bool (*local)(const void *user, int64_t group);
+    const void *user;
+};
+
+/* Memory for the sync points of a net; nothing is allocated where it has none. */
+int ls_exchange_create(const struct ls_exchange_options *options, struct ls_exchange **exchange,
+                       struct ls_error *error);
+void ls_exchange_free(struct ls_exchange *exchange);
+
+/* Forgets all micro-batches. */
+void ls_exchange_begin(struct ls_exchange *exchange);
+/* Adds a batch, whose micro-batches are units [first, first + n). */
+void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
+                     const struct ls_micro *micro, int64_t n, size_t first);
+
+/* What a worker's kernels need to see when it runs a micro-batch. */
+void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
+                         struct ls_context *context);
+
+/* A worker's share of merging a sync point over the batch whose units are [begin, end). Between two
+ * barriers. */
+void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end,
+                       int worker);
+/* Merges a sync point whose groups lie within the micro-batch that the context is of. */
+void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
+                             int sync, const struct ls_context *context);
+/* The groups of a sync point over all batches of the update, and the statistics of one, merged
+ * anew: `merged` has room for ls_sync_merged; *count is the number of its values. */
+size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync);
+void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
+                       double *count);
+
+#endif

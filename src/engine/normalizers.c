@@ -1,0 +1,141 @@
+/* The divisors of losses: true counts over all micro-batches of an update.
+ *
+ * Most follow from the number of samples. Where labels must be counted they are read before the
+ * pass, by readers of our own, and the ops that count run alone; labels that depend on learned
+ * parameters are counted at a sync point.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/memory.h"
+#include "engine/pass.h"
+
+static int create_for_worker(struct ls_pass *pass, size_t worker, struct ls_error *error)
+{
+    const struct ls_net *net = pass->net;
+    size_t datasets = (size_t)net->dataset_count;
+    for (size_t d = 0; d < datasets; d++)
+        LS_TRY(ls_reader_open(net->datasets[d], &pass->readers[worker * datasets + d], error));
+    for (int i = 0; i < net->input_count; i++) {
+        if (!ls_net_reads_before(net, i))
+            continue;
+        size_t bytes =
+            ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching) * sizeof(float);
+        float **slot = &pass->before_inputs[worker * (size_t)net->input_count + (size_t)i];
+        if ((*slot = ls_alloc_aligned(bytes)) == NULL)
+            return ls_fail_memory(error, "a pass");
+    }
+    return 0;
+}
+
+int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error)
+{
+    const struct ls_net *net = pass->net;
+    if (!net->plans[0]->plan->has_before || !net->options.training)
+        return 0;
+    size_t workers = (size_t)pass->engine->workers;
+    pass->readers = ls_alloc(workers * (size_t)(net->dataset_count + 1), sizeof *pass->readers);
+    pass->before_inputs = ls_alloc(workers * (size_t)net->input_count, sizeof(float *));
+    if (pass->readers == NULL || pass->before_inputs == NULL)
+        return ls_fail_memory(error, "a pass");
+    for (size_t w = 0; w < workers; w++)
+        LS_TRY(create_for_worker(pass, w, error));
+    return 0;
+}
+
+void ls_pass_free_normalizers(struct ls_pass *pass)
+{
+    size_t workers = (size_t)pass->engine->workers;
+    for (size_t i = 0; pass->readers != NULL && i < workers * (size_t)pass->net->dataset_count; i++)
+        ls_reader_close(pass->readers[i]);
+    for (size_t i = 0; pass->before_inputs != NULL && i < workers * (size_t)pass->net->input_count;
+         i++)
+        ls_free_aligned(pass->before_inputs[i]);
+    ls_free(pass->readers);
+    ls_free(pass->before_inputs);
+}
+
+static int fetch(struct ls_pass *pass, int worker, const struct ls_unit *unit, float **inputs,
+                 struct ls_error *error)
+{
+    const struct ls_net *net = pass->net;
+    const struct ls_graph *graph = unit->plan->plan->graph;
+    for (int i = 0; i < net->input_count; i++) {
+        if (inputs[i] == NULL)
+            continue;
+        const struct ls_shape *shape = &graph->inputs[i].value->shape;
+        int64_t per_sample = ls_shape_size(shape) / shape->dim[0];
+        struct ls_reader *reader =
+            pass->readers[(size_t)worker * (size_t)net->dataset_count + (size_t)net->inputs[i][0]];
+        bool label = net->inputs[i][1] == 1;
+        for (int64_t s = 0; s < unit->range.count; s++) {
+            float *target = inputs[i] + s * per_sample;
+            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, label ? NULL : target,
+                                   label ? target : NULL, error));
+        }
+    }
+    return 0;
+}
+
+static void count_units(void *argument, int worker)
+{
+    struct ls_pass *pass = argument;
+    float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
+    static _Thread_local struct ls_error error;
+    for (;;) {
+        size_t unit = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
+        if (unit >= pass->unit_count)
+            return;
+        const struct ls_unit *what = &pass->units[unit];
+        ls_error_clear(&error);
+        if (fetch(pass, worker, what, inputs, &error) != 0) {
+            ls_pass_note_failure(pass, unit, &error);
+            continue;
+        }
+        struct ls_context context = {.first_ordinal = what->range.ordinal,
+                                     .samples = what->range.count,
+                                     .normalizers = pass->normalizers,
+                                     .partials = ls_pass_record(pass, unit)};
+        ls_net_run(what->plan, worker, LS_RUN_BEFORE, inputs, &context);
+    }
+}
+
+int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    if (pass->readers != NULL) {
+        ls_pass_start(pass, NULL, false);
+        ls_team_run(pass->engine->team, count_units, pass);
+        LS_TRY(ls_pass_finish(pass, error));
+        ls_pass_merge_records(pass, 0, pass->unit_count);
+    }
+    for (size_t i = 0; i < graph->normalizer_count; i++) {
+        const struct ls_normalizer *normalizer = &graph->normalizers[i];
+        double count = 0;
+        for (size_t u = 0; u < pass->unit_count; u++) /* images may differ in size */
+            count += (double)pass->units[u].plan->plan->graph->normalizers[i].per_sample *
+                     (double)pass->units[u].range.count;
+        if (normalizer->record_offset >= 0)
+            count = pass->records[normalizer->record_offset];
+        pass->normalizers[i] = normalizer->none || !(count > 0) ? 1 : count;
+    }
+    return 0;
+}
+
+/* The count of units [begin, begin + n), along the tree that records are merged along. */
+static double sum_counts(const struct ls_pass *pass, size_t begin, size_t n, int offset)
+{
+    size_t half = 1;
+    if (n == 1)
+        return ls_pass_record(pass, begin)[offset];
+    while (half * 2 < n)
+        half *= 2;
+    return sum_counts(pass, begin, half, offset) + sum_counts(pass, begin + half, n - half, offset);
+}
+
+void ls_pass_merge_count(struct ls_pass *pass, int sync)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    int normalizer = graph->syncs[sync].normalizer;
+    double count =
+        sum_counts(pass, 0, pass->unit_count, graph->normalizers[normalizer].record_offset);
+    pass->normalizers[normalizer] = count > 0 ? count : 1;
+}

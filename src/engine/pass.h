@@ -1,0 +1,82 @@
+/* What the parts of a pass share: the micro-batches of the job at hand and what they leave.
+ * Internal to the engine; others see engine/engine.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_PASS_H
+#define LS_ENGINE_PASS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "engine/exchange.h"
+
+/* A micro-batch of the job at hand. */
+struct ls_unit {
+    int64_t update; /* the feed's: which update (a test: which batch) */
+    int index;      /* the feed's: which micro-batch of it */
+    struct ls_batch range;
+    struct ls_net_plan *plan;
+};
+
+/* Micro-batches that go through the net together, where they exchange partial results. */
+struct ls_wave {
+    size_t begin, end; /* units */
+};
+
+struct ls_pass {
+    struct ls_engine *engine;
+    struct ls_net *net;
+    struct ls_batch *batches; /* of an update */
+    struct ls_micro *micro;   /* of a batch */
+    struct ls_unit *units;
+    size_t unit_count, unit_capacity;
+    struct ls_wave *waves; /* one a batch */
+    size_t wave_count;
+    double *records; /* by unit */
+    size_t record_size;
+    double *total;
+    double *normalizers;
+    struct ls_exchange *exchange;
+    float **averages;           /* by parameter: what moving averages become; NULL for all others */
+    float *merged;              /* what is merged for one group, while averages are advanced */
+    struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
+    float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
+
+    /* The job at hand. */
+    struct ls_feed *feed;
+    const struct ls_feed_item **items; /* by unit: held while a wave runs */
+    bool training;
+    _Atomic size_t next;
+    pthread_mutex_t lock; /* guards the two below */
+    size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
+    struct ls_error failure;
+};
+
+static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
+{
+    return pass->records + unit * pass->record_size;
+}
+
+/* Starts a job over the pass's units; `finish` returns what went wrong first in their order. */
+void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
+int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
+void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
+/* Runs all units (engine/run.c). */
+void ls_pass_run(struct ls_pass *pass);
+/* Merges the records of units [begin, end) along the binary tree; the result is in the first. */
+void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
+
+/* The divisors of the losses of an update over all units (engine/normalizers.c). */
+int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error);
+void ls_pass_free_normalizers(struct ls_pass *pass);
+int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error);
+/* Of one whose labels were counted during the pass. */
+void ls_pass_merge_count(struct ls_pass *pass, int sync);
+
+/* Moving averages (engine/averages.c): what they become is found before the weights change, and
+ * written afterwards by ls_engine_advance_averages. */
+int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error);
+void ls_pass_free_averages(struct ls_pass *pass);
+int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_error *error);
+
+#endif

@@ -1,0 +1,126 @@
+/* Running micro-batches on all workers.
+ *
+ * Without sync points between micro-batches, workers take them one by one as they get free, each
+ * forward and backward in one go. With them the micro-batches of a batch go through the net
+ * together, as a wave: each worker has its own of them (every W-th) and takes all through a
+ * segment; then all workers meet, share the work of merging what was left there, and meet again.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/pass.h"
+
+static struct ls_context context_of(struct ls_pass *pass, int worker, size_t unit,
+                                    struct ls_contributor *contributor)
+{
+    const struct ls_batch *range = &pass->units[unit].range;
+    *contributor = (struct ls_contributor){
+        .sums = pass->engine->store->sums, .worker = worker, .micro_batch = (int)unit};
+    struct ls_context context = {.first_ordinal = range->ordinal,
+                                 .samples = range->count,
+                                 .normalizers = pass->normalizers,
+                                 .partials = ls_pass_record(pass, unit),
+                                 .contribute = pass->training ? ls_sums_contribute : NULL,
+                                 .sums = contributor};
+    ls_exchange_context(pass->exchange, worker, unit, &context);
+    return context;
+}
+
+/* Waits for the unit's data. */
+static bool take_item(struct ls_pass *pass, int worker, size_t unit)
+{
+    static _Thread_local struct ls_error error; /* large: not on the stack of every call */
+    struct ls_engine *engine = pass->engine;
+    const struct ls_unit *what = &pass->units[unit];
+    if (engine->before_micro_batch != NULL)
+        engine->before_micro_batch(engine->user, worker, (int)unit);
+    ls_error_clear(&error);
+    pass->items[unit] = NULL;
+    if (ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], &error) == 0)
+        return true;
+    ls_pass_note_failure(pass, unit, &error);
+    return false;
+}
+
+static void release_item(struct ls_pass *pass, int worker, size_t unit)
+{
+    if (pass->items[unit] == NULL)
+        return;
+    ls_feed_release(pass->feed, pass->items[unit]);
+    pass->items[unit] = NULL;
+    pass->engine->micro_batches[worker]++;
+}
+
+/* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. */
+static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
+{
+    struct ls_contributor contributor;
+    struct ls_context context = context_of(pass, worker, unit, &contributor);
+#ifdef LS_MUTANT_FORGETFUL /* cmake/mutants.cmake: workers lose a micro-batch now and then */
+    if (worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
+        return;
+#endif
+    ls_net_run(pass->units[unit].plan, slot, segment, pass->items[unit]->input, &context);
+}
+
+static void run_freely(void *argument, int worker)
+{
+    struct ls_pass *pass = argument;
+    for (;;) {
+        size_t unit = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
+        if (unit >= pass->unit_count)
+            return;
+        if (take_item(pass, worker, unit))
+            run_unit(pass, worker, unit, worker, LS_RUN_ALL);
+        release_item(pass, worker, unit);
+    }
+}
+
+/* Merges what the sync point behind segment `segment` is for. */
+static void merge(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
+{
+    const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
+    const struct ls_op *op = plan->steps[plan->segment[segment + 1] - 1].prepared.op;
+    if (plan->graph->syncs[op->attr.sync].kind != LS_SYNC_COUNT)
+        ls_exchange_merge(pass->exchange, op->attr.sync, wave->begin, wave->end, worker);
+    else if (worker == 0)
+        ls_pass_merge_count(pass, op->attr.sync);
+}
+
+/* A worker's part of a wave; false: some data could not be had. Nothing can fail once all have
+ * their data, so that nobody is waited for in vain. */
+static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+{
+    struct ls_team *team = pass->engine->team;
+    size_t workers = (size_t)pass->engine->workers;
+    int segments = (int)pass->units[wave->begin].plan->plan->segments;
+    for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
+        take_item(pass, worker, unit);
+    ls_team_meet(team);
+    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
+    for (int segment = 0; segment < segments && ready; segment++) {
+        for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
+            run_unit(pass, worker, unit, (int)(unit - wave->begin), segment);
+        if (segment + 1 == segments)
+            break;
+        ls_team_meet(team);
+        merge(pass, wave, segment, worker);
+        ls_team_meet(team);
+    }
+    for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
+        release_item(pass, worker, unit);
+    ls_team_meet(team); /* what was merged is read to the end before the next wave writes it */
+    return ready;
+}
+
+static void run_waves(void *argument, int worker)
+{
+    struct ls_pass *pass = argument;
+    for (size_t i = 0; i < pass->wave_count; i++)
+        if (!run_wave(pass, &pass->waves[i], worker))
+            return;
+}
+
+void ls_pass_run(struct ls_pass *pass)
+{
+    bool together = pass->unit_count > 0 && pass->units[0].plan->plan->segments > 1;
+    ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
+}
