@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MICRO_MAX = 1 << 20 /* micro-batches of a batch */ };
+
 /* Batches that an epoch has where updates end with it (PARTIAL, DROP). */
 static int64_t batches_per_epoch(const struct ls_batching *b)
 {
@@ -19,6 +21,30 @@ static int64_t batches_per_epoch(const struct ls_batching *b)
 static bool wraps(const struct ls_batching *b)
 {
     return b->last == LS_LAST_WRAP || b->samples == INT64_MAX;
+}
+
+static int64_t divide_up(int64_t count, int64_t size)
+{
+    return count / size + (count % size != 0);
+}
+
+/* That batches can be cut, into so few parts that a list of them has room in memory. */
+static int check_cut(const struct ls_batching *b, const char *place, struct ls_error *error)
+{
+    if (b->batch > (INT64_C(1) << 40) / b->iter_size)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
+                       "%d batches of %lld samples are too many for one update", b->iter_size,
+                       (long long)b->batch);
+    if (b->group > 0 && b->size_of != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place,
+                       "crop or resize the samples, or leave the groups out",
+                       "micro-batches of whole groups of %lld samples need samples of one size",
+                       (long long)b->group);
+    if (ls_batching_most(b, b->batch) > MICRO_MAX)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "use a larger micro_batch",
+                       "a batch of %lld samples has more than %d micro-batches",
+                       (long long)b->batch, MICRO_MAX);
+    return 0;
 }
 
 int ls_batching_check(const struct ls_batching *b, const char *place, struct ls_error *error)
@@ -39,11 +65,7 @@ int ls_batching_check(const struct ls_batching *b, const char *place, struct ls_
         return ls_fail(error, LOCKSTEP_DEFINITION, place, "use a smaller batch_size, or WRAP",
                        "last_batch: DROP leaves nothing of %lld samples in batches of %lld",
                        (long long)b->samples, (long long)b->batch);
-    if (b->batch > (INT64_C(1) << 40) / b->iter_size)
-        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
-                       "%d batches of %lld samples are too many for one update", b->iter_size,
-                       (long long)b->batch);
-    return 0;
+    return check_cut(b, place, error);
 }
 
 int ls_batching_update(const struct ls_batching *b, int64_t update, struct ls_batch *batches)
@@ -79,15 +101,10 @@ double ls_batching_updates_per_epoch(const struct ls_batching *b)
     return (double)((per_epoch + b->iter_size - 1) / b->iter_size);
 }
 
-static int64_t divide_up(int64_t count, int64_t size)
-{
-    return count / size + (count % size != 0);
-}
-
 int64_t ls_even_cut(int64_t count, int64_t n, int64_t i)
 {
-    /* Without the product, which could overflow: count = q n + r gives i q + floor(i r / n). */
-    return i * (count / n) + i * (count % n) / n;
+    /* The product of two 64-bit numbers. */
+    return (int64_t)((unsigned __int128)i * (uint64_t)count / (uint64_t)n);
 }
 
 int64_t ls_batching_groups(int64_t count, int64_t group)
@@ -104,7 +121,7 @@ int64_t ls_batching_most(const struct ls_batching *b, int64_t count)
 
 int64_t ls_batching_largest(const struct ls_batching *b)
 {
-    if (b->group <= 0)
+    if (b->group <= 0 || b->size_of != NULL)
         return b->micro_batch;
     int64_t together = b->micro_batch / b->group;
     return b->group * (together > 1 ? together : 1);

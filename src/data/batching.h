@@ -43,8 +43,9 @@ struct ls_micro {
     int64_t shape[3]; /* of each sample's data; zeros where sizes do not differ */
 };
 
-/* Refuses what has no updates: counts below one, no samples, DROP with too few of them. `place` is
- * for the message. */
+/* Refuses what has no updates: counts below one, no samples, DROP with too few of them; groups of
+ * samples that differ in size; more than 2^20 micro-batches in a batch. `place` is for the message.
+ */
 int ls_batching_check(const struct ls_batching *batching, const char *place,
                       struct ls_error *error);
 

@@ -343,6 +343,31 @@ const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
     return dataset->transform.output;
 }
 
+bool ls_dataset_varies(const struct ls_dataset *dataset)
+{
+    return dataset->source->varies && dataset->transform.crop == 0;
+}
+
+const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset)
+{
+    return dataset->transform.output;
+}
+
+int ls_dataset_sample_shape(struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
+                            struct ls_error *error)
+{
+    (void)ordinal;
+    (void)error;
+    memcpy(shape, dataset->transform.output, sizeof dataset->transform.output);
+    return 0;
+}
+
+bool ls_dataset_has_maps(const struct ls_dataset *dataset)
+{
+    (void)dataset;
+    return false;
+}
+
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset)
 {
     return dataset->last_batch;

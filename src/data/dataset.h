@@ -30,8 +30,18 @@ int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_defin
 void ls_dataset_close(struct ls_dataset *dataset);
 
 int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `split` */
-const int64_t *
-ls_dataset_shape(const struct ls_dataset *dataset); /* C, H, W after transformation */
+/* C, H, W after transformation; where sizes vary, of record 0. */
+const int64_t *ls_dataset_shape(const struct ls_dataset *dataset);
+/* Whether samples differ in height or width. */
+bool ls_dataset_varies(const struct ls_dataset *dataset);
+/* Where they do: no record that has been looked at becomes larger than this; else the shape. */
+const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset);
+/* The shape of the sample at an ordinal: a function of the definition and the data. Any thread may
+ * call; what is read from files for it is read once. */
+int ls_dataset_sample_shape(struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
+                            struct ls_error *error);
+/* Whether a label is a map of H x W numbers, not one number. */
+bool ls_dataset_has_maps(const struct ls_dataset *dataset);
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset);
 int ls_dataset_classes(const struct ls_dataset *dataset); /* class names known; else 0 */
 const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);

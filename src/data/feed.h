@@ -17,7 +17,8 @@ struct ls_feed_item {
     int index;       /* which micro-batch of the update, over all its batches */
     int64_t ordinal; /* of the first sample */
     int64_t samples;
-    float **input; /* by input: `samples` samples each, 64-byte aligned */
+    int64_t shape[3]; /* of each sample, of the data set whose sizes vary; zeros if none does */
+    float **input;    /* by input: `samples` samples each, 64-byte aligned */
 };
 
 struct ls_feed_options {
@@ -26,7 +27,7 @@ struct ls_feed_options {
     /* Which inputs an item has, in order: for each, the data set and 0 for data, 1 for label. */
     const int (*inputs)[2];
     int input_count;
-    struct ls_batching batching;
+    struct ls_batching batching; /* with size_of, if a data set's sizes vary */
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
@@ -41,7 +42,8 @@ void ls_feed_close(struct ls_feed *feed);
 void ls_feed_seek(struct ls_feed *feed, int64_t update);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
- * Any thread may call. A source's failure is reported to whoever takes the item concerned. */
+ * Any thread may call. A source's failure is reported to whoever takes the item concerned; a size
+ * that cannot be read, to whoever takes an item of that batch or of a later one. */
 int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
                  struct ls_error *error);
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);

@@ -75,15 +75,18 @@ static int expect(const struct fixture *f, int64_t update, uint64_t *hashes)
     assert_int_equal(ls_reader_open(f->set, &reader, NULL), 0);
     int batches = ls_batching_update(&f->batching, update, batch);
     for (int b = 0; b < batches; b++) {
-        int64_t n = ls_micro_batch_count(batch[b].count, f->batching.micro_batch);
+        struct ls_micro micro[32];
+        int64_t n;
+        assert_int_equal(ls_batching_cut(&f->batching, &batch[b], micro, &n, NULL), 0);
         for (int64_t i = 0; i < n; i++) {
-            struct ls_batch micro = ls_micro_batch(&batch[b], n, i);
             float data[32 * 100], label[32];
-            for (int64_t s = 0; s < micro.count; s++)
+            for (int64_t s = 0; s < micro[i].count; s++)
                 assert_int_equal(
-                    ls_reader_fetch(reader, micro.ordinal + s, data + 100 * s, label + s, NULL), 0);
+                    ls_reader_fetch(reader, micro[i].ordinal + s, data + 100 * s, label + s, NULL),
+                    0);
             float *input[2] = {data, label};
-            struct ls_feed_item item = {update, count, micro.ordinal, micro.count, input};
+            struct ls_feed_item item = {
+                .ordinal = micro[i].ordinal, .samples = micro[i].count, .input = input};
             hashes[count++] = hash_item(&item);
         }
     }
@@ -211,7 +214,7 @@ static void run_workers(struct ls_batching batching, int threads, size_t memory,
 static void test_any_number_of_threads(void **state)
 {
     (void)state;
-    const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP};
+    const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP, 0, NULL, NULL};
     for (int k = 0; k < 3; k++)
         for (int threads = 1; threads <= 4; threads += 3)
             for (int workers = 1; workers <= 5; workers += 2) {
@@ -224,7 +227,7 @@ static void test_any_number_of_threads(void **state)
 static void test_holding_a_whole_update(void **state)
 {
     (void)state;
-    struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP};
+    struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP, 0, NULL, NULL};
     run_workers(batching, 1, 1, 3, true);
     run_workers(batching, 3, 1, 3, true);
 }
@@ -235,7 +238,7 @@ static void test_seek(void **state)
 {
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL};
+    struct ls_batching batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL};
     open_fixture(&f, batching, 3, 0, INT64_MAX);
     const int64_t places[] = {0, 5, 5, 2, 1000, 999, 0};
     for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
@@ -261,7 +264,7 @@ static void test_closing_at_any_time(void **state)
     (void)state;
     for (int k = 0; k < 30; k++) {
         struct fixture f;
-        struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP};
+        struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
         open_fixture(&f, batching, 1 + k % 4, 0, INT64_MAX);
         if (k % 3 > 0)
             ls_feed_seek(f.feed, k);
@@ -280,7 +283,7 @@ static void test_wrong_calls(void **state)
 {
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP};
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
     open_fixture(&f, batching, 1, 0, 3);
     const struct ls_feed_item *item, *again;
     assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), LOCKSTEP_INTERNAL); /* no seek */
@@ -314,7 +317,7 @@ static void test_cancel(void **state)
 {
     (void)state;
     struct fixture f;
-    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP};
+    struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
     open_fixture(&f, batching, 2, 1, INT64_MAX);
     ls_feed_seek(f.feed, 0);
     pthread_t thread;
@@ -359,7 +362,7 @@ static void test_bad_record(void **state)
                                       .dataset_count = 1,
                                       .inputs = both,
                                       .input_count = 2,
-                                      .batching = {10, 4, 2, 1, LS_LAST_WRAP},
+                                      .batching = {10, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL},
                                       .updates_end = INT64_MAX,
                                       .threads = 2};
     struct ls_feed *feed;
@@ -389,7 +392,7 @@ static void test_out_of_memory(void **state)
                                       .dataset_count = 1,
                                       .inputs = both,
                                       .input_count = 2,
-                                      .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP},
+                                      .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL},
                                       .updates_end = INT64_MAX,
                                       .threads = 2};
     int failures = 0;

@@ -1,0 +1,115 @@
+/* The threads of a feed: each claims the next micro-batch of the sequence when it finds an EMPTY
+ * slot, and decodes it there, without the lock.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/memory.h"
+#include "base/thread.h"
+#include "data/feed_inner.h"
+
+/* Where the samples of one kind (0 data, 1 label) of a data set go; NULL: nobody wants them. */
+static float *input_of(const struct ls_feed *feed, const struct ls_feed_item *item, int dataset,
+                       int kind, size_t *numbers)
+{
+    for (int i = 0; i < feed->input_count; i++)
+        if (feed->inputs[i][0] == dataset && feed->inputs[i][1] == kind) {
+            *numbers = ls_slot_numbers(feed, i, item);
+            return item->input[i];
+        }
+    *numbers = 0;
+    return NULL;
+}
+
+static int decode_dataset(struct ls_decoder *decoder, const struct ls_feed_item *item, int dataset)
+{
+    size_t data_size, label_size;
+    float *data = input_of(decoder->feed, item, dataset, 0, &data_size);
+    float *label = input_of(decoder->feed, item, dataset, 1, &label_size);
+    if (data == NULL && label == NULL)
+        return 0;
+    for (int64_t i = 0; i < item->samples; i++) {
+        LS_TRY(ls_reader_fetch(decoder->readers[dataset], item->ordinal + i, data, label,
+                               &decoder->error));
+        data = data != NULL ? data + data_size : NULL;
+        label = label != NULL ? label + label_size : NULL;
+    }
+    return 0;
+}
+
+static int decode(struct ls_decoder *decoder, struct ls_slot *slot)
+{
+    struct ls_feed *feed = decoder->feed;
+    ls_error_clear(&decoder->error);
+    LS_TRY(ls_slot_fit(feed, slot, &decoder->error));
+    for (int d = 0; d < feed->dataset_count; d++)
+        LS_TRY(decode_dataset(decoder, &slot->item, d));
+    return 0;
+}
+
+/* With the lock held: what was decoded becomes ready, unless a seek has overtaken it. */
+static void finish(struct ls_decoder *decoder, struct ls_slot *slot, int status)
+{
+    struct ls_feed *feed = decoder->feed;
+    if (slot->generation != feed->generation) {
+        slot->state = EMPTY;
+        pthread_cond_signal(&feed->work);
+    } else if (status == 0) {
+        slot->state = READY;
+    } else {
+        slot->state = FAILED;
+        slot->status = status;
+        if (slot->error == NULL)
+            slot->error = ls_alloc(1, sizeof *slot->error);
+        if (slot->error != NULL)
+            *slot->error = decoder->error;
+    }
+    pthread_cond_broadcast(&feed->done);
+}
+
+static void *decode_ahead(void *argument)
+{
+    struct ls_decoder *decoder = argument;
+    struct ls_feed *feed = decoder->feed;
+    ls_unpin_thread();
+    ls_set_float_mode();
+    pthread_mutex_lock(&feed->lock);
+    while (!feed->stop) {
+        struct ls_slot *slot = ls_slot_in_state(feed, EMPTY);
+        if (slot == NULL || !ls_position_claim(feed, &slot->item)) {
+            pthread_cond_wait(&feed->work, &feed->lock);
+            continue;
+        }
+        slot->state = DECODING;
+        slot->generation = feed->generation;
+        pthread_mutex_unlock(&feed->lock);
+        int status = decode(decoder, slot);
+        pthread_mutex_lock(&feed->lock);
+        finish(decoder, slot, status);
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return NULL;
+}
+
+int ls_decoder_start(struct ls_feed *feed, struct ls_decoder *decoder, struct ls_error *error)
+{
+    decoder->feed = feed;
+    decoder->readers = ls_alloc((size_t)feed->dataset_count, sizeof *decoder->readers);
+    if (decoder->readers == NULL)
+        return ls_fail_memory(error, "a feed of data");
+    for (int d = 0; d < feed->dataset_count; d++)
+        LS_TRY(ls_reader_open(feed->datasets[d], &decoder->readers[d], error));
+    int result = pthread_create(&decoder->thread, NULL, decode_ahead, decoder);
+    if (result != 0)
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                       "a thread to decode data could not be started (error %d)", result);
+    decoder->running = true;
+    return 0;
+}
+
+void ls_decoder_join(struct ls_feed *feed, struct ls_decoder *decoder)
+{
+    if (decoder->running)
+        pthread_join(decoder->thread, NULL);
+    for (int d = 0; decoder->readers != NULL && d < feed->dataset_count; d++)
+        ls_reader_close(decoder->readers[d]);
+    ls_free(decoder->readers);
+}

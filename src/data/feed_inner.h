@@ -1,0 +1,108 @@
+/* What a feed consists of; for the files of the feed only.
+ *
+ * Memory is a set of slots, each with room for one micro-batch:
+ *
+ *   EMPTY -> DECODING -> READY -> HELD -> EMPTY
+ *                     -> FAILED until the next seek
+ *
+ * One lock guards everything but what a slot in DECODING holds, which is its decoder's.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_FEED_INNER_H
+#define LS_DATA_FEED_INNER_H
+
+#include <pthread.h>
+
+#include "data/feed.h"
+
+enum ls_slot_state { EMPTY, DECODING, READY, HELD, FAILED };
+
+struct ls_slot {
+    struct ls_feed_item item; /* first: items are slots to their takers */
+    enum ls_slot_state state;
+    uint64_t generation; /* of the seek that it was claimed under */
+    float *memory;
+    size_t capacity;        /* floats */
+    int status;             /* FAILED: why */
+    struct ls_error *error; /* FAILED: more about it; NULL if there was no memory for that */
+};
+
+/* The next micro-batch to claim. */
+struct ls_position {
+    int64_t update;
+    int index; /* over all batches of the update */
+    int batch; /* which of `batches` */
+    int batch_count;
+    struct ls_batch *batches; /* of `update` */
+    struct ls_micro *micro;   /* the cut of the current batch; room for any */
+    int64_t micro_count;      /* 0: it is not cut yet */
+    int64_t next;             /* which of `micro` */
+    int status;               /* not 0: the current batch cannot be cut, `error` says why */
+    struct ls_error *error;
+};
+
+struct ls_decoder {
+    struct ls_feed *feed;
+    pthread_t thread;
+    bool running;
+    struct ls_reader **readers; /* one for each data set */
+    struct ls_error error;
+};
+
+struct ls_feed {
+    struct ls_dataset **datasets;
+    int dataset_count;
+    int (*inputs)[2];
+    int input_count;
+    struct ls_batching batching;
+    int64_t updates_end;
+    struct ls_decoder *decoders;
+    int decoder_count;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for decoders: a slot became EMPTY, a seek, the end */
+    pthread_cond_t done; /* for takers: a slot left DECODING, cancelled, nothing can be claimed */
+    struct ls_slot **slots;
+    int slot_count;
+    size_t slot_capacity;
+    struct ls_position position;
+    struct ls_batch *check; /* room for the batches of an update */
+    uint64_t generation;
+    bool started, stop, cancelled;
+};
+
+/* ---- feed_position.c: the sequence of micro-batches. With the lock held ---- */
+
+int ls_position_open(struct ls_feed *feed, struct ls_error *error);
+void ls_position_close(struct ls_feed *feed);
+void ls_position_go_to(struct ls_feed *feed, int64_t update);
+/* Names the next micro-batch in `item` and goes on to the one behind it. False: there is none, or
+ * position.status says that it cannot be known. */
+bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item);
+/* Fails unless a micro-batch that no slot has may still be claimed. */
+int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
+
+/* ---- feed_slot.c: memory ---- */
+
+/* Bytes of the largest micro-batch that is known of. Fails where no memory could hold it. */
+int ls_slot_bytes(const struct ls_feed *feed, size_t *bytes, struct ls_error *error);
+int ls_slot_add(struct ls_feed *feed, struct ls_error *error);
+void ls_slot_free(struct ls_slot *slot);
+struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state);
+/* The slot that an item is in, or NULL. */
+struct ls_slot *ls_slot_of(const struct ls_feed *feed, int64_t update, int index);
+/* Makes room for the slot's item and sets its inputs; without the lock, by its decoder. */
+int ls_slot_fit(const struct ls_feed *feed, struct ls_slot *slot, struct ls_error *error);
+/* Numbers that a sample of an item has in an input. */
+size_t ls_slot_numbers(const struct ls_feed *feed, int input, const struct ls_feed_item *item);
+
+/* ---- feed_decode.c: the threads ---- */
+
+int ls_decoder_start(struct ls_feed *feed, struct ls_decoder *decoder, struct ls_error *error);
+/* After feed->stop has been set. */
+void ls_decoder_join(struct ls_feed *feed, struct ls_decoder *decoder);
+
+/* Adds all problems of one collection to another. */
+void ls_feed_report(const struct ls_error *from, struct ls_error *to);
+
+#endif

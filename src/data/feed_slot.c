@@ -1,0 +1,131 @@
+/* Memory of a feed: slots, each with room for one micro-batch.
+ *
+ * Where all samples have one size, a slot has its memory from the beginning. Where they differ, it
+ * grows to what its items need.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/memory.h"
+#include "data/feed_inner.h"
+#include "data/source.h"
+
+/* Numbers of a sample of `shape` (of a data set whose sizes vary) in an input. */
+static int64_t numbers_of(const struct ls_feed *feed, int input, const int64_t shape[3])
+{
+    const struct ls_dataset *dataset = feed->datasets[feed->inputs[input][0]];
+    if (!ls_dataset_varies(dataset))
+        shape = ls_dataset_shape(dataset);
+    if (feed->inputs[input][1] == 0)
+        return ls_record_size(shape);
+    return ls_dataset_has_maps(dataset) ? shape[1] * shape[2] : 1;
+}
+
+size_t ls_slot_numbers(const struct ls_feed *feed, int input, const struct ls_feed_item *item)
+{
+    return (size_t)numbers_of(feed, input, item->shape);
+}
+
+/* Floats of an input with `samples` samples, so that what follows it is aligned. */
+static int input_floats(const struct ls_feed *feed, int input, int64_t samples,
+                        const int64_t shape[3], size_t *floats, struct ls_error *error)
+{
+    int64_t numbers;
+    if (!ls_multiply(samples, numbers_of(feed, input, shape), &numbers) || numbers > INT64_C(1)
+                                                                                         << 40)
+        return ls_fail_memory(error, "a micro-batch");
+    *floats = ((size_t)numbers + 15) & ~(size_t)15;
+    return 0;
+}
+
+int ls_slot_bytes(const struct ls_feed *feed, size_t *bytes, struct ls_error *error)
+{
+    int64_t samples = ls_batching_largest(&feed->batching);
+    if (samples > feed->batching.batch)
+        samples = feed->batching.batch;
+    size_t all = 0;
+    for (int i = 0; i < feed->input_count; i++) {
+        size_t floats = 0;
+        const int64_t *largest = ls_dataset_largest_shape(feed->datasets[feed->inputs[i][0]]);
+        LS_TRY(input_floats(feed, i, samples, largest, &floats, error));
+        all += floats;
+    }
+    *bytes = all * sizeof(float);
+    return 0;
+}
+
+static int grow(struct ls_slot *slot, size_t floats, struct ls_error *error)
+{
+    if (slot->memory != NULL && floats <= slot->capacity)
+        return 0;
+    ls_free_aligned(slot->memory);
+    slot->capacity = 0;
+    slot->memory = ls_alloc_aligned(floats * sizeof(float));
+    if (slot->memory == NULL)
+        return ls_fail_memory(error, "decoded data");
+    slot->capacity = floats;
+    return 0;
+}
+
+int ls_slot_fit(const struct ls_feed *feed, struct ls_slot *slot, struct ls_error *error)
+{
+    size_t all = 0, floats = 0;
+    for (int i = 0; i < feed->input_count; i++) {
+        LS_TRY(input_floats(feed, i, slot->item.samples, slot->item.shape, &floats, error));
+        all += floats;
+    }
+    LS_TRY(grow(slot, all, error));
+    all = 0;
+    for (int i = 0; i < feed->input_count; i++) {
+        slot->item.input[i] = slot->memory + all;
+        LS_TRY(input_floats(feed, i, slot->item.samples, slot->item.shape, &floats, error));
+        all += floats;
+    }
+    return 0;
+}
+
+int ls_slot_add(struct ls_feed *feed, struct ls_error *error)
+{
+    size_t bytes;
+    LS_TRY(ls_slot_bytes(feed, &bytes, error));
+    struct ls_slot *slot = ls_alloc(1, sizeof *slot);
+    if (slot == NULL)
+        return ls_fail_memory(error, "decoded data");
+    slot->item.input = ls_alloc((size_t)feed->input_count + 1, sizeof *slot->item.input);
+    int status = slot->item.input == NULL ? ls_fail_memory(error, "decoded data") : 0;
+    if (status == 0 && feed->batching.size_of == NULL)
+        status = grow(slot, bytes / sizeof(float), error);
+    if (status == 0 && !LS_GROW(feed->slots, feed->slot_count, feed->slot_capacity))
+        status = ls_fail_memory(error, "decoded data");
+    if (status != 0) {
+        ls_slot_free(slot);
+        return status;
+    }
+    feed->slots[feed->slot_count++] = slot;
+    return 0;
+}
+
+void ls_slot_free(struct ls_slot *slot)
+{
+    ls_free_aligned(slot->memory);
+    ls_free(slot->item.input);
+    ls_free(slot->error);
+    ls_free(slot);
+}
+
+struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state)
+{
+    for (int i = 0; i < feed->slot_count; i++)
+        if (feed->slots[i]->state == state)
+            return feed->slots[i];
+    return NULL;
+}
+
+struct ls_slot *ls_slot_of(const struct ls_feed *feed, int64_t update, int index)
+{
+    for (int i = 0; i < feed->slot_count; i++) {
+        struct ls_slot *slot = feed->slots[i];
+        if (slot->state != EMPTY && slot->generation == feed->generation &&
+            slot->item.update == update && slot->item.index == index)
+            return slot;
+    }
+    return NULL;
+}
