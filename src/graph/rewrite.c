@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "graph/build.h"
 
-static void delete_op(struct ls_graph *graph, size_t index)
+void ls_graph_delete_op(struct ls_graph *graph, size_t index)
 {
     struct ls_op *op = graph->ops[index];
     ls_free(op->input);
@@ -14,7 +14,7 @@ static void delete_op(struct ls_graph *graph, size_t index)
     graph->op_count--;
 }
 
-static int count_readers(const struct ls_graph *graph, const struct ls_value *value)
+int ls_graph_count_readers(const struct ls_graph *graph, const struct ls_value *value)
 {
     int readers = 0;
     for (size_t i = 0; i < graph->op_count; i++)
@@ -42,7 +42,7 @@ void ls_graph_fuse_relu(struct ls_graph *graph)
     for (size_t i = 0; i < graph->op_count; i++) {
         struct ls_op *relu = graph->ops[i];
         if (relu->kind != LS_OP_ACTIVATION || relu->attr.activation.function != LS_RELU ||
-            relu->attr.activation.slope < 0 || count_readers(graph, relu->input[0]) != 1)
+            relu->attr.activation.slope < 0 || ls_graph_count_readers(graph, relu->input[0]) != 1)
             continue;
         struct ls_op *producer = fusible_producer(graph, relu->input[0]);
         if (producer == NULL)
@@ -59,7 +59,7 @@ void ls_graph_fuse_relu(struct ls_graph *graph)
             producer->attr.inner_product.relu_slope = relu->attr.activation.slope;
         }
         producer->output[0] = relu->output[0];
-        delete_op(graph, i--);
+        ls_graph_delete_op(graph, i--);
     }
 }
 
@@ -71,7 +71,9 @@ static bool has_effect(const struct ls_op *op)
     case LS_OP_SIGMOID_LOSS:
     case LS_OP_EUCLIDEAN_LOSS:
     case LS_OP_SUM_LOSS:
+    case LS_OP_REDUCE_LOSS:
     case LS_OP_ACCURACY:
+    case LS_OP_MEAN_IOU:
     case LS_OP_COUNT_LABELS:
     case LS_OP_ACCUMULATE:
     case LS_OP_SYNC:
@@ -91,8 +93,8 @@ void ls_graph_remove_dead(struct ls_graph *graph)
             continue; /* forward results can be asked for: outputs, predictions */
         bool read = false;
         for (int j = 0; j < op->outputs; j++)
-            read |= op->output[j] != NULL && count_readers(graph, op->output[j]) > 0;
+            read |= op->output[j] != NULL && ls_graph_count_readers(graph, op->output[j]) > 0;
         if (!read)
-            delete_op(graph, i);
+            ls_graph_delete_op(graph, i);
     }
 }
