@@ -1,4 +1,4 @@
-/* Ops that only move numbers: views, joining and cutting along an axis.
+/* Ops that move numbers: views, joining, cutting and repeating along an axis.
  *
  * A tensor is `outer` runs of consecutive numbers, one for each index in front of the axis; a join
  * takes one run of each input in turn. That is so in the blocked layouts, too, for the axis of
@@ -127,5 +127,104 @@ const struct ls_kernel ls_kernel_slice = {
     .layouts = slice_layouts,
     .prepare = ls_own_prepare,
     .run = slice_run,
+    .in_place = -1,
+};
+
+/* ---- Tiles ----------------------------------------------------------------------------------- */
+
+enum { CHUNK = 256 };
+
+/* Blocks lie behind each other along the axis of channels if all are full, and inside a block's
+ * planes there is room for what is behind it. */
+static const struct ls_layout *tile_layout(const struct ls_op *op, const struct ls_value *once,
+                                           const struct ls_layout *layout)
+{
+    int axis = op->attr.tile.axis;
+    bool whole = axis == 1 && layout->block > 1 && once->shape.dim[1] % layout->block == 0;
+    return whole || axis >= 2 ? layout : &ls_layout_plain;
+}
+
+static int tile_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                        struct ls_error *error)
+{
+    (void)error;
+    const struct ls_value *once = op->backward ? op->output[0] : op->input[0];
+    const struct ls_layout *layout =
+        op->backward ? ls_gradient_layout(op, layouts) : layouts->in[0];
+    layouts->in[0] = layouts->out[0] = tile_layout(op, once, layout);
+    return 0;
+}
+
+/* How many runs of numbers `value` is, each of which is repeated. */
+static int64_t tile_runs(const struct ls_value *value, int axis)
+{
+    const struct ls_shape *shape = &value->shape;
+    int64_t block = value->layout->block;
+    if (block <= 1 || axis < 2)
+        return ls_shape_count(shape, 0, axis);
+    return shape->dim[0] * ((shape->dim[1] + block - 1) / block) * ls_shape_count(shape, 2, axis);
+}
+
+static void tile_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    const struct ls_tile_attr *attr = &op->attr.tile;
+    int64_t runs = tile_runs(op->input[0], attr->axis);
+    size_t run = ls_value_elements(op->input[0]) / (size_t)runs;
+    const float *x = in[0];
+    float *y = out[0];
+    for (int64_t i = 0; i < runs; i++, x += run)
+        for (int64_t t = 0; t < attr->tiles; t++, y += run)
+            memcpy(y, x, run * sizeof *y);
+}
+
+/* dx[i] = dy[i] + dy[run + i] + ..., in double. */
+static void add_copies(const float *dy, float *dx, size_t run, int64_t tiles)
+{
+    for (size_t first = 0; first < run; first += CHUNK) {
+        double sum[CHUNK];
+        size_t count = run - first < CHUNK ? run - first : CHUNK;
+        for (size_t i = 0; i < count; i++)
+            sum[i] = (double)dy[first + i];
+        for (int64_t t = 1; t < tiles; t++)
+            for (size_t i = 0; i < count; i++)
+                sum[i] += (double)dy[(size_t)t * run + first + i];
+        for (size_t i = 0; i < count; i++)
+            dx[first + i] = (float)sum[i];
+    }
+}
+
+static void tile_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                              void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
+    const struct ls_tile_attr *attr = &op->attr.tile;
+    int64_t runs = tile_runs(op->output[0], attr->axis);
+    size_t run = ls_value_elements(op->output[0]) / (size_t)runs;
+    const float *dy = in[0];
+    float *dx = out[0];
+    for (int64_t i = 0; i < runs; i++)
+        add_copies(dy + (size_t)i * (size_t)attr->tiles * run, dx + (size_t)i * run, run,
+                   attr->tiles);
+}
+
+const struct ls_kernel ls_kernel_tile = {
+    .kind = LS_OP_TILE,
+    .name = "tile",
+    .layouts = tile_layouts,
+    .prepare = ls_own_prepare,
+    .run = tile_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_tile_backward = {
+    .kind = LS_OP_TILE_BACKWARD,
+    .name = "tile backward",
+    .layouts = tile_layouts,
+    .prepare = ls_own_prepare,
+    .run = tile_backward_run,
     .in_place = -1,
 };
