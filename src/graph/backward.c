@@ -19,7 +19,7 @@ static void start_from_loss_weight(struct ls_graph *graph, struct ls_layer *laye
 /* Whether a loss reaches one of the layer's tops, so that it has a backward pass at all. */
 static bool loss_reaches(struct ls_graph *graph, const struct ls_layer *layer)
 {
-    if (layer->type->is_loss && layer->loss_weight[0] != 0)
+    if (ls_layer_is_loss(layer))
         return true;
     for (int i = 0; i < layer->tops; i++)
         if (ls_graph_gradient(graph, layer->top[i]) != NULL)

@@ -197,12 +197,16 @@ static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_graph *graph = layer->graph;
     for (int i = 0; i < layer->tops; i++) {
-        if (layer->loss_weight[i] == 0 || (layer->type->is_loss && i == 0))
+        if (layer->loss_weight[i] == 0 || (ls_layer_is_loss(layer) && i == 0))
             continue;
         if (layer->type->is_loss || layer->top[i]->storage != LS_STORE_ARENA)
             return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
                                  "top '%s' of a %s layer cannot be a loss",
                                  ls_layer_top_name(layer, i), layer->type->type);
+        if (layer->top[i]->sample_axis < 0) /* each micro-batch would count it once more */
+            return ls_layer_fail(layer, error, NULL, "loss_weight", "set it to 0",
+                                 "top '%s' does not belong to samples and cannot be a loss",
+                                 ls_layer_top_name(layer, i));
         struct ls_op *op = ls_graph_op(graph, LS_OP_SUM_LOSS);
         ls_op_in(graph, op, layer->top[i]);
         if (op == NULL)

@@ -65,10 +65,24 @@ int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const vo
     }
     if (!samples_ok && value->sample_axis >= 0 && resolved <= value->sample_axis) {
         ls_layer_fail(layer, error, message, field, "use an axis behind the one of the samples",
-                      "axis %d of '%s' runs over the samples of a batch; a result that mixes "
+                      "axis %d of '%s' %s over the samples of a batch; a result that mixes "
                       "samples would depend on how the batch is cut into micro-batches",
-                      axis, value->name);
+                      axis, value->name,
+                      resolved == value->sample_axis ? "runs" : "and those behind it run");
         return -1;
     }
     return resolved;
+}
+
+int ls_layer_one_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                      const char *field, int axis, const struct ls_value *value)
+{
+    int resolved = ls_layer_axis(layer, error, message, field, axis, value, true);
+    bool samples = resolved >= 0 && resolved == value->sample_axis;
+    return samples ? ls_layer_axis(layer, error, message, field, axis, value, false) : resolved;
+}
+
+bool ls_layer_is_loss(const struct ls_layer *layer)
+{
+    return (layer->type->is_loss || layer->figure_loss) && layer->loss_weight[0] != 0;
 }

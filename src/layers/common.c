@@ -66,6 +66,30 @@ int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error,
                          value->name);
 }
 
+/* "samples along axis 0, of 3 rows each" */
+static const char *samples_text(const struct ls_value *value, char *buffer, size_t size)
+{
+    if (value->sample_axis < 0)
+        snprintf(buffer, size, "no samples");
+    else
+        snprintf(buffer, size, "samples along axis %d, of %lld row%s each", value->sample_axis,
+                 (long long)value->rows, value->rows == 1 ? "" : "s");
+    return buffer;
+}
+
+int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom)
+{
+    const struct ls_value *first = layer->bottom[0], *other = layer->bottom[bottom];
+    char a[100], b[100];
+    if (first->sample_axis == other->sample_axis && first->rows == other->rows)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", "a Reshape layer can bring them in line",
+                         "the samples of its bottoms must lie in the same way, but '%s' has %s and "
+                         "'%s' has %s",
+                         first->name, samples_text(first, a, sizeof a), other->name,
+                         samples_text(other, b, sizeof b));
+}
+
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,
                                    const struct ls_value *like)
 {
@@ -142,7 +166,7 @@ static bool has_backward(const struct ls_layer *layer)
 {
     if (!layer->graph->training)
         return false;
-    bool reached = layer->type->is_loss && layer->loss_weight[0] != 0;
+    bool reached = ls_layer_is_loss(layer);
     for (int i = 0; i < layer->tops; i++)
         reached |= ls_graph_gradient(layer->graph, layer->top[i]) != NULL;
     return reached;

@@ -17,6 +17,10 @@ int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, c
 /* Reports a bottom whose outermost axis is not that of the samples. */
 int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
+/* Reports bottom `bottom` whose samples do not lie as those of bottom 0: along another axis, or with
+ * another number of rows each. */
+int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom);
+
 /* Makes top `top`: a value in the arena with the axis of samples of `like`; NULL when there is no
  * memory (graph->failed is set). */
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,

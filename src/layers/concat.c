@@ -1,7 +1,7 @@
 /* Concat: joins its bottoms along an axis.
  *
  * x_i [..., A_i, ...], equal in all other axes; y [..., sum of A_i, ...]. `axis` (default 1) must
- * lie behind that of the samples; `concat_dim` is its older name. Backward cuts the gradient into
+ * not be that of the samples; `concat_dim` is its older name. Backward cuts the gradient into
  * the parts of the bottoms. Caffe's concat_param.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -16,23 +16,23 @@ static int read_axis(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__ConcatParameter *param = layer->definition->concat_param;
     if (param == NULL || !param->has_concat_dim)
-        return ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1,
-                             layer->bottom[0], false);
+        return ls_layer_one_axis(layer, error, param, "axis", param != NULL ? param->axis : 1,
+                                 layer->bottom[0]);
     if (param->has_axis) {
         ls_layer_fail(layer, error, param, "concat_dim", "keep axis",
                       "axis and concat_dim cannot both be given");
         return -1;
     }
     int dim = param->concat_dim < LS_RANK_MAX ? (int)param->concat_dim : LS_RANK_MAX;
-    return ls_layer_axis(layer, error, param, "concat_dim", dim, layer->bottom[0], false);
+    return ls_layer_one_axis(layer, error, param, "concat_dim", dim, layer->bottom[0]);
 }
 
 /* Whether bottom `index` can stand beside bottom 0. */
 static int check_bottom(const struct ls_layer *layer, struct ls_error *error, int axis, int index)
 {
     const struct ls_value *first = layer->bottom[0], *other = layer->bottom[index];
-    bool fits = other->shape.rank == first->shape.rank &&
-                other->sample_axis == first->sample_axis && other->rows == first->rows;
+    LS_TRY(ls_layer_check_alike(layer, error, index));
+    bool fits = other->shape.rank == first->shape.rank;
     for (int i = 0; fits && i < first->shape.rank; i++)
         fits = i == axis || other->shape.dim[i] == first->shape.dim[i];
     if (fits)

@@ -27,7 +27,11 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                              "dropout_ratio %g must be at least 0 and less than 1",
                              (double)state->attr.ratio);
     state->identity = layer->graph->phase != LOCKSTEP__PHASE__TRAIN || state->attr.ratio == 0;
-    return state->identity ? 0 : ls_layer_check_samples(layer, error, 0);
+    if (!state->identity && layer->bottom[0]->sample_axis < 0)
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "'%s' has no axis of samples, by which the mask goes",
+                             layer->bottom[0]->name);
+    return 0;
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)

@@ -50,8 +50,9 @@ static int check_bottoms(const struct ls_layer *layer, struct ls_error *error)
     for (int i = 1; i < layer->bottoms; i++) {
         const struct ls_value *other = layer->bottom[i];
         char a[160], b[160];
-        if (ls_shape_equal(&first->shape, &other->shape) &&
-            other->sample_axis == first->sample_axis && other->rows == first->rows)
+        int mixed = ls_layer_check_alike(layer, error, i);
+        status = mixed != 0 ? mixed : status;
+        if (mixed != 0 || ls_shape_equal(&first->shape, &other->shape))
             continue;
         status = ls_layer_fail(layer, error, NULL, "bottom", NULL,
                                "its bottoms must have one shape, but '%s' is %s and '%s' is %s",

@@ -1,6 +1,6 @@
 /* Softmax along an axis: y_c = exp(x_c - max x) / sum_j exp(x_j - max x).
  *
- * x, y of any shape; `axis` (default 1) must lie behind that of the samples. Caffe's softmax_param;
+ * x, y of any shape; `axis` (default 1) must not be that of the samples. Caffe's softmax_param;
  * its `engine` is accepted and changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -15,8 +15,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct softmax *state = layer->state;
     const Lockstep__SoftmaxParameter *param = layer->definition->softmax_param;
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    state->axis = ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1,
-                                layer->bottom[0], false);
+    state->axis = ls_layer_one_axis(layer, error, param, "axis", param != NULL ? param->axis : 1,
+                                    layer->bottom[0]);
     return state->axis < 0 ? LOCKSTEP_DEFINITION : 0;
 }
 
