@@ -29,9 +29,11 @@ static int read_axis(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__CropParameter *p = param_of(layer);
     const struct ls_value *x = layer->bottom[0], *size = layer->bottom[1];
-    int axis = ls_layer_axis(layer, error, p, "axis", p->axis, x, false);
+    int axis =
+        ls_layer_axis(layer, error, layer->definition->crop_param, "axis", p->axis, x, false);
     if (axis == 0) {
-        ls_layer_fail(layer, error, p, "axis", NULL, "axis 0 cannot be cropped");
+        ls_layer_fail(layer, error, layer->definition->crop_param, "axis", NULL,
+                      "axis 0 cannot be cropped");
         return -1;
     }
     if (axis < 0)
@@ -65,11 +67,11 @@ static int crop_axis(const struct ls_layer *layer, struct ls_error *error, int a
     state->top.dim[axis] = size;
     if (offset + size <= there)
         return 0;
-    return ls_layer_fail(layer, error, p, p->n_offset > 0 ? "offset" : NULL, NULL,
-                         "%lld positions from %lld on do not fit into the %lld of '%s' along axis "
-                         "%d",
-                         (long long)size, (long long)offset, (long long)there,
-                         layer->bottom[0]->name, axis);
+    return ls_layer_fail(
+        layer, error, layer->definition->crop_param, p->n_offset > 0 ? "offset" : NULL, NULL,
+        "%lld positions from %lld on do not fit into the %lld of '%s' along axis "
+        "%d",
+        (long long)size, (long long)offset, (long long)there, layer->bottom[0]->name, axis);
 }
 
 static int setup(struct ls_layer *layer, struct ls_error *error)

@@ -20,7 +20,7 @@ static int64_t extent_of(const struct ls_window *window, int64_t in, int axis)
     int64_t steps, kernel;
     if (!ls_multiply(window->stride[axis], in - 1, &steps) ||
         !ls_multiply(window->dilation[axis], window->kernel[axis] - 1, &kernel) ||
-        steps > INT64_MAX / 4 || kernel > INT64_MAX / 4)
+        steps > INT64_MAX / 2 || kernel > INT64_MAX / 2)
         return INT64_MAX;
     return steps + kernel + 1 - 2 * window->pad[axis];
 }

@@ -240,7 +240,7 @@ static const struct {
                                "pad_w: 9 }",
      "2x3x9x9", "l: the top would have -7 positions along an axis (width)", "3:2"},
     {DECONV "}", "2x3x4x4", "l: kernel_size is missing", NULL},
-    {LAYER("Deconvolution") XY, "2x3x8x8", "l: kernel_size is missing", NULL},
+    {LAYER("Deconvolution") XY, "2x3x8x8", "l: num_output is missing", NULL},
     {DECONV "kernel_size: 1 group: 2 }", "2x3x8x8",
      "l: the 3 channels of 'x' cannot be divided into 2 groups", NULL},
     {DECONV "kernel_size: 1 group: 3 }", "2x3x8x8",
@@ -248,7 +248,7 @@ static const struct {
     {DECONV "kernel_size: 1 stride: 0 }", "2x3x8x8",
      "l: stride 0 is out of range; it must be at least 1", NULL},
     {DECONV "kernel_size: 2147483647 dilation: 2147483647 stride: 2147483647 }", "2x3x8x8",
-     "l: the top would be 2 x 4 x 4611686029164806146 x 4611686029164806146, which is empty or "
+     "l: the top would be 2 x 4 x 4611686027017322492 x 4611686027017322492, which is empty or "
      "larger than a tensor may be",
      NULL},
     {DECONV "kernel_size: 1 }", "2x3",
@@ -318,6 +318,7 @@ static const struct {
     {CROP "axis: -4 }", "2x3x8x9? 2x3x5x5", "l: axis 0 cannot be cropped", NULL},
     {CROP "axis: 4 }", "2x3x8x9 2x3x5x5",
      "l: axis 4 is out of range for 'x' with shape 2 3 8 9 (432)", NULL},
+    {LAYER("Crop") XRY, "2x3 2x3", "l: axis 2 is out of range for 'x' with shape 2 3 (6)", NULL},
     {LAYER("Crop") XRY, "2x3x8x9 2x3x5",
      "l: its bottoms must have as many axes as each other, but 'x' is 2 3 8 9 (432) and 'r' is 2 3 "
      "5 (30)",
