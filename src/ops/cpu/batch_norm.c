@@ -1,0 +1,420 @@
+/* Batch normalisation in any layout: partial results, outputs and gradients, part by part (a part
+ * is what a micro-batch shares with one group of samples). What is merged from the partial results
+ * between these ops is in batch_norm_merge.c. By saved averages there are no parts.
+ *
+ * Statistics are a float each for mean, rest (what the float of the mean leaves out) and
+ * 1 / sqrt(variance + eps), so that inputs far from zero lose nothing.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ir/graph.h"
+#include "ir/layer.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/vector/batch_norm.h"
+
+/* Which input is which. */
+struct inputs {
+    int dy, x, y, averages, scale, bias; /* averages: the first of three; -1: not there */
+};
+
+static struct inputs inputs_of(enum ls_op_kind kind)
+{
+    switch (kind) {
+    case LS_OP_BATCH_NORM:
+        return (struct inputs){.dy = -1, .x = 0, .y = -1, .averages = 1, .scale = 4, .bias = 5};
+    case LS_OP_BATCH_NORM_SUMS:
+        return (struct inputs){.dy = 0, .x = 1, .y = 2, .averages = 3, .scale = -1, .bias = -1};
+    case LS_OP_BATCH_NORM_BACKWARD:
+        return (struct inputs){.dy = 0, .x = 1, .y = 2, .averages = 3, .scale = 6, .bias = -1};
+    default:
+        return (struct inputs){.dy = -1, .x = 0, .y = -1, .averages = -1, .scale = -1, .bias = -1};
+    }
+}
+
+/* Prepared: the view of one row of x (a sample has `rows` of them) and the sizes of what is
+ * exchanged. */
+struct batch_norm {
+    struct inputs input;
+    struct ls_batch_norm_view view;
+    int64_t channels, padded; /* padded: a multiple of LS_SYNC_BLOCK */
+    int64_t rows, all_rows;   /* all_rows: of the micro-batch */
+    int64_t row_stride;       /* in floats */
+    int grouping;             /* -1: saved averages */
+};
+
+/* What the loops read and write for a channel, in scratch; `padded` numbers each. */
+struct arrays {
+    double *sum_dz, *sum_dzx, *total_dz, *total_dzx;
+    float *mean, *rest, *inv_std, *scale, *bias, *factor;
+};
+enum { DOUBLES = 4, FLOATS = 6 };
+
+static struct arrays place_arrays(const struct batch_norm *norm, void *scratch)
+{
+    double *d = scratch;
+    float *f = (float *)(d + DOUBLES * norm->padded);
+    int64_t n = norm->padded;
+    return (struct arrays){d,     d + n,     d + 2 * n, d + 3 * n, f,
+                           f + n, f + 2 * n, f + 3 * n, f + 4 * n, f + 5 * n};
+}
+
+/* An input that may be absent, also where the list of inputs ends before it. */
+static const float *input(const struct ls_prepared *prepared, void *const *in, int i)
+{
+    return i >= 0 && i < prepared->op->inputs ? in[i] : NULL;
+}
+
+static float *output(const struct ls_prepared *prepared, void *const *out, int i)
+{
+    return i < prepared->op->outputs ? out[i] : NULL;
+}
+
+/* ---- Preparation ----------------------------------------------------------------------------- */
+
+static bool batch_norm_accepts(const struct ls_op *op)
+{
+    const struct ls_batch_norm_attr *attr = &op->attr.batch_norm;
+    const struct ls_value *x = op->input[inputs_of(op->kind).x];
+    bool needs_sums = op->kind == LS_OP_BATCH_NORM_BACKWARD && attr->moments >= 0;
+    return x->shape.rank >= 2 && (op->kind != LS_OP_MOMENTS || attr->moments >= 0) &&
+           (!needs_sums || attr->sums >= 0);
+}
+
+/* Parameters and their gradients are plain; all else lies as x does. */
+static int batch_norm_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                              struct ls_error *error)
+{
+    (void)error;
+    const struct inputs index = inputs_of(op->kind);
+    const bool gradient = op->kind == LS_OP_BATCH_NORM_BACKWARD;
+    const struct ls_layout *layout =
+        gradient ? ls_gradient_layout(op, layouts) : layouts->in[index.x];
+    for (int i = 0; i < op->inputs; i++)
+        if (op->input[i] != NULL)
+            layouts->in[i] =
+                i == index.dy || i == index.x || i == index.y ? layout : &ls_layout_plain;
+    for (int i = 0; i < op->outputs; i++)
+        if (op->output[i] != NULL)
+            layouts->out[i] = op->kind == LS_OP_BATCH_NORM_SUMS ? &ls_layout_plain : layout;
+    return 0;
+}
+
+/* The view of one row of x; `runs` counts rows. Positions that have no neighbour in their row, or
+ * whose next row follows at once, become one long run, in view_rows. */
+static void describe(const struct ls_value *x, struct batch_norm *norm)
+{
+    const struct ls_shape *shape = &x->shape;
+    const int64_t points = ls_shape_count(shape, 2, shape->rank);
+    const int64_t block = x->layout->block, channels = shape->dim[1];
+    norm->channels = channels;
+    norm->padded = (channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+    norm->all_rows = shape->dim[0];
+    norm->rows = x->rows > 0 ? x->rows : 1;
+    struct ls_batch_norm_view *view = &norm->view;
+    view->channels = block > 1 ? (channels + block - 1) / block * block : channels;
+    view->block = block > 1 ? block : points == 1 ? channels : 1;
+    view->block_stride = view->block * points;
+    view->points = points;
+    view->point_stride = view->block;
+    norm->row_stride = view->channels * points;
+    view->run_stride = norm->row_stride;
+}
+
+static struct ls_batch_norm_view view_rows(const struct batch_norm *norm, int64_t rows)
+{
+    struct ls_batch_norm_view view = norm->view;
+    view.runs = rows;
+    if (view.points == 1) {
+        view.points = rows;
+        view.point_stride = view.run_stride;
+        view.runs = 1;
+    } else if (view.run_stride == view.points * view.point_stride) {
+        view.points *= rows;
+        view.runs = 1;
+    }
+    return view;
+}
+
+static int batch_norm_prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    const struct ls_op *op = prepared->op;
+    struct batch_norm *norm = ls_alloc(1, sizeof *norm);
+    if (norm == NULL)
+        return ls_fail_memory(error, "a batch normalisation");
+    norm->input = inputs_of(op->kind);
+    describe(op->input[norm->input.x], norm);
+    int moments = op->attr.batch_norm.moments;
+    norm->grouping = moments < 0 ? -1 : op->layer->graph->syncs[moments].grouping;
+    prepared->state = norm;
+    if (op->kind != LS_OP_MOMENTS)
+        prepared->scratch_bytes =
+            (size_t)norm->padded * (DOUBLES * sizeof(double) + FLOATS * sizeof(float));
+    return ls_own_prepare(prepared, error);
+}
+
+static void batch_norm_release(struct ls_prepared *prepared)
+{
+    ls_free(prepared->state);
+    prepared->state = NULL;
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static int part_count(const struct batch_norm *norm, const struct ls_context *context)
+{
+    return norm->grouping < 0 ? 1 : context->parts[norm->grouping].count;
+}
+
+/* The view of part p; where its first value is, in *offset. */
+static struct ls_batch_norm_view view_part(const struct batch_norm *norm,
+                                           const struct ls_context *context, int p, int64_t *offset)
+{
+    *offset = 0;
+    if (norm->grouping < 0)
+        return view_rows(norm, norm->all_rows);
+    const struct ls_part *part = &context->parts[norm->grouping].part[p];
+    *offset = part->first * norm->rows * norm->row_stride;
+    return view_rows(norm, part->count * norm->rows);
+}
+
+/* The row of partial results of part p for `sync`, of either kind: two arrays of `padded` numbers
+ * and the count, which is set; all else is zero. */
+static double *start_row(const struct batch_norm *norm, const struct ls_context *context, int sync,
+                         int p, const struct ls_batch_norm_view *view)
+{
+    const int64_t size = 2 * norm->padded + LS_SYNC_ROW_END;
+    double *row = context->partial[sync] + p * size;
+    memset(row, 0, (size_t)size * sizeof *row);
+    row[2 * norm->padded] = (double)view->runs * (double)view->points;
+    return row;
+}
+
+/* `arrays` of `padded` floats that were merged for the group of part p. */
+static const float *merged_of(const struct batch_norm *norm, const struct ls_context *context,
+                              int sync, int p, int arrays)
+{
+    const struct ls_part *part = &context->parts[norm->grouping].part[p];
+    return context->merged[sync] + part->merged * arrays * norm->padded;
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+/* A parameter of each channel with zeros behind, or `constant` where there is none. */
+static void spread(const struct batch_norm *norm, const float *parameter, float constant, float *to)
+{
+    for (int64_t c = 0; c < norm->channels; c++)
+        to[c] = parameter != NULL ? parameter[c] : constant;
+    for (int64_t c = norm->channels; c < norm->padded; c++)
+        to[c] = 0;
+}
+
+/* Mean and variance as a / c and b / c; c absent is 1; c = 0: mean 0, variance 1. A variance below
+ * zero, which no training leaves, counts as zero. */
+static void read_averages(const struct ls_prepared *prepared, void *const *in,
+                          const struct arrays *at)
+{
+    const struct batch_norm *norm = prepared->state;
+    const int first = norm->input.averages;
+    const float *a = input(prepared, in, first), *b = input(prepared, in, first + 1);
+    const float *c = input(prepared, in, first + 2);
+    const double factor = c == NULL ? 1 : (double)*c;
+    memset(at->mean, 0, (size_t)norm->padded * 3 * sizeof(float)); /* rest, inv_std follow */
+    for (int64_t i = 0; i < norm->channels; i++) {
+        double mean = factor == 0 || a == NULL ? 0 : (double)a[i] / factor;
+        double variance = factor == 0 || b == NULL ? 1 : (double)b[i] / factor;
+        variance = variance < 0 ? 0 : variance;
+        at->mean[i] = (float)mean;
+        at->rest[i] = (float)(mean - (double)at->mean[i]);
+        at->inv_std[i] = (float)(1 / sqrt(variance + (double)prepared->op->attr.batch_norm.eps));
+    }
+}
+
+/* What does not depend on the part. */
+static struct ls_batch_norm_channels start_channels(const struct ls_prepared *prepared,
+                                                    void *const *in, const struct arrays *at)
+{
+    const struct batch_norm *norm = prepared->state;
+    const struct ls_batch_norm_attr *attr = &prepared->op->attr.batch_norm;
+    if (norm->grouping < 0)
+        read_averages(prepared, in, at);
+    spread(norm, input(prepared, in, norm->input.scale), 1, at->scale);
+    spread(norm, input(prepared, in, norm->input.bias), 0, at->bias);
+    return (struct ls_batch_norm_channels){.mean = at->mean,
+                                           .rest = at->rest,
+                                           .inv_std = at->inv_std,
+                                           .scale = at->scale,
+                                           .bias = at->bias,
+                                           .factor = at->factor,
+                                           .relu = attr->relu,
+                                           .slope = attr->relu_slope};
+}
+
+/* The statistics of the group of part p, where they are not saved averages. */
+static void read_moments(const struct ls_prepared *prepared, const struct ls_context *context,
+                         int p, struct ls_batch_norm_channels *channels)
+{
+    const struct batch_norm *norm = prepared->state;
+    if (norm->grouping < 0)
+        return;
+    channels->mean = merged_of(norm, context, prepared->op->attr.batch_norm.moments, p, 4);
+    channels->rest = channels->mean + norm->padded;
+    channels->inv_std = channels->rest + norm->padded;
+}
+
+/* ---- Ops ------------------------------------------------------------------------------------- */
+
+static void moments_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)out, (void)scratch;
+    const struct batch_norm *norm = prepared->state;
+    const float *x = in[0];
+    for (int p = 0; p < part_count(norm, context); p++) {
+        int64_t offset;
+        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        double *row = start_row(norm, context, prepared->op->attr.batch_norm.moments, p, &view);
+        ls_vector_batch_norm()->moments(&view, x + offset, row, row + norm->padded);
+    }
+}
+
+static void forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local;
+    const struct batch_norm *norm = prepared->state;
+    const struct arrays at = place_arrays(norm, scratch);
+    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    const float *x = in[0];
+    float *y = out[0];
+    for (int p = 0; p < part_count(norm, context); p++) {
+        int64_t offset;
+        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        read_moments(prepared, context, p, &channels);
+        ls_vector_batch_norm()->forward(&view, &channels, x + offset, y + offset);
+    }
+}
+
+static void add_up(const struct batch_norm *norm, const double *from, double *to)
+{
+    for (int64_t c = 0; c < norm->channels; c++)
+        to[c] += from[c];
+}
+
+static void write_gradient(const struct batch_norm *norm, const double *from, float *gradient)
+{
+    for (int64_t c = 0; gradient != NULL && c < norm->channels; c++)
+        gradient[c] = (float)from[c];
+}
+
+/* dy, x and y (NULL where there is none) of the part at `offset`. */
+struct places {
+    const float *dy, *x, *y;
+};
+
+static struct places places_at(const struct ls_prepared *prepared, void *const *in, int64_t offset)
+{
+    const struct batch_norm *norm = prepared->state;
+    const float *dy = input(prepared, in, norm->input.dy), *x = input(prepared, in, norm->input.x);
+    const float *y = input(prepared, in, norm->input.y);
+    return (struct places){dy + offset, x == NULL ? NULL : x + offset,
+                           y == NULL ? NULL : y + offset};
+}
+
+static void sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local;
+    const struct batch_norm *norm = prepared->state;
+    const struct arrays at = place_arrays(norm, scratch);
+    const int sync = prepared->op->attr.batch_norm.sums;
+    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    memset(at.total_dz, 0, (size_t)norm->padded * 2 * sizeof(double)); /* total_dzx follows */
+    for (int p = 0; p < part_count(norm, context); p++) {
+        int64_t offset;
+        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        struct places from = places_at(prepared, in, offset);
+        double *sum_dz = at.sum_dz, *sum_dzx = at.sum_dzx;
+        if (sync >= 0 && norm->grouping >= 0) {
+            sum_dz = start_row(norm, context, sync, p, &view);
+            sum_dzx = sum_dz + norm->padded;
+        }
+        read_moments(prepared, context, p, &channels);
+        ls_vector_batch_norm()->sums(&view, &channels, from.dy, from.x, from.y, sum_dz, sum_dzx);
+        add_up(norm, sum_dz, at.total_dz);
+        add_up(norm, sum_dzx, at.total_dzx);
+    }
+    write_gradient(norm, at.total_dzx, output(prepared, out, 0));
+    write_gradient(norm, at.total_dz, output(prepared, out, 1));
+}
+
+static void backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local;
+    const struct batch_norm *norm = prepared->state;
+    const struct arrays at = place_arrays(norm, scratch);
+    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    float *dx = out[0];
+    for (int p = 0; p < part_count(norm, context); p++) {
+        int64_t offset;
+        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        struct places from = places_at(prepared, in, offset);
+        read_moments(prepared, context, p, &channels);
+        for (int64_t c = 0; c < norm->padded; c++)
+            at.factor[c] = at.scale[c] * channels.inv_std[c];
+        if (norm->grouping < 0) {
+            from.x = NULL; /* dx = factor dz */
+        } else {
+            channels.mean_dz = merged_of(norm, context, prepared->op->attr.batch_norm.sums, p, 2);
+            channels.mean_dzx = channels.mean_dz + norm->padded;
+        }
+        ls_vector_batch_norm()->backward(&view, &channels, from.dy, from.x, from.y, dx + offset);
+    }
+}
+
+const struct ls_kernel ls_kernel_moments = {
+    .kind = LS_OP_MOMENTS,
+    .name = "moments",
+    .accepts = batch_norm_accepts,
+    .layouts = batch_norm_layouts,
+    .prepare = batch_norm_prepare,
+    .release = batch_norm_release,
+    .run = moments_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_batch_norm = {
+    .kind = LS_OP_BATCH_NORM,
+    .name = "batch norm",
+    .accepts = batch_norm_accepts,
+    .layouts = batch_norm_layouts,
+    .prepare = batch_norm_prepare,
+    .release = batch_norm_release,
+    .run = forward_run,
+    .in_place = 0,
+};
+
+const struct ls_kernel ls_kernel_batch_norm_sums = {
+    .kind = LS_OP_BATCH_NORM_SUMS,
+    .name = "batch norm sums",
+    .accepts = batch_norm_accepts,
+    .layouts = batch_norm_layouts,
+    .prepare = batch_norm_prepare,
+    .release = batch_norm_release,
+    .run = sums_run,
+    .in_place = -1,
+};
+
+const struct ls_kernel ls_kernel_batch_norm_backward = {
+    .kind = LS_OP_BATCH_NORM_BACKWARD,
+    .name = "batch norm backward",
+    .accepts = batch_norm_accepts,
+    .layouts = batch_norm_layouts,
+    .prepare = batch_norm_prepare,
+    .release = batch_norm_release,
+    .run = backward_run,
+    .in_place = 0,
+};
