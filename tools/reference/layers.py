@@ -34,6 +34,43 @@ def convolution(layer, x, parameters, net):
     return [F.conv2d(one, parameters[0], bias, **options) for one in x]
 
 
+def deconvolution(layer, x, parameters, net):
+    p = layer.sub("convolution_param")
+    options = dict(
+        stride=window(p, "stride", 1),
+        padding=window(p, "pad", 0),
+        dilation=window(p, "dilation", 1),
+        groups=p.get("group", 1),
+    )
+    bias = parameters[1] if len(parameters) > 1 else None
+    return [F.conv_transpose2d(one, parameters[0], bias, **options) for one in x]
+
+
+def interp(layer, x, parameters, net):
+    p = layer.sub("interp_param")
+    begin, end = -p.get("pad_beg", 0), -p.get("pad_end", 0)
+    left = x[0][:, :, begin : x[0].shape[2] - end, begin : x[0].shape[3] - end]
+    size = []
+    for i in (2, 3):
+        shrunk = (left.shape[i] - 1) // p.get("shrink_factor", 1) + 1
+        size.append(shrunk + (shrunk - 1) * (p.get("zoom_factor", 1) - 1))
+    if p.has("height"):
+        size = [p.get("height"), p.get("width")]
+    if len(x) > 1:
+        size = x[1].shape[2:]
+    return [F.interpolate(left, size=tuple(size), mode="bilinear", align_corners=True)]
+
+
+def crop(layer, x, parameters, net):
+    p = layer.sub("crop_param")
+    y, first = x[0], p.get("axis", 2) % x[0].dim()
+    offsets = p.all("offset") or [0]
+    for axis in range(first, y.dim()):
+        offset = offsets[0] if len(offsets) == 1 else offsets[axis - first]
+        y = y.narrow(axis, offset, x[1].shape[axis])
+    return [y]
+
+
 def inner_product(layer, x, parameters, net):
     p = layer.sub("inner_product_param")
     axis = p.get("axis", 1)
@@ -219,11 +256,14 @@ TYPES = {
     "Accuracy": accuracy,
     "Concat": concat,
     "Convolution": convolution,
+    "Crop": crop,
+    "Deconvolution": deconvolution,
     "Dropout": dropout,
     "Eltwise": eltwise,
     "EuclideanLoss": euclidean_loss,
     "Flatten": flatten,
     "InnerProduct": inner_product,
+    "Interp": interp,
     "LRN": lrn,
     "MultinomialLogisticLoss": multinomial_logistic_loss,
     "Pooling": pooling,

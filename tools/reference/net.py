@@ -89,6 +89,10 @@ class Net:
             p = layer.sub("convolution_param")
             kernel = layers.window(p, "kernel_size")
             shapes = [(p.get("num_output"), x.shape[1] // p.get("group", 1)) + kernel]
+        elif kind == "Deconvolution":
+            p = layer.sub("convolution_param")
+            kernel = layers.window(p, "kernel_size")
+            shapes = [(x.shape[1], p.get("num_output") // p.get("group", 1)) + kernel]
         elif kind == "InnerProduct":
             p = layer.sub("inner_product_param")
             inputs = math.prod(x.shape[p.get("axis", 1) % x.dim() :])
