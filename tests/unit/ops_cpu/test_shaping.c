@@ -1,4 +1,4 @@
-/* Views, joining and cutting: every element ends where it belongs, in every layout.
+/* Views, joining, cutting and repeating: every element ends where it belongs, in every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "own_kernel.h"
 
@@ -114,13 +114,86 @@ static void test_other_axes(void **state)
     }
 }
 
+/* ---- Tiles ----------------------------------------------------------------------------------- */
+
+static struct ls_shape tiled(const struct ls_shape *shape, int axis, int64_t tiles)
+{
+    struct ls_shape result = *shape;
+    result.dim[axis] *= tiles;
+    return result;
+}
+
+static void check_tile(const struct ls_shape *once, int axis, int64_t tiles,
+                       const struct ls_layout *layout, const struct ls_layout *wanted)
+{
+    const struct ls_shape whole = tiled(once, axis, tiles);
+    struct own *own = own_new(&ls_kernel_tile);
+    own->op.attr.tile = (struct ls_tile_attr){.axis = axis, .tiles = tiles};
+    struct ls_value *x = own_in(own, once, 3, 1), *y = own_out(own, &whole);
+    own_run(own, layout);
+    assert_ptr_equal(x->layout, wanted);
+    assert_ptr_equal(y->layout, wanted);
+    for (int64_t t = 0; t < tiles; t++)
+        for (int64_t i = 0; i < ls_shape_size(once); i++) {
+            int64_t at = whole_index(once, &whole, axis, t * once->dim[axis], i);
+            assert_true(own_plain(own, y)[at] == own_plain(own, x)[i]);
+        }
+    own_free(own);
+}
+
+/* The gradient is the sum over the copies, rounded once. */
+static void check_tile_backward(const struct ls_shape *once, int axis, int64_t tiles,
+                                const struct ls_layout *layout, const struct ls_layout *wanted)
+{
+    const struct ls_shape whole = tiled(once, axis, tiles);
+    const struct ls_value forward = {.shape = *once, .layout = layout};
+    struct own *own = own_new(&ls_kernel_tile_backward);
+    own->op.attr.tile = (struct ls_tile_attr){.axis = axis, .tiles = tiles};
+    own->op.backward = true;
+    struct ls_value *dy = own_in(own, &whole, 4, 1), *dx = own_out(own, once);
+    dx->gradient_of = &forward;
+    own_run(own, layout);
+    assert_ptr_equal(dy->layout, wanted);
+    assert_ptr_equal(dx->layout, wanted);
+    for (int64_t i = 0; i < ls_shape_size(once); i++) {
+        double sum = 0;
+        for (int64_t t = 0; t < tiles; t++)
+            sum += own_plain(own, dy)[whole_index(once, &whole, axis, t * once->dim[axis], i)];
+        assert_true(own_plain(own, dx)[i] == (float)sum);
+    }
+    own_free(own);
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ls_shape once;
+        int axis;
+        int64_t tiles;
+        bool blocks; /* the blocks can stay */
+    } cases[] = {
+        {{4, {2, 16, 3, 5}}, 1, 3, true},   {{4, {2, 7, 3, 5}}, 1, 2, false},
+        {{4, {2, 20, 3, 5}}, 2, 4, true},   {{4, {2, 20, 3, 5}}, 3, 2, true},
+        {{4, {3, 16, 2, 2}}, 0, 2, false},  {{2, {3, 5}}, 1, 70, false},
+        {{4, {2, 20, 30, 11}}, 2, 5, true}, {{1, {600}}, 0, 3, false},
+        {{3, {2, 3, 4}}, 2, 1, true},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int l = 0; l < OWN_LAYOUTS; l++) {
+            const struct ls_layout *layout = own_layouts[l];
+            const struct ls_layout *wanted = cases[c].blocks ? layout : &ls_layout_plain;
+            check_tile(&cases[c].once, cases[c].axis, cases[c].tiles, layout, wanted);
+            check_tile_backward(&cases[c].once, cases[c].axis, cases[c].tiles, layout, wanted);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_preferred),
-        cmocka_unit_test(test_other_axes),
+        cmocka_unit_test(test_view),      cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_preferred), cmocka_unit_test(test_other_axes),
+        cmocka_unit_test(test_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
