@@ -56,16 +56,31 @@ static void resize_forward(const struct ls_resize *resize, const float *x, float
     }
 }
 
+/* Two columns are open at a time, `low` and the one behind it; once the positions have moved on
+ * nothing is added to a column any more. */
 static ALWAYS_INLINE void scatter_columns(const struct ls_resize_axis *axis, const float *dy,
                                           int64_t block, float *restrict row)
 {
+    float low[LS_LANES] = {0}, high[LS_LANES] = {0};
+    int64_t open = axis->low[0];
     for (int64_t j = 0; j < axis->out; j++) {
-        float *low = row + axis->low[j] * block, *high = row + axis->high[j] * block;
-        for (int64_t i = 0; i < block; i++)
+        while (open < axis->low[j]) {
+            for (int64_t i = 0; i < block; i++) {
+                row[open * block + i] = low[i];
+                low[i] = high[i];
+                high[i] = 0;
+            }
+            open++;
+        }
+        for (int64_t i = 0; i < block; i++) {
             low[i] += axis->near[j] * dy[j * block + i];
-        for (int64_t i = 0; i < block; i++)
-            high[i] += axis->far[j] * dy[j * block + i];
+            high[i] += axis->far[j] * dy[j * block + i]; /* far is 0 where there is none */
+        }
     }
+    for (int64_t i = 0; i < block; i++)
+        row[open * block + i] = low[i];
+    for (int64_t i = 0; i < block && open + 1 < axis->in; i++)
+        row[(open + 1) * block + i] = high[i];
 }
 
 static void add_row(const float *row, float factor, int64_t n, float *restrict y)
