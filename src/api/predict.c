@@ -45,8 +45,8 @@ struct ls_value *ls_model_output(const struct ls_graph *graph)
             if (!layer->top_used[t] && usable(layer->top[t]))
                 value = layer->top[t];
     }
-    static const enum ls_op_kind readers[] = {LS_OP_ACCURACY, LS_OP_LOG_LOSS, LS_OP_SIGMOID_LOSS,
-                                              LS_OP_EUCLIDEAN_LOSS};
+    static const enum ls_op_kind readers[] = {LS_OP_ACCURACY, LS_OP_MEAN_IOU, LS_OP_LOG_LOSS,
+                                              LS_OP_SIGMOID_LOSS, LS_OP_EUCLIDEAN_LOSS};
     for (size_t i = 0; i < sizeof readers / sizeof *readers && value == NULL; i++)
         value = of_last_op(graph, readers[i], false);
     return value;

@@ -124,8 +124,34 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_n
     return ls_store_refresh_views(store, engine->team, error);
 }
 
+/* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */
+static double overlap(const struct ls_metric *metric, const double *record, int c)
+{
+    const double *hits = record + metric->offset;
+    double all = hits[metric->overlaps + c] + hits[2 * metric->overlaps + c] - hits[c];
+    return all == 0 ? -1 : hits[c] / all;
+}
+
+static double overlap_figure(const struct ls_metric *metric, const double *record, int i)
+{
+    if (!metric->mean) {
+        double figure = overlap(metric, record, i);
+        return figure < 0 ? 0 : figure;
+    }
+    double sum = 0;
+    int occur = 0;
+    for (int c = 0; c < metric->overlaps; c++) {
+        double figure = overlap(metric, record, c);
+        occur += !(figure < 0);
+        sum += figure < 0 ? 0 : figure;
+    }
+    return occur == 0 ? 0 : sum / occur;
+}
+
 double ls_metric_figure(const struct ls_metric *metric, const double *record, int i)
 {
+    if (metric->overlaps > 0)
+        return overlap_figure(metric, record, i);
     double sum = record[metric->offset + i];
     if (metric->is_count || metric->count_offset < 0)
         return sum;

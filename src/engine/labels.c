@@ -35,8 +35,25 @@ static int64_t classes_of(const struct ls_op *op)
         return ls_shape_size(&op->input[0]->shape) / op->input[0]->shape.dim[0];
     case LS_OP_ACCURACY:
         return op->attr.accuracy.classes;
+    case LS_OP_MEAN_IOU:
+        return op->attr.mean_iou.classes;
     default:
         return 0;
+    }
+}
+
+static void set_ignored(struct consumer *consumer)
+{
+    const struct ls_op *op = consumer->op;
+    if (op->kind == LS_OP_ACCURACY) {
+        consumer->has_ignore = op->attr.accuracy.has_ignore;
+        consumer->ignore_label = op->attr.accuracy.ignore_label;
+    } else if (op->kind == LS_OP_MEAN_IOU) {
+        consumer->has_ignore = op->attr.mean_iou.has_ignore;
+        consumer->ignore_label = op->attr.mean_iou.ignore_label;
+    } else {
+        consumer->has_ignore = op->attr.loss.has_ignore;
+        consumer->ignore_label = op->attr.loss.ignore_label;
     }
 }
 
@@ -46,12 +63,7 @@ static bool describe(const struct ls_net *net, const struct ls_op *op, struct co
     *consumer = (struct consumer){.op = op, .classes = classes_of(op)};
     if (consumer->classes == 0)
         return false;
-    bool accuracy = op->kind == LS_OP_ACCURACY;
-    if (op->kind != LS_OP_LOG_LOSS) { /* which knows nothing of labels to ignore */
-        consumer->has_ignore = accuracy ? op->attr.accuracy.has_ignore : op->attr.loss.has_ignore;
-        consumer->ignore_label =
-            accuracy ? op->attr.accuracy.ignore_label : op->attr.loss.ignore_label;
-    }
+    set_ignored(consumer);
     const struct ls_value *label = op->input[1];
     while (label->same_memory != NULL)
         label = label->same_memory;

@@ -220,36 +220,44 @@ void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
     graph->metrics[graph->metric_count++] = metric;
 }
 
-int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_normalization mode,
-                        int64_t per_sample, bool has_ignore, int ignore_label,
-                        struct ls_value *label, int *index, struct ls_error *error)
+/* Emits what leaves the count of labels in the record. */
+static void count_labels(struct ls_graph *graph, const struct ls_loss_attr *attr,
+                         struct ls_value *label, int index, struct ls_normalizer *normalizer)
 {
-    struct ls_normalizer normalizer = {
-        .per_sample = per_sample, .record_offset = -1, .none = mode == LS_NORM_NONE};
-    bool counted = mode == LS_NORM_VALID && has_ignore;
-    if (counted && label != NULL && label->learned)
-        return ls_layer_fail(layer, error, NULL, NULL,
-                             "use normalization: FULL or BATCH_SIZE, or take the labels from data",
-                             "the labels depend on learned parameters, so that how many are valid "
-                             "is not known before the pass");
-    if (!LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity))
-        return ls_fail_memory(error, "a normalizer");
-    if (counted) {
-        normalizer.per_sample = 0;
-        normalizer.record_offset = ls_graph_record(graph, 1);
-        struct ls_op *op = ls_graph_op(graph, LS_OP_COUNT_LABELS);
-        ls_op_in(graph, op, label);
-        if (op == NULL)
-            return ls_fail_memory(error, "an op");
-        op->before = true;
-        op->attr.loss.has_ignore = true;
-        op->attr.loss.ignore_label = ignore_label;
-        op->attr.loss.normalizer = (int)graph->normalizer_count;
-        op->attr.loss.metric_offset = normalizer.record_offset;
+    normalizer->per_sample = 0;
+    normalizer->record_offset = ls_graph_record(graph, 1);
+    struct ls_op *op = ls_graph_op(graph, LS_OP_COUNT_LABELS);
+    ls_op_in(graph, op, label);
+    if (op == NULL)
+        return;
+    op->attr.loss = *attr;
+    op->attr.loss.normalizer = index;
+    op->attr.loss.metric_offset = normalizer->record_offset;
+    op->before = label == NULL || !label->learned;
+    if (op->before)
+        return;
+    const struct ls_sync sync = {.kind = LS_SYNC_COUNT, .normalizer = index};
+    normalizer->sync = ls_graph_sync(graph, sync, 0);
+    ls_graph_emit_sync(graph, normalizer->sync);
+}
+
+int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr, int64_t per_sample,
+                        struct ls_value *label)
+{
+    if (!LS_GROW(graph->normalizers, graph->normalizer_count, graph->normalizer_capacity)) {
+        graph->failed = true;
+        return 0;
     }
-    *index = (int)graph->normalizer_count;
-    graph->normalizers[graph->normalizer_count++] = normalizer;
-    return 0;
+    enum ls_normalization mode = attr->normalization;
+    struct ls_normalizer normalizer = {.per_sample = per_sample,
+                                       .record_offset = -1,
+                                       .none = mode == LS_NORM_NONE,
+                                       .sync = -1};
+    int index = (int)graph->normalizer_count++;
+    if (mode == LS_NORM_WEIGHTS || (mode == LS_NORM_VALID && attr->has_ignore))
+        count_labels(graph, attr, label, index, &normalizer);
+    graph->normalizers[index] = normalizer;
+    return index;
 }
 
 /* ---- Sync points ----------------------------------------------------------------------------- */

@@ -31,6 +31,10 @@ struct ls_metric {
                          -1: nothing. A count of zero gives the figure zero */
     bool count_each;
     bool is_count;     /* the sums themselves are the figures (confusion matrix) */
+    int overlaps; /* 0, or the number of classes, whose intersections over unions are the figures:
+                     h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
+                     as far; see MEAN_IOU. 0 for a class with t + l = 0 */
+    bool mean;    /* the figure is their mean, without classes with t + l = 0 */
     float loss_weight; /* 0: not part of the loss */
     bool is_output;    /* no layer consumes the top, so that it is printed */
 };
@@ -40,6 +44,7 @@ struct ls_normalizer {
     int64_t per_sample; /* positions a sample contributes; 0 where labels must be counted */
     int record_offset;  /* where COUNT_LABELS leaves its count; -1: per_sample says it all */
     bool none;          /* the divisor is 1 */
+    int sync;           /* the sync point that brings the count; -1: it is known before the pass */
 };
 
 /* A tensor that comes from outside with each micro-batch: a top of a Data or Input layer. */
@@ -110,13 +115,13 @@ int ls_graph_record(struct ls_graph *graph, int count);
 /* Registers a metric (copied; name, layer and top are taken from `layer` and `top`). */
 void ls_graph_metric(struct ls_graph *graph, struct ls_layer *layer, int top,
                      struct ls_metric metric);
-/* The divisor of a loss: `per_sample` positions a sample (mode BATCH_SIZE: rows, mostly 1), or,
- * where labels must be counted (mode VALID with an ignored label), a COUNT_LABELS op on `label`
- * that runs before the pass. Fails when the labels depend on learned parameters. Returns the index
- * in *index. */
-int ls_graph_normalizer(struct ls_graph *graph, struct ls_layer *layer, enum ls_normalization mode,
-                        int64_t per_sample, bool has_ignore, int ignore_label,
-                        struct ls_value *label, int *index, struct ls_error *error);
+/* The divisor of a loss that divides as `attr` says: `per_sample` positions a sample (BATCH_SIZE:
+ * rows, mostly 1), or, where labels must be counted (VALID with an ignored label; WEIGHTS), a
+ * COUNT_LABELS op on `label` that runs before the pass; if the labels depend on learned parameters
+ * it runs within, and a sync point follows. Returns the index; NONE, 0, after a failed allocation.
+ */
+int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr, int64_t per_sample,
+                        struct ls_value *label);
 
 /* A sync point (copied; its layer is the one that emits, its grouping is set from `group`, samples
  * that share statistics, 0: the whole batch). Returns the index. Emit the ops that leave partial

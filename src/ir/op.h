@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "ir/activation.h"
 #include "ir/value.h"
 
 enum ls_op_kind {
@@ -139,21 +140,6 @@ enum ls_op_kind {
     LS_OP_KINDS
 };
 
-enum ls_activation {
-    LS_RELU,      /* y = max(x, 0) + slope min(x, 0); backward: y, with slope < 0 x */
-    LS_SIGMOID,   /* y = 1 / (1 + exp(-x)); backward: y */
-    LS_TANH,      /* backward: y */
-    LS_ELU,       /* y = x > 0 ? x : slope (exp(x) - 1); backward: y, with slope < 0 x */
-    LS_SWISH,     /* y = x / (1 + exp(-slope x)); backward: x */
-    LS_ABSOLUTE,  /* y = |x|, with slope 0 at 0; backward: x */
-    LS_EXP,       /* y = factor exp(scale x); backward: y */
-    LS_LOG,       /* y = factor log(scale x + shift); backward: x */
-    LS_POWER,     /* y = (scale x + shift)^power; power or scale 0: a constant; backward: x */
-    LS_BNLL,      /* y = log(1 + exp(x)); backward: x */
-    LS_CLIP,      /* y = min(max(x, low), high), with slope 1 at both bounds; backward: x */
-    LS_THRESHOLD, /* y = x > low ? 1 : 0; no backward */
-    LS_ACTIVATIONS
-};
 enum ls_pooling { LS_POOL_MAX, LS_POOL_AVERAGE };
 enum ls_eltwise { LS_ELTWISE_PROD, LS_ELTWISE_SUM, LS_ELTWISE_MAX };
 
@@ -185,14 +171,6 @@ struct ls_pooling_attr {
     struct ls_window window;
 };
 
-/* One function of one number. A NaN stays a NaN. */
-struct ls_activation_attr {
-    enum ls_activation function;
-    float slope;
-    float scale, shift, factor, power;
-    float low, high;
-};
-
 struct ls_lrn_attr {
     bool within; /* within channels, else across */
     int64_t size;
@@ -221,7 +199,11 @@ struct ls_loss_attr {
     int normalizer;    /* index into context->normalizers: the divisor of the gradient; -1 in
                           a forward op that no backward op follows */
     float loss_weight; /* multiplies the gradient */
-    float scale;       /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
+    float smoothing;   /* SOFTMAX: in [0, 1) */
+    /* SOFTMAX, LOG, COUNT_LABELS: one for each of `classes`, of the definition; NULL: all 1 */
+    const float *class_weight;
+    int64_t classes;
+    float scale; /* EUCLIDEAN backward: +1 for a's gradient, -1 for b's */
     /* Into the record: [sum, count], count as `normalization` divides: FULL all positions, VALID
      * those that are not ignored, BATCH_SIZE the rows in front of `axis` (SOFTMAX; others: axis 0),
      * WEIGHTS the sum of class_weight[label] over those that are not ignored. */

@@ -59,21 +59,6 @@ static int assign_tops(const struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int check_labels(const struct ls_layer *layer, struct ls_error *error, int axis)
-{
-    const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
-    int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
-    LS_TRY(ls_layer_check_samples(layer, error, 1));
-    if (positions == ls_shape_size(&label->shape))
-        return 0;
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "'%s' has %lld labels, but '%s' has %lld positions to label (all its axes "
-                         "but axis %d, the classes)",
-                         label->name, (long long)ls_shape_size(&label->shape), x->name,
-                         (long long)positions, axis);
-}
-
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct accuracy *state = layer->state;
@@ -83,7 +68,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_layer_begin(layer, error, NULL));
     int axis = ls_layer_axis(layer, error, message, "axis", p->axis, x, false);
     LS_TRY(axis < 0 ? LOCKSTEP_DEFINITION : 0);
-    int status = check_labels(layer, error, axis);
+    int status = ls_layer_check_positions(layer, error, axis);
     int64_t classes = x->shape.dim[axis];
     if (p->top_k < 1 || p->top_k > classes)
         status = ls_layer_fail(layer, error, message, "top_k", NULL,

@@ -90,6 +90,21 @@ int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, i
                          samples_text(other, b, sizeof b));
 }
 
+int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *error, int axis)
+{
+    const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
+    int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
+    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(ls_layer_check_samples(layer, error, 1));
+    if (positions == ls_shape_size(&label->shape))
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "'%s' has %lld labels, but '%s' has %lld positions to label (all its axes "
+                         "but axis %d, the classes)",
+                         label->name, (long long)ls_shape_size(&label->shape), x->name,
+                         (long long)positions, axis);
+}
+
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,
                                    const struct ls_value *like)
 {

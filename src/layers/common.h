@@ -21,6 +21,10 @@ int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error,
  * another number of rows each. */
 int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
+/* Reports bottoms 0, scores with classes along `axis`, and 1, labels, whose outermost axis is not
+ * that of the samples, or labels that are not one for each position of the other axes. */
+int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *error, int axis);
+
 /* Makes top `top`: a value in the arena with the axis of samples of `like`; NULL when there is no
  * memory (graph->failed is set). */
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/loss.h"
 
+#include <math.h>
+
 /* The normalization that loss_param asks for; `normalize` is its older form, which counts only
  * where `normalization` is not given. */
 static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
@@ -15,6 +17,8 @@ static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
             return LS_NORM_BATCH_SIZE;
         case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__NONE:
             return LS_NORM_NONE;
+        case LOCKSTEP__LOSS_PARAMETER__NORMALIZATION_MODE__WEIGHTS:
+            return LS_NORM_WEIGHTS;
         default:
             return LS_NORM_VALID;
         }
@@ -24,15 +28,67 @@ static enum ls_normalization mode_of(const Lockstep__LossParameter *param,
     return missing;
 }
 
-void ls_loss_read(const struct ls_layer *layer, enum ls_normalization missing, struct ls_loss *loss)
+static int check_smoothing(const struct ls_layer *layer, const struct ls_loss_rules *rules,
+                           struct ls_error *error)
 {
     const Lockstep__LossParameter *param = layer->definition->loss_param;
-    loss->attr.normalization = missing;
+    float smoothing = param->label_smoothing;
+    if (!param->has_label_smoothing || (rules->smoothing && smoothing >= 0 && smoothing < 1))
+        return 0;
+    if (rules->smoothing)
+        return ls_layer_fail(layer, error, param, "label_smoothing", NULL,
+                             "label_smoothing %g must be at least 0 and below 1",
+                             (double)smoothing);
+    return ls_layer_fail(layer, error, param, "label_smoothing",
+                         "a SoftmaxWithLoss layer has label smoothing",
+                         "a %s layer takes no label_smoothing", layer->type->type);
+}
+
+static int check_class_weights(const struct ls_layer *layer, const struct ls_loss_rules *rules,
+                               struct ls_error *error)
+{
+    const Lockstep__LossParameter *param = layer->definition->loss_param;
+    if (param->n_class_weight == 0)
+        return 0;
+    if (rules->classes == 0)
+        return ls_layer_fail(layer, error, param, "class_weight", NULL,
+                             "a %s layer takes no class_weight: its targets name no classes",
+                             layer->type->type);
+    if ((int64_t)param->n_class_weight != rules->classes)
+        return ls_layer_fail(layer, error, param, "class_weight", NULL,
+                             "class_weight must be given once for each of the %lld classes, or "
+                             "not at all; it is given %zu times",
+                             (long long)rules->classes, param->n_class_weight);
+    for (size_t i = 0; i < param->n_class_weight; i++)
+        if (!(isfinite(param->class_weight[i]) && param->class_weight[i] >= 0))
+            return ls_layer_fail(layer, error, param, "class_weight", NULL,
+                                 "class_weight must be finite numbers of at least 0, but that of "
+                                 "class %zu is %g",
+                                 i, (double)param->class_weight[i]);
+    return 0;
+}
+
+int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules,
+                 struct ls_loss *loss, struct ls_error *error)
+{
+    const Lockstep__LossParameter *param = layer->definition->loss_param;
+    struct ls_loss_attr *attr = &loss->attr;
+    attr->normalization = rules->missing;
+    attr->classes = rules->classes;
     if (param == NULL)
-        return;
-    loss->attr.normalization = mode_of(param, missing);
-    loss->attr.has_ignore = param->has_ignore_label;
-    loss->attr.ignore_label = param->ignore_label;
+        return 0;
+    attr->normalization = mode_of(param, rules->missing);
+    attr->has_ignore = param->has_ignore_label;
+    attr->ignore_label = param->ignore_label;
+    attr->smoothing = param->label_smoothing;
+    attr->class_weight = param->n_class_weight > 0 ? param->class_weight : NULL;
+    int smoothing = check_smoothing(layer, rules, error);
+    int weights = check_class_weights(layer, rules, error);
+    if (attr->normalization == LS_NORM_WEIGHTS && attr->class_weight == NULL)
+        return ls_layer_fail(layer, error, param, "normalization",
+                             "use normalization: VALID, or give class_weight",
+                             "normalization: WEIGHTS divides by class weights, but there are none");
+    return smoothing != 0 ? smoothing : weights;
 }
 
 int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error)
@@ -68,7 +124,7 @@ void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner)
     loss->per_sample = rows_only ? outer : outer * inner;
 }
 
-int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error)
+void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss)
 {
     struct ls_graph *graph = layer->graph;
     struct ls_loss_attr *attr = &loss->attr;
@@ -76,28 +132,23 @@ int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error 
     attr->metric_offset = ls_graph_record(graph, 2);
     attr->normalizer = -1; /* without a gradient nothing is divided during the pass */
     if (graph->training && attr->loss_weight != 0)
-        LS_TRY(ls_graph_normalizer(graph, layer, attr->normalization, loss->per_sample,
-                                   attr->has_ignore, attr->ignore_label, layer->bottom[1],
-                                   &attr->normalizer, error));
+        attr->normalizer = ls_graph_normalizer(graph, attr, loss->per_sample, layer->bottom[1]);
     ls_layer_make_metric(layer, 0, 0);
     bool divided = attr->normalization != LS_NORM_NONE;
     ls_graph_metric(graph, layer, 0,
                     (struct ls_metric){.entries = 1,
                                        .offset = attr->metric_offset,
                                        .count_offset = divided ? attr->metric_offset + 1 : -1});
-    return 0;
 }
 
-int ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind,
-                 struct ls_error *error)
+void ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind)
 {
-    LS_TRY(ls_loss_begin(layer, loss, error));
+    ls_loss_begin(layer, loss);
     struct ls_op *op = ls_graph_op(layer->graph, kind);
     ls_op_in(layer->graph, op, layer->bottom[0]);
     ls_op_in(layer->graph, op, layer->bottom[1]);
     if (op != NULL)
         op->attr.loss = loss->attr;
-    return 0;
 }
 
 int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error)

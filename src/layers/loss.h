@@ -3,8 +3,10 @@
  * A loss is a sum over samples (or positions, or valid labels) of all micro-batches of an update,
  * divided by their number, as one big batch would have it. Its op adds [sum, count] to the record
  * of its micro-batch, where count is what `attr.normalization` says: FULL all positions, VALID
- * those that are not ignored, BATCH_SIZE the samples. The gradient of a micro-batch is divided by
- * the update's true count, which is known before the pass (ls_graph_normalizer).
+ * those that are not ignored, BATCH_SIZE the samples, WEIGHTS the sum of the class weights of those
+ * that are not ignored. The gradient of a micro-batch is divided by the update's true count, which
+ * is known before the pass or comes by a sync point (ls_graph_normalizer). Where nothing counts,
+ * loss and gradient are 0.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_LAYERS_LOSS_H
@@ -17,9 +19,16 @@ struct ls_loss {
     int64_t per_sample; /* what one sample contributes to the divisor, unless labels are counted */
 };
 
-/* Reads loss_param; `missing` is the normalization if the definition says nothing. */
-void ls_loss_read(const struct ls_layer *layer, enum ls_normalization missing,
-                  struct ls_loss *loss);
+/* What a loss makes of loss_param. */
+struct ls_loss_rules {
+    enum ls_normalization missing; /* the normalization if the definition says nothing */
+    int64_t classes;               /* that labels name; 0: there are none, and no class_weight */
+    bool smoothing;                /* takes label_smoothing */
+};
+
+/* Reads and checks loss_param. */
+int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules,
+                 struct ls_loss *loss, struct ls_error *error);
 
 /* Checks that both bottoms have samples in front, and equally many rows of them. */
 int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error);
@@ -33,11 +42,10 @@ void ls_loss_set_positions(struct ls_loss *loss, int64_t outer, int64_t inner);
 
 /* Reserves the record, asks for the divisor if there will be a gradient, makes top 0 the loss.
  * The layer's op, which comes after this, takes loss->attr. */
-int ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss, struct ls_error *error);
+void ls_loss_begin(struct ls_layer *layer, struct ls_loss *loss);
 
 /* ls_loss_begin and the op: kind(bottom 0, bottom 1), without a value as output. */
-int ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind,
-                 struct ls_error *error);
+void ls_loss_emit(struct ls_layer *layer, struct ls_loss *loss, enum ls_op_kind kind);
 
 /* For `backward`: refuses to give a gradient to the labels (bottom 1), as Caffe does. */
 int ls_loss_check_labels(const struct ls_layer *layer, struct ls_error *error);

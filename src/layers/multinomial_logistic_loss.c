@@ -1,10 +1,12 @@
 /* MultinomialLogisticLoss: the mean of the negative logarithm of the true class's probability.
  *
- *   loss = sum_n -log max(p[n, label[n]], 1e-20) / N
+ *   loss = sum_n -w[label[n]] log max(p[n, label[n]], 1e-20) / divisor
  *
  * p [N, C...] are probabilities (the top of a Softmax layer, say), the axes behind the first taken
- * as one list of classes; label [N]. SoftmaxWithLoss does both at once, more exactly. As in Caffe
- * the divisor is always N, so that there is no loss_param.
+ * as one list of classes; label [N]; w are loss_param.class_weight, or 1. SoftmaxWithLoss does both
+ * at once, more exactly. Samples whose label is loss_param.ignore_label count nowhere. Divisor: see
+ * layers/loss.h; BATCH_SIZE, the default, is what Caffe does, which knows nothing of loss_param
+ * here.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/loss.h"
@@ -16,7 +18,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_loss_check_bottoms(layer, error));
-    loss->attr.normalization = LS_NORM_BATCH_SIZE;
+    const struct ls_loss_rules rules = {.missing = LS_NORM_BATCH_SIZE,
+                                        .classes = ls_shape_count(&p->shape, 1, p->shape.rank)};
+    LS_TRY(ls_loss_read(layer, &rules, loss, error));
     loss->attr.axis = 1;
     ls_loss_set_positions(loss, p->rows, 1);
     if (p->shape.rank < 2)
@@ -31,7 +35,9 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    return ls_loss_emit(layer, layer->state, LS_OP_LOG_LOSS, error);
+    (void)error;
+    ls_loss_emit(layer, layer->state, LS_OP_LOG_LOSS);
+    return 0;
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)
@@ -57,6 +63,7 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 
 const struct ls_layer_type ls_layer_multinomial_logistic_loss = {
     .type = "MultinomialLogisticLoss",
+    .parameter = "loss_param",
     .state_size = sizeof(struct ls_loss),
     .bottoms_min = 2,
     .bottoms_max = 2,

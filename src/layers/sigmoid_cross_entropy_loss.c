@@ -4,7 +4,8 @@
  *
  * x and the target t (0 .. 1) have equally many elements, samples in front. Elements whose target,
  * cut to an integer, is loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; here
- * BATCH_SIZE is the default, as in Caffe.
+ * BATCH_SIZE is the default, as in Caffe. Targets name no classes: there is no class_weight, and
+ * label smoothing would be other targets.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/loss.h"
@@ -15,14 +16,17 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct ls_value *x = layer->bottom[0];
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(ls_loss_check_bottoms(layer, error));
-    ls_loss_read(layer, LS_NORM_BATCH_SIZE, loss);
+    LS_TRY(
+        ls_loss_read(layer, &(struct ls_loss_rules){.missing = LS_NORM_BATCH_SIZE}, loss, error));
     ls_loss_set_positions(loss, x->rows, ls_shape_count(&x->shape, 1, x->shape.rank));
     return ls_loss_check_sizes(layer, error);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    return ls_loss_emit(layer, layer->state, LS_OP_SIGMOID_LOSS, error);
+    (void)error;
+    ls_loss_emit(layer, layer->state, LS_OP_SIGMOID_LOSS);
+    return 0;
 }
 
 static int backward(struct ls_layer *layer, struct ls_error *error)

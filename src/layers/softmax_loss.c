@@ -3,6 +3,12 @@
  *
  *   p = softmax(x);  loss = sum over positions of -log max(p[label], FLT_MIN) / divisor
  *
+ * or, with loss_param.label_smoothing s and class_weight w (Lockstep's own; 0 and 1 if not given),
+ *
+ *   loss = sum over positions of -sum_k w[k] q[k] log max(p[k], FLT_MIN) / divisor,
+ *   q[k] = (1 - s) [k = label] + s / C
+ *
+ * as Szegedy et al., Rethinking the Inception Architecture (2016), section 7, and PyTorch have it.
  * x [N, ..., C, ...] with the C classes along softmax_param.axis (default 1); the label has a
  * number 0 .. C-1 for each position of the other axes. Positions whose label is
  * loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; VALID is the default. An
@@ -24,25 +30,20 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct softmax_loss *state = layer->state;
     struct ls_loss *loss = &state->loss;
     const Lockstep__SoftmaxParameter *param = layer->definition->softmax_param;
-    const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
+    const struct ls_value *x = layer->bottom[0];
     LS_TRY(ls_layer_begin(layer, error, "loss_param"));
     int axis =
         ls_layer_axis(layer, error, param, "axis", param != NULL ? param->axis : 1, x, false);
     LS_TRY(axis < 0 ? LOCKSTEP_DEFINITION : 0);
     LS_TRY(ls_loss_check_bottoms(layer, error));
-    ls_loss_read(layer, LS_NORM_VALID, loss);
+    const struct ls_loss_rules rules = {
+        .missing = LS_NORM_VALID, .classes = x->shape.dim[axis], .smoothing = true};
+    LS_TRY(ls_loss_read(layer, &rules, loss, error));
     loss->attr.axis = axis;
     int64_t outer = x->rows * ls_shape_count(&x->shape, 1, axis);
     int64_t inner = ls_shape_count(&x->shape, axis + 1, x->shape.rank);
     ls_loss_set_positions(loss, outer, inner);
-    int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
-    if (positions != ls_shape_size(&label->shape))
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "'%s' has %lld labels, but '%s' has %lld positions to label (all its "
-                             "axes but axis %d, the classes)",
-                             label->name, (long long)ls_shape_size(&label->shape), x->name,
-                             (long long)positions, axis);
-    return 0;
+    return ls_layer_check_positions(layer, error, axis);
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
@@ -50,7 +51,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     struct softmax_loss *state = layer->state;
     struct ls_graph *graph = layer->graph;
     struct ls_value *x = layer->bottom[0];
-    LS_TRY(ls_loss_begin(layer, &state->loss, error));
+    (void)error;
+    ls_loss_begin(layer, &state->loss);
     state->prob = layer->tops > 1 ? ls_layer_make_top(layer, 1, &x->shape, x)
                                   : ls_layer_make_side(layer, "prob", x);
     struct ls_op *op = ls_graph_op(graph, LS_OP_SOFTMAX_LOSS);

@@ -1,6 +1,6 @@
 /* What the kernels of losses share, and the losses that are a loop over elements.
  *
- *   log loss:  sum of -log max(p[label], 1e-20)           (MultinomialLogisticLoss)
+ *   log loss:  sum of -w[label] log max(p[label], 1e-20)  (MultinomialLogisticLoss)
  *   sigmoid:   sum of log(1 + exp(-|x|)) - x (t - [x >= 0])  (SigmoidCrossEntropyLoss)
  *   euclidean: sum of (a - b)^2 / 2
  *
@@ -36,28 +36,40 @@ void ls_loss_add(const struct ls_loss_attr *attr, const struct ls_context *conte
     case LS_NORM_BATCH_SIZE:
         record[1] += (double)sums->samples;
         break;
+    case LS_NORM_WEIGHTS:
+        record[1] += sums->weights;
+        break;
     case LS_NORM_NONE:
         break;
     }
 }
 
-float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context)
+double ls_loss_scale(const struct ls_loss_attr *attr, const struct ls_context *context)
 {
     double divisor = attr->normalizer < 0 ? 1.0 : context->normalizers[attr->normalizer];
-    return (float)((double)attr->loss_weight / divisor);
+    return (double)attr->loss_weight / divisor;
 }
 
-void ls_loss_add_logs(const float *p, float least, int64_t n, double *sum)
+float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context)
+{
+    return (float)ls_loss_scale(attr, context);
+}
+
+void ls_loss_logs(const float *p, float least, int64_t n, float *logs)
+{
+    for (int64_t i = 0; i < n; i++)
+        logs[i] = p[i] < least ? least : p[i]; /* written so that a NaN stays one */
+    ls_vector_math()->log(logs, logs, (size_t)n);
+}
+
+void ls_loss_add_logs(const float *p, const double *weight, float least, int64_t n, double *sum)
 {
     float logs[CHUNK];
     for (int64_t first = 0; first < n; first += CHUNK) {
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
-        /* Written so that a NaN stays one. */
+        ls_loss_logs(p + first, least, count, logs);
         for (int64_t i = 0; i < count; i++)
-            logs[i] = p[first + i] < least ? least : p[first + i];
-        ls_vector_math()->log(logs, logs, (size_t)count);
-        for (int64_t i = 0; i < count; i++)
-            *sum -= (double)logs[i];
+            *sum -= weight[first + i] * (double)logs[i];
     }
 }
 
@@ -73,17 +85,24 @@ static void log_run(const struct ls_prepared *prepared, void *local, void *const
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
+    const struct ls_loss_attr *attr = &op->attr.loss;
     const float *p = in[0], *label = in[1];
     int64_t samples = op->input[0]->shape.dim[0], classes = elements(op) / samples;
-    struct ls_loss_sums sums = {.valid = samples, .positions = samples, .samples = samples};
+    struct ls_loss_sums sums = {.positions = samples, .samples = samples};
     for (int64_t n = 0; n < samples; n++) {
+        if (ls_label_ignored(label[n], attr->has_ignore, attr->ignore_label))
+            continue;
+        sums.valid++;
         int64_t class = ls_label_class(label[n], classes);
-        if (class < 0)
+        if (class < 0) {
             sums.bad_label = true;
-        else
-            ls_loss_add_logs(p + n * classes + class, LEAST_PROBABILITY, 1, &sums.sum);
+            continue;
+        }
+        double weight = ls_loss_weight(attr, class);
+        sums.weights += weight;
+        ls_loss_add_logs(p + n * classes + class, &weight, LEAST_PROBABILITY, 1, &sums.sum);
     }
-    ls_loss_add(&op->attr.loss, context, &sums);
+    ls_loss_add(attr, context, &sums);
 }
 
 static void log_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -91,18 +110,21 @@ static void log_backward_run(const struct ls_prepared *prepared, void *local, vo
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
+    const struct ls_loss_attr *attr = &op->attr.loss;
     const float *p = in[0], *label = in[1];
-    float *dp = out[0], factor = ls_loss_factor(&op->attr.loss, context);
+    float *dp = out[0];
+    double scale = ls_loss_scale(attr, context);
     int64_t samples = op->input[0]->shape.dim[0], classes = elements(op) / samples;
     memset(dp, 0, (size_t)elements(op) * sizeof *dp);
     for (int64_t n = 0; n < samples; n++) {
         int64_t class = ls_label_class(label[n], classes);
-        if (class < 0)
+        if (class < 0 || ls_label_ignored(label[n], attr->has_ignore, attr->ignore_label))
             continue;
         float probability = p[n * classes + class];
         if (probability < LEAST_PROBABILITY)
             probability = LEAST_PROBABILITY;
-        dp[n * classes + class] = -factor / probability;
+        dp[n * classes + class] =
+            (float)(-(scale * ls_loss_weight(attr, class)) / (double)probability);
     }
 }
 

@@ -8,6 +8,7 @@
 /* What a loss finds in a micro-batch. */
 struct ls_loss_sums {
     double sum;
+    double weights;    /* of the classes of labels that are not ignored */
     int64_t valid;     /* labels that are not ignored */
     int64_t positions; /* all of them */
     int64_t samples;   /* rows that BATCH_SIZE counts */
@@ -21,9 +22,18 @@ void ls_loss_add(const struct ls_loss_attr *attr, const struct ls_context *conte
                  const struct ls_loss_sums *sums);
 
 /* What a loss's gradient is multiplied by: loss weight / true count of the update. */
+double ls_loss_scale(const struct ls_loss_attr *attr, const struct ls_context *context);
+/* The same, rounded; not with class weights, whose sum may be very small. */
 float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context);
 
-/* The sum of -log max(p, least) over n probabilities, in order; *sum accumulates it. */
-void ls_loss_add_logs(const float *p, float least, int64_t n, double *sum);
+static inline double ls_loss_weight(const struct ls_loss_attr *attr, int64_t class)
+{
+    return attr->class_weight != NULL ? (double)attr->class_weight[class] : 1.0;
+}
+
+/* log max(p, least) of n probabilities. */
+void ls_loss_logs(const float *p, float least, int64_t n, float *logs);
+/* The sum of -weight log max(p, least) over n probabilities, in order; *sum accumulates it. */
+void ls_loss_add_logs(const float *p, const double *weight, float least, int64_t n, double *sum);
 
 #endif

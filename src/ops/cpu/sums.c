@@ -33,9 +33,17 @@ static void count_run(const struct ls_prepared *prepared, void *local, void *con
     const struct ls_loss_attr *attr = &op->attr.loss;
     const float *label = in[0];
     size_t n = ls_value_elements(op->input[0]), ignored = 0;
-    for (size_t i = 0; i < n; i++)
-        ignored += ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label);
-    context->partials[attr->metric_offset] += (double)(n - ignored);
+    double weights = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ls_label_ignored(label[i], attr->has_ignore, attr->ignore_label)) {
+            ignored++;
+        } else if (attr->normalization == LS_NORM_WEIGHTS) {
+            int64_t class = ls_label_class(label[i], attr->classes);
+            weights += class >= 0 ? (double)attr->class_weight[class] : 0;
+        }
+    }
+    context->partials[attr->metric_offset] +=
+        attr->normalization == LS_NORM_WEIGHTS ? weights : (double)(n - ignored);
 }
 
 /* The gradient must lie as its parameter does: the sums are kept in that order. */
