@@ -224,6 +224,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     if (cut)
         loop.end = iterations;
     LS_TRY(ls_file_check_prefix(trainer->prefix, error));
+    LS_TRY(ls_trainer_check_averages(trainer, error));
     LS_TRY(ls_trainer_report_start(trainer, loop.end, error));
     trainer->progress_time = trainer->display_time = ls_clock();
     trainer->progress_samples = trainer->display_samples = trainer->samples;

@@ -164,49 +164,6 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
     return ls_net_feed(trainer->train, INT64_MAX, &trainer->feed, error);
 }
 
-/* Names that a snapshot could not tell from its own. */
-static int check_names(const struct ls_trainer *trainer, struct ls_error *error)
-{
-    int status = 0;
-    for (size_t i = 0; i < trainer->parameters->count; i++) {
-        const char *layer = trainer->parameters->items[i]->layer;
-        if (ls_weights_name_reserved(layer))
-            status =
-                ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
-                        "give it another name",
-                        "layer '%s': a snapshot would take its name for something else", layer);
-    }
-    return status;
-}
-
-/* What only the built net can tell. */
-static int check_training(struct ls_trainer *trainer, struct ls_error *error)
-{
-    bool loss = false;
-    const struct ls_graph *graph = ls_net_graph(trainer->train);
-    const char *file = trainer->definition->train.definition->file;
-    for (size_t i = 0; i < graph->metric_count; i++)
-        loss |= graph->metrics[i].loss_weight != 0;
-    if (!loss)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, "add a loss layer such as SoftmaxWithLoss",
-                       "the train net has no loss");
-    int64_t most = 0;
-    for (size_t i = 0; i < trainer->parameters->count; i++)
-        if (trainer->parameters->items[i]->uses > most)
-            most = trainer->parameters->items[i]->uses;
-    if (most == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
-                       "the train net has nothing to learn: no loss reaches a parameter whose "
-                       "lr_mult is not 0");
-    if (ls_engine_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
-        return ls_fail(
-            error, LOCKSTEP_DEFINITION, file, "use a larger micro_batch or a smaller iter_size",
-            "an update has %lld micro-batches; at most %d contributions to a gradient "
-            "can be added exactly",
-            (long long)ls_engine_update_micro_batches(trainer->train), LS_SUMS_CONTRIBUTIONS_MAX);
-    return 0;
-}
-
 static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_batching *batching = &trainer->train->batching;
@@ -235,8 +192,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     LS_TRY(status);
     LS_TRY(test_status);
     (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */
-    LS_TRY(check_names(trainer, error));
-    LS_TRY(check_training(trainer, error));
+    LS_TRY(ls_trainer_check_names(trainer, error));
+    LS_TRY(ls_trainer_check_training(trainer, error));
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
     LS_TRY(bind(trainer, error));

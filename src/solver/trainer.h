@@ -85,6 +85,13 @@ void ls_trainer_free(struct ls_trainer *trainer);
  * problems at once. */
 int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error);
 
+/* What only the built net can tell (solver/check.c): names that a snapshot could not tell from its
+ * own, a net without a loss or with nothing to learn, too many micro-batches; and, when its weights
+ * are there, layers that normalise by averages which nobody has made. */
+int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error);
+int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error *error);
+int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error);
+
 /* One update. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
 /* See lockstep_trainer_run. */

@@ -1,0 +1,74 @@
+/* What only the built net, or its weights, can tell about a definition.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ir/layer.h"
+#include "snapshot/weights.h"
+#include "solver/trainer.h"
+
+int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const char *layer = trainer->parameters->items[i]->layer;
+        if (ls_weights_name_reserved(layer))
+            status =
+                ls_fail(error, LOCKSTEP_DEFINITION, trainer->definition->train.definition->file,
+                        "give it another name",
+                        "layer '%s': a snapshot would take its name for something else", layer);
+    }
+    return status;
+}
+
+int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    bool loss = false;
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    const char *file = trainer->definition->train.definition->file;
+    for (size_t i = 0; i < graph->metric_count; i++)
+        loss |= graph->metrics[i].loss_weight != 0;
+    if (!loss)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, "add a loss layer such as SoftmaxWithLoss",
+                       "the train net has no loss");
+    int64_t most = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++)
+        if (trainer->parameters->items[i]->uses > most)
+            most = trainer->parameters->items[i]->uses;
+    if (most == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
+                       "the train net has nothing to learn: no loss reaches a parameter whose "
+                       "lr_mult is not 0");
+    if (ls_engine_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
+        return ls_fail(
+            error, LOCKSTEP_DEFINITION, file, "use a larger micro_batch or a smaller iter_size",
+            "an update has %lld micro-batches; at most %d contributions to a gradient "
+            "can be added exactly",
+            (long long)ls_engine_update_micro_batches(trainer->train), LS_SUMS_CONTRIBUTIONS_MAX);
+    return 0;
+}
+
+/* Whether a layer that normalises by saved averages finds none: Caffe's factor is zero then, and
+ * where there is no factor all variances are. */
+static bool lacks_averages(const struct ls_store *store, const struct ls_op *op)
+{
+    const struct ls_value *factor = op->input[3] != NULL ? op->input[3] : op->input[2];
+    const struct ls_slot *slot = &store->slots[factor->parameter->index];
+    for (size_t i = 0; i < slot->elements; i++)
+        if (slot->weights[i] != 0)
+            return false;
+    return true;
+}
+
+int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    int status = 0;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind == LS_OP_BATCH_NORM && op->attr.batch_norm.moments < 0 &&
+            lacks_averages(trainer->store, op))
+            status = ls_layer_fail(op->layer, error, NULL, NULL,
+                                   "start from weights that have them (--weights), or let the "
+                                   "batch normalise in training",
+                                   "normalises by saved averages, but there are none");
+    }
+    return status;
+}
