@@ -4,8 +4,9 @@
  * Bottoms are given as text, one shape each: "10x3x32x32 10". Behind a shape stand, in any order:
  *   !    it depends on learned parameters, and its gradient is wanted
  *   /R   each sample has R rows (default 1)
+ *   @A   its samples lie along axis A (default 0)
  *   ?    it has no axis of samples
- * Axis 0 holds the samples; the graph has as many as the first bottom, or 10.
+ * The graph has as many samples as the first bottom, or 10.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_ONE_LAYER_H
@@ -42,6 +43,7 @@ static inline const char *add_bottom(struct one_layer *one, int index, const cha
     struct ls_shape shape = {0};
     int64_t rows = 1;
     bool samples = true, learned = false;
+    int axis = 0;
     for (;;) {
         char *end;
         shape.dim[shape.rank++] = strtoll(text, &end, 10);
@@ -55,17 +57,19 @@ static inline const char *add_bottom(struct one_layer *one, int index, const cha
         samples &= *text != '?';
         if (*text == '/')
             rows = strtoll(text + 1, NULL, 10);
+        if (*text == '@')
+            axis = (int)strtol(text + 1, NULL, 10);
     }
     struct ls_value *value =
         ls_graph_value(one->graph, layer->definition->bottom[index], &shape, NULL);
     assert_non_null(value);
-    value->sample_axis = samples ? 0 : -1;
+    value->sample_axis = samples ? axis : -1;
     value->rows = samples ? rows : 0;
     value->learned = learned;
     value->needs_grad = learned;
     layer->bottom[index] = value;
     if (index == 0)
-        one->graph->samples = shape.dim[0] / rows;
+        one->graph->samples = shape.dim[axis] / rows;
     return *text == ' ' ? text + 1 : text;
 }
 
@@ -149,6 +153,9 @@ static inline int make_blobs(struct one_layer *one)
         blob->name = name.data;
         blob->shape = layer->request[i].shape;
         blob->lr_mult = (size_t)i < definition->n_param ? definition->param[i]->lr_mult : 1;
+        blob->average = layer->request[i].average;
+        if (blob->average || layer->request[i].fixed)
+            blob->lr_mult = 0;
         set->items[set->count++] = blob;
         layer->blob[i] = blob;
         layer->train_blob[i] = blob->lr_mult != 0;
