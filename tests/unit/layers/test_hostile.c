@@ -52,8 +52,10 @@ static void add_fields(struct ls_text *text, const ProtobufCMessageDescriptor *t
         bool main_field = strcmp(field->name, "num_output") == 0 ||
                           strcmp(field->name, "kernel_size") == 0 ||
                           strcmp(field->name, "shape") == 0 || strcmp(field->name, "dim") == 0;
+        bool needed = field->label == PROTOBUF_C_LABEL_REQUIRED;
         if (field->id >= 10000 || field->type == PROTOBUF_C_TYPE_STRING ||
-            below(main_field ? 2 * rarity : rarity) >= (main_field ? 2 * rarity - 1 : 1))
+            (!needed &&
+             below(main_field ? 2 * rarity : rarity) >= (main_field ? 2 * rarity - 1 : 1)))
             continue;
         int64_t count = field->label == PROTOBUF_C_LABEL_REPEATED ? 1 + below(3) : 1;
         for (int64_t k = 0; k < count; k++) {

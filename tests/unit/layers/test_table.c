@@ -12,7 +12,7 @@ static void sorted_and_found(void **state)
         if (count > 0)
             assert_true(strcmp(ls_layer_types[count - 1]->type, type->type) < 0);
     }
-    assert_int_equal(count, 22);
+    assert_true(count >= 40);
     assert_null(ls_layer_type_find("convolution"));
     assert_null(ls_layer_type_find(""));
 }
@@ -46,7 +46,7 @@ static void hints(void **state)
     for (size_t i = 0; ls_layer_types[i] != NULL; i++)
         assert_null(ls_layer_type_hint(ls_layer_types[i]->type));
     assert_non_null(strstr(ls_layer_type_hint("ImageData"), "backend: IMAGES"));
-    assert_non_null(strstr(ls_layer_type_hint("BatchNorm"), "does not have it yet"));
+    assert_non_null(strstr(ls_layer_type_hint("LSTM"), "does not have it yet"));
     assert_null(ls_layer_type_hint("Convolutoin"));
 }
 

@@ -138,6 +138,19 @@ static inline void ls_lanes_log(const float *x, float *y)
         LS_STORE(y + i, LS_SLEEF(log)(LS_LOAD(x + i)));
 }
 
+/* exp(x) - 1 and log(1 + x), without cancellation near 0. */
+static inline void ls_lanes_expm1(const float *x, float *y)
+{
+    for (int i = 0; i < LS_LANES; i += LS_WIDTH)
+        LS_STORE(y + i, LS_SLEEF(expm1)(LS_LOAD(x + i)));
+}
+
+static inline void ls_lanes_log1p(const float *x, float *y)
+{
+    for (int i = 0; i < LS_LANES; i += LS_WIDTH)
+        LS_STORE(y + i, LS_SLEEF(log1p)(LS_LOAD(x + i)));
+}
+
 static inline void ls_lanes_tanh(const float *x, float *y)
 {
     for (int i = 0; i < LS_LANES; i += LS_WIDTH)

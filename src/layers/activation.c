@@ -1,0 +1,70 @@
+/* What layers that are one function of one number share. See layers/activation.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/activation.h"
+
+#include <math.h>
+
+static bool wants_input(const struct ls_activation_attr *attr)
+{
+    switch (attr->function) {
+    case LS_RELU:
+    case LS_ELU:
+        return attr->slope < 0;
+    case LS_SIGMOID:
+    case LS_TANH:
+    case LS_EXP:
+        return false;
+    default:
+        return true;
+    }
+}
+
+int ls_activation_forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    struct ls_op *op = ls_layer_emit_map(layer, LS_OP_ACTIVATION);
+    if (op != NULL)
+        op->attr.activation = *(const struct ls_activation_attr *)layer->state;
+    return 0;
+}
+
+int ls_activation_backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    const struct ls_activation_attr *attr = layer->state;
+    struct ls_value *inputs[] = {ls_graph_gradient(layer->graph, layer->top[0]),
+                                 wants_input(attr) ? layer->bottom[0] : layer->top[0]};
+    struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_ACTIVATION_BACKWARD, inputs, 2);
+    if (op != NULL)
+        op->attr.activation = *attr;
+    return 0;
+}
+
+void ls_activation_cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    const struct ls_activation_attr *attr = layer->state;
+    bool cheap = attr->function == LS_ABSOLUTE || attr->function == LS_CLIP ||
+                 attr->function == LS_THRESHOLD;
+    ls_layer_map_cost(layer, cost, cheap ? 1 : 4, cheap ? 1 : 4, 1);
+}
+
+int ls_activation_check(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                        const char *field, float value)
+{
+    if (isfinite(value))
+        return 0;
+    return ls_layer_fail(layer, error, message, field, NULL, "%s must be a finite number", field);
+}
+
+int ls_activation_log_base(const struct ls_layer *layer, struct ls_error *error,
+                           const void *message, float base, double *logarithm)
+{
+    *logarithm = 1;
+    if (base == -1)
+        return 0;
+    if (!isfinite(base) || base <= 0)
+        return ls_layer_fail(layer, error, message, "base", "leave it out for e",
+                             "base %g must be a number above 0, or -1 for e", (double)base);
+    *logarithm = log((double)base);
+    return 0;
+}
