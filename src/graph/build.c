@@ -327,6 +327,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));
     ls_graph_remove_dead(builder->graph);
+    ls_graph_fuse_batch_norm(builder->graph);
     ls_graph_fuse_relu(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
