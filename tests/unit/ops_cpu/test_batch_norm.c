@@ -1,425 +1,28 @@
 /* Batch normalisation and its gradient against a double-precision reference, itself checked by
- * finite differences: a batch in micro-batches and groups that are cut differently, every layout,
- * the same bits on every instruction set.
+ * finite differences: batches in micro-batches and groups that are cut differently, every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "batch_norm_scene.h"
 
-#include "ir/graph.h"
-#include "ir/layer.h"
 #include "support/gradient.h"
-#include "support/reference_batch_norm.h"
 
-enum { CUTS = 8, PARTS = 16 };
-
-struct norm_case {
-    const char *name;
-    int n, c, h, w;        /* h 0: rank 2 */
-    int micro_batch[CUTS]; /* where each ends; the last at n */
-    int group[CUTS];
-    double mean, spread; /* x lies in mean + [-spread, spread) */
-    int relu;
-    double slope;
-    int scale, bias;
-    int rows; /* of a sample; 0: 1. Cuts are in samples, n in rows */
-};
-
-static const struct norm_case cases[] = {
-    {"one part", 4, 20, 5, 6, {4}, {4}, 0, 1, 0, 0, 1, 1, 0},
-    {"one value a channel", 1, 20, 1, 1, {1}, {1}, 3, 1, 0, 0, 1, 1, 0},
-    {"groups of one value", 3, 7, 0, 0, {2, 3}, {1, 2, 3}, 3, 1, 0, 0, 1, 1, 0},
-    {"group over micro-batches", 7, 16, 3, 5, {2, 5, 7}, {7}, 1, 1, 0, 0, 1, 1, 0},
-    {"unequal parts", 9, 33, 4, 4, {4, 9}, {2, 7, 9}, -2, 3, 1, 0, 1, 1, 0},
-    {"leaky", 5, 24, 3, 3, {3, 5}, {4, 5}, 0, 1, 1, 0.1, 1, 1, 0},
-    {"neither scale nor bias", 6, 5, 4, 3, {3, 6}, {6}, 0.5, 1, 0, 0, 0, 0, 0},
-    {"scale alone, ReLU", 6, 5, 4, 3, {3, 6}, {6}, 0.5, 1, 1, 0, 1, 0, 0},
-    {"large means", 8, 20, 6, 6, {3, 5, 8}, {8}, 1000, 1.7, 0, 0, 1, 1, 0},
-    {"larger means", 8, 20, 6, 6, {3, 5, 8}, {8}, -2e5, 2, 1, 0, 1, 1, 0},
-    {"rank 2", 40, 37, 0, 0, {13, 27, 40}, {20, 40}, 1, 2, 1, 0, 1, 1, 0},
-    {"rank 2, one channel", 40, 1, 0, 0, {13, 27, 40}, {20, 40}, 1, 2, 0, 0, 1, 1, 0},
-    {"rank 2, large means", 40, 19, 0, 0, {13, 40}, {40}, 1000, 1, 0, 0, 1, 1, 0},
-    {"one position", 9, 35, 1, 1, {5, 9}, {9}, 0, 1, 1, 0, 1, 1, 0},
-    {"one channel", 4, 1, 7, 9, {3, 4}, {4}, 0, 1, 0, 0, 1, 1, 0},
-    {"one block", 4, 16, 9, 7, {1, 4}, {2, 4}, 0, 1, 1, 0, 1, 1, 0},
-    {"many positions", 2, 3, 40, 31, {1, 2}, {2}, 5, 1, 1, 0, 1, 1, 0},
-    {"rows", 12, 18, 2, 3, {2, 4}, {1, 4}, 0, 1, 0, 0, 1, 1, 3},
-};
-enum { CASES = sizeof cases / sizeof *cases };
-
-/* A case as the engine would have it: numbers, the reference, cuts, what is exchanged. */
-struct scene {
-    const struct norm_case *how;
-    struct reference_batch_norm norm;
-    int group_rows[CUTS], groups, micro_batches;
-    int count, points;
-    double *x, *dy, *y, *dx, *dscale, *dbias, *scale, *bias;
-    struct ls_graph graph;
-    struct ls_layer layer;
-    struct ls_sync sync[2]; /* moments, sums */
-    struct ls_part part[CUTS][PARTS];
-    int parts[CUTS];
-    double *rows[2][CUTS]; /* by sync and micro-batch */
-    float *merged[2];      /* by sync: group by group */
-};
-
-static int rows_of(const struct scene *scene)
+static int draw(uint64_t round, uint64_t number, int from, int to)
 {
-    return scene->how->rows > 0 ? scene->how->rows : 1;
+    return from + (int)ls_random_below(93, round, number, (uint32_t)(to - from + 1));
 }
 
-static int cuts(const int *end, int total)
+static void check_batch(const struct norm_case *how)
 {
-    int count = 1;
-    while (end[count - 1] < total)
-        count++;
-    return count;
-}
-
-static void *zeros(size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    assert_non_null(memory);
-    return memory;
-}
-
-static double *numbers(int count, uint64_t salt, double mean, double spread)
-{
-    double *x = zeros((size_t)count, sizeof *x);
-    for (int i = 0; i < count; i++) /* as floats, which the kernel gets */
-        x[i] = (double)(float)(mean + spread * (double)own_random(salt, (uint64_t)i));
-    return x;
-}
-
-/* What micro-batches share with groups, sample numbers within the micro-batch. */
-static void cut_parts(struct scene *scene)
-{
-    const struct norm_case *how = scene->how;
-    int total = how->n / rows_of(scene);
-    scene->groups = cuts(how->group, total);
-    scene->micro_batches = cuts(how->micro_batch, total);
-    for (int m = 0; m < scene->micro_batches; m++) {
-        int first = m > 0 ? how->micro_batch[m - 1] : 0, last = how->micro_batch[m];
-        for (int g = 0; g < scene->groups; g++) {
-            int begin = g > 0 ? how->group[g - 1] : 0, end = how->group[g];
-            begin = begin > first ? begin : first;
-            end = end < last ? end : last;
-            if (begin < end)
-                scene->part[m][scene->parts[m]++] = (struct ls_part){
-                    .first = begin - first, .count = end - begin, .group = g, .merged = g};
-        }
-    }
-}
-
-static void make_syncs(struct scene *scene)
-{
-    for (int s = 0; s < 2; s++) {
-        scene->sync[s] = (struct ls_sync){.kind = s == 0 ? LS_SYNC_MOMENTS : LS_SYNC_SUMS,
-                                          .channels = scene->how->c,
-                                          .eps = (float)scene->norm.eps};
-        scene->merged[s] =
-            zeros((size_t)(ls_sync_merged(&scene->sync[s]) * scene->groups), sizeof(float));
-        for (int m = 0; m < scene->micro_batches; m++)
-            scene->rows[s][m] =
-                zeros((size_t)(ls_sync_row(&scene->sync[s]) * scene->parts[m]), sizeof(double));
-    }
-    scene->graph.syncs = scene->sync;
-    scene->graph.sync_count = 2;
-    scene->layer.graph = &scene->graph;
-}
-
-static struct scene *scene_new(const struct norm_case *how)
-{
-    struct scene *scene = zeros(1, sizeof *scene);
-    scene->how = how;
-    scene->points = how->h > 0 ? how->h * how->w : 1;
-    scene->count = how->n * how->c * scene->points;
-    cut_parts(scene);
-    for (int g = 0; g < scene->groups; g++)
-        scene->group_rows[g] = how->group[g] * rows_of(scene);
-    scene->x = numbers(scene->count, 1, how->mean, how->spread);
-    scene->dy = numbers(scene->count, 2, 0.1, 1);
-    scene->scale = numbers(how->c, 3, 1, 0.5);
-    scene->bias = numbers(how->c, 4, 0, 1);
-    scene->y = zeros((size_t)scene->count, sizeof(double));
-    scene->dx = zeros((size_t)scene->count, sizeof(double));
-    scene->dscale = zeros((size_t)how->c, sizeof(double));
-    scene->dbias = zeros((size_t)how->c, sizeof(double));
-    scene->norm = (struct reference_batch_norm){.n = how->n,
-                                                .c = how->c,
-                                                .points = scene->points,
-                                                .group_end = scene->group_rows,
-                                                .groups = scene->groups,
-                                                .eps = (double)1e-5f,
-                                                .relu = how->relu,
-                                                .slope = (double)(float)how->slope,
-                                                .scale = how->scale ? scene->scale : NULL,
-                                                .bias = how->bias ? scene->bias : NULL};
-    make_syncs(scene);
-    return scene;
-}
-
-static void expect(struct scene *scene)
-{
-    reference_batch_norm_forward(&scene->norm, scene->x, scene->y);
-    reference_batch_norm_backward(&scene->norm, scene->x, scene->dy, scene->dx, scene->dscale,
-                                  scene->dbias);
-}
-
-static void scene_free(struct scene *scene)
-{
-    double *owned[] = {scene->x,      scene->dy,    scene->y,     scene->dx,
-                       scene->dscale, scene->dbias, scene->scale, scene->bias};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        free(owned[i]);
-    for (int s = 0; s < 2; s++) {
-        free(scene->merged[s]);
-        for (int m = 0; m < scene->micro_batches; m++)
-            free(scene->rows[s][m]);
-    }
-    free(scene);
-}
-
-/* ---- One op on one micro-batch --------------------------------------------------------------- */
-
-/* Looks at the rows of partial results around each run: all of them are written, with the same
- * bytes each time. */
-static struct {
-    const struct ls_kernel *kernel;
-    double *rows, *first;
-    size_t size;
-} watched;
-
-static void watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
-{
-    if (watched.rows != NULL)
-        memset(watched.rows, 0xff, watched.size);
-    watched.kernel->run(prepared, local, in, out, scratch, context);
-    if (watched.rows == NULL)
-        return;
-    if (watched.first == NULL) {
-        watched.first = zeros(watched.size, 1);
-        memcpy(watched.first, watched.rows, watched.size);
-    }
-    assert_memory_equal(watched.first, watched.rows, watched.size);
-}
-
-/* An op of micro-batch m in the making. */
-struct trial {
-    struct own *own;
-    struct ls_kernel kernel;
-    struct ls_parts parts;
-    double *partial[2];
-    struct ls_shape shape, channels;
-    int first; /* element of the batch */
-};
-
-static void trial_start(struct trial *trial, const struct ls_kernel *kernel, struct scene *scene,
-                        int m)
-{
-    const struct norm_case *how = scene->how;
-    int first = (m > 0 ? how->micro_batch[m - 1] : 0) * rows_of(scene);
-    int rows = how->micro_batch[m] * rows_of(scene) - first;
-    trial->shape = (struct ls_shape){how->h > 0 ? 4 : 2, {rows, how->c, how->h, how->w}};
-    trial->channels = (struct ls_shape){1, {how->c}};
-    trial->first = first * how->c * scene->points;
-    trial->kernel = *kernel;
-    trial->kernel.run = watched_run;
-    trial->own = own_new(&trial->kernel);
-    trial->own->op.layer = &scene->layer;
-    trial->own->op.backward = kernel->kind != LS_OP_MOMENTS && kernel->kind != LS_OP_BATCH_NORM;
-    trial->own->op.attr.batch_norm = (struct ls_batch_norm_attr){.moments = 0,
-                                                                 .sums = 1,
-                                                                 .eps = (float)scene->norm.eps,
-                                                                 .relu = how->relu != 0,
-                                                                 .relu_slope = (float)how->slope};
-    trial->parts = (struct ls_parts){scene->part[m], scene->parts[m]};
-    trial->own->context.parts = &trial->parts;
-    for (int s = 0; s < 2; s++)
-        trial->partial[s] = scene->rows[s][m];
-    trial->own->context.partial = trial->partial;
-    trial->own->context.merged = scene->merged;
-    watched.kernel = kernel;
-    watched.rows = NULL;
-}
-
-static void add_in(struct trial *trial, const struct scene *scene, const double *from)
-{
-    struct ls_value *value = own_in(trial->own, &trial->shape, 1, 1);
-    value->rows = rows_of(scene);
-    for (int64_t i = 0; i < ls_shape_size(&trial->shape); i++)
-        trial->own->plain[value->index][i] = (float)from[trial->first + i];
-}
-
-static void add_parameter(struct trial *trial, const double *from)
-{
-    if (from == NULL) {
-        trial->own->in[trial->own->op.inputs++] = NULL;
-        return;
-    }
-    struct ls_value *value = own_in(trial->own, &trial->channels, 1, 1);
-    for (int64_t i = 0; i < trial->channels.dim[0]; i++)
-        trial->own->plain[value->index][i] = (float)from[i];
-}
-
-/* Averages that are not there; or those of the scene, multiplied by `factor`. */
-static void add_averages(struct trial *trial, const struct scene *scene, double factor)
-{
-    const struct reference_batch_norm *norm = &scene->norm;
-    const struct ls_shape one = {1, {1}};
-    if (norm->saved_mean == NULL) {
-        trial->own->op.inputs += 3;
-        return;
-    }
-    double *scaled = zeros((size_t)norm->c, sizeof *scaled);
-    for (int i = 0; i < norm->c; i++)
-        scaled[i] = norm->saved_mean[i] * factor;
-    add_parameter(trial, scaled);
-    for (int i = 0; i < norm->c; i++)
-        scaled[i] = norm->saved_variance[i] * factor;
-    add_parameter(trial, scaled);
-    free(scaled);
-    if (factor == 1) {
-        trial->own->op.inputs++;
-    } else {
-        struct ls_value *value = own_in(trial->own, &one, 1, 1);
-        trial->own->plain[value->index][0] = (float)factor;
-    }
-    trial->own->op.attr.batch_norm.moments = trial->own->op.attr.batch_norm.sums = -1;
-}
-
-/* Watches the rows of sync s in this run. */
-static void trial_run(struct trial *trial, struct scene *scene, int m, int s,
-                      const struct ls_layout *layout)
-{
-    if (s >= 0) {
-        watched.rows = scene->rows[s][m];
-        watched.size = (size_t)(ls_sync_row(&scene->sync[s]) * scene->parts[m]) * sizeof(double);
-    }
-    own_run(trial->own, layout);
-    free(watched.first);
-    watched.first = NULL;
-}
-
-/* The rows of all parts of each group, in the order of the micro-batches. */
-static void merge(struct scene *scene, int s)
-{
-    const struct ls_sync *sync = &scene->sync[s];
-    for (int g = 0; g < scene->groups; g++) {
-        const double *rows[CUTS];
-        int count = 0;
-        for (int m = 0; m < scene->micro_batches; m++)
-            for (int p = 0; p < scene->parts[m]; p++)
-                if (scene->part[m][p].group == g)
-                    rows[count++] = scene->rows[s][m] + p * ls_sync_row(sync);
-        ls_cpu_merge(sync, rows, count, 0, ls_sync_padded(sync),
-                     scene->merged[s] + g * ls_sync_merged(sync));
-    }
-}
-
-static void near(const char *what, double value, double expected, double tolerance)
-{
-    if (!(fabs(value - expected) <= tolerance * fmax(1, fabs(expected))))
-        fail_msg("%s is %.9g, not %.9g", what, value, expected);
-}
-
-/* ---- A whole step ---------------------------------------------------------------------------- */
-
-static void check_moments(struct scene *scene, const struct ls_layout *layout)
-{
-    for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_moments, scene, m);
-        add_in(&trial, scene, scene->x);
-        trial_run(&trial, scene, m, 0, layout);
-        own_free(trial.own);
-    }
-    merge(scene, 0);
-    int64_t padded = ls_sync_padded(&scene->sync[0]);
-    for (int g = 0; g < scene->groups; g++) {
-        const float *at = scene->merged[0] + g * 4 * padded;
-        for (int c = 0; c < padded; c++) {
-            double mean = 0, variance = 0, inverse = 0;
-            if (c < scene->how->c) {
-                reference_batch_norm_moments(&scene->norm, scene->x, g, c, &mean, &variance);
-                inverse = 1 / sqrt(variance + scene->norm.eps);
-            }
-            near("a mean", (double)at[c] + (double)at[padded + c], mean, 1e-13);
-            near("a standard deviation's inverse", at[2 * padded + c], inverse, 2e-7);
-            near("a variance", at[3 * padded + c], variance, 2e-7);
-        }
-    }
-}
-
-static void near_part(const struct trial *trial, const double *expected)
-{
-    own_near(trial->own, trial->own->out[0], expected + trial->first, 1e-5);
-}
-
-static void check_forward(struct scene *scene, const struct ls_layout *layout, double factor)
-{
-    for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm, scene, m);
-        add_in(&trial, scene, scene->x);
-        add_averages(&trial, scene, factor);
-        add_parameter(&trial, scene->norm.scale);
-        add_parameter(&trial, scene->norm.bias);
-        own_out(trial.own, &trial.shape)->rows = rows_of(scene);
-        trial_run(&trial, scene, m, -1, layout);
-        near_part(&trial, scene->y);
-        own_free(trial.own);
-    }
-}
-
-static void add_backward_inputs(struct trial *trial, const struct scene *scene, double factor)
-{
-    add_in(trial, scene, scene->dy);
-    add_in(trial, scene, scene->x);
-    if (scene->how->relu)
-        add_in(trial, scene, scene->y);
-    else
-        trial->own->op.inputs++;
-    add_averages(trial, scene, factor);
-}
-
-/* Gradients of scale and bias, of which a micro-batch has its share. */
-static void check_sums(struct scene *scene, const struct ls_layout *layout, double factor)
-{
-    const int channels = scene->how->c;
-    double *dscale = zeros((size_t)channels, sizeof *dscale);
-    double *dbias = zeros((size_t)channels, sizeof *dbias);
-    for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm_sums, scene, m);
-        add_backward_inputs(&trial, scene, factor);
-        struct ls_value *a = own_out(trial.own, &trial.channels);
-        struct ls_value *b = own_out(trial.own, &trial.channels);
-        trial_run(&trial, scene, m, scene->norm.saved_mean == NULL ? 1 : -1, layout);
-        for (int c = 0; c < channels; c++) {
-            dscale[c] += (double)own_plain(trial.own, a)[c];
-            dbias[c] += (double)own_plain(trial.own, b)[c];
-        }
-        own_free(trial.own);
-    }
-    for (int c = 0; c < channels; c++) {
-        near("a scale's gradient", dscale[c], scene->dscale[c], 1e-5);
-        near("a bias's gradient", dbias[c], scene->dbias[c], 1e-5);
-    }
-    free(dscale);
-    free(dbias);
-}
-
-static void check_backward(struct scene *scene, const struct ls_layout *layout, double factor)
-{
-    for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm_backward, scene, m);
-        add_backward_inputs(&trial, scene, factor);
-        add_parameter(&trial, scene->norm.scale);
-        own_out(trial.own, &trial.shape)->rows = rows_of(scene);
-        trial_run(&trial, scene, m, -1, layout);
-        near_part(&trial, scene->dx);
-        own_free(trial.own);
+    for (int layout = 0; layout < OWN_LAYOUTS; layout++) {
+        if (how->h == 0 && own_layouts[layout] != &ls_layout_plain)
+            continue;
+        struct scene *scene = scene_new(how);
+        expect(scene);
+        check_moments(scene, own_layouts[layout]);
+        check_forward(scene, own_layouts[layout], 0);
+        check_sums(scene, own_layouts[layout], 0);
+        merge(scene, 1);
+        check_backward(scene, own_layouts[layout], 0);
+        scene_free(scene);
     }
 }
 
@@ -427,24 +30,121 @@ static void test_batch(void **state)
 {
     (void)state;
     for (int i = 0; i < CASES; i++)
-        for (int layout = 0; layout < OWN_LAYOUTS; layout++) {
-            if (cases[i].h == 0 && own_layouts[layout] != &ls_layout_plain)
-                continue;
-            struct scene *scene = scene_new(&cases[i]);
-            expect(scene);
-            check_moments(scene, own_layouts[layout]);
-            check_forward(scene, own_layouts[layout], 0);
-            check_sums(scene, own_layouts[layout], 0);
-            merge(scene, 1);
-            check_backward(scene, own_layouts[layout], 0);
-            scene_free(scene);
-        }
+        check_batch(&cases[i]);
+}
+
+static void draw_cuts(uint64_t round, uint64_t number, int total, int *end)
+{
+    int at = 0;
+    for (int i = 0; at < total; i++) {
+        at += draw(round, number + (uint64_t)i, 1, 5);
+        end[i] = at < total && i < CUTS - 1 ? at : total;
+        at = end[i];
+    }
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    static const int channels[] = {1, 3, 20, 50, 8, 16, 33};
+    for (uint64_t round = 0; round < 40; round++) {
+        struct norm_case how = {.name = "random",
+                                .n = draw(round, 0, 1, 12),
+                                .c = channels[draw(round, 1, 0, 6)],
+                                .h = draw(round, 2, 0, 7),
+                                .w = draw(round, 3, 1, 7),
+                                .mean = draw(round, 4, -30, 30),
+                                .spread = draw(round, 5, 1, 30) / 10.0,
+                                .relu = draw(round, 6, 0, 1),
+                                .slope = draw(round, 7, 0, 2) / 10.0,
+                                .scale = draw(round, 8, 0, 1),
+                                .bias = draw(round, 9, 0, 1)};
+        draw_cuts(round, 100, how.n, how.micro_batch);
+        draw_cuts(round, 200, how.n, how.group);
+        check_batch(&how);
+    }
+}
+
+/* ---- The reference --------------------------------------------------------------------------- */
+
+struct slope {
+    struct reference_batch_norm norm;
+    const double *x, *dy;
+    double *y;
+    double **varied; /* what x stands for: NULL x itself, else norm.scale or norm.bias */
+};
+
+static double objective(const double *v, void *data)
+{
+    struct slope *slope = data;
+    double sum = 0;
+    const double *x = slope->varied == NULL ? v : slope->x;
+    reference_batch_norm_forward(&slope->norm, x, slope->y);
+    for (int i = 0; i < slope->norm.n * slope->norm.c * slope->norm.points; i++)
+        sum += slope->y[i] * slope->dy[i];
+    return sum;
+}
+
+static void check_reference(const struct norm_case *how, bool saved)
+{
+    struct scene *scene = scene_new(how);
+    double *mean = numbers(how->c, 5, 0.1, 0.5), *variance = numbers(how->c, 6, 2, 1);
+    if (saved) {
+        scene->norm.saved_mean = mean;
+        scene->norm.saved_variance = variance;
+    }
+    expect(scene);
+    double *y = zeros((size_t)scene->count, sizeof *y);
+    struct slope slope = {scene->norm, scene->x, scene->dy, y, NULL};
+    size_t channels = (size_t)how->c;
+    check_gradient(objective, &slope, scene->x, (size_t)scene->count, scene->dx, 1e-6, how->name);
+    slope.varied = &scene->scale; /* norm.scale and norm.bias point to what is varied */
+    check_gradient(objective, &slope, scene->scale, channels, scene->dscale, 1e-6, how->name);
+    slope.varied = &scene->bias;
+    check_gradient(objective, &slope, scene->bias, channels, scene->dbias, 1e-6, how->name);
+    free(y);
+    free(mean);
+    free(variance);
+    scene_free(scene);
+}
+
+static void test_reference(void **state)
+{
+    (void)state;
+    static const struct norm_case small[] = {
+        {"plain", 4, 3, 2, 3, {4}, {4}, 0.3, 1, 0, 0, 1, 1, 0},
+        {"groups", 7, 2, 1, 2, {7}, {2, 5, 7}, 0, 2, 0, 0, 1, 1, 0},
+        {"leaky ReLU", 4, 3, 2, 2, {4}, {1, 4}, 0, 1, 1, 0.1, 1, 1, 0},
+        {"rank 2", 9, 4, 0, 0, {9}, {9}, 0, 1, 1, 0, 1, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        check_reference(&small[i], false);
+        check_reference(&small[i], true);
+    }
+}
+
+/* Blocks of 8 and of 16 channels: the same rows. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(&cases[4]);
+    size_t bytes = (size_t)(ls_sync_row(&scene->sync[0]) * scene->parts[0]) * sizeof(double);
+    double *kept = zeros(bytes, 1);
+    check_moments(scene, &ls_layout_blocked8);
+    memcpy(kept, scene->rows[0][0], bytes);
+    check_moments(scene, &ls_layout_blocked16);
+    assert_memory_equal(kept, scene->rows[0][0], bytes);
+    free(kept);
+    scene_free(scene);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,8 +235,8 @@ static void vector_backward(const struct ls_batch_norm_view *view,
                                         .rest = channels->rest[c],
                                         .inv_std = channels->inv_std[c],
                                         .factor = channels->factor[c],
-                                        .mean_dz = channels->mean_dz[c],
-                                        .mean_dzx = channels->mean_dzx[c],
+                                        .mean_dz = x == NULL ? 0 : channels->mean_dz[c],
+                                        .mean_dzx = x == NULL ? 0 : channels->mean_dzx[c],
                                         .slope = channels->slope};
         int64_t o = c * view->block_stride;
         backward_of_row(view, &channel, channels->relu, dy + o, x == NULL ? NULL : x + o, y + o,

@@ -43,7 +43,7 @@ struct ls_vector_batch_norm {
     void (*sums)(const struct ls_batch_norm_view *view,
                  const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
                  const float *y, double *sum_dz, double *sum_dzx);
-    /* dx may be dy. Without x (NULL): dx = factor dz. */
+    /* dx may be dy. Without x (NULL): dx = factor dz, and no means of dz are read. */
     void (*backward)(const struct ls_batch_norm_view *view,
                      const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
                      const float *y, float *dx);
