@@ -3,6 +3,7 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -45,40 +46,49 @@ static int check_fit(const struct opening *o)
     const Lockstep__DataParameter *d = o->data;
     const struct {
         bool given;
-        const struct ls_source_type *type;
-        const char *field, *what;
+        const struct ls_source_type *type, *other; /* which have it */
+        const char *field;
     } field[] = {
-        {d->label_source != NULL, &ls_source_idx, "label_source", "label_source is for IDX"},
-        {d->root_folder != NULL && d->root_folder[0] != '\0', &ls_source_images, "root_folder",
-         "root_folder is for IMAGES"},
-        {d->new_height != 0, &ls_source_images, "new_height", "new_height is for IMAGES"},
-        {d->new_width != 0, &ls_source_images, "new_width", "new_width is for IMAGES"},
-        {d->has_is_color, &ls_source_images, "is_color", "is_color is for IMAGES"},
-        {d->synthetic_param != NULL, &ls_source_synthetic, "synthetic_param",
-         "synthetic_param is for SYNTHETIC"},
-        {d->force_encoded_color, &ls_source_lmdb, "force_encoded_color",
-         "force_encoded_color is for LMDB"},
+        {d->label_source != NULL, &ls_source_idx, &ls_source_pairs, "label_source"},
+        {d->root_folder != NULL && d->root_folder[0] != '\0', &ls_source_images, &ls_source_pairs,
+         "root_folder"},
+        {d->new_height != 0, &ls_source_images, &ls_source_pairs, "new_height"},
+        {d->new_width != 0, &ls_source_images, &ls_source_pairs, "new_width"},
+        {d->has_is_color, &ls_source_images, &ls_source_pairs, "is_color"},
+        {d->has_label_clip, &ls_source_pairs, NULL, "label_clip"},
+        {d->has_label_pad, &ls_source_pairs, NULL, "label_pad"},
+        {d->synthetic_param != NULL, &ls_source_synthetic, NULL, "synthetic_param"},
+        {d->force_encoded_color, &ls_source_lmdb, NULL, "force_encoded_color"},
     };
     int status = 0;
-    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++)
-        if (field[i].given && field[i].type != o->type)
-            status = bad_field(o, d, field[i].field, NULL, field[i].what);
+    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
+        char what[120];
+        if (!field[i].given || field[i].type == o->type || field[i].other == o->type)
+            continue;
+        bool two = field[i].other != NULL;
+        snprintf(what, sizeof what, "%s is for %s%s%s", field[i].field, field[i].type->name,
+                 two ? " and " : "", two ? field[i].other->name : "");
+        status = bad_field(o, d, field[i].field, NULL, what);
+    }
     const Lockstep__TransformationParameter *t = o->layer->transform_param;
     bool forced = t != NULL && (t->force_color || t->force_gray);
+    bool pictures = o->type == &ls_source_images || o->type == &ls_source_pairs;
     if (forced && o->type != &ls_source_lmdb)
         status = bad_field(o, t, t->force_color ? "force_color" : "force_gray",
-                           o->type == &ls_source_images ? "use is_color" : NULL,
+                           pictures ? "use is_color" : NULL,
                            "force_color and force_gray are for encoded records of LMDB");
     if (d->rand_skip != 0)
         status = bad_field(o, d, "rand_skip", "use shuffle: true", "rand_skip is not supported");
     if (d->new_height > 65536 || d->new_width > 65536)
         status = bad_field(o, d, "new_height", NULL, "new_height or new_width is too large");
+    if (d->label_pad > 65535)
+        status = bad_field(o, d, "label_pad", NULL, "label_pad is larger than 65535");
     return status;
 }
 
 static int find_type(struct opening *o)
 {
-    const char *hint = "backend: LMDB, IDX, CIFAR, IMAGES or SYNTHETIC";
+    const char *hint = "backend: LMDB, IDX, CIFAR, IMAGES, IMAGE_PAIRS or SYNTHETIC";
     if (o->layer->data_param == NULL)
         return bad_field(o, o->layer, NULL, "data_param { source: ... backend: ... }",
                          "a Data layer needs data_param");
@@ -162,6 +172,7 @@ static int open_source(const struct opening *o, struct ls_dataset *dataset)
         .height = (int)d->new_height,
         .width = (int)d->new_width,
         .gray = !d->is_color,
+        .label_clip = d->label_clip,
         .force_color = d->force_encoded_color || (t != NULL && t->force_color),
         .force_gray = t != NULL && t->force_gray,
         .crop = t == NULL || t->crop_size == 0 ? 0
@@ -213,6 +224,7 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
         .seed = seed,
         .augment = augment && o->phase == LOCKSTEP__PHASE__TRAIN,
         .varies = dataset->source->varies,
+        .label_pad = o->data->label_pad,
     };
     memcpy(options.record, dataset->source->shape, sizeof options.record);
     return ls_transform_open(&options, &dataset->transform, o->error);
@@ -237,6 +249,8 @@ static uint64_t hash_record(const struct ls_record *record, uint64_t seed)
     size_t size = (size_t)ls_record_size(record->shape);
     seed = ls_hash(record->shape, sizeof record->shape, seed);
     seed = ls_hash(&record->label, sizeof record->label, seed);
+    if (record->map != NULL)
+        seed = ls_hash(record->map, size / (size_t)record->shape[0] * sizeof *record->map, seed);
     return record->bytes != NULL ? ls_hash(record->bytes, size, seed)
                                  : ls_hash(record->floats, size * sizeof(float), seed);
 }
@@ -250,6 +264,8 @@ static int take_fingerprint(struct ls_dataset *dataset, struct ls_error *error)
     uint64_t hash = ls_hash_string(source->type->name, 0);
     int64_t numbers[2] = {source->count, dataset->size};
     hash = ls_hash(numbers, sizeof numbers, hash);
+    if (source->sizes != NULL)
+        hash = ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, hash);
     int64_t ends[2] = {0, source->count - 1};
     int status = 0;
     for (int i = 0; i < 2 && status == 0; i++) {
@@ -274,6 +290,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     LS_TRY(open_source(o, dataset));
     LS_TRY(open_split(o, dataset));
     LS_TRY(open_transform(o, seed, augment, dataset));
+    LS_TRY(ls_dataset_measure(dataset, o->error));
     dataset->shuffle = d->shuffle;
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
@@ -338,34 +355,9 @@ int64_t ls_dataset_size(const struct ls_dataset *dataset)
     return dataset->size;
 }
 
-const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
-{
-    return dataset->transform.output;
-}
-
-bool ls_dataset_varies(const struct ls_dataset *dataset)
-{
-    return dataset->source->varies && dataset->transform.crop == 0;
-}
-
-const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset)
-{
-    return dataset->transform.output;
-}
-
-int ls_dataset_sample_shape(struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
-                            struct ls_error *error)
-{
-    (void)ordinal;
-    (void)error;
-    memcpy(shape, dataset->transform.output, sizeof dataset->transform.output);
-    return 0;
-}
-
 bool ls_dataset_has_maps(const struct ls_dataset *dataset)
 {
-    (void)dataset;
-    return false;
+    return dataset->source->has_maps;
 }
 
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset)

@@ -34,11 +34,11 @@ int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `spl
 const int64_t *ls_dataset_shape(const struct ls_dataset *dataset);
 /* Whether samples differ in height or width. */
 bool ls_dataset_varies(const struct ls_dataset *dataset);
-/* Where they do: no record that has been looked at becomes larger than this; else the shape. */
+/* Where they do, a shape that no sample is larger than, in height or in width; else the shape. */
 const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset);
 /* The shape of the sample at an ordinal: a function of the definition and the data. Any thread may
- * call; what is read from files for it is read once. */
-int ls_dataset_sample_shape(struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
+ * call; nothing is read from files. */
+int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
                             struct ls_error *error);
 /* Whether a label is a map of H x W numbers, not one number. */
 bool ls_dataset_has_maps(const struct ls_dataset *dataset);
@@ -57,8 +57,9 @@ uint64_t ls_dataset_reads(const struct ls_dataset *dataset);
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error);
 void ls_reader_close(struct ls_reader *reader);
-/* Writes the transformed sample (C x H x W numbers; NULL: not wanted, nothing is decoded) and its
- * label (NULL: not wanted). A bad record is LOCKSTEP_DATA, naming file and record. */
+/* Writes the transformed sample (C x H x W numbers as ls_dataset_sample_shape says; NULL: not
+ * wanted, it is not decoded) and its label (one number, or the H x W of a map; NULL: not wanted). A
+ * bad record is LOCKSTEP_DATA, naming file and record; so is one whose size has changed. */
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error);
 /* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
@@ -70,7 +71,8 @@ int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, 
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error);
 /* Decodes a picture file as this data set's transformation would have it in the test phase; resized
- * to the records' size. */
+ * to the records' size, where they are not cropped. The sample has the shape of ls_dataset_shape.
+ */
 int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
                       struct ls_error *error);
 

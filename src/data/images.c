@@ -1,82 +1,37 @@
 /* Source IMAGES: JPEG and PNG files, one record each, decoded when they are read.
  *
  * `source` is a folder with a sub-folder for each class, or a list file (see picture_list.h). With
- * new_height and new_width all pictures are resized to that; without, they must have one size, or
- * be cropped by the transformation. is_color: false makes them grey. Channels are blue, green, red,
- * as Caffe has them through OpenCV.
+ * new_height and new_width all pictures are resized to that; without, they keep their sizes, which
+ * may differ. is_color: false makes them grey. Channels are blue, green, red, as Caffe has them
+ * through OpenCV.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/picture.h"
+#include "data/picture_file.h"
 #include "data/picture_list.h"
 #include "data/source.h"
 #include "lockstep.pb-c.h"
 
-static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a picture file */
-
-/* Headers of at most this many pictures are looked at when the source is opened, so that a bad one
- * is found before training. Without resizing all are: their sizes must be known. */
-enum { LOOK_LIMIT = 50000 };
-
 struct images {
     struct ls_picture_list list;
-    int height, width; /* to resize to; 0: not */
-    int channels;
-    int crop;
+    struct ls_picture_form form;
 };
-
-static int look(const char *path, struct ls_picture_header *header, struct ls_error *error)
-{
-    struct ls_mapping mapping;
-    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
-    const char *problem = ls_picture_look(mapping.data, mapping.size, header);
-    int status = problem == NULL ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
-    ls_file_unmap(&mapping);
-    return status;
-}
-
-/* Where sizes differ, each picture must be large enough for the crop; without one they may not. */
-static int check_size(const struct images *images, size_t index,
-                      const struct ls_picture_header *first, const struct ls_picture_header *header,
-                      struct ls_error *error)
-{
-    const char *path = ls_picture_path(&images->list, index);
-    if (images->crop == 0 && (header->height != first->height || header->width != first->width))
-        return ls_fail(error, LOCKSTEP_DATA, path,
-                       "give new_height and new_width, to which all pictures are resized",
-                       "has %d x %d pixels (height x width), but '%.100s' has %d x %d",
-                       header->height, header->width, ls_picture_name(&images->list, 0),
-                       first->height, first->width);
-    if (header->height < images->crop || header->width < images->crop)
-        return ls_fail(error, LOCKSTEP_DATA, path,
-                       "give new_height and new_width, or a smaller crop",
-                       "has %d x %d pixels (height x width), too few for the crop", header->height,
-                       header->width);
-    return 0;
-}
 
 static int check_pictures(struct ls_source *source, struct ls_error *error)
 {
     const struct images *images = source->state;
-    struct ls_picture_header first;
-    LS_TRY(look(ls_picture_path(&images->list, 0), &first, error));
-    bool resized = images->height > 0;
-    source->shape[0] = images->channels;
-    source->shape[1] = resized ? images->height : first.height;
-    source->shape[2] = resized ? images->width : first.width;
-    if (resized && images->list.count > LOOK_LIMIT)
-        return 0;
-    for (size_t i = 0; i < images->list.count; i++) {
+    bool resized = images->form.height > 0;
+    size_t count = images->list.count;
+    if (resized && count > LS_PICTURE_LOOK_LIMIT)
+        count = 1;
+    for (size_t i = 0; i < count; i++) {
+        const char *path = ls_picture_path(&images->list, i);
         struct ls_picture_header header;
-        LS_TRY(look(ls_picture_path(&images->list, i), &header, error));
-        if (resized)
-            continue;
-        LS_TRY(check_size(images, i, &first, &header, error));
-        if (header.height != first.height || header.width != first.width)
-            source->varies = true;
+        int64_t shape[3];
+        LS_TRY(ls_picture_file_look(path, &header, error));
+        LS_TRY(ls_picture_file_shape(&images->form, path, &header, shape, error));
+        LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
     }
     return 0;
 }
@@ -87,20 +42,10 @@ static int open_images(const struct ls_source_options *options, struct ls_source
     LS_TRY(ls_source_one_path(options, "IMAGES",
                               "source: a folder with a sub-folder for each class, or a list file",
                               error));
-    if ((options->height > 0) != (options->width > 0))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "new_height and new_width must be given together");
     struct images *images = source->state = ls_alloc(1, sizeof *images);
     if (images == NULL)
         return ls_fail_memory(error, "a data source");
-    images->height = options->height;
-    images->width = options->width;
-    images->channels = options->gray ? 1 : 3;
-    images->crop = options->crop;
-    int64_t shape[3] = {images->channels, images->height, images->width};
-    if (images->height > 0 && !ls_record_shape_valid(shape))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "pictures cannot be resized to %d x %d", images->height, images->width);
+    LS_TRY(ls_picture_form_init(options, &images->form, error));
     const char *path = options->path[0];
     bool folder = ls_is_directory(path);
     if (folder && options->root_folder != NULL && options->root_folder[0] != '\0')
@@ -117,7 +62,7 @@ static int open_images(const struct ls_source_options *options, struct ls_source
     images->list.class_count = 0;
     source->has_labels = true;
     source->encoded = true;
-    source->bgr = images->channels == 3;
+    source->bgr = images->form.channels == 3;
     for (size_t i = 0; i < images->list.count; i++)
         if (i == 0 || images->list.file[i].label > source->largest_label)
             source->largest_label = images->list.file[i].label;
@@ -139,32 +84,11 @@ static int read_image(struct ls_source_reader *reader, int64_t index, bool want_
     const struct ls_source *source = reader->source;
     const struct images *images = source->state;
     record->label = images->list.file[index].label;
-    memcpy(record->shape, source->shape, sizeof source->shape);
-    const char *path = ls_picture_path(&images->list, (size_t)index);
-    if (!want_pixels && source->varies) {
-        struct ls_picture_header header;
-        LS_TRY(look(path, &header, error));
-        record->shape[1] = header.height;
-        record->shape[2] = header.width;
-    }
+    ls_source_shape_of(source, index, record->shape);
     if (!want_pixels)
         return 0;
-    char *bytes;
-    size_t size;
-    LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
-    struct ls_picture picture;
-    const char *problem = ls_picture_decode((const uint8_t *)bytes, size, images->channels,
-                                            &reader->picture, &picture);
-    ls_free(bytes);
-    if (problem == NULL && images->height > 0)
-        problem = ls_picture_resize_to_record(&picture, images->height, images->width,
-                                              &reader->record, record);
-    else if (problem == NULL)
-        problem = ls_picture_to_record(&picture, &reader->record, record);
-    if (problem != NULL)
-        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "record %lld: %s", (long long)index,
-                       problem);
-    return 0;
+    return ls_picture_file_read(
+        reader, &images->form, ls_picture_path(&images->list, (size_t)index), index, record, error);
 }
 
 static void name_record(const struct ls_source *source, int64_t index, struct ls_text *text)

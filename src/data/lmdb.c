@@ -18,6 +18,7 @@
 /* A database of at most this many bytes is looked through when it is opened, so that a bad record
  * is found before training; a larger one would take minutes on a disk. */
 static const size_t CHECK_LIMIT = (size_t)1 << 30;
+enum { SAMPLE = 1024 /* records of a larger one that are looked at */ };
 
 struct database {
     char *file; /* the path of data.mdb */
@@ -73,23 +74,39 @@ static int datum_shape(const struct ls_source *source, int64_t index, const stru
     return 0;
 }
 
-/* Looks through all records: shapes, labels. */
+/* Looks at a record's head: its shape, its label. */
+static int check_record(struct ls_source *source, int64_t index, int64_t *label,
+                        struct ls_error *error)
+{
+    struct ls_datum datum;
+    int64_t shape[3] = {0};
+    LS_TRY(read_datum(source, index, &datum, error));
+    LS_TRY(datum_shape(source, index, &datum, shape, error));
+    if (datum.label > *label)
+        *label = datum.label;
+    if (shape[0] != source->shape[0])
+        return bad_record(source, index, "it has another number of channels than the first", error);
+    return ls_source_note_shape(source, index, shape, error);
+}
+
 static int check_records(struct ls_source *source, struct ls_error *error)
 {
-    source->largest_label = INT32_MIN;
-    for (int64_t i = 0; i < source->count; i++) {
-        struct ls_datum datum;
-        int64_t shape[3] = {0};
-        LS_TRY(read_datum(source, i, &datum, error));
-        LS_TRY(datum_shape(source, i, &datum, shape, error));
-        if (datum.label > source->largest_label)
-            source->largest_label = datum.label;
-        if (shape[0] != source->shape[0])
-            return bad_record(source, i, "it has another number of channels than the first", error);
-        if (shape[1] != source->shape[1] || shape[2] != source->shape[2])
-            source->varies = true;
-    }
+    int64_t largest = INT32_MIN;
+    for (int64_t i = 0; i < source->count; i++)
+        LS_TRY(check_record(source, i, &largest, error));
+    source->largest_label = largest;
     return 0;
+}
+
+/* A large database whose records are used as they are: where the sizes of some differ, all must be
+ * known. */
+static int check_sample(struct ls_source *source, struct ls_error *error)
+{
+    int64_t label = INT32_MIN;
+    int64_t step = source->count / SAMPLE + 1;
+    for (int64_t i = 0; i < source->count && !source->varies; i += step)
+        LS_TRY(check_record(source, i, &label, error));
+    return source->varies ? check_records(source, error) : 0;
 }
 
 static int inspect(struct ls_source *source, const struct ls_source_options *options,
@@ -106,7 +123,9 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
     source->encoded = datum.encoded;
     source->has_labels = true; /* a record without one has 0, as in Caffe */
     source->bgr = source->shape[0] == 3;
-    return db->mapping.size > CHECK_LIMIT ? 0 : check_records(source, error);
+    if (db->mapping.size <= CHECK_LIMIT)
+        return check_records(source, error);
+    return options->crop == 0 ? check_sample(source, error) : 0;
 }
 
 static int open_database(const struct ls_source_options *options, struct ls_source *source,

@@ -295,9 +295,87 @@ static void png_rows(struct png_job *job, int channels, struct ls_buffer *buffer
     *picture = (struct ls_picture){(int)height, (int)width, channels, pixels};
 }
 
-/* Runs one of the two jobs below under libpng's setjmp. */
-static const char *png_run(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
-                           int channels, struct ls_buffer *buffer, struct ls_picture *picture)
+/* Bytes [count, 2 count) become the first `count` numbers: each is read before it is overwritten.
+ */
+static void widen(uint8_t *bytes, size_t count, uint16_t *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t number = bytes[count + i];
+        memcpy(out + i, &number, sizeof number);
+    }
+}
+
+/* PNG stores the high byte first. */
+static void join_bytes(uint8_t *bytes, size_t count, uint16_t *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t number = (uint16_t)(bytes[2 * i] << 8 | bytes[2 * i + 1]);
+        memcpy(out + i, &number, sizeof number);
+    }
+}
+
+static void png_check_map(struct png_job *job)
+{
+    int type = png_get_color_type(job->png, job->info);
+    if (type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
+        png_give_up(job->png, "a label map has one number for each pixel: a PNG file of grey "
+                              "values or with a palette, without transparency");
+}
+
+static void png_labels(struct png_job *job, struct ls_buffer *buffer, struct ls_label_map *map)
+{
+    png_structp png = job->png;
+    size_t bytes = png_get_bit_depth(png, job->info) == 16 ? 2 : 1;
+    png_set_packing(png); /* few bits to eight, as numbers */
+    int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, job->info);
+    size_t width = png_get_image_width(png, job->info);
+    size_t height = png_get_image_height(png, job->info);
+    if (png_get_rowbytes(png, job->info) != width * bytes)
+        png_give_up(png, "damaged PNG: odd rows");
+    uint16_t *labels = ls_buffer_reserve(buffer, height * width, sizeof *labels);
+    if (labels == NULL)
+        png_give_up(png, "out of memory");
+    uint8_t *whole = buffer->data;
+    uint8_t *rows = bytes == 1 ? whole + height * width : whole;
+    for (int pass = 0; pass < passes; pass++)
+        for (size_t y = 0; y < height; y++)
+            png_read_row(png, rows + y * width * bytes, NULL);
+    png_read_end(png, NULL);
+    if (bytes == 1)
+        widen(whole, height * width, labels);
+    else
+        join_bytes(whole, height * width, labels);
+    *map = (struct ls_label_map){(int)height, (int)width, labels};
+}
+
+/* What to do with a file: what is not NULL is filled in. */
+struct png_task {
+    struct ls_picture_header *header;
+    struct ls_picture *picture; /* with `channels` */
+    struct ls_label_map *map;
+    bool is_map;
+    int channels;
+    struct ls_buffer *buffer;
+};
+
+static void png_do(struct png_job *job, const struct png_task *task)
+{
+    png_set_up(job);
+    if (task->is_map)
+        png_check_map(job);
+    if (task->header != NULL)
+        *task->header = (struct ls_picture_header){(int)png_get_image_height(job->png, job->info),
+                                                   (int)png_get_image_width(job->png, job->info),
+                                                   png_is_colour(job) && !task->is_map ? 3 : 1};
+    if (task->picture != NULL)
+        png_rows(job, task->channels, task->buffer, task->picture);
+    if (task->map != NULL)
+        png_labels(job, task->buffer, task->map);
+}
+
+/* Runs a task under libpng's setjmp. */
+static const char *png_run(const uint8_t *bytes, size_t size, const struct png_task *task)
 {
     struct png_job *job = ls_alloc(1, sizeof *job);
     if (job == NULL)
@@ -307,17 +385,10 @@ static const char *png_run(const uint8_t *bytes, size_t size, struct ls_picture_
     job->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, job, png_failed, png_warned);
     if (job->png != NULL)
         job->info = png_create_info_struct(job->png);
-    if (job->info == NULL) {
+    if (job->info == NULL)
         job->problem = "out of memory";
-    } else if (setjmp(png_jmpbuf(job->png)) == 0) {
-        png_set_up(job);
-        if (header != NULL)
-            *header = (struct ls_picture_header){(int)png_get_image_height(job->png, job->info),
-                                                 (int)png_get_image_width(job->png, job->info),
-                                                 png_is_colour(job) ? 3 : 1};
-        else
-            png_rows(job, channels, buffer, picture);
-    }
+    else if (setjmp(png_jmpbuf(job->png)) == 0)
+        png_do(job, task);
     const char *problem = job->problem;
     if (job->png != NULL)
         png_destroy_read_struct(&job->png, &job->info, NULL);
@@ -349,7 +420,7 @@ const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture
     case JPEG:
         return jpeg_look(bytes, size, header);
     case PNG:
-        return png_run(bytes, size, header, 0, NULL, NULL);
+        return png_run(bytes, size, &(struct png_task){.header = header});
     default:
         return unknown(size);
     }
@@ -362,8 +433,28 @@ const char *ls_picture_decode(const uint8_t *bytes, size_t size, int channels,
     case JPEG:
         return jpeg_decode(bytes, size, channels, buffer, picture);
     case PNG:
-        return png_run(bytes, size, NULL, channels, buffer, picture);
+        return png_run(
+            bytes, size,
+            &(struct png_task){.picture = picture, .channels = channels, .buffer = buffer});
     default:
         return unknown(size);
     }
+}
+
+static const char *map_run(const uint8_t *bytes, size_t size, const struct png_task *task)
+{
+    if (kind_of(bytes, size) == PNG)
+        return png_run(bytes, size, task);
+    return size == 0 ? "the label map is empty" : "a label map must be a PNG file";
+}
+
+const char *ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header)
+{
+    return map_run(bytes, size, &(struct png_task){.header = header, .is_map = true});
+}
+
+const char *ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,
+                                struct ls_label_map *map)
+{
+    return map_run(bytes, size, &(struct png_task){.map = map, .is_map = true, .buffer = buffer});
 }

@@ -34,6 +34,21 @@ const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture
 const char *ls_picture_decode(const uint8_t *bytes, size_t size, int channels,
                               struct ls_buffer *buffer, struct ls_picture *picture);
 
+/* Label maps: PNG files whose pixels are numbers, of 1 to 16 bits, grey or by palette. The number
+ * that is stored is the label, whatever colour it stands for. */
+struct ls_label_map {
+    int height, width;
+    uint16_t *labels; /* H x W */
+};
+const char *ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header);
+/* Decodes a map; the labels are in `buffer`. */
+const char *ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,
+                                struct ls_label_map *map);
+/* Resizes a map: output pixel i of n takes the input pixel that its centre lies in, of m that is
+ * floor((i + 1/2) m / n). The result is in `buffer`, which `map` must not be. */
+const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
+                                struct ls_buffer *buffer);
+
 /* Makes a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. The label is kept. */
 const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
                                  struct ls_record *record);

@@ -28,9 +28,8 @@ void ls_picture_list_free(struct ls_picture_list *list)
     *list = (struct ls_picture_list){0};
 }
 
-/* Adds a file; the name to show is the path without its first `skip` bytes. */
-static int add_file(struct ls_picture_list *list, const char *path, size_t skip, int32_t label,
-                    struct ls_error *error)
+int ls_picture_list_add(struct ls_picture_list *list, const char *path, size_t skip, int32_t label,
+                        struct ls_error *error)
 {
     if (!LS_GROW(list->file, list->count, list->capacity))
         return ls_fail_memory(error, "the list of pictures");
@@ -142,7 +141,7 @@ static int add_class(struct ls_picture_list *list, const char *folder, size_t sk
         else if (is_plain_folder(path))
             status = add_class(list, path, skip, label, depth + 1, error);
         else if (has_picture_name(path))
-            status = add_file(list, path, skip, label, error);
+            status = ls_picture_list_add(list, path, skip, label, error);
         ls_free(path);
     }
     free_names(&names);
@@ -192,16 +191,36 @@ int ls_picture_list_folder(const char *folder, struct ls_picture_list *list, str
     return status;
 }
 
+int ls_picture_list_flat(const char *folder, struct ls_picture_list *list, struct ls_error *error)
+{
+    *list = (struct ls_picture_list){0};
+    size_t skip = strlen(folder) + (folder[strlen(folder) - 1] != '/');
+    int status = add_class(list, folder, skip, 0, 0, error);
+    if (status == 0 && list->count == 0)
+        status = ls_fail(error, LOCKSTEP_DATA, folder, NULL, "has no .jpg, .jpeg or .png pictures");
+    if (status != 0)
+        ls_picture_list_free(list);
+    return status;
+}
+
 /* ---- List files ---- */
 
-static int bad_line(const char *path, size_t line, const char *what, const char *text,
-                    struct ls_error *error)
+/* A list file that is being read; `maps` is NULL where lines have labels. */
+struct reading {
+    const char *file, *root;
+    struct ls_picture_list *list, *maps;
+    size_t line; /* from 1 */
+    struct ls_error *error;
+};
+
+static int bad_line(const struct reading *r, const char *what, const char *text)
 {
     char place[320];
-    snprintf(place, sizeof place, "%.280s:%zu", path, line);
-    return ls_fail(error, LOCKSTEP_DATA, place,
-                   "a line is: path of the picture, a space, its label", "%s: \"%.200s\"", what,
-                   text);
+    snprintf(place, sizeof place, "%.280s:%zu", r->file, r->line);
+    return ls_fail(r->error, LOCKSTEP_DATA, place,
+                   r->maps != NULL ? "a line is: path of the picture, a space, path of its map"
+                                   : "a line is: path of the picture, a space, its label",
+                   "%s: \"%.200s\"", what, text);
 }
 
 /* The path to open for a path of the list. */
@@ -220,29 +239,79 @@ static char *list_path(const char *list_file, const char *root, const char *path
     return whole.failed ? NULL : whole.data;
 }
 
-static int add_line(struct ls_picture_list *list, const char *file, const char *root, char *line,
-                    size_t number, struct ls_error *error)
+static int add_listed(const struct reading *r, struct ls_picture_list *list, const char *name,
+                      int32_t label)
+{
+    char *path = list_path(r->file, r->root, name);
+    if (path == NULL)
+        return ls_fail_memory(r->error, "the list of pictures");
+    int status = ls_file_exists(path)
+                     ? ls_picture_list_add(list, path, strlen(path) - strlen(name), label, r->error)
+                     : bad_line(r, "there is no such file", path);
+    ls_free(path);
+    return status;
+}
+
+/* Cuts a line in two at `space`; the part before it ends before further spaces. */
+static void cut_line(const char *line, char *space)
+{
+    while (space > line && (space[-1] == ' ' || space[-1] == '\t'))
+        space--;
+    *space = '\0';
+}
+
+static int add_labelled(const struct reading *r, char *line)
 {
     char *space = strrchr(line, ' ');
     if (space == NULL)
         space = strrchr(line, '\t');
     if (space == NULL || space == line)
-        return bad_line(file, number, "no picture and label", line, error);
+        return bad_line(r, "no picture and label", line);
     char *end;
     errno = 0;
     long label = strtol(space + 1, &end, 10);
     if (end == space + 1 || *end != '\0' || errno != 0 || label < INT32_MIN || label > INT32_MAX)
-        return bad_line(file, number, "the label is not a number", line, error);
-    while (space > line && (space[-1] == ' ' || space[-1] == '\t'))
-        space--;
-    *space = '\0';
-    char *path = list_path(file, root, line);
-    if (path == NULL)
-        return ls_fail_memory(error, "the list of pictures");
-    int status = ls_file_exists(path)
-                     ? add_file(list, path, strlen(path) - strlen(line), (int32_t)label, error)
-                     : bad_line(file, number, "there is no such file", path, error);
-    ls_free(path);
+        return bad_line(r, "the label is not a number", line);
+    cut_line(line, space);
+    return add_listed(r, r->list, line, (int32_t)label);
+}
+
+static int add_pair(const struct reading *r, char *line)
+{
+    char *space = strrchr(line, '\t');
+    if (space == NULL)
+        space = strrchr(line, ' ');
+    if (space == NULL || space == line)
+        return bad_line(r, "no picture and map", line);
+    cut_line(line, space);
+    LS_TRY(add_listed(r, r->list, line, 0));
+    return add_listed(r, r->maps, space + 1, 0);
+}
+
+static int read_lines(struct reading *r)
+{
+    char *text;
+    size_t size;
+    LS_TRY(ls_file_read(r->file, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, r->error));
+    int status = 0;
+    if (memchr(text, '\0', size) != NULL)
+        status = ls_fail(r->error, LOCKSTEP_DATA, r->file,
+                         r->maps != NULL
+                             ? "the source is a folder or a list of \"picture map\" lines"
+                             : "the source of IMAGES is a folder or a list of \"path label\" lines",
+                         "is not a text file");
+    char *rest = text;
+    r->line = 1;
+    for (char *line; status == 0 && (line = strsep(&rest, "\n")) != NULL; r->line++) {
+        size_t length = strlen(line);
+        while (length > 0 && strchr(" \t\r", line[length - 1]) != NULL)
+            line[--length] = '\0';
+        if (length > 0)
+            status = r->maps != NULL ? add_pair(r, line) : add_labelled(r, line);
+    }
+    ls_free(text);
+    if (status == 0 && r->list->count == 0)
+        status = ls_fail(r->error, LOCKSTEP_DATA, r->file, NULL, "lists no pictures");
     return status;
 }
 
@@ -250,27 +319,23 @@ int ls_picture_list_file(const char *path, const char *root, struct ls_picture_l
                          struct ls_error *error)
 {
     *list = (struct ls_picture_list){0};
-    char *text;
-    size_t size;
-    LS_TRY(ls_file_read(path, LIST_LIMIT, LOCKSTEP_DATA, &text, &size, error));
-    int status = 0;
-    if (memchr(text, '\0', size) != NULL)
-        status = ls_fail(error, LOCKSTEP_DATA, path,
-                         "the source of IMAGES is a folder or a list of \"path label\" lines",
-                         "is not a text file");
-    char *rest = text;
-    size_t number = 1;
-    for (char *line; status == 0 && (line = strsep(&rest, "\n")) != NULL; number++) {
-        size_t length = strlen(line);
-        while (length > 0 && strchr(" \t\r", line[length - 1]) != NULL)
-            line[--length] = '\0';
-        if (length > 0)
-            status = add_line(list, path, root, line, number, error);
-    }
-    ls_free(text);
-    if (status == 0 && list->count == 0)
-        status = ls_fail(error, LOCKSTEP_DATA, path, NULL, "lists no pictures");
+    struct reading reading = {.file = path, .root = root, .list = list, .error = error};
+    int status = read_lines(&reading);
     if (status != 0)
         ls_picture_list_free(list);
+    return status;
+}
+
+int ls_picture_list_pairs(const char *path, const char *root, struct ls_picture_list *pictures,
+                          struct ls_picture_list *maps, struct ls_error *error)
+{
+    *pictures = *maps = (struct ls_picture_list){0};
+    struct reading reading = {
+        .file = path, .root = root, .list = pictures, .maps = maps, .error = error};
+    int status = read_lines(&reading);
+    if (status != 0) {
+        ls_picture_list_free(pictures);
+        ls_picture_list_free(maps);
+    }
     return status;
 }

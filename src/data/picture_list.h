@@ -36,6 +36,18 @@ int ls_picture_list_folder(const char *folder, struct ls_picture_list *list,
 int ls_picture_list_file(const char *path, const char *root, struct ls_picture_list *list,
                          struct ls_error *error);
 
+/* All pictures of a folder and of the folders within it, in byte order of their paths; label 0. */
+int ls_picture_list_flat(const char *folder, struct ls_picture_list *list, struct ls_error *error);
+
+/* A list file with "picture map" on each line: file i of `maps` belongs to file i of `pictures`.
+ * The last tab is in between, or, in a line without one, the last space. */
+int ls_picture_list_pairs(const char *path, const char *root, struct ls_picture_list *pictures,
+                          struct ls_picture_list *maps, struct ls_error *error);
+
+/* Adds a file; the name to show is its path without the first `skip` bytes. */
+int ls_picture_list_add(struct ls_picture_list *list, const char *path, size_t skip, int32_t label,
+                        struct ls_error *error);
+
 void ls_picture_list_free(struct ls_picture_list *list);
 
 static inline const char *ls_picture_path(const struct ls_picture_list *list, size_t index)

@@ -49,16 +49,7 @@ void ls_reader_close(struct ls_reader *reader)
 
 static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
 {
-    const struct ls_dataset *dataset = reader->dataset;
-    uint64_t size = (uint64_t)dataset->size;
-    uint64_t epoch = (uint64_t)ordinal / size;
-    uint64_t place = (uint64_t)ordinal % size;
-    if (dataset->shuffle) {
-        if (reader->order.count == 0 || reader->order.epoch != epoch)
-            ls_order_init(&reader->order, dataset->shuffle_key, epoch, size);
-        place = ls_order_at(&reader->order, place);
-    }
-    return dataset->records != NULL ? (int64_t)dataset->records[place] : (int64_t)place;
+    return ls_dataset_record(reader->dataset, ordinal, &reader->order);
 }
 
 /* Keeps a copy of a record, unless there is no memory, or another thread was faster. */
@@ -66,23 +57,28 @@ static void keep(struct ls_dataset *dataset, int64_t index, const struct ls_reco
 {
     size_t count = (size_t)ls_record_size(record->shape);
     size_t bytes = record->bytes != NULL ? count : count * sizeof(float);
-    struct ls_cached *kept = ls_alloc(1, sizeof *kept + bytes);
+    size_t labels = (size_t)(record->shape[1] * record->shape[2]) * sizeof *record->map;
+    size_t map = (bytes + 15) & ~(size_t)15; /* where it begins */
+    struct ls_cached *kept =
+        ls_alloc(1, sizeof *kept + (record->map != NULL ? map + labels : bytes));
     if (kept == NULL)
         return;
     kept->record = *record;
-    void *numbers = kept + 1;
+    uint8_t *numbers = (uint8_t *)(kept + 1);
     if (record->bytes != NULL)
         kept->record.bytes = memcpy(numbers, record->bytes, bytes);
     else
         kept->record.floats = memcpy(numbers, record->floats, bytes);
+    if (record->map != NULL)
+        kept->record.map = memcpy(numbers + map, record->map, labels);
     struct ls_cached *none = NULL;
     if (!atomic_compare_exchange_strong(&dataset->cache[index], &none, kept))
         ls_free(kept);
 }
 
 /* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
- */
-static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels,
+ * What is kept is kept whole, with its map. */
+static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
                        struct ls_record *record, struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
@@ -97,8 +93,10 @@ static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixe
             return 0;
         }
     }
+    bool keeps = dataset->cache != NULL && want_pixels;
+    reader->source->without_maps = !want_label && !keeps;
     LS_TRY(ls_source_read(reader->source, index, want_pixels, record, error));
-    if (dataset->cache != NULL && want_pixels)
+    if (keeps)
         keep(dataset, index, record);
     return 0;
 }
@@ -119,27 +117,54 @@ int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, 
     return status;
 }
 
+/* That a record still has the size that it had when its source was opened: memory was made for
+ * that. */
+static int check_size(struct ls_reader *reader, int64_t ordinal, const struct ls_record *record,
+                      struct ls_error *error)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    int64_t shape[3];
+    if (!ls_dataset_varies(dataset))
+        return 0;
+    ls_source_shape_of(dataset->source, record_index(reader, ordinal), shape);
+    if (record->shape[1] == shape[1] && record->shape[2] == shape[2])
+        return 0;
+    return ls_reader_fail(reader, ordinal, "files must not change while they are in use",
+                          "it has another height or width than when the data were opened", error);
+}
+
+static int write_label(struct ls_reader *reader, int64_t ordinal, const struct ls_record *record,
+                       float *label, struct ls_error *error)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    if (!dataset->source->has_labels)
+        return ls_reader_fail(reader, ordinal, NULL, "the source has no labels", error);
+    if (dataset->source->has_maps) {
+        const char *problem =
+            ls_transform_map(&dataset->transform, record, (uint64_t)ordinal, true, label);
+        return problem == NULL ? 0 : ls_reader_fail(reader, ordinal, NULL, problem, error);
+    }
+    if (record->label > 1 << 24 || record->label < -(1 << 24))
+        return ls_reader_fail(reader, ordinal, NULL, "its label is beyond 2^24", error);
+    *label = (float)record->label;
+    return 0;
+}
+
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
     struct ls_record record;
     atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
-    LS_TRY(read_record(reader, ordinal, sample != NULL, &record, error));
+    LS_TRY(read_record(reader, ordinal, sample != NULL, label != NULL, &record, error));
+    LS_TRY(check_size(reader, ordinal, &record, error));
     if (sample != NULL) {
         const char *problem = ls_transform_apply(&dataset->transform, &record, (uint64_t)ordinal,
                                                  true, &reader->scratch, sample);
         if (problem != NULL)
             return ls_reader_fail(reader, ordinal, NULL, problem, error);
     }
-    if (label != NULL) {
-        if (!dataset->source->has_labels)
-            return ls_reader_fail(reader, ordinal, NULL, "the source has no labels", error);
-        if (record.label > 1 << 24 || record.label < -(1 << 24))
-            return ls_reader_fail(reader, ordinal, NULL, "its label is beyond 2^24", error);
-        *label = (float)record.label;
-    }
-    return 0;
+    return label != NULL ? write_label(reader, ordinal, &record, label, error) : 0;
 }
 
 /* Blue, green, red and red, green, blue into each other. */
@@ -157,7 +182,7 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
                         int *label, struct ls_error *error)
 {
     struct ls_record record;
-    LS_TRY(read_record(reader, ordinal, pixels != NULL, &record, error));
+    LS_TRY(read_record(reader, ordinal, pixels != NULL, false, &record, error));
     memcpy(shape, record.shape, sizeof record.shape);
     if (label != NULL)
         *label = record.label;
@@ -193,7 +218,7 @@ static const char *make_record(struct ls_reader *reader, const uint8_t *bytes, s
     struct ls_picture picture;
     const char *problem =
         ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture);
-    if (problem == NULL && source->varies)
+    if (problem == NULL && source->varies && reader->dataset->transform.crop > 0)
         problem = ls_picture_to_record(&picture, &reader->source->record, record);
     else if (problem == NULL)
         problem =

@@ -178,3 +178,22 @@ const char *ls_picture_resize_to_record(const struct ls_picture *picture, int he
     ls_free(sum);
     return ok ? NULL : "out of memory";
 }
+
+const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
+                                struct ls_buffer *buffer)
+{
+    if (height == map->height && width == map->width)
+        return NULL;
+    uint16_t *out = ls_buffer_reserve(buffer, (size_t)height * (size_t)width, sizeof *out);
+    if (out == NULL)
+        return "out of memory";
+    for (int y = 0; y < height; y++) {
+        int64_t row = (2 * (int64_t)y + 1) * map->height / (2 * (int64_t)height);
+        const uint16_t *in = map->labels + row * map->width;
+        for (int x = 0; x < width; x++)
+            out[(size_t)y * (size_t)width + (size_t)x] =
+                in[(2 * (int64_t)x + 1) * map->width / (2 * (int64_t)width)];
+    }
+    *map = (struct ls_label_map){height, width, out};
+    return NULL;
+}

@@ -20,6 +20,9 @@ static int refuse(const char *what, const char *hint, struct ls_error *error)
 static int check_fit(const struct lockstep_source_options *options,
                      const struct ls_source_type *type, struct ls_error *error)
 {
+    if (type == &ls_source_pairs)
+        return refuse("label maps cannot be converted, and are not needed for a mean",
+                      "train on the files themselves, with backend: IMAGE_PAIRS", error);
     if (options->label_source != NULL && type != &ls_source_idx)
         return refuse("a file of labels is for IDX", NULL, error);
     if (options->root_folder != NULL && type != &ls_source_images)

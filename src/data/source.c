@@ -2,12 +2,15 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/source.h"
 
+#include <inttypes.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
 
 static const struct ls_source_type *const types[] = {
-    &ls_source_lmdb, &ls_source_idx, &ls_source_cifar, &ls_source_images, &ls_source_synthetic,
+    &ls_source_lmdb,   &ls_source_idx,   &ls_source_cifar,
+    &ls_source_images, &ls_source_pairs, &ls_source_synthetic,
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -58,6 +61,7 @@ void ls_source_close(struct ls_source *source)
     for (int i = 0; i < source->class_count; i++)
         ls_free(source->class_name[i]);
     ls_free(source->class_name);
+    ls_free(source->sizes);
     ls_free(source);
 }
 
@@ -78,6 +82,7 @@ void ls_source_reader_close(struct ls_source_reader *reader)
     ls_buffer_free(&reader->file);
     ls_buffer_free(&reader->picture);
     ls_buffer_free(&reader->record);
+    ls_buffer_free(&reader->map);
     ls_free(reader);
 }
 
@@ -126,6 +131,45 @@ bool ls_record_shape_valid(const int64_t shape[3])
         if (shape[i] < 1 || shape[i] > 65536)
             return false;
     return ls_record_size(shape) <= INT64_C(1) << 28;
+}
+
+/* Room for the sizes of all records, which are the first's until something else is known. */
+static bool make_sizes(struct ls_source *source)
+{
+    source->sizes = ls_alloc((size_t)source->count, sizeof *source->sizes);
+    for (int64_t i = 0; source->sizes != NULL && i < source->count; i++)
+        for (int k = 0; k < 2; k++)
+            source->sizes[i][k] = (int32_t)source->shape[k + 1];
+    return source->sizes != NULL;
+}
+
+int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
+                         struct ls_error *error)
+{
+    if (!ls_record_shape_valid(shape))
+        return ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
+                       "record %" PRId64 " of %" PRId64 " x %" PRId64 " x %" PRId64
+                       " numbers is too large",
+                       index, shape[0], shape[1], shape[2]);
+    if (index == 0)
+        memcpy(source->shape, shape, sizeof source->shape);
+    if (shape[1] == source->shape[1] && shape[2] == source->shape[2])
+        return 0;
+    if (source->sizes == NULL && !make_sizes(source))
+        return ls_fail_memory(error, "the sizes of records");
+    source->sizes[index][0] = (int32_t)shape[1];
+    source->sizes[index][1] = (int32_t)shape[2];
+    source->varies = true;
+    return 0;
+}
+
+void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3])
+{
+    memcpy(shape, source->shape, sizeof source->shape);
+    if (source->sizes == NULL)
+        return;
+    shape[1] = source->sizes[index][0];
+    shape[2] = source->sizes[index][1];
 }
 
 int ls_source_one_path(const struct ls_source_options *options, const char *backend,

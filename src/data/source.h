@@ -23,13 +23,14 @@
 struct ls_source_options {
     const char *const *path; /* as the definition names them, resolved */
     size_t path_count;
-    const char *label_path;  /* IDX; NULL: records have no labels */
-    const char *root_folder; /* IMAGES with a list file; NULL or "": none */
-    int height, width;       /* IMAGES: resize to; 0: as they are */
-    bool gray;               /* IMAGES: one channel instead of three */
+    const char *label_path;  /* IDX; NULL: records have no labels. IMAGE_PAIRS: a folder of maps */
+    const char *root_folder; /* IMAGES, IMAGE_PAIRS with a list file; NULL or "": none */
+    int height, width;       /* IMAGES, IMAGE_PAIRS: resize to; 0: as they are */
+    bool gray;               /* IMAGES, IMAGE_PAIRS: one channel instead of three */
+    uint32_t label_clip;     /* IMAGE_PAIRS: larger labels become this one; 0: as they are */
     bool force_color;        /* LMDB: encoded records become BGR ... */
     bool force_gray;         /* ... or grey; neither: as they are */
-    int crop;                /* side of the crop that follows; lets sizes differ; 0: none */
+    int crop;                /* least side that the crop which follows needs; 0: no crop */
     /* SYNTHETIC */
     uint64_t synthetic_first, synthetic_seed;
     int64_t synthetic_count;
@@ -44,7 +45,8 @@ struct ls_record {
     int64_t shape[3];     /* channels, height, width */
     const uint8_t *bytes; /* C x H x W, channel by channel; or NULL */
     const float *floats;  /* the same, where bytes is NULL; both NULL if not wanted */
-    int32_t label;        /* 0 where the source has none */
+    int32_t label;        /* 0 where the source has none, or has maps */
+    const uint16_t *map;  /* height x width labels; NULL: not wanted, or the source has none */
 };
 
 struct ls_source_type;
@@ -55,7 +57,10 @@ struct ls_source {
     int64_t count;    /* records, at least 1, at most UINT32_MAX */
     int64_t shape[3]; /* of the first record */
     bool varies;      /* heights or widths are known to differ from record to record */
+    /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
+    int32_t (*sizes)[2];
     bool has_labels;
+    bool has_maps;         /* labels are maps */
     bool encoded;          /* records must be decoded: worth several threads */
     bool bgr;              /* three channels are blue, green, red */
     int64_t largest_label; /* -1: not known without reading all */
@@ -76,7 +81,8 @@ void ls_buffer_free(struct ls_buffer *buffer);
 /* What one thread needs to read. */
 struct ls_source_reader {
     const struct ls_source *source;
-    struct ls_buffer file, picture, record; /* of the types, as they like */
+    bool without_maps; /* whether maps are left out, where the source has them */
+    struct ls_buffer file, picture, record, map; /* of the types, as they like */
 };
 
 struct ls_source_type {
@@ -96,7 +102,7 @@ struct ls_source_type {
 };
 
 extern const struct ls_source_type ls_source_lmdb, ls_source_idx, ls_source_cifar, ls_source_images,
-    ls_source_synthetic;
+    ls_source_pairs, ls_source_synthetic;
 
 /* The type of a backend by number or by name (any case); NULL if there is none. */
 const struct ls_source_type *ls_source_type_of(int backend);
@@ -117,6 +123,13 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
  * most 2^16 channels and 2^16 pixels a side, 2^28 numbers in all. */
 int64_t ls_record_size(const int64_t shape[3]);
 bool ls_record_shape_valid(const int64_t shape[3]);
+
+/* For a type's open: what is known of a record's shape; that of record 0 first. Fails if it cannot
+ * be a record, or if there is no memory. */
+int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
+                         struct ls_error *error);
+/* The shape of a record as it was noted. */
+void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3]);
 
 /* Fails unless exactly one path was given (the hint says what it should be). */
 int ls_source_one_path(const struct ls_source_options *options, const char *backend,

@@ -45,9 +45,8 @@ static int check_geometry(const struct ls_transform_options *options, struct ls_
     if (t->pad > 0 && t->reflect && (t->pad >= height || t->pad >= width))
         return bad_field(options, "pad", NULL, error,
                          "a reflecting pad must be smaller than the records");
-    if (options->varies && t->crop == 0)
-        return bad_field(options, NULL, "give crop_size, or convert them to one size", error,
-                         "the records differ in size");
+    t->varies = options->varies;
+    t->label_pad = (float)options->label_pad;
     t->output[0] = options->record[0];
     t->output[1] = t->crop > 0 ? t->crop : height + 2 * t->pad;
     t->output[2] = t->crop > 0 ? t->crop : width + 2 * t->pad;
@@ -58,6 +57,8 @@ static int check_geometry(const struct ls_transform_options *options, struct ls_
                  height + 2 * t->pad, width + 2 * t->pad, t->pad > 0 ? " with padding" : "");
         return bad_field(options, "crop_size", NULL, error, message);
     }
+    if (!ls_record_shape_valid(t->output))
+        return bad_field(options, "pad", NULL, error, "the padded records are too large");
     return 0;
 }
 
@@ -93,6 +94,9 @@ static int open_mean(const struct ls_transform_options *options, struct ls_trans
     if (p->mean_file != NULL && p->n_mean_value > 0)
         return bad_field(options, "mean_value", NULL, error,
                          "mean_file and mean_value cannot both be given");
+    if (p->mean_file != NULL && options->varies)
+        return bad_field(options, "mean_file", "give mean_value", error,
+                         "mean_file needs records of one size, and these differ");
     if (p->mean_file != NULL) {
         char *path = ls_resolve_path(
             p->mean_file, options->definition != NULL ? options->definition->file : NULL);
@@ -315,13 +319,13 @@ static void make_channel(const struct ls_transform *t, const struct ls_record *r
     }
 }
 
-static struct window place_window(const struct ls_transform *t, const struct ls_record *record,
-                                  uint64_t ordinal, bool augment)
+static struct window place_window(const struct ls_transform *t, const int64_t record[3],
+                                  const int64_t shape[3], uint64_t ordinal, bool augment)
 {
-    struct window w = {.height = record->shape[1],
-                       .width = record->shape[2],
-                       .rows = t->output[1],
-                       .columns = t->output[2],
+    struct window w = {.height = record[1],
+                       .width = record[2],
+                       .rows = shape[1],
+                       .columns = shape[2],
                        .reflect = t->reflect};
     int64_t room_y = w.height + 2 * t->pad - w.rows;
     int64_t room_x = w.width + 2 * t->pad - w.columns;
@@ -352,44 +356,94 @@ static struct jitter draw_jitter(const struct ls_transform *t, uint64_t ordinal,
 }
 
 /* Whether a record has a shape that this transformation can work on. */
-static const char *check_record(const struct ls_transform *t, const struct ls_record *record)
+static const char *check_record(const struct ls_transform *t, const int64_t record[3])
 {
-    if (record->shape[0] != t->input[0])
+    if (record[0] != t->input[0])
         return "it has another number of channels than the first record";
-    bool same = record->shape[1] == t->input[1] && record->shape[2] == t->input[2];
+    bool same = record[1] == t->input[1] && record[2] == t->input[2];
     if (same)
         return NULL;
-    if (t->crop == 0)
+    if (t->crop == 0 && !t->varies)
         return "it has another height or width than the first record, and there is no crop";
     if (t->mean != NULL)
         return "it has another height or width than the mean file";
-    if (record->shape[1] + 2 * t->pad < t->crop || record->shape[2] + 2 * t->pad < t->crop)
+    if (record[1] + 2 * t->pad < t->crop || record[2] + 2 * t->pad < t->crop)
         return "it is smaller than the crop";
-    if (t->reflect && (t->pad >= record->shape[1] || t->pad >= record->shape[2]))
+    if (t->reflect && (t->pad >= record[1] || t->pad >= record[2]))
         return "it is smaller than the reflecting pad";
     return NULL;
+}
+
+const char *ls_transform_shape(const struct ls_transform *t, const int64_t record[3],
+                               int64_t shape[3])
+{
+    const char *problem = check_record(t, record);
+    if (problem != NULL)
+        return problem;
+    memcpy(shape, t->output, sizeof t->output);
+    if (t->crop > 0 || !t->varies)
+        return NULL;
+    shape[1] = record[1] + 2 * t->pad;
+    shape[2] = record[2] + 2 * t->pad;
+    return ls_record_shape_valid(shape) ? NULL : "it is too large with its padding";
 }
 
 const char *ls_transform_apply(const struct ls_transform *t, const struct ls_record *record,
                                uint64_t ordinal, bool augment, struct ls_buffer *scratch,
                                float *sample)
 {
-    const char *problem = check_record(t, record);
+    int64_t shape[3];
+    const char *problem = ls_transform_shape(t, record->shape, shape);
     if (problem != NULL)
         return problem;
     float *row = NULL;
     if (t->mean != NULL && t->pad > 0) {
-        row = ls_buffer_reserve(scratch, (size_t)t->output[2], sizeof *row);
+        row = ls_buffer_reserve(scratch, (size_t)shape[2], sizeof *row);
         if (row == NULL)
             return "out of memory";
     }
     augment = augment && t->augment;
-    struct window window = place_window(t, record, ordinal, augment);
+    struct window window = place_window(t, record->shape, shape, ordinal, augment);
     struct jitter jitter = draw_jitter(t, ordinal, augment);
-    int64_t size = t->output[1] * t->output[2];
-    for (int64_t c = 0; c < t->output[0]; c++)
+    int64_t size = shape[1] * shape[2];
+    for (int64_t c = 0; c < shape[0]; c++)
         make_channel(t, record, &window, &jitter, c, row, sample + c * size);
     if (t->standardize)
-        standardize(sample, t->output[0] * size);
+        standardize(sample, shape[0] * size);
+    return NULL;
+}
+
+/* ---- A label map ---- */
+
+static void load_labels(const uint16_t *map, const struct window *w, int64_t row, float pad,
+                        float *out)
+{
+    int64_t y = w->top + row;
+    bool outside = y < 0 || y >= w->height;
+    const uint16_t *in = map + (w->reflect ? reflected(y, w->height) : outside ? 0 : y) * w->width;
+    for (int64_t i = 0; i < w->columns; i++) {
+        int64_t x = w->left + i;
+        if (w->reflect)
+            out[i] = in[reflected(x, w->width)];
+        else
+            out[i] = outside || x < 0 || x >= w->width ? pad : (float)in[x];
+    }
+}
+
+const char *ls_transform_map(const struct ls_transform *t, const struct ls_record *record,
+                             uint64_t ordinal, bool augment, float *map)
+{
+    int64_t shape[3];
+    const char *problem = ls_transform_shape(t, record->shape, shape);
+    if (problem != NULL)
+        return problem;
+    augment = augment && t->augment;
+    struct window w = place_window(t, record->shape, shape, ordinal, augment);
+    struct jitter jitter = draw_jitter(t, ordinal, augment);
+    for (int64_t row = 0; row < w.rows; row++) {
+        load_labels(record->map, &w, row, t->label_pad, map + row * w.columns);
+        if (jitter.mirror)
+            turn_row(map + row * w.columns, w.columns);
+    }
     return NULL;
 }

@@ -13,6 +13,9 @@
  *                  of the sample, as TensorFlow's CIFAR-10 tutorial trains with
  * Caffe has 2, 3, 6 and 7, in this order, and also mirrors in the test phase.
  *
+ * A label map goes through 1, 2 and 3 with its picture; zeros are `label_pad` there. Where records
+ * differ in size and there is no crop, samples differ as they do.
+ *
  * Random choices are functions of (seed, layer name, ordinal): draw 0 mirrors, 1 and 2 place the
  * crop, 3 is the brightness, 4 the contrast, whichever of them are in use.
  *
@@ -29,8 +32,10 @@
 
 struct ls_transform {
     int64_t input[3];  /* of the first record */
-    int64_t output[3]; /* of every sample */
+    int64_t output[3]; /* of every sample; where records vary and are not cropped, of the first */
+    bool varies;       /* records may have other heights and widths than the first */
     int crop, pad;
+    float label_pad; /* what is put around a label map */
     bool reflect, standardize;
     bool mirror, augment; /* augment: crops are random, and mirror, brightness, contrast happen */
     float brightness, contrast_lower, contrast_upper;
@@ -49,6 +54,7 @@ struct ls_transform_options {
     bool augment;      /* the train phase, and nobody wants it plain */
     int64_t record[3]; /* shape of the first record */
     bool varies;       /* the records' heights and widths differ */
+    uint32_t label_pad;
 };
 /* Checks the parameters against the records and reads the mean file. All problems are reported:
  * LOCKSTEP_DEFINITION for parameters, LOCKSTEP_DATA for the file. Free also after a failure. */
@@ -56,12 +62,21 @@ int ls_transform_open(const struct ls_transform_options *options, struct ls_tran
                       struct ls_error *error);
 void ls_transform_free(struct ls_transform *transform);
 
-/* Writes the sample (output's shape) that a record becomes at an ordinal. `augment` false: centre
+/* The shape that a record of shape `record` becomes. Returns NULL, or what is wrong with it. */
+const char *ls_transform_shape(const struct ls_transform *transform, const int64_t record[3],
+                               int64_t shape[3]);
+
+/* Writes the sample (of that shape) that a record becomes at an ordinal. `augment` false: centre
  * crop, nothing random. `scratch` is the caller's, used again and again. Returns NULL, or what is
  * wrong with the record (its shape). */
 const char *ls_transform_apply(const struct ls_transform *transform, const struct ls_record *record,
                                uint64_t ordinal, bool augment, struct ls_buffer *scratch,
                                float *sample);
+
+/* Writes what the record's map becomes, height x width of the sample's shape: the pixel of the map
+ * that belongs to the pixel of the sample. */
+const char *ls_transform_map(const struct ls_transform *transform, const struct ls_record *record,
+                             uint64_t ordinal, bool augment, float *map);
 
 /* The shape of a mean file (BlobProto, binary or text): that of the records that it belongs to. */
 int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error);

@@ -1,8 +1,9 @@
 /* Data: samples and labels of a data set, the first layer of a net that is trained.
  *
  * Tops: data [N, C, H, W], after transformation, and, if the definition names a second one, label
- * [N]. What data_param and transform_param say about files, order and transformation is read by
- * who opens the data set; here only the shapes count, which graph->sources has.
+ * [N], or [N, 1, H, W] where labels are maps. What data_param and transform_param say about files,
+ * order and transformation is read by who opens the data set; here only the shapes count, which
+ * graph->sources has.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "layers/source_layer.h"
 
 struct data {
-    struct ls_shape sample;
+    struct ls_shape sample, label;
 };
 
 static const struct ls_source_shape *find_source(const struct ls_layer *layer)
@@ -39,6 +40,11 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     state->sample = (struct ls_shape){.rank = 4, .dim = {layer->graph->samples}};
     for (int i = 0; i < 3; i++)
         state->sample.dim[i + 1] = source->sample[i];
+    state->label = (struct ls_shape){.rank = 1, .dim = {layer->graph->samples}};
+    if (source->has_maps) {
+        state->label = state->sample;
+        state->label.dim[1] = 1;
+    }
     return ls_layer_check_shape(layer, error, "the top", &state->sample);
 }
 
@@ -46,10 +52,9 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct data *state = layer->state;
-    struct ls_shape labels = {.rank = 1, .dim = {layer->graph->samples}};
     layer->top[0] = ls_graph_input(layer->graph, layer, 0, &state->sample);
     if (layer->tops > 1)
-        layer->top[1] = ls_graph_input(layer->graph, layer, 1, &labels);
+        layer->top[1] = ls_graph_input(layer->graph, layer, 1, &state->label);
     return 0;
 }
 

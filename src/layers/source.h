@@ -3,6 +3,7 @@
 #ifndef LS_LAYERS_SOURCE_H
 #define LS_LAYERS_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@
 struct ls_source_shape {
     const char *layer; /* its name */
     int64_t sample[3]; /* channels, height, width, after transformation */
+    bool has_maps;     /* labels are maps: one number for each pixel, not one for a sample */
 };
 
 /* All Data layers of a net; graph->sources points here. */

@@ -214,11 +214,11 @@ static void run_workers(struct ls_batching batching, int threads, size_t memory,
 static void test_any_number_of_threads(void **state)
 {
     (void)state;
-    const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP, 0, NULL, NULL};
+    const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP};
     for (int k = 0; k < 3; k++)
         for (int threads = 1; threads <= 4; threads += 3)
             for (int workers = 1; workers <= 5; workers += 2) {
-                struct ls_batching batching = {RECORDS, 20, 3, 1 + k, last[k]};
+                struct ls_batching batching = {RECORDS, 20, 3, 1 + k, last[k], 0, NULL, NULL};
                 run_workers(batching, threads, (size_t)threads * 2000, workers, false);
             }
 }

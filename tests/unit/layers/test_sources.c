@@ -4,7 +4,8 @@
 
 #define DATA "name: 'd' type: 'Data' top: 'x' top: 'l' data_param { source: 'f' batch_size: 64 } "
 
-static const struct ls_source_shape shapes[] = {{"other", {9, 9, 9}}, {"d", {3, 32, 30}}};
+static const struct ls_source_shape shapes[] = {{"other", {9, 9, 9}, true},
+                                                {"d", {3, 32, 30}, false}};
 
 static int open_source(struct one_layer *one, const char *text,
                        const struct ls_source_shapes *sources)
@@ -35,6 +36,22 @@ static void data_shapes(void **state)
     close_layer(&one);
 }
 
+/* Label maps have one channel and their picture's height and width. */
+static void map_shapes(void **state)
+{
+    (void)state;
+    const struct ls_source_shape shape = {"d", {3, 32, 30}, true};
+    const struct ls_source_shapes sources = {&shape, 1, 64};
+    struct one_layer one;
+    struct ls_text tops = {0};
+    assert_int_equal(open_source(&one, DATA, &sources), 0);
+    describe_tops(&tops, &one);
+    assert_string_equal(tops.data, "10x3x32x30, 10x1x32x30");
+    assert_int_equal(one.layer->top[1]->sample_axis, 0);
+    ls_text_free(&tops);
+    close_layer(&one);
+}
+
 static void one_batch_for_all(void **state)
 {
     (void)state;
@@ -60,7 +77,7 @@ static void one_batch_for_all(void **state)
 static void hostile_sizes(void **state)
 {
     (void)state;
-    const struct ls_source_shape huge = {"d", {INT64_C(1) << 30, 1 << 20, 3}};
+    const struct ls_source_shape huge = {"d", {INT64_C(1) << 30, 1 << 20, 3}, false};
     const struct ls_source_shapes sources = {&huge, 1, 0};
     struct one_layer one;
     assert_int_equal(open_source(&one, DATA, &sources), LOCKSTEP_DEFINITION);
@@ -97,9 +114,8 @@ static void declared_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_shapes),
-        cmocka_unit_test(one_batch_for_all),
-        cmocka_unit_test(hostile_sizes),
+        cmocka_unit_test(data_shapes),       cmocka_unit_test(map_shapes),
+        cmocka_unit_test(one_batch_for_all), cmocka_unit_test(hostile_sizes),
         cmocka_unit_test(declared_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

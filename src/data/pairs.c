@@ -1,0 +1,214 @@
+/* Source IMAGE_PAIRS: pictures with label maps, one label for each pixel.
+ *
+ * `source` is a folder of pictures (JPEG, PNG; folders within it count) and `label_source` a folder
+ * with a map of the same name for each, "a/b.jpg" with "a/b.png"; or `source` is a list file of
+ * "picture map" lines. A map is a PNG file whose grey values or palette indices are the labels, and
+ * has as many pixels as its picture. Resizing takes the nearest label: labels cannot be mixed.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/picture_file.h"
+#include "data/picture_list.h"
+#include "lockstep.pb-c.h"
+
+static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a map */
+
+struct pairs {
+    struct ls_picture_list pictures, maps; /* map i belongs to picture i */
+    struct ls_picture_form form;
+    uint32_t clip; /* 0: none */
+};
+
+/* ---- Which files ---- */
+
+/* The map of a picture: in another folder, of the same name but for its ending. */
+static int find_map(struct pairs *pairs, const char *folder, size_t index, struct ls_error *error)
+{
+    const char *name = ls_picture_name(&pairs->pictures, index);
+    struct ls_text path = {0};
+    ls_text_add(&path, folder);
+    ls_text_add(&path, "/");
+    size_t skip = path.length;
+    ls_text_add_bytes(&path, name, (size_t)(strrchr(name, '.') - name)); /* lists need endings */
+    ls_text_add(&path, ".png");
+    int status = 0;
+    if (path.failed)
+        status = ls_fail_memory(error, "the list of label maps");
+    else if (!ls_file_exists(path.data))
+        status = ls_fail(error, LOCKSTEP_DATA, ls_picture_path(&pairs->pictures, index),
+                         "a map has the name of its picture, with .png behind it",
+                         "has no label map: there is no file '%.300s'", path.data);
+    else
+        status = ls_picture_list_add(&pairs->maps, path.data, skip, 0, error);
+    ls_text_free(&path);
+    return status;
+}
+
+static int list_files(struct pairs *pairs, const struct ls_source_options *options,
+                      struct ls_error *error)
+{
+    const char *path = options->path[0], *root = options->root_folder;
+    if (!ls_is_directory(path)) {
+        if (options->label_path != NULL)
+            return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                           "label_source is for folders; the list file '%.200s' names the maps",
+                           path);
+        return ls_picture_list_pairs(path, root, &pairs->pictures, &pairs->maps, error);
+    }
+    if (root != NULL && root[0] != '\0')
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                       "root_folder is for list files; '%.200s' is a folder of pictures", path);
+    if (options->label_path == NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
+                       "label_source: the folder of the maps",
+                       "a folder of pictures needs a folder of label maps");
+    if (!ls_is_directory(options->label_path))
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                       "label_source '%.200s' is no folder", options->label_path);
+    LS_TRY(ls_picture_list_flat(path, &pairs->pictures, error));
+    for (size_t i = 0; i < pairs->pictures.count; i++)
+        LS_TRY(find_map(pairs, options->label_path, i, error));
+    return 0;
+}
+
+/* ---- Looking at them ---- */
+
+static int other_size(const struct pairs *pairs, size_t index, int map_height, int map_width,
+                      int height, int width, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_DATA, ls_picture_path(&pairs->maps, index),
+                   "a map has a label for each pixel of its picture",
+                   "has %d x %d labels (height x width), but its picture '%.300s' has %d x %d "
+                   "pixels",
+                   map_height, map_width, ls_picture_path(&pairs->pictures, index), height, width);
+}
+
+static int look_at_map(const struct pairs *pairs, size_t index,
+                       const struct ls_picture_header *picture, struct ls_error *error)
+{
+    const char *path = ls_picture_path(&pairs->maps, index);
+    struct ls_mapping mapping;
+    struct ls_picture_header map;
+    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
+    const char *problem = ls_label_map_look(mapping.data, mapping.size, &map);
+    ls_file_unmap(&mapping);
+    if (problem != NULL)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+    if (map.height != picture->height || map.width != picture->width)
+        return other_size(pairs, index, map.height, map.width, picture->height, picture->width,
+                          error);
+    return 0;
+}
+
+static int look(struct ls_source *source, struct ls_error *error)
+{
+    const struct pairs *pairs = source->state;
+    size_t count = pairs->pictures.count;
+    if (pairs->form.height > 0 && count > LS_PICTURE_LOOK_LIMIT)
+        count = 1;
+    for (size_t i = 0; i < count; i++) {
+        const char *path = ls_picture_path(&pairs->pictures, i);
+        struct ls_picture_header header;
+        int64_t shape[3];
+        LS_TRY(ls_picture_file_look(path, &header, error));
+        LS_TRY(look_at_map(pairs, i, &header, error));
+        LS_TRY(ls_picture_file_shape(&pairs->form, path, &header, shape, error));
+        LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
+    }
+    return 0;
+}
+
+static int open_pairs(const struct ls_source_options *options, struct ls_source *source,
+                      struct ls_error *error)
+{
+    LS_TRY(ls_source_one_path(options, "IMAGE_PAIRS",
+                              "source: a folder of pictures, or a list file of pairs", error));
+    struct pairs *pairs = source->state = ls_alloc(1, sizeof *pairs);
+    if (pairs == NULL)
+        return ls_fail_memory(error, "a data source");
+    pairs->clip = options->label_clip;
+    LS_TRY(ls_picture_form_init(options, &pairs->form, error));
+    LS_TRY(list_files(pairs, options, error));
+    source->count = (int64_t)pairs->pictures.count;
+    source->has_labels = source->has_maps = true;
+    source->encoded = true;
+    source->bgr = pairs->form.channels == 3;
+    return look(source, error);
+}
+
+static void close_pairs(struct ls_source *source)
+{
+    struct pairs *pairs = source->state;
+    if (pairs == NULL)
+        return;
+    ls_picture_list_free(&pairs->pictures);
+    ls_picture_list_free(&pairs->maps);
+    ls_free(pairs);
+}
+
+/* ---- Reading ---- */
+
+/* Decodes and resizes a map into the reader's buffers. */
+static int decode_map(struct ls_source_reader *reader, int64_t index, struct ls_label_map *map,
+                      struct ls_error *error)
+{
+    const struct pairs *pairs = reader->source->state;
+    const char *path = ls_picture_path(&pairs->maps, (size_t)index);
+    char *bytes;
+    size_t size;
+    LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    const char *problem = ls_label_map_decode((const uint8_t *)bytes, size, &reader->file, map);
+    ls_free(bytes);
+    if (problem == NULL && pairs->form.height > 0)
+        problem = ls_label_map_resize(map, pairs->form.height, pairs->form.width, &reader->map);
+    return problem == NULL ? 0
+                           : ls_fail(error, LOCKSTEP_DATA, path, NULL, "record %lld: %s",
+                                     (long long)index, problem);
+}
+
+static void clip(struct ls_label_map *map, uint32_t largest)
+{
+    size_t count = (size_t)map->height * (size_t)map->width;
+    for (size_t i = 0; i < count; i++)
+        map->labels[i] = map->labels[i] > largest ? (uint16_t)largest : map->labels[i];
+}
+
+static int read_pair(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+                     struct ls_record *record, struct ls_error *error)
+{
+    const struct pairs *pairs = reader->source->state;
+    ls_source_shape_of(reader->source, index, record->shape);
+    if (want_pixels)
+        LS_TRY(ls_picture_file_read(reader, &pairs->form,
+                                    ls_picture_path(&pairs->pictures, (size_t)index), index, record,
+                                    error));
+    if (reader->without_maps)
+        return 0;
+    struct ls_label_map map;
+    LS_TRY(decode_map(reader, index, &map, error));
+    if (map.height != record->shape[1] || map.width != record->shape[2])
+        return other_size(pairs, (size_t)index, map.height, map.width, (int)record->shape[1],
+                          (int)record->shape[2], error);
+    if (pairs->clip > 0)
+        clip(&map, pairs->clip);
+    record->map = map.labels;
+    return 0;
+}
+
+static void name_record(const struct ls_source *source, int64_t index, struct ls_text *text)
+{
+    const struct pairs *pairs = source->state;
+    ls_text_add(text, ls_picture_name(&pairs->pictures, (size_t)index));
+}
+
+const struct ls_source_type ls_source_pairs = {
+    .name = "IMAGE_PAIRS",
+    .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS,
+    .open = open_pairs,
+    .close = close_pairs,
+    .read = read_pair,
+    .name_record = name_record,
+};

@@ -1,0 +1,72 @@
+/* Picture files as records; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/picture_file.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a picture file */
+
+int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
+                         struct ls_error *error)
+{
+    *form = (struct ls_picture_form){.height = options->height,
+                                     .width = options->width,
+                                     .channels = options->gray ? 1 : 3,
+                                     .crop = options->crop};
+    if ((form->height > 0) != (form->width > 0))
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                       "new_height and new_width must be given together");
+    int64_t shape[3] = {form->channels, form->height, form->width};
+    if (form->height > 0 && !ls_record_shape_valid(shape))
+        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
+                       "pictures cannot be resized to %d x %d", form->height, form->width);
+    return 0;
+}
+
+int ls_picture_file_look(const char *path, struct ls_picture_header *header, struct ls_error *error)
+{
+    struct ls_mapping mapping;
+    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
+    const char *problem = ls_picture_look(mapping.data, mapping.size, header);
+    int status = problem == NULL ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+    ls_file_unmap(&mapping);
+    return status;
+}
+
+int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
+                          const struct ls_picture_header *header, int64_t shape[3],
+                          struct ls_error *error)
+{
+    bool resized = form->height > 0;
+    shape[0] = form->channels;
+    shape[1] = resized ? form->height : header->height;
+    shape[2] = resized ? form->width : header->width;
+    if (resized || (header->height >= form->crop && header->width >= form->crop))
+        return 0;
+    return ls_fail(error, LOCKSTEP_DATA, path, "give new_height and new_width, or a smaller crop",
+                   "has %d x %d pixels (height x width), too few for the crop", header->height,
+                   header->width);
+}
+
+int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_picture_form *form,
+                         const char *path, int64_t index, struct ls_record *record,
+                         struct ls_error *error)
+{
+    char *bytes;
+    size_t size;
+    LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    struct ls_picture picture;
+    const char *problem =
+        ls_picture_decode((const uint8_t *)bytes, size, form->channels, &reader->picture, &picture);
+    ls_free(bytes);
+    if (problem == NULL && form->height > 0)
+        problem = ls_picture_resize_to_record(&picture, form->height, form->width, &reader->record,
+                                              record);
+    else if (problem == NULL)
+        problem = ls_picture_to_record(&picture, &reader->record, record);
+    if (problem != NULL)
+        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "record %lld: %s", (long long)index,
+                       problem);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* Picture files as records: what the sources of picture files share.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_PICTURE_FILE_H
+#define LS_DATA_PICTURE_FILE_H
+
+#include "data/picture.h"
+
+/* Headers of at most this many pictures are looked at when a source is opened, so that a bad one
+ * is found before training. Without resizing all are: their sizes must be known. */
+enum { LS_PICTURE_LOOK_LIMIT = 50000 };
+
+/* What pictures become. */
+struct ls_picture_form {
+    int height, width; /* to resize to; 0: not */
+    int channels;
+    int crop; /* the side that the transformation's crop needs; 0: none */
+};
+
+/* From a source's options; refuses sizes that make no sense. */
+int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
+                         struct ls_error *error);
+
+int ls_picture_file_look(const char *path, struct ls_picture_header *header,
+                         struct ls_error *error);
+/* The shape of the record that a picture becomes. Fails if it is too small for the crop. */
+int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
+                          const struct ls_picture_header *header, int64_t shape[3],
+                          struct ls_error *error);
+/* Decodes record `index`; uses the reader's buffers `picture` and `record`. */
+int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_picture_form *form,
+                         const char *path, int64_t index, struct ls_record *record,
+                         struct ls_error *error);
+
+#endif

@@ -1,0 +1,88 @@
+/* What samples of a data set are: which record, of which size.
+ *
+ * Where sizes vary the source knows the size of every record: it has looked at all of them.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/dataset_inner.h"
+
+int64_t ls_dataset_record(const struct ls_dataset *dataset, int64_t ordinal, struct ls_order *order)
+{
+    uint64_t size = (uint64_t)dataset->size;
+    uint64_t epoch = (uint64_t)ordinal / size;
+    uint64_t place = (uint64_t)ordinal % size;
+    if (dataset->shuffle) {
+        if (order->count == 0 || order->epoch != epoch)
+            ls_order_init(order, dataset->shuffle_key, epoch, size);
+        place = ls_order_at(order, place);
+    }
+    return dataset->records != NULL ? (int64_t)dataset->records[place] : (int64_t)place;
+}
+
+static int fail_record(const struct ls_dataset *dataset, int64_t index, const char *problem,
+                       struct ls_error *error)
+{
+    const struct ls_source *source = dataset->source;
+    struct ls_text name = {0};
+    if (source->type->name_record != NULL)
+        source->type->name_record(source, index, &name);
+    bool named = name.length > 0 && !name.failed;
+    int status =
+        ls_fail(error, LOCKSTEP_DATA, dataset->name, NULL, "record %" PRId64 "%s%s%s: %s", index,
+                named ? " (" : "", named ? name.data : "", named ? ")" : "", problem);
+    ls_text_free(&name);
+    return status;
+}
+
+int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
+{
+    int64_t *largest = dataset->largest;
+    memcpy(largest, dataset->transform.output, sizeof dataset->largest);
+    if (!ls_dataset_varies(dataset))
+        return 0;
+    for (int64_t i = 0; i < dataset->size; i++) {
+        int64_t index = dataset->records != NULL ? (int64_t)dataset->records[i] : i;
+        int64_t record[3], shape[3];
+        ls_source_shape_of(dataset->source, index, record);
+        const char *problem = ls_transform_shape(&dataset->transform, record, shape);
+        if (problem != NULL)
+            return fail_record(dataset, index, problem, error);
+        for (int k = 1; k < 3; k++)
+            largest[k] = shape[k] > largest[k] ? shape[k] : largest[k];
+    }
+    return 0;
+}
+
+const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
+{
+    return dataset->transform.output;
+}
+
+bool ls_dataset_varies(const struct ls_dataset *dataset)
+{
+    return dataset->source->varies && dataset->transform.crop == 0;
+}
+
+const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset)
+{
+    return dataset->largest;
+}
+
+int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
+                            struct ls_error *error)
+{
+    if (ordinal < 0)
+        return ls_fail(error, LOCKSTEP_INTERNAL, dataset->name, NULL,
+                       "sample %" PRId64 " was asked for", ordinal);
+    if (!ls_dataset_varies(dataset)) {
+        memcpy(shape, dataset->transform.output, sizeof dataset->transform.output);
+        return 0;
+    }
+    struct ls_order order = {0};
+    int64_t record[3], index = ls_dataset_record(dataset, ordinal, &order);
+    ls_source_shape_of(dataset->source, index, record);
+    const char *problem = ls_transform_shape(&dataset->transform, record, shape);
+    return problem == NULL ? 0 : fail_record(dataset, index, problem, error);
+}
