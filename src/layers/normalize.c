@@ -13,12 +13,6 @@ int ls_normalize_begin(struct ls_layer *layer, struct ls_error *error, struct ls
 {
     const struct ls_value *x = layer->bottom[0];
     LS_TRY(ls_layer_check_samples(layer, error, 0));
-    if (state->by_batch && x->rows != 1)
-        return ls_layer_fail(layer, error, NULL, "bottom",
-                             "put it in front of the layer that joins axes",
-                             "axis 0 of its bottom '%s' holds %lld rows for each sample; "
-                             "statistics can be taken where it holds the samples",
-                             x->name, (long long)x->rows);
     state->channels = x->shape.rank > 1 ? x->shape.dim[1] : 1;
     return 0;
 }

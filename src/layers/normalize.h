@@ -18,7 +18,7 @@ struct ls_normalize {
     struct ls_value *x, *y;     /* the same: bottom and top with an axis of channels */
 };
 
-/* Checks the bottom, after by_batch is set, and finds the channels. */
+/* Checks the bottom and finds the channels. */
 int ls_normalize_begin(struct ls_layer *layer, struct ls_error *error, struct ls_normalize *state);
 /* Checks eps (`message` has a field of that name), and a fraction that is kept, called `field`. */
 int ls_normalize_check_eps(const struct ls_layer *layer, struct ls_error *error,

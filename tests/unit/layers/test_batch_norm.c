@@ -49,6 +49,7 @@ static const struct layer_case cases[] = {
      AVERAGES ", scale 3, bias 3", BY_BATCH "l.scale l.bias > y)",
      "batch norm backward sums(grad(y) x - - - - > grad(l.scale) grad(l.bias)); "
      "accumulate(grad(l.scale)); accumulate(grad(l.bias))"},
+    {NORM, "8x3/2", "8x3/2", AVERAGES, BY_BATCH "- - > y)", ""},
     /* One axis: one channel. */
     {NORM, "4!", "4!", "mean 1~, variance 1~, factor 1~",
      "view(x > x); moments(x); sync point(); batch norm(x - - - - - > y); view(y > y)",
@@ -100,7 +101,6 @@ static const struct refused_case refused[] = {
      "l: there is nothing to fill without scale_bias", NULL},
     {NORM "bn_param { }", "4x3", "l: a BatchNorm layer takes no bn_param", NULL},
     {NORM, "4x3?", "l: axis 0 of its bottom 'x' does not hold the samples", NULL},
-    {NORM, "8x3/2", "l: axis 0 of its bottom 'x' holds 2 rows for each sample", NULL},
     {BN "bn_param { eps: 0 momentum: 2 }", "4x3",
      "l: eps 0 must be\nl: momentum 2 must be from 0 to 1", NULL},
     {BN "bn_param { scale_filler { } frozen: true slope_filler { } momentum: 0.9 bias_filler { } }",
