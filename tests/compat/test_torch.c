@@ -9,7 +9,7 @@
 #include "support/support.h"
 
 /* Names of files under tests/compat/cases. */
-static const char *const files[] = {"networks", "layers", "losses", "solvers", "spatial"};
+static const char *const files[] = {"networks", "layers", "losses", "solvers", "spatial", "shapes"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *isa;
 

@@ -160,6 +160,57 @@ def flatten(layer, x, parameters, net):
     return [x[0].flatten(p.get("axis", 1), p.get("end_axis", -1))]
 
 
+def reshape(layer, x, parameters, net):
+    """Extents of 0 copy, -1 is what remains; in place of num_axes axes from `axis` on."""
+    p = layer.sub("reshape_param")
+    old = list(x[0].shape)
+    begin = p.get("axis", 0)
+    begin = begin + len(old) + 1 if begin < 0 else begin
+    count = p.get("num_axes", -1)
+    end = len(old) if count == -1 else begin + count
+    new = [old[begin + i] if d == 0 else d for i, d in enumerate(p.sub("shape").all("dim"))]
+    return [x[0].reshape(old[:begin] + new + old[end:])]
+
+
+def slice_(layer, x, parameters, net):
+    p = layer.sub("slice_param")
+    axis = p.get("axis", p.get("slice_dim", 1))
+    points = p.all("slice_point")
+    if points:
+        return list(torch.tensor_split(x[0], points, axis))
+    return list(torch.chunk(x[0], len(layer.all("top")), axis))
+
+
+def tile(layer, x, parameters, net):
+    p = layer.sub("tile_param")
+    return [torch.cat([x[0]] * p.get("tiles"), p.get("axis", 1))]
+
+
+def reduction(layer, x, parameters, net):
+    p = layer.sub("reduction_param")
+    axis = p.get("axis", 0)
+    axis = axis + x[0].dim() if axis < 0 else axis
+    runs = x[0].reshape(x[0].shape[:axis] + (-1,))
+    operation = p.get("operation", "SUM")
+    if operation == "MEAN":
+        y = runs.mean(-1)
+    else:
+        y = {"SUM": runs, "ASUM": runs.abs(), "SUMSQ": runs * runs}[operation].sum(-1)
+    return [p.get("coeff", 1.0) * y]
+
+
+def argmax(layer, x, parameters, net):
+    """The largest numbers of each sample; ties are for tests elsewhere."""
+    p = layer.sub("argmax_param")
+    if p.has("axis"):
+        values, places = torch.topk(x[0], p.get("top_k", 1), p.get("axis"))
+        return [values if p.get("out_max_val", False) else places.to(values.dtype)]
+    values, places = torch.topk(x[0].flatten(1), p.get("top_k", 1), 1)
+    places = places.to(values.dtype)
+    both = [places, values] if p.get("out_max_val", False) else [places]
+    return [torch.stack(both, 1)]
+
+
 def concat(layer, x, parameters, net):
     p = layer.sub("concat_param")
     return [torch.cat(x, p.get("axis", p.get("concat_dim", 1)))]
@@ -254,6 +305,7 @@ def accuracy(layer, x, parameters, net):
 
 TYPES = {
     "Accuracy": accuracy,
+    "ArgMax": argmax,
     "Concat": concat,
     "Convolution": convolution,
     "Crop": crop,
@@ -268,11 +320,15 @@ TYPES = {
     "MultinomialLogisticLoss": multinomial_logistic_loss,
     "Pooling": pooling,
     "ReLU": relu,
+    "Reduction": reduction,
+    "Reshape": reshape,
     "Sigmoid": sigmoid,
     "SigmoidCrossEntropyLoss": sigmoid_cross_entropy_loss,
     "Silence": silence,
+    "Slice": slice_,
     "Softmax": softmax,
     "SoftmaxWithLoss": softmax_loss,
     "Split": split,
     "TanH": tanh,
+    "Tile": tile,
 }

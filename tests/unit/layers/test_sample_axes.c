@@ -1,0 +1,249 @@
+/* What every layer type does with samples that do not simply lie along axis 0: of several rows
+ * each (/R), along another axis (@A), none (?), and bottoms that differ in it. Either the top says
+ * where they are, or the layer is refused: nothing may mix the samples of a micro-batch.
+ * A new type needs lines here.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "one_layer.h"
+
+#define LAYER(type) "name: 'l' type: '" type "' "
+#define XY          "bottom: 'x' top: 'y' "
+#define XLY         "bottom: 'x' bottom: 'l' top: 'y' "
+#define ABY         "bottom: 'a' bottom: 'b' top: 'y' "
+
+#define NOT_IN_FRONT "does not hold the samples of the batch"
+#define RUNS         "runs over the samples"
+#define RUN          "and those behind it run over the samples"
+#define ALIKE        "the samples of its bottoms must lie in the same way"
+
+/* `tops` as describe_tops has them; behind "no: " a part of what is said instead. */
+static const struct axes_case {
+    const char *text, *bottoms, *tops;
+} cases[] = {
+    {LAYER("Accuracy") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("Accuracy") XLY, "8x3/2 4x2", "figure"},
+    {LAYER("Accuracy") XLY, "1x8x3@1 8", "no: " RUNS},
+    {LAYER("Accuracy") XLY "accuracy_param { axis: 2 }", "1x8x3@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("Accuracy") XLY, "8x3? 8?", "no: " NOT_IN_FRONT},
+    {LAYER("Accuracy") XLY, "8x3 8?", "no: " NOT_IN_FRONT},
+
+    {LAYER("ArgMax") XY, "8x3/2", "8x1x1/2"},
+    {LAYER("ArgMax") XY, "1x8x3@1", "no: without axis"},
+    {LAYER("ArgMax") XY "argmax_param { axis: 0 }", "5x8x3@1", "1x8x3@1"},
+    {LAYER("ArgMax") XY "argmax_param { axis: 1 }", "5x8x3@1", "no: " RUNS},
+    {LAYER("ArgMax") XY, "8x3?", "8x1x1?"},
+
+    {LAYER("Concat") ABY, "8x3/2 8x4/2", "8x7/2"},
+    {LAYER("Concat") ABY, "8x3/2 8x3", "no: " ALIKE},
+    {LAYER("Concat") ABY, "8x3/2 8x3?", "no: " ALIKE},
+    {LAYER("Concat") ABY, "5x8@1 5x8@1", "no: " RUNS},
+    {LAYER("Concat") ABY "concat_param { axis: 0 }", "5x8@1 2x8@1", "7x8@1"},
+    {LAYER("Concat") ABY "concat_param { axis: 0 }", "8x3 8x3", "no: " RUNS},
+    {LAYER("Concat") ABY "concat_param { axis: 0 }", "8x3? 8x3?", "16x3?"},
+
+    {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "8x3x5x5/2",
+     "8x2x3x3/2!"},
+    {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "3x8x5x5@1",
+     "no: " NOT_IN_FRONT},
+    {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "8x3x5x5?",
+     "no: " NOT_IN_FRONT},
+
+    {LAYER("Data") "top: 'y' data_param { source: 's' batch_size: 4 }", "", "no: is not open"},
+
+    {LAYER("Dropout") XY, "8x3/2", "8x3/2"},
+    {LAYER("Dropout") XY, "3x8@1", "3x8@1"},
+    {LAYER("Dropout") XY, "8x3?", "no: no axis of samples"},
+
+    {LAYER("DummyData") "top: 'y' dummy_data_param { shape { dim: [4, 3] } }", "", "10x3"},
+
+    {LAYER("Eltwise") ABY, "8x3/2 8x3/2", "8x3/2"},
+    {LAYER("Eltwise") ABY, "8x3/2 8x3", "no: " ALIKE},
+    {LAYER("Eltwise") ABY, "8x8@1 8x8", "no: " ALIKE},
+    {LAYER("Eltwise") ABY, "8x3 8x3?", "no: " ALIKE},
+    {LAYER("Eltwise") ABY, "8x3@1 8x3@1", "8x3@1"},
+    {LAYER("Eltwise") ABY, "8x3? 8x3?", "8x3?"},
+
+    {LAYER("EuclideanLoss") XLY, "8x3/2 8x3/2", "figure"},
+    {LAYER("EuclideanLoss") XLY, "8x3@1 8x3@1", "no: " NOT_IN_FRONT},
+    {LAYER("EuclideanLoss") XLY, "8x3? 8x3", "no: " NOT_IN_FRONT},
+
+    {LAYER("Flatten") XY, "8x3x2/2", "8x6/2"},
+    {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "8x3x2/2", "24x2/6"},
+    {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "5x8x2@1", "no: mix samples"},
+    {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "1x8x2@1", "8x2"},
+    {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "5x3x8x2@2", "15x8x2@1"},
+    {LAYER("Flatten") XY, "8x3x2?", "8x6?"},
+
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3/2", "8x2/2!"},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 axis: 0 }", "8x3/2",
+     "no: " RUNS},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 axis: 0 }", "5x8x3@1",
+     "no: " RUN},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 axis: 2 }", "5x8x3@1",
+     "5x8x2@1!"},
+    {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3?", "8x2?!"},
+
+    {LAYER("Input") "top: 'y' input_param { shape { dim: [4, 3] } }", "", "10x3"},
+
+    {LAYER("LRN") XY, "8x3x2x2/2", "8x3x2x2/2"},
+    {LAYER("LRN") XY, "3x8x2x2@1", "no: " NOT_IN_FRONT},
+    {LAYER("LRN") XY, "8x3x2x2?", "no: " NOT_IN_FRONT},
+
+    {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
+    {LAYER("MultinomialLogisticLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("MultinomialLogisticLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
+
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2/2", "8x3x1x1/2"},
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "3x8x2x2@1", "no: " NOT_IN_FRONT},
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2?", "no: " NOT_IN_FRONT},
+
+    {LAYER("ReLU") XY, "8x3/2", "8x3/2"},
+    {LAYER("ReLU") XY, "3x8@1", "3x8@1"},
+    {LAYER("ReLU") XY, "8x3?", "8x3?"},
+
+    {LAYER("Reduction") XY "reduction_param { axis: 1 }", "8x3/2", "8/2"},
+    {LAYER("Reduction") XY, "8x3/2", "figure"},
+    {LAYER("Reduction") XY, "5x8x3@1", "figure"},
+    {LAYER("Reduction") XY "reduction_param { axis: 1 }", "5x8x3@1", "no: include that of the sam"},
+    {LAYER("Reduction") XY "reduction_param { axis: 2 }", "5x8x3@1", "5x8@1"},
+    {LAYER("Reduction") XY, "8x3?", "?"},
+
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [0, 3, 1] } }", "8x3/2", "8x3x1/2"},
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [4, 6] } }", "8x3/2", "4x6"},
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [2, 12] } }", "8x3/2", "no: it could not"},
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [0, 0, 1] } }", "5x8@1", "5x8x1@1"},
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [8, 5] } }", "5x8@1", "no: it could not"},
+    {LAYER("Reshape") XY "reshape_param { shape { dim: [2, 12] } }", "8x3?", "2x12?"},
+
+    {LAYER("Sigmoid") XY, "8x3/2", "8x3/2"},
+    {LAYER("Sigmoid") XY, "3x8@1", "3x8@1"},
+    {LAYER("Sigmoid") XY, "8x3?", "8x3?"},
+
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 8x3/2", "figure"},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 4x6", "no: agree in axis 0"},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "3x8@1 3x8@1", "no: " NOT_IN_FRONT},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3? 8x3?", "no: " NOT_IN_FRONT},
+
+    {LAYER("Silence") "bottom: 'x'", "8x3/2", ""},
+    {LAYER("Silence") "bottom: 'x'", "3x8@1", ""},
+    {LAYER("Silence") "bottom: 'x'", "8x3?", ""},
+
+    {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b'", "8x4/2", "8x2/2, 8x2/2"},
+    {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b' slice_param { axis: 0 }", "8x4/2", "no: " RUNS},
+    {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b' slice_param { axis: 0 }", "6x8@1",
+     "3x8@1, 3x8@1"},
+    {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b'", "6x8@1", "no: " RUNS},
+    {LAYER("Slice") "bottom: 'x' top: 'a' top: 'b' slice_param { axis: 0 }", "8x3?", "4x3?, 4x3?"},
+
+    {LAYER("Softmax") XY, "8x3/2", "8x3/2"},
+    {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3/2", "no: " RUNS},
+    {LAYER("Softmax") XY "softmax_param { axis: 0 }", "5x8@1", "5x8@1"},
+    {LAYER("Softmax") XY, "5x8@1", "no: " RUNS},
+    {LAYER("Softmax") XY "softmax_param { axis: 0 }", "8x3?", "8x3?"},
+
+    {LAYER("SoftmaxWithLoss") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("SoftmaxWithLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
+    {LAYER("SoftmaxWithLoss") XLY, "3x8@1 8", "no: " RUNS},
+    {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "1x8x3@1 8", "no: " NOT_IN_FRONT},
+    {LAYER("SoftmaxWithLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
+
+    {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "8x3/2", "8x3/2, 8x3/2"},
+    {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "3x8@1", "3x8@1, 3x8@1"},
+    {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "8x3?", "8x3?, 8x3?"},
+
+    {LAYER("TanH") XY, "8x3/2", "8x3/2"},
+    {LAYER("TanH") XY, "3x8@1", "3x8@1"},
+    {LAYER("TanH") XY, "8x3?", "8x3?"},
+
+    {LAYER("Tile") XY "tile_param { tiles: 2 }", "8x3/2", "8x6/2"},
+    {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "8x3/2", "no: " RUNS},
+    {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "5x8@1", "10x8@1"},
+    {LAYER("Tile") XY "tile_param { tiles: 2 }", "5x8@1", "no: " RUNS},
+    {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "8x3?", "16x3?"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void check_refusal(const struct axes_case *c, const struct one_layer *one, int status)
+{
+    const char *wanted = c->tops + strlen("no: ");
+    if (status == 0)
+        fail_msg("%s on %s was accepted", c->text, c->bottoms);
+    assert_int_equal(status, LOCKSTEP_DEFINITION);
+    if (strstr(one->error.problems[0].message, wanted) == NULL)
+        fail_msg("%s on %s: %s", c->text, c->bottoms, one->error.problems[0].message);
+}
+
+static void check_tops(const struct axes_case *c, struct one_layer *one, int status)
+{
+    struct ls_text tops = {0};
+    if (status != 0)
+        fail_msg("%s on %s: %s", c->text, c->bottoms, one->error.problems[0].message);
+    describe_tops(&tops, one);
+    if (strcmp(tops.data != NULL ? tops.data : "", c->tops) != 0)
+        fail_msg("%s on %s: %s, not %s", c->text, c->bottoms, tops.data, c->tops);
+    ls_text_free(&tops);
+}
+
+/* Gradients are values like others: they must lie as what they are of. */
+static void check_gradients(const struct axes_case *c, struct one_layer *one)
+{
+    const struct ls_graph *graph = one->graph;
+    for (int i = 0; i < one->layer->bottoms; i++)
+        one->layer->bottom[i]->needs_grad = i == 0;
+    if (run_backward(one) != 0)
+        return; /* types without a gradient */
+    for (size_t v = 0; v < graph->value_count; v++) {
+        const struct ls_value *value = graph->values[v], *of = value->gradient_of;
+        if (of != NULL && (value->sample_axis != of->sample_axis || value->rows != of->rows ||
+                           !ls_shape_equal(&value->shape, &of->shape)))
+            fail_msg("%s on %s: %s lies differently", c->text, c->bottoms, value->name);
+    }
+}
+
+static void all_cases(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        struct one_layer one;
+        open_layer(&one, cases[i].text, cases[i].bottoms, true);
+        int status = run_forward(&one);
+        if (strncmp(cases[i].tops, "no: ", 4) == 0) {
+            check_refusal(&cases[i], &one, status);
+        } else {
+            check_tops(&cases[i], &one, status);
+            check_gradients(&cases[i], &one);
+        }
+        close_layer(&one);
+    }
+}
+
+/* Every type has lines: with rows, with samples behind another axis, and with none. */
+static void all_types(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ls_layer_types[i] != NULL; i++) {
+        const struct ls_layer_type *type = ls_layer_types[i];
+        char text[100];
+        int rows = 0, behind = 0, none = 0, lines = 0;
+        snprintf(text, sizeof text, "type: '%s' ", type->type);
+        for (int c = 0; c < CASES; c++) {
+            if (strstr(cases[c].text, text) == NULL)
+                continue;
+            lines++;
+            rows += strchr(cases[c].bottoms, '/') != NULL;
+            behind += strchr(cases[c].bottoms, '@') != NULL;
+            none += strchr(cases[c].bottoms, '?') != NULL;
+        }
+        if (lines == 0 || (type->bottoms_min > 0 && (rows == 0 || behind == 0 || none == 0)))
+            fail_msg("%s: what does it do with samples in other places?", type->type);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_cases),
+        cmocka_unit_test(all_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
