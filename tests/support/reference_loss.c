@@ -57,6 +57,26 @@ static double *softmax_of(const struct reference_classes *shape, const double *x
     return p;
 }
 
+static double weight_of(const struct reference_classes *shape, int class)
+{
+    return shape->class_weight != NULL ? shape->class_weight[class] : 1;
+}
+
+/* What -log p of class c counts in a position of class `label`. */
+static double share_of(const struct reference_classes *shape, int c, int label)
+{
+    double share = (c == label) * (1 - shape->smoothing) + shape->smoothing / shape->classes;
+    return weight_of(shape, c) * share;
+}
+
+double reference_label_weights(const struct reference_classes *shape, const double *label)
+{
+    double sum = 0;
+    for (int i = 0; i < positions(shape); i++)
+        sum += ignored(shape, label[i]) ? 0 : weight_of(shape, (int)label[i]);
+    return sum;
+}
+
 double reference_softmax_loss(const struct reference_classes *shape, const double *x,
                               const double *label, int *valid)
 {
@@ -65,7 +85,11 @@ double reference_softmax_loss(const struct reference_classes *shape, const doubl
     for (int i = 0; i < positions(shape); i++) {
         if (ignored(shape, label[i]))
             continue;
-        sum -= log(fmax(p[place(shape, i, (int)label[i])], (double)FLT_MIN));
+        for (int c = 0; c < shape->classes; c++) {
+            double share = share_of(shape, c, (int)label[i]);
+            if (share != 0)
+                sum -= share * log(fmax(p[place(shape, i, c)], (double)FLT_MIN));
+        }
         counted++;
     }
     if (valid != NULL)
@@ -81,7 +105,10 @@ void reference_softmax_loss_backward(const struct reference_classes *shape, cons
     for (int i = 0; i < positions(shape); i++)
         for (int c = 0; c < shape->classes; c++) {
             int at = place(shape, i, c);
-            dx[at] = ignored(shape, label[i]) ? 0 : p[at] - (c == (int)label[i]);
+            double all = 0;
+            for (int d = 0; d < shape->classes; d++)
+                all += share_of(shape, d, (int)label[i]);
+            dx[at] = ignored(shape, label[i]) ? 0 : all * p[at] - share_of(shape, c, (int)label[i]);
         }
     free(p);
 }
@@ -91,7 +118,9 @@ double reference_log_loss(const struct reference_classes *shape, const double *p
 {
     double sum = 0;
     for (int i = 0; i < positions(shape); i++)
-        sum -= log(fmax(p[place(shape, i, (int)label[i])], 1e-20));
+        if (!ignored(shape, label[i]))
+            sum -= weight_of(shape, (int)label[i]) *
+                   log(fmax(p[place(shape, i, (int)label[i])], 1e-20));
     return sum;
 }
 
@@ -101,7 +130,8 @@ void reference_log_loss_backward(const struct reference_classes *shape, const do
     for (int i = 0; i < positions(shape); i++)
         for (int c = 0; c < shape->classes; c++) {
             int at = place(shape, i, c);
-            dp[at] = c == (int)label[i] ? -1 / fmax(p[at], 1e-20) : 0;
+            bool counts = c == (int)label[i] && !ignored(shape, label[i]);
+            dp[at] = counts ? -weight_of(shape, c) / fmax(p[at], 1e-20) : 0;
         }
 }
 
@@ -155,4 +185,21 @@ int reference_accuracy(const struct reference_classes *shape, int top_k, const d
             confusion[wanted * shape->classes + first]++;
     }
     return hits;
+}
+
+void reference_overlaps(const struct reference_classes *shape, const double *x, const double *label,
+                        int *hits, int *taken, int *true_positions)
+{
+    for (int c = 0; c < shape->classes; c++)
+        hits[c] = taken[c] = true_positions[c] = 0;
+    for (int i = 0; i < positions(shape); i++) {
+        int first = 0;
+        if (ignored(shape, label[i]))
+            continue;
+        for (int c = 1; c < shape->classes; c++)
+            first = x[place(shape, i, c)] > x[place(shape, i, first)] ? c : first;
+        taken[first]++;
+        true_positions[(int)label[i]]++;
+        hits[first] += first == (int)label[i];
+    }
 }

@@ -99,6 +99,7 @@ static void all_types(void **state)
         {LAYER("EuclideanLoss") "bottom: 'x' bottom: 'l'", "4x3! 4x3", true, true},
         {LAYER("EuclideanLoss") "bottom: 'x' bottom: 'l' loss_weight: 0", "4x3! 4x3", true, false},
         {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a'", "4x3! 4", true, false},
+        {LAYER("MeanIoU") "bottom: 'x' bottom: 'l' top: 'a'", "4x3! 4", true, false},
         {LAYER("Input") "top: 'x' input_param { shape { dim: [1, 3] } }", "", true, false},
         {LAYER("DummyData") "top: 'x' dummy_data_param { shape { dim: [1, 3] } }", "", true, false},
     };

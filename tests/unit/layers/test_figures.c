@@ -41,9 +41,17 @@ static const struct {
      "4x10x3! 4x10x3", LS_NORM_VALID, 0},
     {LOSS("SigmoidCrossEntropyLoss") "loss_param { ignore_label: 2 }", "4x10x3! 4x10x3",
      LS_NORM_BATCH_SIZE, 1},
+    {LOSS("SoftmaxWithLoss") "loss_param { normalization: WEIGHTS class_weight: [1, 0, 0.5] }",
+     "4x3! 4", LS_NORM_WEIGHTS, 0},
+    {LOSS("SoftmaxWithLoss") "loss_param { class_weight: [1, 0, 0.5] }", "4x3! 4", LS_NORM_VALID,
+     1},
     {LOSS("EuclideanLoss"), "4x10! 4x10", LS_NORM_BATCH_SIZE, 1},
     {LOSS("EuclideanLoss"), "12x10!/3 12x10/3", LS_NORM_BATCH_SIZE, 3},
     {LOSS("MultinomialLogisticLoss"), "4x10! 4", LS_NORM_BATCH_SIZE, 1},
+    {LOSS("MultinomialLogisticLoss") "loss_param { ignore_label: 2 normalization: VALID }",
+     "4x10! 4", LS_NORM_VALID, 0},
+    {LOSS("MultinomialLogisticLoss") "loss_param { normalization: WEIGHTS class_weight: [1, 2] }",
+     "4x2x1! 4", LS_NORM_WEIGHTS, 0},
 };
 
 static void normalizers(void **state)
@@ -68,11 +76,92 @@ static void normalizers(void **state)
             assert_int_equal(op->attr.loss.normalizer, 0);
             if (op->kind == LS_OP_COUNT_LABELS)
                 assert_int_equal(op->attr.loss.metric_offset, normalizer->record_offset);
-            else
-                assert_int_equal(op->attr.loss.normalization, divisors[i].mode);
+            assert_int_equal(op->attr.loss.normalization, divisors[i].mode);
+        }
+        assert_int_equal(normalizer->sync, -1);
+        assert_int_equal(one.graph->sync_count, 0);
+        close_layer(&one);
+    }
+}
+
+/* Labels that depend on learned parameters are counted in the pass; a sync point brings the count
+ * before the gradient is computed. What divides by something else needs none. */
+static void learned_labels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool counted;
+    } cases[] = {
+        {"loss_param { ignore_label: 3 }", true},
+        {"loss_param { normalization: WEIGHTS class_weight: [1, 2, 3] }", true},
+        {"loss_param { ignore_label: 3 normalization: FULL }", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300];
+        struct one_layer one;
+        struct ls_text ops = {0};
+        snprintf(text, sizeof text, "%s %s", LOSS("SoftmaxWithLoss"), cases[i].text);
+        open_layer(&one, text, "4x3! 4!", true);
+        one.layer->bottom[1]->needs_grad = false; /* as behind an ArgMax */
+        assert_int_equal(run_forward(&one), 0);
+        assert_int_equal(run_backward(&one), 0);
+        describe_ops(&ops, one.graph, 0);
+        assert_string_equal(ops.data,
+                            cases[i].counted
+                                ? "count labels(l); sync point(); softmax loss(x l > l.prob); "
+                                  "softmax loss backward(l.prob l > grad(x))"
+                                : "softmax loss(x l > l.prob); "
+                                  "softmax loss backward(l.prob l > grad(x))");
+        ls_text_free(&ops);
+        const struct ls_normalizer *normalizer = &one.graph->normalizers[0];
+        assert_int_equal(one.graph->normalizer_count, 1);
+        assert_int_equal(one.graph->sync_count, cases[i].counted);
+        assert_int_equal(normalizer->sync, cases[i].counted ? 0 : -1);
+        if (cases[i].counted) {
+            const struct ls_sync *sync = &one.graph->syncs[0];
+            assert_int_equal(sync->kind, LS_SYNC_COUNT);
+            assert_int_equal(sync->normalizer, 0);
+            assert_int_equal(sync->grouping, -1);
+            assert_false(sync->backward);
+            assert_ptr_equal(sync->layer, one.layer);
+            assert_false(one.graph->ops[0]->before);
+            assert_int_equal(one.graph->ops[1]->attr.sync, 0);
+            assert_int_equal(one.graph->grouping_count, 0);
+            assert_int_equal(normalizer->per_sample, 0);
+            assert_true(normalizer->record_offset >= 0);
         }
         close_layer(&one);
     }
+}
+
+/* What kernels get to see of loss_param. */
+static void mixtures(void **state)
+{
+    (void)state;
+    struct one_layer one;
+    open_layer(&one,
+               LOSS("SoftmaxWithLoss") "loss_param { label_smoothing: 0.25 normalization: WEIGHTS "
+                                       "class_weight: [1, 0, 2.5] ignore_label: 7 }",
+               "4x3! 4", true);
+    assert_int_equal(run_forward(&one), 0);
+    assert_int_equal(run_backward(&one), 0);
+    assert_int_equal(one.graph->op_count, 3); /* count, loss, gradient */
+    for (int i = 0; i < 3; i++) {
+        const struct ls_loss_attr *attr = &one.graph->ops[i]->attr.loss;
+        assert_true(attr->smoothing == 0.25f && attr->classes == 3);
+        assert_true(attr->class_weight[0] == 1 && attr->class_weight[1] == 0);
+        assert_true(attr->class_weight[2] == 2.5f);
+        assert_true(attr->has_ignore && attr->ignore_label == 7);
+    }
+    close_layer(&one);
+
+    open_layer(&one, LOSS("SoftmaxWithLoss"), "4x3! 4", true);
+    assert_int_equal(run_forward(&one), 0);
+    assert_null(one.graph->ops[0]->attr.loss.class_weight);
+    assert_true(one.graph->ops[0]->attr.loss.smoothing == 0);
+    close_layer(&one);
 }
 
 static void loss_weights(void **state)
@@ -201,12 +290,42 @@ static void accuracy_figures(void **state)
     close_layer(&one);
 }
 
+static void mean_iou_figures(void **state)
+{
+    (void)state;
+    struct one_layer one;
+    open_layer(&one, LOSS("MeanIoU") "top: 'c' mean_iou_param { axis: -1 ignore_label: 7 }",
+               "4x5x3 4x5", false);
+    assert_int_equal(run_forward(&one), 0);
+    const struct ls_mean_iou_attr *attr = &one.graph->ops[0]->attr.mean_iou;
+    assert_int_equal(attr->axis, 2);
+    assert_int_equal(attr->classes, 3);
+    assert_true(attr->has_ignore && attr->ignore_label == 7);
+    assert_int_equal(attr->metric_offset, 0);
+    metric_is(&one.graph->metrics[0], "y", 1, 0, -1);
+    metric_is(&one.graph->metrics[1], "c", 3, 0, -1);
+    assert_true(one.graph->metrics[0].mean && !one.graph->metrics[1].mean);
+    assert_int_equal(one.graph->metrics[0].overlaps, 3);
+    assert_int_equal(one.graph->metrics[1].overlaps, 3);
+    assert_int_equal(one.graph->record_size, 9);
+    close_layer(&one);
+
+    open_layer(&one, LOSS("MeanIoU"), "2x21x6x7 2x1x6x7", true);
+    assert_int_equal(run_forward(&one), 0);
+    assert_int_equal(one.graph->ops[0]->attr.mean_iou.classes, 21);
+    assert_false(one.graph->ops[0]->attr.mean_iou.has_ignore);
+    assert_int_equal(one.graph->metric_count, 1);
+    close_layer(&one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(normalizers),     cmocka_unit_test(loss_weights),
-        cmocka_unit_test(euclidean_signs), cmocka_unit_test(gradient_through_probabilities),
-        cmocka_unit_test(loss_figures),    cmocka_unit_test(accuracy_figures),
+        cmocka_unit_test(normalizers),      cmocka_unit_test(loss_weights),
+        cmocka_unit_test(euclidean_signs),  cmocka_unit_test(gradient_through_probabilities),
+        cmocka_unit_test(loss_figures),     cmocka_unit_test(accuracy_figures),
+        cmocka_unit_test(learned_labels),   cmocka_unit_test(mixtures),
+        cmocka_unit_test(mean_iou_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,7 @@ static const struct ops_case {
     {LAYER("EuclideanLoss") XL, "4x3 4x3!", "euclidean loss(x l)",
      "euclidean loss backward(x l > grad(l))"},
     {LAYER("Accuracy") XL, "4x3! 4", "accuracy(x l)", ""},
+    {LAYER("MeanIoU") XL, "4x3! 4", "mean intersection over union(x l)", ""},
     {LAYER("Input") "top: 'x' input_param { shape { dim: [1, 3] } }", "", "", NULL},
     {LAYER("DummyData") "top: 'x' top: 'z' dummy_data_param { shape { dim: [1, 3] } }", "",
      "fill( > x); fill( > z)", NULL},

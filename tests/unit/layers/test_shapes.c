@@ -92,6 +92,10 @@ static const struct shape_case cases[] = {
     {LAYER("SigmoidCrossEntropyLoss") "bottom: 'x' bottom: 'l'", "4x10 4x5x2", "figure"},
     {LAYER("EuclideanLoss") "bottom: 'x' bottom: 'l'", "4x10 4x2x5", "figure"},
     {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a'", "4x10 4", "figure"},
+    {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a' top: 'c'", "4x10x6x7! 4x1x6x7",
+     "figure, 10 figures"},
+    {LAYER("MeanIoU") "bottom: 'x' bottom: 'l' top: 'a' top: 'c'", "4x10x6x7! 4x1x6x7",
+     "figure, 10 figures"},
     {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a' top: 'c' accuracy_param { axis: -1 }",
      "4x6x10 4x6", "figure, 10 figures"},
     {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a' top: 'c' top: 'm' "

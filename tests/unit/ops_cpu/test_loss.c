@@ -35,7 +35,8 @@ static struct own *log_trial(const struct ls_kernel *kernel, struct ls_value **l
     return own;
 }
 
-static const struct reference_classes log_classes = {SAMPLES, CLASSES, 1, false, 0};
+static const struct reference_classes log_classes = {
+    .outer = SAMPLES, .classes = CLASSES, .inner = 1};
 
 static void test_log_loss(void **state)
 {
@@ -63,6 +64,48 @@ static void test_log_loss(void **state)
     own_free(own);
     free(p);
     free(labels);
+}
+
+/* With class weights, and classes 3 and 5 ignored in turn. */
+static void test_weighted_log_loss(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {4, {SAMPLES, 3, 2, 2}};
+    float weight[CLASSES];
+    double weights[CLASSES], dx[SAMPLES * CLASSES];
+    for (int c = 0; c < CLASSES; c++)
+        weights[c] = (double)(weight[c] = 0.3F * (float)(c % 4));
+    for (int i = 0; i < 4; i++) {
+        struct ls_value *label;
+        struct own *own =
+            log_trial(i < 2 ? &ls_kernel_log_loss : &ls_kernel_log_loss_backward, &label);
+        struct ls_value *dp = i < 2 ? NULL : own_out(own, &shape);
+        struct ls_loss_attr *attr = &own->op.attr.loss;
+        attr->normalization = LS_NORM_WEIGHTS;
+        attr->class_weight = weight;
+        attr->classes = CLASSES;
+        attr->has_ignore = true;
+        attr->ignore_label = i % 2 == 0 ? 3 : 5;
+        struct reference_classes classes = log_classes;
+        classes.class_weight = weights;
+        classes.has_ignore = true;
+        classes.ignore_label = attr->ignore_label;
+        own_run(own, &ls_layout_plain);
+        double *p = own_doubles(own_plain(own, own->in[0]), SAMPLES * CLASSES);
+        double *labels = own_doubles(own_plain(own, label), SAMPLES);
+        reference_log_loss_backward(&classes, p, labels, dx);
+        if (i < 2) {
+            near(own->partials[1], reference_log_loss(&classes, p, labels), 1e-6);
+            near(own->partials[2], reference_label_weights(&classes, labels), 1e-12);
+        }
+        for (int k = 0; i >= 2 && k < SAMPLES * CLASSES; k++) {
+            double expected = dx[k] * 2 / SAMPLES, size = fmax(1, fabs(expected));
+            near((double)own_plain(own, dp)[k] / size, expected / size, 1e-6);
+        }
+        own_free(own);
+        free(p);
+        free(labels);
+    }
 }
 
 static void test_log_loss_bad_label(void **state)
@@ -233,9 +276,12 @@ static void check_accuracy(const struct ls_shape *shape, int axis, int top_k, bo
     struct own *own = accuracy_trial(shape, axis, top_k, has_ignore);
     own_run(own, &ls_layout_plain);
     int classes = (int)shape->dim[axis];
-    struct reference_classes reference = {(int)ls_shape_count(shape, 0, axis), classes,
-                                          (int)ls_shape_count(shape, axis + 1, shape->rank),
-                                          has_ignore, -1};
+    struct reference_classes reference = {.outer = (int)ls_shape_count(shape, 0, axis),
+                                          .classes = classes,
+                                          .inner =
+                                              (int)ls_shape_count(shape, axis + 1, shape->rank),
+                                          .has_ignore = has_ignore,
+                                          .ignore_label = -1};
     double *x = own_doubles(own_plain(own, own->in[0]), ls_shape_size(shape));
     double *label = own_doubles(own_plain(own, own->in[1]), ls_shape_size(shape) / classes);
     int valid, hits[8] = {0}, count[8] = {0}, confusion[64] = {0};
@@ -299,7 +345,10 @@ static void test_accuracy_rules(void **state)
 
 static double log_of(const double *p, void *label)
 {
-    return reference_log_loss(&(struct reference_classes){4, 5, 1, false, 0}, p, label);
+    static const double weight[5] = {1, 0.5, 0, 2, 3};
+    const struct reference_classes classes = {
+        .outer = 4, .classes = 5, .inner = 1, .class_weight = weight};
+    return reference_log_loss(&classes, p, label);
 }
 
 static double sigmoid_of(const double *x, void *target)
@@ -310,7 +359,9 @@ static double sigmoid_of(const double *x, void *target)
 static void test_reference(void **state)
 {
     (void)state;
-    const struct reference_classes classes = {4, 5, 1, false, 0};
+    static const double weight[5] = {1, 0.5, 0, 2, 3};
+    const struct reference_classes classes = {
+        .outer = 4, .classes = 5, .inner = 1, .class_weight = weight};
     double label[4] = {0, 4, 2, 2}, target[20], p[20], x[20], gradient[20];
     for (int i = 0; i < 20; i++) {
         p[i] = 0.1 + fabs((double)own_random(1, (uint64_t)i));
@@ -326,10 +377,11 @@ static void test_reference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),          cmocka_unit_test(test_log_loss),
-        cmocka_unit_test(test_log_loss_bad_label), cmocka_unit_test(test_sigmoid_loss),
-        cmocka_unit_test(test_sigmoid_counts),     cmocka_unit_test(test_euclidean),
-        cmocka_unit_test(test_accuracy),           cmocka_unit_test(test_accuracy_rules),
+        cmocka_unit_test(test_reference),         cmocka_unit_test(test_log_loss),
+        cmocka_unit_test(test_weighted_log_loss), cmocka_unit_test(test_log_loss_bad_label),
+        cmocka_unit_test(test_sigmoid_loss),      cmocka_unit_test(test_sigmoid_counts),
+        cmocka_unit_test(test_euclidean),         cmocka_unit_test(test_accuracy),
+        cmocka_unit_test(test_accuracy_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

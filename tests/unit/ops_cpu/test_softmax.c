@@ -178,6 +178,114 @@ static void test_loss_backward(void **state)
     }
 }
 
+/* ---- Class weights and smoothing ------------------------------------------------------------- */
+
+enum { CLASSES_MOST = 5000 };
+
+/* Weights 0, 0.3, 0.6, 0.9, 1.2, 0, ... */
+static float float_weight[CLASSES_MOST];
+static double double_weight[CLASSES_MOST];
+
+static struct loss_trial mixed_trial(const struct softmax_case *c, const struct ls_kernel *kernel,
+                                     int variant)
+{
+    struct loss_trial trial = loss_trial(c, kernel, variant % 2 != 0);
+    struct ls_loss_attr *attr = &trial.own->op.attr.loss;
+    for (int k = 0; k < CLASSES_MOST; k++)
+        double_weight[k] = (double)(float_weight[k] = 0.3F * (float)(k % 5));
+    attr->classes = trial.classes.classes;
+    attr->normalization = LS_NORM_WEIGHTS;
+    attr->class_weight = variant / 2 % 3 == 0 ? NULL : float_weight;
+    attr->smoothing = variant / 2 % 3 == 1 ? 0 : 0.1F;
+    if (attr->class_weight == NULL)
+        attr->normalization = LS_NORM_VALID;
+    else
+        trial.classes.class_weight = double_weight;
+    trial.classes.smoothing = (double)attr->smoothing;
+    return trial;
+}
+
+enum { VARIANTS = 6 };
+
+static void test_mixed_loss(void **state)
+{
+    (void)state;
+    for (int i = 0; i < VARIANTS * CASES; i++) {
+        const struct softmax_case *c = &cases[i / VARIANTS];
+        struct loss_trial trial = mixed_trial(c, &ls_kernel_softmax_loss, i % VARIANTS);
+        int64_t n = ls_shape_size(&c->shape);
+        own_run(trial.own, &ls_layout_plain);
+        double *x = own_doubles(own_plain(trial.own, trial.x), n);
+        double *label = own_doubles(own_plain(trial.own, trial.label), trial.positions);
+        double loss = reference_softmax_loss(&trial.classes, x, label, NULL);
+        double weights = reference_label_weights(&trial.classes, label);
+        assert_true(fabs(trial.own->partials[3] - loss) <= 1e-6 * fmax(1, fabs(loss)));
+        assert_true(fabs(trial.own->partials[4] - weights) <= 1e-12 * weights);
+        assert_true(trial.own->partials[2] == 0 && trial.own->partials[5] == 0);
+        own_free(trial.own);
+        free(x);
+        free(label);
+    }
+}
+
+static void test_mixed_backward(void **state)
+{
+    (void)state;
+    const double normalizers[2] = {1, 1e-30}; /* a sum of very small weights */
+    for (int i = 0; i < VARIANTS * CASES; i++) {
+        const struct softmax_case *c = &cases[i / VARIANTS];
+        struct loss_trial trial = mixed_trial(c, &ls_kernel_softmax_loss_backward, i % VARIANTS);
+        int64_t n = ls_shape_size(&c->shape);
+        double *x = own_doubles(own_plain(trial.own, trial.x), n), *p = numbers(n),
+               *dx = numbers(n);
+        double *label = own_doubles(own_plain(trial.own, trial.label), trial.positions);
+        reference_softmax(&trial.classes, x, p);
+        reference_softmax_loss_backward(&trial.classes, x, label, dx);
+        for (int64_t j = 0; j < n; j++)
+            trial.own->plain[trial.x->index][j] = (float)p[j];
+        trial.own->op.attr.loss.loss_weight = 1e-30F;
+        trial.own->op.attr.loss.normalizer = 1;
+        trial.own->context.normalizers = normalizers;
+        own_run(trial.own, &ls_layout_plain);
+        own_near(trial.own, trial.prob, dx, 1e-6); /* its output is dx */
+        for (int64_t j = 0; j < trial.positions; j++)
+            for (int k = 0; label[j] == 255 && k < trial.classes.classes; k++) {
+                int64_t inner = trial.classes.inner;
+                int64_t at = (j / inner * trial.classes.classes + k) * inner + j % inner;
+                assert_true(own_plain(trial.own, trial.prob)[at] == 0);
+            }
+        own_free(trial.own);
+        free(x);
+        free(p);
+        free(dx);
+        free(label);
+    }
+}
+
+/* Where every label is ignored, loss, count and gradient are 0, whatever the divisor is. */
+static void test_nothing_counts(void **state)
+{
+    (void)state;
+    const double normalizers[1] = {1};
+    for (int i = 0; i < VARIANTS * CASES; i++) {
+        const struct softmax_case *c = &cases[i / VARIANTS];
+        for (int backward = 0; backward < 2; backward++) {
+            struct loss_trial trial = mixed_trial(
+                c, backward ? &ls_kernel_softmax_loss_backward : &ls_kernel_softmax_loss,
+                i % VARIANTS);
+            for (int64_t j = 0; j < trial.positions; j++)
+                trial.own->plain[trial.label->index][j] = 255;
+            trial.own->op.attr.loss.has_ignore = true;
+            trial.own->context.normalizers = normalizers;
+            own_run(trial.own, &ls_layout_plain);
+            assert_true(trial.own->partials[3] == 0 && trial.own->partials[4] == 0);
+            for (int64_t j = 0; backward && j < ls_shape_size(&c->shape); j++)
+                assert_true(own_plain(trial.own, trial.prob)[j] == 0);
+            own_free(trial.own);
+        }
+    }
+}
+
 /* A probability of 0 costs -log FLT_MIN. */
 static void test_hopeless(void **state)
 {
@@ -225,6 +333,31 @@ static void test_bad_labels(void **state)
         own_free(trial.own);
 
         trial = loss_trial(c, &ls_kernel_softmax_loss_backward, false);
+        trial.own->plain[trial.label->index][1] = bad[i / 2];
+        trial.own->context.normalizers = normalizers;
+        own_run(trial.own, &ls_layout_plain);
+        for (int k = 0; k < 10; k++) /* its output is dx */
+            assert_true(own_plain(trial.own, trial.prob)[i % 2 == 0 ? 10 + k : 4 * k + 1] == 0);
+        own_free(trial.own);
+    }
+}
+
+/* The same with weights and smoothing. */
+static void test_mixed_bad_labels(void **state)
+{
+    (void)state;
+    static const float bad[] = {-1, 10, 0.5F, NAN, INFINITY};
+    const struct softmax_case flat = {{2, {3, 10}}, 1}, spatial = {{3, {3, 10, 4}}, 1};
+    const double normalizers[1] = {1};
+    for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
+        const struct softmax_case *c = i % 2 == 0 ? &flat : &spatial;
+        struct loss_trial trial = mixed_trial(c, &ls_kernel_softmax_loss, 4);
+        trial.own->plain[trial.label->index][1] = bad[i / 2];
+        own_run(trial.own, &ls_layout_plain);
+        assert_true(isnan(trial.own->partials[3]) && isfinite(trial.own->partials[4]));
+        own_free(trial.own);
+
+        trial = mixed_trial(c, &ls_kernel_softmax_loss_backward, 4);
         trial.own->plain[trial.label->index][1] = bad[i / 2];
         trial.own->context.normalizers = normalizers;
         own_run(trial.own, &ls_layout_plain);
@@ -282,15 +415,22 @@ static void test_reference(void **state)
     slope.weight = label;
     reference_softmax_loss_backward(&slope.classes, x, label, dx);
     check_gradient(loss_of, &slope, x, N, dx, 1e-8, "softmax loss");
+
+    slope.classes.class_weight = (const double[]){0, 1.5, 0.25, 3, 1};
+    slope.classes.smoothing = 0.2;
+    reference_softmax_loss_backward(&slope.classes, x, label, dx);
+    check_gradient(loss_of, &slope, x, N, dx, 1e-8, "smoothed softmax loss");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),     cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_extremes),      cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_loss_backward), cmocka_unit_test(test_hopeless),
-        cmocka_unit_test(test_counts),        cmocka_unit_test(test_bad_labels),
+        cmocka_unit_test(test_reference),      cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_extremes),       cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_loss_backward),  cmocka_unit_test(test_hopeless),
+        cmocka_unit_test(test_counts),         cmocka_unit_test(test_bad_labels),
+        cmocka_unit_test(test_mixed_loss),     cmocka_unit_test(test_mixed_backward),
+        cmocka_unit_test(test_nothing_counts), cmocka_unit_test(test_mixed_bad_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

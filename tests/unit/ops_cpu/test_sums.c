@@ -47,6 +47,28 @@ static void check_count(bool has_ignore, int ignore, double expected)
     own_free(own);
 }
 
+/* The weights of the classes of labels, without those that are ignored; a label that names no class
+ * has none (the loss is NaN then). */
+static void test_count_weights(void **state)
+{
+    (void)state;
+    static const float labels[8] = {0, 1, 2, 2, 255, 7, -1, 1.5F};
+    static const float weight[3] = {0.1F, 100, 1e-20F};
+    const struct ls_shape shape = {4, {2, 1, 2, 2}};
+    struct own *own = own_new(&ls_kernel_count_labels);
+    struct ls_value *label = own_in(own, &shape, 1, 1);
+    memcpy(own->plain[label->index], labels, sizeof labels);
+    own->op.attr.loss = (struct ls_loss_attr){.normalization = LS_NORM_WEIGHTS,
+                                              .has_ignore = true,
+                                              .ignore_label = 255,
+                                              .class_weight = weight,
+                                              .classes = 3,
+                                              .metric_offset = 5};
+    own_run(own, &ls_layout_plain);
+    assert_true(own->partials[5] == (double)0.1F + 100 + 1e-20 + 1e-20);
+    own_free(own);
+}
+
 static void test_count_labels(void **state)
 {
     (void)state;
@@ -105,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum_loss),
         cmocka_unit_test(test_count_labels),
+        cmocka_unit_test(test_count_weights),
         cmocka_unit_test(test_accumulate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
