@@ -177,6 +177,73 @@ static inline struct blob emit_norm(struct random_net *net, const struct blob *b
     return top;
 }
 
+/* Planes may grow, but not without end. */
+static inline struct blob emit_deconvolution(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = begin_layer(net, "Deconvolution", bottom);
+    bool fixed = draw(net, 0, 2) == 0, small = bottom->height * bottom->width <= 150;
+    int factor = small ? draw(net, 1, 3) : 1;
+    int pad = draw(net, 0, factor / 2), kernel = factor + 2 * pad, rest = toss(net) ? 1 : 0;
+    int group = fixed || toss(net) ? bottom->channels : 1;
+    top.channels = fixed ? bottom->channels : group * draw(net, 1, group > 1 ? 2 : 17);
+    top.height = factor * bottom->height + rest;
+    top.width = factor * bottom->width + rest;
+    if (fixed)
+        EMIT("param { lr_mult: 0 } ");
+    EMIT("convolution_param { num_output: %d group: %d kernel_size: %d stride: %d pad: %d "
+         "bias_term: %s",
+         top.channels, group, kernel + rest, factor, pad, toss(net) ? "true" : "false");
+    EMIT(" weight_filler { type: '%s' } } }\n", fixed ? "bilinear" : "xavier");
+    return top;
+}
+
+static inline struct blob emit_interp(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = begin_layer(net, "Interp", bottom);
+    int cut = bottom->height > 2 && bottom->width > 2 && toss(net) ? draw(net, 1, 2) : 0;
+    int shrink = draw(net, 1, 3), zoom = bottom->height * bottom->width <= 150 ? shrink : 1;
+    switch (draw(net, 0, 2)) {
+    case 0:
+        top.height = draw(net, 1, 15);
+        top.width = draw(net, 1, 15);
+        EMIT("interp_param { height: %d width: %d pad_beg: -%d } }\n", top.height, top.width, cut);
+        return top;
+    case 1:
+        top.height = (bottom->height - cut - 1) / shrink * zoom + 1;
+        top.width = (bottom->width - cut - 1) / shrink * zoom + 1;
+        EMIT("interp_param { shrink_factor: %d zoom_factor: %d pad_end: -%d } }\n", shrink, zoom,
+             cut);
+        return top;
+    default:
+        top.height = net->height;
+        top.width = net->width;
+        EMIT("bottom: 'data' }\n");
+        return top;
+    }
+}
+
+/* To what a convolution without padding makes of it, somewhere inside. */
+static inline struct blob emit_crop(struct random_net *net, const struct blob *bottom)
+{
+    struct blob size = begin_layer(net, "Convolution", bottom);
+    int h = draw(net, 1, bottom->height < 4 ? bottom->height : 4);
+    int w = draw(net, 1, bottom->width < 4 ? bottom->width : 4);
+    size.channels = draw(net, 1, bottom->channels);
+    EMIT("convolution_param { num_output: %d kernel_h: %d kernel_w: %d weight_filler { type: "
+         "'xavier' } } }\n",
+         size.channels, h, w);
+    struct blob top = begin_layer(net, "Crop", bottom);
+    bool channels = toss(net);
+    top.channels = channels ? size.channels : bottom->channels;
+    top.height = bottom->height - h + 1;
+    top.width = bottom->width - w + 1;
+    EMIT("bottom: '%s' crop_param { ", size.name);
+    if (channels)
+        EMIT("axis: 1 offset: %d ", draw(net, 0, bottom->channels - size.channels));
+    EMIT("offset: %d offset: %d } }\n", draw(net, 0, h - 1), draw(net, 0, w - 1));
+    return top;
+}
+
 /* A layer that keeps the shape, in place or not. (The data are read by others, too.) */
 static inline struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
 {
@@ -350,9 +417,9 @@ static inline struct ls_text make_random_net(uint64_t seed)
     struct blob blob = emit_data(net);
     for (int layers = draw(net, 1, 5); layers > 0; layers--) {
         static struct blob (*const kinds[])(struct random_net *, const struct blob *) = {
-            emit_convolution, emit_convolution, emit_pooling,
-            emit_norm,        emit_pointwise,   emit_branch};
-        blob = kinds[draw(net, 0, 5)](net, &blob);
+            emit_convolution, emit_convolution,   emit_pooling, emit_norm, emit_pointwise,
+            emit_branch,      emit_deconvolution, emit_interp,  emit_crop};
+        blob = kinds[draw(net, 0, 8)](net, &blob);
         if (draw(net, 0, 5) == 0)
             emit_side_loss(net, &blob);
     }

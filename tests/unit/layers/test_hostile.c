@@ -100,7 +100,8 @@ static void describe(struct ls_text *text, struct ls_text *bottoms,
         n += below(3);
     ls_text_format(text, "name: 'l' type: '%s' ", type->type);
     for (int64_t i = 0; i < n; i++) {
-        bool label = i == 1 && type->bottoms_max == 2;
+        bool size = strcmp(type->type, "Crop") == 0 || strcmp(type->type, "Interp") == 0;
+        bool label = i == 1 && type->bottoms_max == 2 && !size;
         ls_text_format(text, "bottom: 'b%lld' ", (long long)i);
         ls_text_add(bottoms, i > 0 ? " " : "");
         /* Equal shapes now and then: otherwise few pairs would fit. */
