@@ -1,0 +1,475 @@
+/* Pictures with label maps: which files belong together, what their numbers are, and that both go
+ * through the same geometry.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <unistd.h>
+
+#include "data/convert.h"
+#include "data/picture.h"
+#include "data/source.h"
+#include "data_trial.h"
+#include "map_files.h"
+
+static int open_pairs(const char *source, const char *maps, struct ls_source **out,
+                      struct ls_error *error)
+{
+    struct ls_source_options options = {
+        .path = &source, .path_count = 1, .label_path = maps, .gray = true, .place = "net:9:3"};
+    return ls_source_open(&ls_source_pairs, &options, out, error);
+}
+
+static struct ls_source *must_open(const char *source, const char *maps)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *out = NULL;
+    if (open_pairs(source, maps, &out, error) != 0)
+        fail_msg("%s", trial_text(error));
+    free(error);
+    return out;
+}
+
+static void must_fail(const char *source, const char *maps, int status, const char *words)
+{
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_source *out;
+    assert_int_equal(open_pairs(source, maps, &out, error), status);
+    assert_says(error, words);
+    free(error);
+}
+
+/* ---- Files ---- */
+
+static void test_every_kind_of_map(void **state)
+{
+    (void)state;
+    static const struct {
+        int type, bits;
+    } kinds[] = {{PNG_COLOR_TYPE_GRAY, 1},    {PNG_COLOR_TYPE_GRAY, 2},
+                 {PNG_COLOR_TYPE_GRAY, 4},    {PNG_COLOR_TYPE_GRAY, 8},
+                 {PNG_COLOR_TYPE_GRAY, 16},   {PNG_COLOR_TYPE_PALETTE, 1},
+                 {PNG_COLOR_TYPE_PALETTE, 2}, {PNG_COLOR_TYPE_PALETTE, 4}};
+    enum { KINDS = sizeof kinds / sizeof kinds[0], H = 11, W = 13 };
+    char name[100];
+    for (int i = 0; i < 2 * KINDS; i++) { /* the second half interlaced */
+        snprintf(name, sizeof name, "pictures/%c/%c.jpg", i % 2 ? 'p' : 'q', 'a' + i);
+        write_picture(map_at("kinds", name), H, W, 3, i);
+        snprintf(name, sizeof name, "maps/%c/%c.png", i % 2 ? 'p' : 'q', 'a' + i);
+        write_map(map_at("kinds", name), H, W, kinds[i % KINDS].type, kinds[i % KINDS].bits,
+                  i >= KINDS, i);
+    }
+    struct ls_source *source =
+        must_open(ls_test_path("kinds/pictures"), ls_test_path("kinds/maps"));
+    assert_int_equal(source->count, 2 * KINDS);
+    assert_true(source->has_maps && source->has_labels && !source->varies);
+    assert_int_equal(source->largest_label, -1);
+    struct ls_source_reader *reader;
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    for (int64_t r = 0; r < source->count; r++) {
+        struct ls_text text = {0};
+        source->type->name_record(source, r, &text);
+        int i = text.data[2] - 'a'; /* "p/b.jpg" */
+        assert_int_equal(text.data[0], i % 2 ? 'p' : 'q');
+        ls_text_free(&text);
+        struct ls_record record;
+        assert_int_equal(ls_source_read(reader, r, r % 2 == 0, &record, NULL), 0);
+        assert_true((record.bytes != NULL) == (r % 2 == 0));
+        for (int k = 0; k < H * W; k++)
+            assert_int_equal(record.map[k], map_label(k / W, k % W, kinds[i % KINDS].bits, i));
+        reader->without_maps = true;
+        assert_int_equal(ls_source_read(reader, r, true, &record, NULL), 0);
+        assert_null(record.map);
+        reader->without_maps = false;
+    }
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void write_whole(const char *path, int type, int bits, int channels)
+{
+    uint8_t rows[6 * 6 * 8] = {0};
+    size_t size;
+    uint8_t *bytes =
+        png_file(rows, (size_t)(6 * channels * bits / 8), 6, 6, type, bits, false, &size);
+    ls_test_write(path, bytes, size);
+    free(bytes);
+}
+
+static void test_maps_that_are_none(void **state)
+{
+    (void)state;
+    const char *map = map_at("none", "maps/a.png");
+    const char *pictures = ls_test_path("none/pictures"), *maps = ls_test_path("none/maps");
+    write_picture(map_at("none", "pictures/a.jpg"), 6, 6, 3, 1);
+    must_fail(pictures, maps, LOCKSTEP_DATA,
+              "none/pictures/a.jpg: has no label map: there is no file");
+    must_fail(pictures, maps, LOCKSTEP_DATA, "none/maps/a.png'");
+    write_whole(map, PNG_COLOR_TYPE_RGB, 8, 3);
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map has one number");
+    write_whole(map, PNG_COLOR_TYPE_GRAY_ALPHA, 8, 2);
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map has one number");
+    write_picture(map_at("none", "b.jpg"), 6, 6, 1, 1);
+    assert_int_equal(rename(map_at("none", "b.jpg"), map), 0);
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map must be a PNG file");
+    ls_test_write(map, "", 0);
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: ");
+    write_map(map, 6, 7, PNG_COLOR_TYPE_GRAY, 8, false, 1);
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: has 6 x 7 labels (height x width)");
+    must_fail(pictures, maps, LOCKSTEP_DATA, "none/pictures/a.jpg' has 6 x 6 pixels");
+    must_fail(pictures, NULL, LOCKSTEP_DEFINITION, "needs a folder of label maps");
+    must_fail(pictures, map, LOCKSTEP_DEFINITION, "is no folder");
+    must_fail(ls_test_path("none/maps/a.png"), maps, LOCKSTEP_DEFINITION,
+              "label_source is for folders");
+    unlink(map_at("none", "pictures/a.jpg"));
+    must_fail(pictures, maps, LOCKSTEP_DATA, "none/pictures: has no .jpg, .jpeg or .png");
+}
+
+/* What a header does not tell is found when the map is read. */
+static void test_damaged_map(void **state)
+{
+    (void)state;
+    const char *map = map_at("damaged", "maps/a.png");
+    write_picture(map_at("damaged", "pictures/a.png"), 30, 30, 3, 1);
+    write_map(map, 30, 30, PNG_COLOR_TYPE_GRAY, 16, false, 1);
+    struct ls_source *source =
+        must_open(ls_test_path("damaged/pictures"), ls_test_path("damaged/maps"));
+    struct ls_source_reader *reader;
+    struct ls_record record;
+    struct ls_error *error = calloc(1, sizeof *error);
+    assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
+    size_t size;
+    char *bytes = ls_test_read(map, &size);
+    ls_test_write(map, bytes, size - 30);
+    assert_int_equal(ls_source_read(reader, 0, true, &record, error), LOCKSTEP_DATA);
+    assert_says(error, "maps/a.png: record 0: damaged PNG");
+    bytes[size / 2] ^= 1; /* a checksum */
+    ls_test_write(map, bytes, size);
+    assert_int_equal(ls_source_read(reader, 0, true, &record, NULL), LOCKSTEP_DATA);
+    free(bytes);
+    write_map(map, 31, 30, PNG_COLOR_TYPE_GRAY, 8, false, 1); /* changed since */
+    ls_error_clear(error);
+    assert_int_equal(ls_source_read(reader, 0, true, &record, error), LOCKSTEP_DATA);
+    assert_says(error, "maps/a.png: has 31 x 30 labels");
+    unlink(map);
+    assert_int_equal(ls_source_read(reader, 0, true, &record, NULL), LOCKSTEP_DATA);
+    free(error);
+    ls_source_reader_close(reader);
+    ls_source_close(source);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    write_picture(map_at("lists", "a b.png"), 6, 6, 3, 1);
+    write_picture(map_at("lists", "c.png"), 6, 8, 3, 2);
+    write_map(map_at("lists", "m.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 3);
+    write_map(map_at("lists", "n n.png"), 6, 8, PNG_COLOR_TYPE_GRAY, 8, false, 4);
+    const char *list = map_at("lists", "list");
+    ls_test_write_text(list, "a b.png  m.png\r\n\nc.png\tn n.png\n");
+    struct ls_source *source = must_open(list, NULL);
+    assert_int_equal(source->count, 2);
+    assert_true(source->varies);
+    ls_source_close(source);
+    static const struct {
+        const char *text, *words;
+    } bad[] = {{"c.png n n.png\n", "list:1: there is no such file: \"c.png n\""},
+               {"c.png\n", "list:1: no picture and map: \"c.png\""},
+               {"a b.png m.png\nc.png\tnone.png\n", "list:2: there is no such file: \"none.png\""},
+               {"c.png m.png\n", "m.png: has 6 x 6 labels"},
+               {"\n", "lists no pictures"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ls_test_write_text(list, bad[i].text);
+        must_fail(list, NULL, LOCKSTEP_DATA, bad[i].words);
+    }
+}
+
+/* ---- Geometry ---- */
+
+enum { N = 5 };
+
+/* Maps of 8 bits, 1 and above, and the same files as grey pictures, in <name>/both. */
+static void write_same(const char *name, int height, int width)
+{
+    char file[100];
+    for (int i = 0; i < N; i++) {
+        uint8_t *pixels = malloc((size_t)height * (size_t)width);
+        for (int k = 0; k < height * width; k++)
+            pixels[k] = (uint8_t)(1 + map_label(k / width, k % width, 7, i));
+        size_t size;
+        uint8_t *bytes =
+            png_file(pixels, (size_t)width, height, width, PNG_COLOR_TYPE_GRAY, 8, false, &size);
+        snprintf(file, sizeof file, "both/%d.png", i);
+        ls_test_write(map_at(name, file), bytes, size);
+        free(bytes);
+        free(pixels);
+    }
+}
+
+static struct ls_dataset *open_same(const char *name, const char *data, const char *transform,
+                                    struct ls_definition **layer)
+{
+    char folder[1024];
+    snprintf(folder, sizeof folder, "%s/both", ls_test_path(name));
+    *layer = trial_layer("name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: '%s' "
+                         "label_source: '%s' backend: IMAGE_PAIRS is_color: false shuffle: true "
+                         "%s } transform_param { %s }",
+                         folder, folder, data, transform);
+    return trial_dataset(*layer, LOCKSTEP__PHASE__TRAIN, 3);
+}
+
+/* With the same numbers in both, what comes out is the same numbers, or what the padding is. */
+static void test_same_geometry(void **state)
+{
+    (void)state;
+    static const char *const transforms[] = {"",
+                                             "mirror: true",
+                                             "crop_size: 9",
+                                             "pad: 3",
+                                             "pad: 3 crop_size: 12 mirror: true",
+                                             "pad: 4 pad_mode: REFLECT",
+                                             "pad: 4 pad_mode: REFLECT crop_size: 15 mirror: true"};
+    static const char *const datas[] = {"", "label_pad: 200", "cache: true", "label_pad: 0"};
+    write_same("same", 14, 11);
+    for (size_t t = 0; t < sizeof transforms / sizeof transforms[0]; t++)
+        for (size_t d = 0; d < sizeof datas / sizeof datas[0]; d++) {
+            struct ls_definition *layer;
+            struct ls_dataset *set = open_same("same", datas[d], transforms[t], &layer);
+            const int64_t *shape = ls_dataset_shape(set);
+            assert_true(ls_dataset_has_maps(set) && !ls_dataset_varies(set));
+            float x[22 * 22], y[22 * 22], alone[22 * 22];
+            float pad = d == 1 ? 200 : d == 3 ? 0 : 255;
+            struct ls_reader *reader;
+            assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+            for (int64_t i = 0; i < 6 * N; i++) {
+                assert_int_equal(ls_reader_fetch(reader, i, NULL, alone, NULL), 0);
+                assert_int_equal(ls_reader_fetch(reader, i, x, y, NULL), 0);
+                for (int64_t k = 0; k < shape[1] * shape[2]; k++) {
+                    assert_true(y[k] == (x[k] == 0 ? pad : x[k]));
+                    assert_true(alone[k] == y[k]);
+                }
+            }
+            ls_reader_close(reader);
+            ls_dataset_close(set);
+            ls_definition_free(layer);
+        }
+}
+
+/* Light, mean and scale change the picture and leave the map alone. */
+static void test_light_is_for_pictures(void **state)
+{
+    (void)state;
+    write_same("light", 14, 11);
+    struct ls_definition *layer[2];
+    struct ls_dataset *set[2];
+    struct ls_reader *reader[2];
+    set[0] = open_same("light", "", "crop_size: 8 mirror: true", &layer[0]);
+    set[1] = open_same("light", "",
+                       "crop_size: 8 mirror: true brightness: 40 contrast_lower: 0.5 "
+                       "contrast_upper: 1.5 mean_value: 30 scale: 0.25 standardize: true",
+                       &layer[1]);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(ls_reader_open(set[k], &reader[k], NULL), 0);
+    for (int64_t i = 0; i < 4 * N; i++) {
+        float x[2][64], y[2][64];
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(ls_reader_fetch(reader[k], i, x[k], y[k], NULL), 0);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        assert_memory_not_equal(x[0], x[1], sizeof x[0]);
+        assert_memory_equal(x[0], y[0], sizeof y[0]);
+    }
+    for (int k = 0; k < 2; k++) {
+        ls_reader_close(reader[k]);
+        ls_dataset_close(set[k]);
+        ls_definition_free(layer[k]);
+    }
+}
+
+static void test_resizing_takes_the_nearest(void **state)
+{
+    (void)state;
+    write_same("nearest", 14, 11);
+    static const int sizes[][2] = {{7, 5}, {14, 11}, {28, 33}, {13, 40}, {1, 1}};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        char text[100];
+        int h = sizes[s][0], w = sizes[s][1];
+        snprintf(text, sizeof text, "new_height: %d new_width: %d", h, w);
+        struct ls_definition *layer;
+        struct ls_dataset *set = open_same("nearest", text, "", &layer);
+        struct ls_reader *reader;
+        float y[40 * 40];
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        assert_int_equal(ls_dataset_shape(set)[1] * 100 + ls_dataset_shape(set)[2], h * 100 + w);
+        for (int64_t i = 0; i < N; i++) {
+            int found = 0; /* the order is shuffled: exactly one file has all these labels */
+            assert_int_equal(ls_reader_fetch(reader, i, NULL, y, NULL), 0);
+            for (int file = 0; file < N; file++) {
+                bool all = true;
+                for (int k = 0; k < h * w; k++) {
+                    int row = (int)((k / w + 0.5) * 14 / h), column = (int)((k % w + 0.5) * 11 / w);
+                    all = all && y[k] == (float)(1 + map_label(row, column, 7, file));
+                }
+                found += all;
+            }
+            assert_int_equal(found, 1);
+        }
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
+}
+
+static void test_clip(void **state)
+{
+    (void)state;
+    write_same("clip", 14, 11);
+    struct ls_definition *layer[2];
+    struct ls_dataset *set[2] = {open_same("clip", "", "pad: 1", &layer[0]),
+                                 open_same("clip", "label_clip: 50", "pad: 1", &layer[1])};
+    struct ls_reader *reader[2];
+    float y[2][16 * 13];
+    int clipped = 0, padded = 0;
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(ls_reader_open(set[k], &reader[k], NULL), 0);
+    for (int64_t i = 0; i < N; i++) {
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(ls_reader_fetch(reader[k], i, NULL, y[k], NULL), 0);
+        for (int k = 0; k < 16 * 13; k++) {
+            bool outside = y[0][k] == 255; /* what is put around is not clipped */
+            assert_true(y[1][k] == (outside || y[0][k] <= 50 ? y[0][k] : 50));
+            clipped += y[1][k] != y[0][k];
+            padded += outside;
+        }
+    }
+    assert_true(clipped > N);
+    assert_int_equal(padded, N * (16 * 13 - 14 * 11));
+    for (int k = 0; k < 2; k++) {
+        ls_reader_close(reader[k]);
+        ls_dataset_close(set[k]);
+        ls_definition_free(layer[k]);
+    }
+}
+
+/* ---- What is known, what is refused ---- */
+
+static void test_fingerprint_knows_maps(void **state)
+{
+    (void)state;
+    write_picture(map_at("print", "pictures/a.png"), 6, 6, 3, 1);
+    write_map(map_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 1);
+    char pictures[1024], maps[1024];
+    snprintf(pictures, sizeof pictures, "%s", ls_test_path("print/pictures"));
+    snprintf(maps, sizeof maps, "%s", ls_test_path("print/maps"));
+    uint64_t print[3];
+    for (int k = 0; k < 3; k++) {
+        if (k == 2)
+            write_map(map_at("print", "maps/a.png"), 6, 6, PNG_COLOR_TYPE_GRAY, 8, false, 2);
+        struct ls_definition *layer =
+            trial_layer("name: 'd' type: 'Data' top: 'x' data_param { source: '%s' label_source: "
+                        "'%s' backend: IMAGE_PAIRS }",
+                        pictures, maps);
+        struct ls_dataset *set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 3);
+        assert_int_equal(ls_dataset_shape(set)[0], 3);
+        assert_int_equal(ls_dataset_largest_label(set), -1);
+        print[k] = ls_dataset_fingerprint(set);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
+    assert_true(print[0] == print[1]);
+    assert_true(print[0] != print[2]);
+}
+
+static void test_fields_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        {"backend: IMAGES label_clip: 1", "label_clip is for IMAGE_PAIRS"},
+        {"backend: LMDB label_pad: 1", "label_pad is for IMAGE_PAIRS"},
+        {"backend: LMDB label_source: '.'", "label_source is for IDX and IMAGE_PAIRS"},
+        {"backend: CIFAR new_height: 3", "new_height is for IMAGES and IMAGE_PAIRS"},
+        {"backend: IMAGE_PAIRS label_source: '.' label_pad: 65536", "label_pad is larger than"},
+        {"backend: IMAGE_PAIRS label_source: '.' new_height: 5", "must be given together"},
+        {"backend: IMAGE_PAIRS label_source: '.' root_folder: '.'",
+         "root_folder is for list files"},
+        {"backend: IMAGE_PAIRS force_encoded_color: true", "force_encoded_color is for LMDB"},
+    };
+    struct ls_error *error = calloc(1, sizeof *error);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct ls_definition *layer =
+            trial_layer("name: 'd' top: 'x' data_param { source: '.' %s }", bad[i].text);
+        struct ls_dataset *set;
+        ls_error_clear(error);
+        assert_int_equal(trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, error),
+                         LOCKSTEP_DEFINITION);
+        assert_says(error, bad[i].words);
+        ls_definition_free(layer);
+    }
+    const char *path = ".";
+    struct lockstep_source_options options = {.struct_size = sizeof options,
+                                              .backend = "image_pairs",
+                                              .source = &path,
+                                              .source_count = 1};
+    ls_error_clear(error);
+    assert_int_equal(ls_mean(&options, ls_test_path("mean"), NULL, NULL, error), LOCKSTEP_USAGE);
+    assert_says(error, "label maps cannot be converted");
+    free(error);
+}
+
+/* Instance maps of real pictures become masks. */
+static void test_nuclei(void **state)
+{
+    (void)state;
+    const char *archive = ls_test_data_or_skip("nuclei/nuclei256.tar.zst");
+    char command[3000], folder[1024];
+    snprintf(folder, sizeof folder, "%s", ls_test_path("nuclei"));
+    snprintf(command, sizeof command, "mkdir -p '%s' && zstd -dcq '%s' | tar -C '%s' -xf -", folder,
+             archive, folder);
+    if (system(command) != 0)
+        ls_test_skip("tar or zstd is not here");
+    int64_t sizes = 0;
+    for (int part = 0; part < 2; part++) {
+        struct ls_definition *layer = trial_layer(
+            "name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: '%s/images' "
+            "label_source: '%s/labels' backend: IMAGE_PAIRS label_clip: 1 split: '%s:0.9' }",
+            folder, folder, part == 0 ? "train" : "test");
+        struct ls_dataset *set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 3);
+        struct ls_reader *reader;
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        int64_t size = ls_record_size(ls_dataset_shape(set));
+        assert_int_equal(size, 3 * 256 * 256);
+        float *x = malloc((size_t)size * sizeof *x), *y = malloc((size_t)size * sizeof *y);
+        for (int64_t i = 0; i < 8; i++) {
+            assert_int_equal(ls_reader_fetch(reader, i, x, y, NULL), 0);
+            int count[2] = {0};
+            for (int64_t k = 0; k < size / 3; k++) {
+                assert_true(y[k] == 0 || y[k] == 1);
+                count[(int)y[k]]++;
+            }
+            assert_true(count[0] > 0 && count[1] > 0);
+        }
+        free(x);
+        free(y);
+        sizes += ls_dataset_size(set);
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
+    assert_int_equal(sizes, 334);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind_of_map),
+        cmocka_unit_test(test_maps_that_are_none),
+        cmocka_unit_test(test_damaged_map),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_same_geometry),
+        cmocka_unit_test(test_light_is_for_pictures),
+        cmocka_unit_test(test_resizing_takes_the_nearest),
+        cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_fingerprint_knows_maps),
+        cmocka_unit_test(test_fields_of_others),
+        cmocka_unit_test(test_nuclei),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
