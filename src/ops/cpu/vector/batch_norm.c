@@ -55,6 +55,21 @@ static ALWAYS_INLINE void to_m2(const struct ls_batch_norm_view *view, int n, co
     }
 }
 
+/* The moments of `next` values are added to those of `count` values; as in batch_norm_merge.c. */
+static ALWAYS_INLINE void join_moments(int n, double count, double next, const double *next_mean,
+                                       const double *next_m2, double *mean, double *m2)
+{
+    const double share = next / (count + next), weight = count * share;
+    for (int i = 0; i < n; i++) {
+        double apart = next_mean[i] - mean[i];
+        mean[i] = mean[i] + apart * share;
+        m2[i] = (m2[i] + next_m2[i]) + (apart * apart) * weight;
+    }
+}
+
+/* Positions of a channel that are looked at twice before the next ones: at most 128 KiB. */
+enum { PIECE = 2048 };
+
 #define NAME_PASTE_(name, width) name##width
 #define NAME_PASTE(name, width)  NAME_PASTE_(name, width)
 #define NAME(name)               NAME_PASTE(name, WIDTH)

@@ -15,6 +15,12 @@ static ALWAYS_INLINE void NAME(add)(struct NAME(sum) * sum, NAME(reg) x)
     sum->high += NAME(upper)(x);
 }
 
+static ALWAYS_INLINE void NAME(add_from)(struct NAME(sum) * sum, const float *x)
+{
+    sum->low += NAME(load_lower)(x);
+    sum->high += NAME(load_upper)(x);
+}
+
 static ALWAYS_INLINE void NAME(add_product)(struct NAME(sum) * sum, NAME(reg) x, NAME(reg) y)
 {
     sum->low = NAME(multiply_add)(NAME(lower)(x), NAME(lower)(y), sum->low);
@@ -30,7 +36,7 @@ static ALWAYS_INLINE void NAME(column_sum)(const struct ls_batch_norm_view *view
                                            double *sum)
 {
     struct NAME(sum) a = {0}, b = {0}, c = {0}, d = {0};
-#define TERM(at, sum) NAME(add)(&(sum), NAME(load)(x + (at)))
+#define TERM(at, sum) NAME(add_from)(&(sum), x + (at))
     EACH_POSITION(view, TERM, a, b, c, d);
 #undef TERM
     a = NAME(join)(NAME(join)(a, c), NAME(join)(b, d));
@@ -54,14 +60,36 @@ static ALWAYS_INLINE void NAME(column_squares)(const struct ls_batch_norm_view *
     NAME(store_doubles)(squares, a.low, a.high);
 }
 
+static ALWAYS_INLINE void NAME(piece_moments)(const struct ls_batch_norm_view *piece,
+                                              const float *x, double *mean, double *m2)
+{
+    float shift[WIDTH];
+    NAME(column_sum)(piece, x, mean);
+    to_mean(piece, WIDTH, mean, shift);
+    NAME(column_squares)(piece, x, shift, m2);
+    to_m2(piece, WIDTH, mean, shift, m2);
+}
+
+/* Piece by piece, so that the second look at the values of each finds them in the nearest cache. */
 static void NAME(column_moments)(const struct ls_batch_norm_view *view, const float *x,
                                  double *mean, double *m2)
 {
-    float shift[WIDTH];
-    NAME(column_sum)(view, x, mean);
-    to_mean(view, WIDTH, mean, shift);
-    NAME(column_squares)(view, x, shift, m2);
-    to_m2(view, WIDTH, mean, shift, m2);
+    struct ls_batch_norm_view piece = *view;
+    const int64_t runs = PIECE / view->points > 1 ? PIECE / view->points : 1;
+    double count = 0, next_mean[WIDTH], next_m2[WIDTH];
+    for (int64_t run = 0; run < view->runs; run += runs)
+        for (int64_t p = 0; p < view->points; p += PIECE) {
+            const float *first = x + run * view->run_stride + p * view->point_stride;
+            piece.runs = runs < view->runs - run ? runs : view->runs - run;
+            piece.points = PIECE < view->points - p ? PIECE : view->points - p;
+            if (count == 0) {
+                NAME(piece_moments)(&piece, first, mean, m2);
+            } else {
+                NAME(piece_moments)(&piece, first, next_mean, next_m2);
+                join_moments(WIDTH, count, value_count(&piece), next_mean, next_m2, mean, m2);
+            }
+            count += value_count(&piece);
+        }
 }
 
 static ALWAYS_INLINE NAME(reg)
