@@ -10,6 +10,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+import normalization
+
 FLT_MIN = 1.17549435e-38
 
 
@@ -247,6 +249,21 @@ def normalizer(layer, default, full, valid, outer):
     return max(1.0, {"FULL": full, "VALID": valid, "BATCH_SIZE": outer, "NONE": 1}[mode])
 
 
+def cross_entropy(layer, scores, label, full):
+    """PyTorch's own, for what Caffe does not have: scores [N, C, d], label [N, d]."""
+    p = layer.sub("loss_param")
+    rest = {"label_smoothing": p.get("label_smoothing", 0.0)}
+    if p.has("class_weight"):
+        rest["weight"] = torch.tensor(p.all("class_weight"), dtype=scores.dtype)
+    if p.has("ignore_label"):
+        rest["ignore_index"] = p.get("ignore_label")
+    if p.get("normalization", "VALID") == "WEIGHTS":
+        return F.cross_entropy(scores, label, reduction="mean", **rest)
+    valid = int((label != p.get("ignore_label", -1)).sum())
+    total = F.cross_entropy(scores, label, reduction="sum", **rest)
+    return total / normalizer(layer, "VALID", full, valid, scores.shape[0])
+
+
 def softmax_loss(layer, x, parameters, net):
     axis = layer.sub("softmax_param").get("axis", 1)
     scores, label = x[0], x[1].long()
@@ -254,6 +271,9 @@ def softmax_loss(layer, x, parameters, net):
     inner = math.prod(scores.shape[axis + 1 :])
     scores = scores.reshape(outer, scores.shape[axis], inner)
     label = label.reshape(outer, inner)
+    if layer.sub("loss_param").has("class_weight") or layer.sub("loss_param").has("label_smoothing"):
+        loss = cross_entropy(layer, scores, label, outer * inner)
+        return [loss, torch.softmax(scores, 1).reshape(x[0].shape)]
     counted = label != layer.sub("loss_param").get("ignore_label", -1)
     picked = torch.where(counted, label, torch.zeros_like(label))
     prob = torch.softmax(scores, 1)
@@ -278,8 +298,17 @@ def sigmoid_cross_entropy_loss(layer, x, parameters, net):
 
 def multinomial_logistic_loss(layer, x, parameters, net):
     rows = x[0].shape[0]
-    mine = x[0].flatten(1).gather(1, x[1].long().reshape(rows, 1))
-    return [-torch.log(torch.clamp(mine, min=1e-20)).sum() / rows]
+    p = layer.sub("loss_param")
+    logs = torch.log(torch.clamp(x[0].flatten(1), min=1e-20))
+    weight = None
+    if p.has("class_weight"):
+        weight = torch.tensor(p.all("class_weight"), dtype=logs.dtype)
+    label, ignored = x[1].long().reshape(rows), p.get("ignore_label", -1)
+    mean = p.get("normalization", "BATCH_SIZE") == "WEIGHTS"
+    how = "mean" if mean else "sum"
+    loss = F.nll_loss(logs, label, weight=weight, ignore_index=ignored, reduction=how)
+    valid = int((label != ignored).sum())
+    return [loss if mean else loss / normalizer(layer, "BATCH_SIZE", rows, valid, rows)]
 
 
 def euclidean_loss(layer, x, parameters, net):
@@ -303,7 +332,26 @@ def accuracy(layer, x, parameters, net):
     return [hit.mean() if len(hit) else torch.zeros(()), each]
 
 
+def mean_iou(layer, x, parameters, net):
+    p = layer.sub("mean_iou_param")
+    axis = p.get("axis", 1)
+    scores = x[0].movedim(axis, -1).reshape(-1, x[0].shape[axis])
+    label = x[1].long().reshape(-1)
+    if p.has("ignore_label"):
+        keep = label != p.get("ignore_label")
+        scores, label = scores[keep], label[keep]
+    taken = scores.argmax(1)
+    classes = range(scores.shape[1])
+    both = [((taken == c) & (label == c)).sum().item() for c in classes]
+    either = [((taken == c) | (label == c)).sum().item() for c in classes]
+    each = [b / e if e else 0.0 for b, e in zip(both, either)]
+    occur = [b / e for b, e in zip(both, either) if e]
+    mean = sum(occur) / len(occur) if occur else 0.0
+    return [torch.tensor(mean), torch.tensor(each)]
+
+
 TYPES = {
+    **normalization.TYPES,
     "Accuracy": accuracy,
     "ArgMax": argmax,
     "Concat": concat,
@@ -317,6 +365,7 @@ TYPES = {
     "InnerProduct": inner_product,
     "Interp": interp,
     "LRN": lrn,
+    "MeanIoU": mean_iou,
     "MultinomialLogisticLoss": multinomial_logistic_loss,
     "Pooling": pooling,
     "ReLU": relu,
