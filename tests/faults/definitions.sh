@@ -18,7 +18,7 @@ bad 's/kernel_size: 3/kernal_size: 3/' \
 mean 'kernel_size'\?$"
 bad 's/"Pooling"/"Poolin"/' "${at}pool: there is no layer type 'Poolin'.*did you mean 'Pooling'"
 bad 's/type: "Pooling" //' "${at}pool: "
-bad 's/type: "Pooling"/type: "Crop"/' "${at}pool: there is no layer type 'Crop' in this version"
+bad 's/type: "Pooling"/type: "LSTM"/' "${at}pool: there is no layer type 'LSTM' in this version"
 bad 's/kernel_size: 3/kernel_size: 13/' "${at}conv: the kernel covers 13 positions, .* 12"
 bad 's/kernel_size: 2/kernel_size: 20/' "${at}pool: kernel_size 20 is larger than .* input 10"
 bad 's/num_output: 4/num_output: 0/' "${at}conv: num_output must be at least 1"

@@ -18,7 +18,7 @@ static void every_op_has_a_kernel(void **state)
         found[(*k)->kind] = true;
     }
     for (int kind = 0; kind < LS_OP_KINDS; kind++)
-        if (!found[kind])
+        if (!found[kind] && kind != LS_OP_SYNC) /* the engine's */
             fail_msg("no kernel for %s", ls_op_kind_name((enum ls_op_kind)kind));
 }
 
