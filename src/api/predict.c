@@ -162,6 +162,8 @@ static int create_exchange(struct lockstep_model *model, struct ls_error *error)
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error)
 {
     struct ls_micro one = {.count = 1};
+    if (model->net->varying >= 0)
+        memcpy(one.shape, model->net->plans[0]->shape, sizeof one.shape);
     LS_TRY(ls_net_require(model->net, &one, &model->single, error));
     LS_TRY(ls_engine_make_room(model->engine, model->net, model->single->plan, error));
     LS_TRY(ls_engine_bind_plan(model->engine, model->net, model->single, error));
@@ -258,6 +260,10 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
+    if (model->net->varying >= 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "give the data layer a crop_size, or new_height and new_width",
+                       "predictions need samples of one size");
     struct prediction prediction = {
         .model = model, .input = input, .output = output, .count = count};
     ls_team_enter(model->engine->team);

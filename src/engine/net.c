@@ -92,6 +92,27 @@ static int find_batch(struct ls_net *net, struct ls_error *error)
     return status;
 }
 
+static int size_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
+{
+    const struct ls_net *net = user;
+    return ls_dataset_sample_shape(net->datasets[net->varying], ordinal, shape, error);
+}
+
+/* Notes a data set whose samples differ in size. */
+static int set_varying(struct ls_net *net, int index, struct ls_error *error)
+{
+    if (net->varying >= 0)
+        return batch_fail(net, net->data_layers[index], error,
+                          "crop or resize the samples of one of them",
+                          "its samples differ in size, and so do those of layer '%s'; only one "
+                          "data layer of a net can have that",
+                          net->data_layers[net->varying]->name);
+    net->varying = index;
+    net->batching.size_of = size_of;
+    net->batching.user = net;
+    return 0;
+}
+
 static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
                         struct ls_error *error)
 {
@@ -103,6 +124,9 @@ static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *laye
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
     shape->layer = layer->name;
     memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
+    shape->has_maps = ls_dataset_has_maps(*dataset);
+    if (ls_dataset_varies(*dataset))
+        LS_TRY(set_varying(net, net->dataset_count - 1, error));
     int64_t samples = ls_dataset_size(*dataset);
     if (net->dataset_count > 1 && net->batching.samples != samples)
         return batch_fail(net, layer, error, "data layers of one phase are read in step",
@@ -281,11 +305,6 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
     }
     (*out)->used = net->wanted;
     return 0;
-}
-
-struct ls_net_plan *ls_net_single(const struct ls_net *net)
-{
-    return find_plan(net, &(struct ls_micro){.count = 1});
 }
 
 /* How many samples batches can have: a full one, and what is left at the end of the data. */
@@ -502,7 +521,13 @@ const struct ls_graph *ls_net_graph(const struct ls_net *net)
 size_t ls_net_input_size(const struct ls_net *net, int input)
 {
     const struct ls_shape *shape = &ls_net_graph(net)->inputs[input].value->shape;
-    return (size_t)(ls_shape_size(shape) / shape->dim[0]);
+    size_t size = (size_t)(ls_shape_size(shape) / shape->dim[0]);
+    if (net->varying < 0 || net->inputs[input][0] != net->varying)
+        return size;
+    const int64_t *most = ls_dataset_largest_shape(net->datasets[net->varying]);
+    if (net->inputs[input][1] == 0)
+        return (size_t)(most[0] * most[1] * most[2]);
+    return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
 }
 
 int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,

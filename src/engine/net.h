@@ -76,14 +76,12 @@ void ls_net_close(struct ls_net *net);
  * not wanted for long go. */
 int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **plan,
                    struct ls_error *error);
-/* The one for a single sample of a net that is fed from outside; NULL if there is none. */
-struct ls_net_plan *ls_net_single(const struct ls_net *net);
 /* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
  * that the net can see. `net` is a struct ls_net. */
 bool ls_net_local(const void *net, int64_t group);
 /* Slots that micro-batches which go through the net together need; at least one a worker. */
 int ls_net_slots(const struct ls_net *net, int workers);
-/* Numbers of one sample of a graph input, in the plan for record 0. */
+/* Numbers that one sample of a graph input has at most. */
 size_t ls_net_input_size(const struct ls_net *net, int input);
 /* A graph of the net (they differ in the number of samples only). */
 const struct ls_graph *ls_net_graph(const struct ls_net *net);
