@@ -1,0 +1,374 @@
+/* Divisors of losses are those of the whole update: a batch whose ignored labels lie unevenly over
+ * its micro-batches has the gradient of the one big micro-batch, with several losses that count
+ * differently, over several batches, and where labels are computed by learned layers; it is the
+ * same to the byte on any number of workers. Where nothing counts, nothing happens.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "numerics/training.h"
+
+enum { SIDE = 8, SAMPLES = 40, CHUNK = 5, CHUNKS = SAMPLES / CHUNK, IGNORED = 9, ELEMENTS = 4096 };
+
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+/* How many samples of each chunk have a label that counts. */
+static const int counted[CHUNKS] = {1, 5, 2, 5, 0, 5, 1, 4};
+
+static uint8_t label_of(int sample)
+{
+    bool counts = sample % CHUNK < counted[sample / CHUNK % CHUNKS];
+    return (uint8_t)(counts ? sample * 7 % 9 : IGNORED);
+}
+
+static void write_labels(const char *path, int first, int n, bool all_ignored)
+{
+    uint8_t bytes[8 + SAMPLES] = {0, 0, 8, 1};
+    put_u32(bytes + 4, (uint32_t)n);
+    for (int i = 0; i < n; i++)
+        bytes[8 + i] = all_ignored ? IGNORED : label_of(first + i);
+    ls_test_write(path, bytes, (size_t)(8 + n));
+}
+
+/* Pictures of samples [first, first + n); a constant is targets for a sigmoid. */
+static void write_pictures(const char *path, int first, int n, int constant)
+{
+    static uint8_t bytes[16 + SAMPLES * SIDE * SIDE];
+    uint8_t *pixels = bytes + 16;
+    memset(bytes, 0, sizeof bytes);
+    bytes[2] = 8;
+    bytes[3] = 3;
+    put_u32(bytes + 4, (uint32_t)n);
+    put_u32(bytes + 8, SIDE);
+    put_u32(bytes + 12, SIDE);
+    for (int i = 0; i < n; i++)
+        for (uint32_t k = 0; k < SIDE * SIDE; k++)
+            *pixels++ = constant >= 0 ? (uint8_t)constant
+                                      : pixel((uint32_t)(first + i), label_of(first + i), k, SIDE);
+    ls_test_write(path, bytes, (size_t)(pixels - bytes));
+}
+
+static void write_data(int first, int n)
+{
+    write_pictures(ls_test_path("images"), first, n, -1);
+    write_labels(ls_test_path("labels"), first, n, false);
+}
+
+/* ---- Nets ------------------------------------------------------------------------------------ */
+
+#define BODY                                                                                       \
+    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"                        \
+    "  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"    \
+    "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }\n"                             \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"                           \
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+
+#define LOSS(name, label, param)                                                                   \
+    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: '" label "'\n"          \
+    "  top: '" name "' loss_param { " param " } }\n"
+
+#define TAUGHT(name, param)                                                                        \
+    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'taught'\n"             \
+    "  top: '" name "' propagate_down: true propagate_down: false\n"                               \
+    "  loss_param { " param " } }\n"
+
+/* Three losses, each with another count. */
+#define THREE_LOSSES                                                                               \
+    LOSS("valid", "label", "ignore_label: 9")                                                      \
+    LOSS("weights", "label",                                                                       \
+         "ignore_label: 3 normalization: WEIGHTS label_smoothing: 0.1 "                            \
+         "class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")                                  \
+    LOSS("all", "label", "ignore_label: 9 normalization: FULL")
+
+#define TEACHER                                                                                    \
+    "layer { name: 'teacher' type: 'InnerProduct' bottom: 'data' top: 'teacher'\n"                 \
+    "  inner_product_param { num_output: 10 weight_filler { type: 'gaussian' std: 0.1 } } }\n"     \
+    "layer { name: 'taught' type: 'ArgMax' bottom: 'teacher' top: 'taught' }\n"
+
+/* Labels that the net makes of the pictures, and learns to. */
+#define LEARNED_LABELS                                                                             \
+    TEACHER                                                                                        \
+    TAUGHT("learned", "ignore_label: 4")                                                           \
+    LOSS("known", "label", "ignore_label: 9 normalization: VALID")                                 \
+    TAUGHT("counted",                                                                              \
+           "normalization: WEIGHTS class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")         \
+    "layer { name: 'teaching' type: 'SoftmaxWithLoss' bottom: 'teacher' bottom: 'label' }\n"
+
+static struct lockstep_solver *make_solver(const char *losses, int batch, int iter_size,
+                                           int micro_batch)
+{
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
+        "iter_size: %d micro_batch: %d\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: %d } }\n" BODY
+        "%s}\n",
+        iter_size, micro_batch, ls_test_path("images"), ls_test_path("labels"), batch, losses);
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+/* Adds `factor` times the gradient of all parameters, one behind the other. */
+static size_t add_gradient(struct training *training, double factor, double *sum)
+{
+    static float gradient[ELEMENTS];
+    size_t at = 0, count = lockstep_trainer_parameter_count(training->trainer);
+    for (size_t p = 0; p < count; p++) {
+        size_t size = lockstep_trainer_parameter_size(training->trainer, p);
+        assert_true(at + size <= ELEMENTS);
+        assert_int_equal(
+            lockstep_trainer_read_gradient(training->trainer, p, gradient, size, training->error),
+            0);
+        for (size_t i = 0; i < size; i++)
+            sum[at++] += factor * (double)gradient[i];
+    }
+    return at;
+}
+
+/* The gradient of the first update, and its loss. */
+static double first_update(const char *losses, int batch, int iter_size, int micro_batch,
+                           double factor, double *sum)
+{
+    struct lockstep_solver *solver = make_solver(losses, batch, iter_size, micro_batch);
+    struct training *training = start(solver, 1, NULL, NULL);
+    step(training, 1);
+    add_gradient(training, factor, sum);
+    double loss = lockstep_trainer_loss(training->trainer);
+    finish(training);
+    lockstep_solver_free(solver);
+    return loss;
+}
+
+/* |a - b| / |b| */
+static double distance(const double *a, const double *b)
+{
+    double difference = 0, norm = 0;
+    for (int i = 0; i < ELEMENTS; i++) {
+        difference += (a[i] - b[i]) * (a[i] - b[i]);
+        norm += b[i] * b[i];
+    }
+    assert_true(norm > 0);
+    return sqrt(difference / norm);
+}
+
+static void check_splits(const char *losses)
+{
+    static const int splits[][3] = {/* batch, iter_size, micro_batch */
+                                    {40, 1, 5}, {40, 1, 7}, {20, 2, 20}, {20, 2, 5},
+                                    {20, 2, 3}, {8, 5, 8},  {4, 10, 1}};
+    double whole[ELEMENTS] = {0};
+    write_data(0, SAMPLES);
+    double loss = first_update(losses, SAMPLES, 1, SAMPLES, 1, whole);
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        double gradient[ELEMENTS] = {0};
+        const int *split = splits[i];
+        double other = first_update(losses, split[0], split[1], split[2], 1, gradient);
+        if (!(fabs(other - loss) <= 1e-6 * fabs(loss)))
+            fail_msg("batch %d x %d, micro-batch %d: loss %.9g, not %.9g", split[0], split[1],
+                     split[2], other, loss);
+        double off = distance(gradient, whole);
+        if (!(off <= 2e-6))
+            fail_msg("batch %d x %d, micro-batch %d: the gradient is %g off", split[0], split[1],
+                     split[2], off);
+    }
+}
+
+static void test_splits(void **state)
+{
+    (void)state;
+    check_splits(THREE_LOSSES);
+    check_splits(LOSS("valid", "label", "ignore_label: 9"));
+}
+
+static void test_learned_labels(void **state)
+{
+    (void)state;
+    check_splits(LEARNED_LABELS);
+}
+
+/* Else the tests above would see nothing: an average over micro-batches is far from it. */
+static void test_average_is_far(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {THREE_LOSSES, LOSS("valid", "label", "ignore_label: 9"),
+                                         LEARNED_LABELS};
+    for (int i = 0; i < 3; i++) {
+        double whole[ELEMENTS] = {0}, average[ELEMENTS] = {0};
+        write_data(0, SAMPLES);
+        first_update(losses[i], SAMPLES, 1, SAMPLES, 1, whole);
+        for (int c = 0; c < CHUNKS; c++) {
+            write_data(c * CHUNK, CHUNK);
+            first_update(losses[i], CHUNK, 1, CHUNK, 1.0 / CHUNKS, average);
+        }
+        if (distance(average, whole) < 0.05)
+            fail_msg("losses %d: the average of micro-batches is only %g off", i,
+                     distance(average, whole));
+    }
+}
+
+/* ---- Workers --------------------------------------------------------------------------------- */
+
+static void test_workers(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {THREE_LOSSES, LEARNED_LABELS};
+    write_data(0, SAMPLES);
+    for (int i = 0; i < 2; i++) {
+        struct bytes first = {0};
+        for (int workers = 1; workers <= 3; workers++) {
+            /* The third update has samples 32 to 39 and 0 to 7. */
+            struct lockstep_solver *solver = make_solver(losses[i], 8, 2, 3);
+            struct training *training = start(solver, workers, NULL, NULL);
+            step(training, 6);
+            count_micro_batches(training);
+            if (workers == 1)
+                first = snapshot(training);
+            else
+                check_same(first, snapshot(training), "losses %d, %d workers", i, workers);
+            finish(training);
+            lockstep_solver_free(solver);
+        }
+        free(first.data);
+    }
+}
+
+/* ---- Where nothing counts -------------------------------------------------------------------- */
+
+#define NOTHING(name, param) LOSS(name, "label", "ignore_label: 9 " param)
+
+static struct lockstep_solver *make_empty(bool all)
+{
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
+        "iter_size: 2 micro_batch: 3 test_interval: 50 test_initialization: false\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 5 } }\n"
+        "layer { name: 't' type: 'Data' top: 'target'\n"
+        "  data_param { backend: IDX source: '%s' batch_size: 5 } }\n" BODY
+        "layer { name: 'sig' type: 'InnerProduct' bottom: 'conv' top: 'sig'\n"
+        "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n" NOTHING("valid", "")
+            NOTHING("full", "normalization: FULL") NOTHING("size", "normalization: BATCH_SIZE")
+                NOTHING("none", "normalization: NONE")
+                    NOTHING("weights", "normalization: WEIGHTS label_smoothing: 0.1 class_weight: "
+                                       "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]")
+                        NOTHING("zeros", "normalization: WEIGHTS class_weight: "
+                                         "[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]") "%s}\n",
+        ls_test_path("images"), ls_test_path("labels"), ls_test_path("targets"),
+        all ? "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob'\n"
+              "  bottom: 'label' top: 'log' loss_param { ignore_label: 9 } }\n"
+              "layer { name: 'sigmoid' type: 'SigmoidCrossEntropyLoss' bottom: 'sig'\n"
+              "  bottom: 'target' top: 'sigmoid'\n"
+              "  loss_param { ignore_label: 2 normalization: VALID } }\n"
+              "layer { name: 'a' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
+              "  top: 'each' accuracy_param { ignore_label: 9 } }\n"
+              "layer { name: 'i' type: 'MeanIoU' bottom: 'ip' bottom: 'label' top: 'iou'\n"
+              "  top: 'ious' mean_iou_param { ignore_label: 9 } }\n"
+            : "layer { name: 's' type: 'Silence' bottom: 'sig' bottom: 'prob' bottom: 'target' }");
+}
+
+static struct bytes weights_of(struct training *training)
+{
+    static float weights[ELEMENTS * 4];
+    size_t at = 0, count = lockstep_trainer_parameter_count(training->trainer);
+    for (size_t p = 0; p < count; p++) {
+        size_t size = lockstep_trainer_parameter_size(training->trainer, p);
+        assert_true(at + size <= ELEMENTS * 4);
+        assert_int_equal(lockstep_trainer_read_parameter(training->trainer, p, weights + at, size,
+                                                         training->error),
+                         0);
+        at += size;
+    }
+    struct bytes bytes = {malloc(at * sizeof *weights), at * sizeof *weights};
+    assert_non_null(bytes.data);
+    memcpy(bytes.data, weights, bytes.size);
+    return bytes;
+}
+
+static void check_figures(struct training *training)
+{
+    const struct lockstep_output *outputs = NULL;
+    size_t count = 0;
+    assert_int_equal(
+        lockstep_trainer_evaluate(training->trainer, 0, &outputs, &count, training->error), 0);
+    assert_int_equal(count, 12);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < outputs[i].count; k++)
+            if (outputs[i].values[k] != 0)
+                fail_msg("%s is %g", outputs[i].name, outputs[i].values[k]);
+}
+
+/* Every divisor, every kind of loss: loss 0, gradient 0, weights as they were. */
+static void test_nothing_counts(void **state)
+{
+    (void)state;
+    write_pictures(ls_test_path("images"), 0, SAMPLES, -1);
+    write_pictures(ls_test_path("targets"), 0, SAMPLES, 2);
+    write_labels(ls_test_path("labels"), 0, SAMPLES, true);
+    struct lockstep_solver *solver = make_empty(true);
+    struct training *training = start(solver, 2, NULL, NULL);
+    struct bytes before = weights_of(training);
+    for (int i = 0; i < 3; i++) {
+        step(training, 1);
+        assert_true(lockstep_trainer_loss(training->trainer) == 0);
+        size_t count = lockstep_trainer_parameter_count(training->trainer);
+        static float read[ELEMENTS * 4];
+        for (size_t p = 0; p < count; p++) {
+            size_t size = lockstep_trainer_parameter_size(training->trainer, p);
+            assert_true(size <= ELEMENTS * 4);
+            assert_int_equal(
+                lockstep_trainer_read_gradient(training->trainer, p, read, size, training->error),
+                0);
+            for (size_t k = 0; k < size; k++)
+                assert_true(read[k] == 0);
+        }
+    }
+    check_same(before, weights_of(training), "nothing counts");
+    check_figures(training);
+    free(before.data);
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
+/* Updates in which nothing counts between others: training goes on with finite weights. */
+static void test_now_and_then(void **state)
+{
+    (void)state;
+    write_pictures(ls_test_path("images"), 0, SAMPLES, -1);
+    write_pictures(ls_test_path("targets"), 0, SAMPLES, 2);
+    uint8_t labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, 0, SAMPLES};
+    for (int i = 0; i < SAMPLES; i++) /* an update has 10 samples; the first and the third: none */
+        labels[8 + i] = (uint8_t)(i / 10 % 2 == 0 ? IGNORED : i % 9);
+    ls_test_write(ls_test_path("labels"), labels, sizeof labels);
+    struct bytes first = {0};
+    for (int workers = 1; workers <= 3; workers++) {
+        struct lockstep_solver *solver = make_empty(false);
+        struct training *training = start(solver, workers, NULL, NULL);
+        for (int i = 0; i < 8; i++) {
+            step(training, 1);
+            double loss = lockstep_trainer_loss(training->trainer);
+            assert_true(isfinite(loss) && (loss == 0) == (i % 2 == 0));
+        }
+        if (workers == 1)
+            first = snapshot(training);
+        else
+            check_same(first, snapshot(training), "now and then, %d workers", workers);
+        finish(training);
+        lockstep_solver_free(solver);
+    }
+    free(first.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_splits),         cmocka_unit_test(test_learned_labels),
+        cmocka_unit_test(test_average_is_far), cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_nothing_counts), cmocka_unit_test(test_now_and_then),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
