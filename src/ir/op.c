@@ -63,6 +63,9 @@ static const char *const kind_names[LS_OP_KINDS] = {
     [LS_OP_BATCH_NORM_BACKWARD] = "batch norm backward data",
     [LS_OP_SCALE] = "scale",
     [LS_OP_SCALE_SUMS] = "scale backward sums",
+    [LS_OP_NORMALIZE] = "normalize",
+    [LS_OP_NORMALIZE_DATA] = "normalize backward data",
+    [LS_OP_NORMALIZE_SUMS] = "normalize backward sums",
 };
 
 const char *ls_op_kind_name(enum ls_op_kind kind)

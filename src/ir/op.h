@@ -137,6 +137,11 @@ enum ls_op_kind {
     /* in: dy, (x: where dfactor is wanted); out: (dfactor), (dbias): the sums of dy x and of dy over
      * all axes but those of the factor. attr.scale */
     LS_OP_SCALE_SUMS,
+    /* Normalisation of each sample by itself, see struct ls_normalize_attr. in: x, (scale), (bias);
+     * out: y, (stats: four numbers a group for the backward pass) */
+    LS_OP_NORMALIZE,
+    LS_OP_NORMALIZE_DATA, /* in: dy, x, stats, (scale); out: dx */
+    LS_OP_NORMALIZE_SUMS, /* in: dy, x, stats; out: (dscale), (dbias) */
     LS_OP_KINDS
 };
 
@@ -297,6 +302,22 @@ struct ls_scale_attr {
     int axis, axes;
 };
 
+/* y = scale (x - mean) / deviation + bias, with mean and deviation those of a group of values.
+ *
+ * Axis `axis` of x is cut into `groups`; the part of a group, with all axes behind it, is one group
+ * of values for each place of the axes in front. Variance is divided by the number of values. A
+ * group of equal values gives the bias. Stats [axes in front..., 4 groups], a group: the mean and
+ * what it lacks to twice the precision, 1 / deviation, (deviation / root of the variance; 0 where the
+ * gradient has no such part). */
+struct ls_normalize_attr {
+    int axis;
+    int64_t groups;
+    bool variance; /* false: deviation is 1 */
+    bool behind;   /* deviation = sqrt(variance) + eps, else sqrt(variance + eps) */
+    float eps;
+    bool elements; /* scale and bias have the shape of the axes from `axis` on, else [axis] */
+};
+
 enum { LS_OP_VALUES_MAX = 64 };
 
 struct ls_layer;
@@ -328,6 +349,7 @@ struct ls_op {
         struct ls_fill_attr fill;
         struct ls_batch_norm_attr batch_norm;
         struct ls_scale_attr scale;
+        struct ls_normalize_attr normalize;
         int sync;                       /* SYNC: index of a sync of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */

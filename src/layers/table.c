@@ -4,6 +4,8 @@
 
 #include "layers/layers.h"
 
+extern const struct ls_layer_type ls_layer_group_norm, ls_layer_instance_norm, ls_layer_layer_norm,
+    ls_layer_mvn;
 extern const struct ls_layer_type ls_layer_absval, ls_layer_bnll, ls_layer_clip, ls_layer_elu,
     ls_layer_exp, ls_layer_log, ls_layer_power, ls_layer_prelu, ls_layer_swish, ls_layer_threshold;
 extern const struct ls_layer_type ls_layer_crop, ls_layer_deconvolution, ls_layer_interp;
@@ -39,11 +41,15 @@ const struct ls_layer_type *const ls_layer_types[] = {
     &ls_layer_euclidean_loss,
     &ls_layer_exp,
     &ls_layer_flatten,
+    &ls_layer_group_norm,
     &ls_layer_inner_product,
     &ls_layer_input,
+    &ls_layer_instance_norm,
     &ls_layer_interp,
     &ls_layer_lrn,
+    &ls_layer_layer_norm,
     &ls_layer_log,
+    &ls_layer_mvn,
     &ls_layer_mean_iou,
     &ls_layer_multinomial_logistic_loss,
     &ls_layer_prelu,
@@ -96,7 +102,6 @@ static const struct {
     {"InfogainLoss", NULL},
     {"LSTM", NULL},
     {"LSTMUnit", NULL},
-    {"MVN", NULL},
     {"MemoryData", "an Input layer takes tensors from the caller"},
     {"Parameter", NULL},
     {"Python", NULL},
