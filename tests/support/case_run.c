@@ -102,17 +102,24 @@ static const char *after(const char *line, const char *word)
     return strncmp(line, word, length) == 0 && line[length] == ' ' ? line + length + 1 : NULL;
 }
 
-/* A line "param NAME SIZE SCALE". */
+/* A line "param NAME SIZE SCALE [around V]". */
 struct parameter {
     char name[64];
     size_t index, size;
-    float scale;
+    float scale, around;
 };
+
+static float start_of(const struct parameter *p, size_t i)
+{
+    return (float)((double)p->around + (double)case_weight(case_stream(p->name), i, p->scale));
+}
 
 static void find_parameter(const struct run *run, const char *line, struct parameter *parameter)
 {
     size_t size = 0, count = lockstep_trainer_parameter_count(run->trainer);
-    if (sscanf(line, "%63s %zu %f", parameter->name, &size, &parameter->scale) != 3)
+    parameter->around = 0;
+    if (sscanf(line, "%63s %zu %f around %f", parameter->name, &size, &parameter->scale,
+               &parameter->around) < 3)
         fail_msg("%s: a damaged reference", run->item->name);
     for (size_t i = 0; i < count; i++)
         if (strcmp(lockstep_trainer_parameter_name(run->trainer, i), parameter->name) == 0) {
@@ -134,9 +141,8 @@ static void write_weights(const struct run *run)
         struct parameter p;
         find_parameter(run, rest, &p);
         float *weights = calloc(p.size, sizeof *weights);
-        uint64_t stream = case_stream(p.name);
         for (size_t i = 0; i < p.size; i++)
-            weights[i] = case_weight(stream, i, p.scale);
+            weights[i] = start_of(&p, i);
         check(run,
               lockstep_trainer_write_parameter(run->trainer, p.index, weights, p.size, run->error),
               "write");
@@ -163,12 +169,11 @@ static void compare_change(const struct run *run, const struct parameter *p, con
 {
     float *read = calloc(p->size, sizeof *read);
     double *values = calloc(p->size, sizeof *values);
-    uint64_t stream = case_stream(p->name);
     double largest = 0;
     check(run, lockstep_trainer_read_parameter(run->trainer, p->index, read, p->size, run->error),
           "read");
     for (size_t i = 0; i < p->size; i++) {
-        values[i] = (double)read[i] - (double)case_weight(stream, i, p->scale);
+        values[i] = (double)read[i] - (double)start_of(p, i);
         largest = fmax(largest, fabs((double)read[i]));
     }
     /* Five updates, each rounded to a 2^-24 of the largest weight or less. */

@@ -17,7 +17,8 @@ The values are those of five updates from the weights of generator.py. For each 
     case NAME
     loss L1 ... L5                 data loss before each update
     test OUTPUT VALUES...          of the first test net, after the last update
-    param NAME SIZE SCALE          elements; the power of two that its weights are made with
+    param NAME SIZE SCALE [around V]   elements; the power of two that its weights are made with
+                                       and what is added to them
     gradient NORM P0 P1 P2 P3 : S0 S1 ...     of the first update: norm, projections on arrays of
     change NORM P0 P1 P2 P3 : S0 S1 ...       signs, elements; what five updates add to weights
 
@@ -155,17 +156,16 @@ class Run:
         self.files = data_files(text)
         gains = {w[0]: float(w[1]) for w in notes(text, "gain")}
         self.net = Net(self.definition, "TRAIN", self.files, gains, dtype, noise)
-        self.losses, self.gradients, self.start = [], {}, {}
+        self.losses, self.gradients = [], {}
         train(self.net, self.solver, UPDATES, self.watch)
         self.changes = {
-            key: (p.value - self.start[key]).detach() for key, p in self.net.parameters.items()
+            key: (p.value - p.start).detach() for key, p in self.net.parameters.items()
         }
 
     def watch(self, t, loss, gradients):
         self.losses.append(loss)
         if t == 0:
             self.gradients = gradients
-            self.start = {k: p.value.detach() for k, p in self.net.parameters.items()}
 
 
 def case_lines(name, text):
@@ -177,7 +177,9 @@ def case_lines(name, text):
     if run.solver.has("test_interval"):
         yield from test_lines(run)
     for key, parameter in run.net.parameters.items():
-        yield "param %s %d %.9g" % (parameter.name, parameter.value.numel(), parameter.scale)
+        around = " around %g" % parameter.around if parameter.around != 0 else ""
+        size = parameter.value.numel()
+        yield "param %s %d %.9g%s" % (parameter.name, size, parameter.scale, around)
         if key in run.gradients:
             yield "gradient " + numbers(run.gradients[key], samples)
         yield "change " + numbers(run.changes[key], samples)

@@ -11,6 +11,7 @@ import torch
 
 import generator
 import layers
+import normalization
 
 LOSSES = {
     "EuclideanLoss",
@@ -21,12 +22,12 @@ LOSSES = {
 
 
 class Parameter:
-    def __init__(self, name, shape, spec):
+    def __init__(self, name, shape, spec, fixed):
         self.name = name
         self.shape = shape
-        self.rate = spec.get("lr_mult", 1.0)
+        self.rate = 0.0 if fixed else spec.get("lr_mult", 1.0)
         self.decay = spec.get("decay_mult", 1.0)
-        self.value = None  # set by fill
+        self.value = self.start = None  # set by fill
 
 
 class Source:
@@ -67,6 +68,7 @@ class Net:
             id(l): Source(l, files, dtype) for l in self.layers if l.get("type") == "Data"
         }
         self.parameters = shared if shared is not None else {}
+        self.owned = {}  # the parameters of each layer
 
     def wanted(self, layer):
         rules = layer.all("include")
@@ -83,8 +85,10 @@ class Net:
     # ---- Parameters ---------------------------------------------------------------------------
 
     def shapes(self, layer, x):
-        """Shapes of a layer's learnable parameters."""
+        """Names and shapes of a layer's parameters."""
         kind = layer.get("type")
+        if kind in normalization.SHAPES:
+            return normalization.SHAPES[kind](layer, x)
         if kind == "Convolution":
             p = layer.sub("convolution_param")
             kernel = layers.window(p, "kernel_size")
@@ -101,34 +105,41 @@ class Net:
                 shapes[0] = shapes[0][::-1]
         else:
             return []
-        return shapes + ([(p.get("num_output"),)] if p.get("bias_term", True) else [])
+        bias = [("bias", (p.get("num_output"),))] if p.get("bias_term", True) else []
+        return [("weight", shapes[0])] + bias
 
     def parameters_of(self, layer, x):
         """The layer's values; made at the first pass, found by name if others share them."""
         found = []
         specs = layer.all("param")
-        for i, shape in enumerate(self.shapes(layer, x)):
+        for i, (name, shape) in enumerate(self.shapes(layer, x)):
             spec = specs[i] if i < len(specs) else type(layer)()
-            own = "%s.%s" % (layer.get("name"), ("weight", "bias")[i])
+            own = "%s.%s" % (layer.get("name"), name)
             key = spec.get("name", own)
             if key not in self.parameters:
-                self.parameters[key] = Parameter(own, shape, spec)
+                fixed = normalization.is_fixed(layer, name)
+                self.parameters[key] = Parameter(own, shape, spec, fixed)
                 self.fill(self.parameters[key], layer)
-            found.append(self.parameters[key].value)
-        return found
+            found.append(self.parameters[key])
+        self.owned[layer.get("name")] = found
+        return [parameter.value for parameter in found]
 
     def fill(self, parameter, layer):
-        """Weights up to the largest power of two below xavier's bound, times the gain."""
+        """Weights up to the largest power of two below xavier's bound, times the gain; factors,
+        and variances with what they are divided by, around 1."""
         size = math.prod(parameter.shape)
-        fan_in = size // parameter.shape[0]
-        if len(parameter.shape) == 1:
-            scale = 0.125
+        kind = parameter.name.split(".")[-1]
+        around = 1.0 if kind in ("scale", "variance", "factor") else 0.0
+        if kind != "weight":
+            scale = 0.5 if around != 0 else 0.125
         else:
-            scale = 2.0 ** math.floor(math.log2(math.sqrt(3 / fan_in)))
+            scale = 2.0 ** math.floor(math.log2(math.sqrt(3 / (size // parameter.shape[0]))))
             scale *= self.gains.get(layer.get("name"), 1.0)
-        parameter.scale = scale
-        value = generator.weights(parameter.name, size, scale).reshape(parameter.shape)
-        parameter.value = torch.tensor(value, dtype=self.dtype, requires_grad=True)
+        parameter.scale, parameter.around = scale, around
+        value = around + generator.weights(parameter.name, size, scale)
+        value = value.astype(np.float32).astype(np.float64).reshape(parameter.shape)
+        parameter.value = torch.tensor(value, dtype=self.dtype, requires_grad=parameter.rate != 0)
+        parameter.start = parameter.value.detach()
 
     # ---- Passes -------------------------------------------------------------------------------
 
