@@ -1,8 +1,8 @@
 /* A fingerprint of the kernels: a hash of what each gives for one fixed small input.
  *
  * Two machines (or two versions of a library) whose fingerprints differ do not train the same bits.
- * Every kernel that does arithmetic in floating point takes part, in plain layouts and, where it
- * takes pictures, in blocked ones.
+ * Every kernel that does arithmetic in floating point takes part, but for those that need a sync
+ * point, in plain layouts and, where it takes pictures, in blocked ones.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -86,6 +86,7 @@ static const struct probe probes[] = {
      {PICTURE},
      {SIGNED, SIGNED, SIGNED, POSITIVE}},
     {LS_OP_LRN_BACKWARD, 1, {PICTURE, PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_BATCH_NORM, 0, {FEATURES, BIAS, BIAS}, {FEATURES}, {SIGNED, SIGNED, POSITIVE}},
     {LS_OP_DROPOUT, 0, {PICTURE}, {PICTURE}, {0}},
     {LS_OP_SOFTMAX, 0, {CLASSES}, {CLASSES}, {0}},
     {LS_OP_SOFTMAX_BACKWARD, 0, {CLASSES, CLASSES}, {CLASSES}, {0}},
@@ -128,6 +129,9 @@ static void set_attributes(struct ls_op *op, int variant)
     case LS_OP_LRN_BACKWARD:
         op->attr.lrn = (struct ls_lrn_attr){
             .within = variant == 1, .size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 1};
+        break;
+    case LS_OP_BATCH_NORM: /* by saved averages, which need no sync point */
+        op->attr.batch_norm = (struct ls_batch_norm_attr){.moments = -1, .sums = -1, .eps = 1e-3f};
         break;
     case LS_OP_DROPOUT:
         op->attr.dropout = (struct ls_dropout_attr){.ratio = 0.3f, .key = 12345};
