@@ -15,10 +15,26 @@
 #define RUN          "and those behind it run over the samples"
 #define ALIKE        "the samples of its bottoms must lie in the same way"
 
+/* A function of each number by itself. */
+#define ELEMENTWISE(type, parameter)                                                               \
+    {LAYER(type) XY parameter, "8x3/2", "8x3/2"}, {LAYER(type) XY parameter, "3x8@1", "3x8@1"},    \
+    {                                                                                              \
+        LAYER(type) XY parameter, "8x3?", "8x3?"                                                   \
+    }
+/* One that must know the channels, or a whole batch, and so wants samples in front. */
+#define CHANNELS(type, parameter, learned)                                                         \
+    {LAYER(type) XY parameter, "8x3x5x5/2", "8x3x5x5/2" learned},                                  \
+        {LAYER(type) XY parameter, "3x8x5x5@1", "no: " NOT_IN_FRONT},                              \
+    {                                                                                              \
+        LAYER(type) XY parameter, "8x3x5x5?", "no: " NOT_IN_FRONT                                  \
+    }
+
 /* `tops` as describe_tops has them; behind "no: " a part of what is said instead. */
 static const struct axes_case {
     const char *text, *bottoms, *tops;
 } cases[] = {
+    ELEMENTWISE("AbsVal", ""),
+
     {LAYER("Accuracy") XLY, "8x3/2 8/2", "figure"},
     {LAYER("Accuracy") XLY, "8x3/2 4x2", "figure"},
     {LAYER("Accuracy") XLY, "1x8x3@1 8", "no: " RUNS},
@@ -31,6 +47,20 @@ static const struct axes_case {
     {LAYER("ArgMax") XY "argmax_param { axis: 0 }", "5x8x3@1", "1x8x3@1"},
     {LAYER("ArgMax") XY "argmax_param { axis: 1 }", "5x8x3@1", "no: " RUNS},
     {LAYER("ArgMax") XY, "8x3?", "8x1x1?"},
+
+    CHANNELS("BN", "", "!"),
+    ELEMENTWISE("BNLL", ""),
+    CHANNELS("BatchNorm", "", ""),
+
+    {LAYER("Bias") XY, "8x3/2", "8x3/2!"},
+    {LAYER("Bias") XY, "5x8x3@1", "no: " RUNS},
+    {LAYER("Bias") XY "bias_param { axis: 2 }", "5x8x3@1", "5x8x3@1!"},
+    {LAYER("Bias") XY "bias_param { axis: 0 }", "8x3/2", "no: " RUNS},
+    {LAYER("Bias") XY, "8x3?", "8x3?!"},
+    {LAYER("Bias") ABY "bias_param { axis: 0 }", "8x3x2/2 8x3/2", "8x3x2/2"},
+    {LAYER("Bias") ABY "bias_param { axis: 0 }", "8x3x2/2 8x3", "no: other samples"},
+
+    ELEMENTWISE("Clip", "clip_param { min: 0 max: 1 }"),
 
     {LAYER("Concat") ABY, "8x3/2 8x4/2", "8x7/2"},
     {LAYER("Concat") ABY, "8x3/2 8x3", "no: " ALIKE},
@@ -47,7 +77,14 @@ static const struct axes_case {
     {LAYER("Convolution") XY "convolution_param { num_output: 2 kernel_size: 3 }", "8x3x5x5?",
      "no: " NOT_IN_FRONT},
 
+    {LAYER("Crop") ABY, "8x3x5x5/2 4x3x2x2", "8x3x2x2/2"},
+    {LAYER("Crop") ABY, "5x5x8x5@2 5x5x8x5@2", "no: " RUNS},
+    {LAYER("Crop") ABY, "8x3x5x5 8x3x2x2@2", "no: " RUNS},
+    {LAYER("Crop") ABY, "8x3x5x5? 8x3x2x2", "8x3x2x2?"},
+
     {LAYER("Data") "top: 'y' data_param { source: 's' batch_size: 4 }", "", "no: is not open"},
+
+    CHANNELS("Deconvolution", "convolution_param { num_output: 3 kernel_size: 1 }", "!"),
 
     {LAYER("Dropout") XY, "8x3/2", "8x3/2"},
     {LAYER("Dropout") XY, "3x8@1", "3x8@1"},
@@ -62,9 +99,13 @@ static const struct axes_case {
     {LAYER("Eltwise") ABY, "8x3@1 8x3@1", "8x3@1"},
     {LAYER("Eltwise") ABY, "8x3? 8x3?", "8x3?"},
 
+    ELEMENTWISE("ELU", ""),
+
     {LAYER("EuclideanLoss") XLY, "8x3/2 8x3/2", "figure"},
     {LAYER("EuclideanLoss") XLY, "8x3@1 8x3@1", "no: " NOT_IN_FRONT},
     {LAYER("EuclideanLoss") XLY, "8x3? 8x3", "no: " NOT_IN_FRONT},
+
+    ELEMENTWISE("Exp", ""),
 
     {LAYER("Flatten") XY, "8x3x2/2", "8x6/2"},
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "8x3x2/2", "24x2/6"},
@@ -72,6 +113,8 @@ static const struct axes_case {
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "1x8x2@1", "8x2"},
     {LAYER("Flatten") XY "flatten_param { axis: 0 end_axis: 1 }", "5x3x8x2@2", "15x8x2@1"},
     {LAYER("Flatten") XY, "8x3x2?", "8x6?"},
+
+    CHANNELS("GroupNorm", "group_norm_param { groups: 3 }", "!"),
 
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 }", "8x3/2", "8x2/2!"},
     {LAYER("InnerProduct") XY "inner_product_param { num_output: 2 axis: 0 }", "8x3/2",
@@ -84,22 +127,45 @@ static const struct axes_case {
 
     {LAYER("Input") "top: 'y' input_param { shape { dim: [4, 3] } }", "", "10x3"},
 
+    CHANNELS("InstanceNorm", "", ""),
+
+    CHANNELS("Interp", "interp_param { height: 5 width: 5 }", ""),
+    {LAYER("Interp") ABY, "8x3x5x5/2 4x3x5x5", "8x3x5x5/2"},
+    {LAYER("Interp") ABY, "8x3x5x5/2 5x3x4x5@2", "no: " RUNS},
+
+    {LAYER("LayerNorm") XY, "8x3x2/2", "8x3x2/2!"},
+    {LAYER("LayerNorm") XY, "5x8x3@1", "no: " RUNS},
+    {LAYER("LayerNorm") XY "layer_norm_param { axis: 0 }", "5x8x3@1", "no: " RUN},
+    {LAYER("LayerNorm") XY "layer_norm_param { axis: 2 }", "5x8x3@1", "5x8x3@1!"},
+    {LAYER("LayerNorm") XY, "8x3x2?", "8x3x2?!"},
+
+    ELEMENTWISE("Log", ""),
+
     {LAYER("LRN") XY, "8x3x2x2/2", "8x3x2x2/2"},
     {LAYER("LRN") XY, "3x8x2x2@1", "no: " NOT_IN_FRONT},
     {LAYER("LRN") XY, "8x3x2x2?", "no: " NOT_IN_FRONT},
+
+    CHANNELS("MVN", "", ""),
+
+    {LAYER("MeanIoU") XLY, "8x3/2 8/2", "figure"},
+    {LAYER("MeanIoU") XLY, "8x3/2 4x2", "figure"},
+    {LAYER("MeanIoU") XLY, "1x8x3@1 8", "no: " RUNS},
+    {LAYER("MeanIoU") XLY, "8x3? 8?", "no: " NOT_IN_FRONT},
 
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
     {LAYER("MultinomialLogisticLoss") XLY, "3x8@1 8", "no: " NOT_IN_FRONT},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
 
+    CHANNELS("PReLU", "", "!"),
+
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2/2", "8x3x1x1/2"},
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "3x8x2x2@1", "no: " NOT_IN_FRONT},
     {LAYER("Pooling") XY "pooling_param { kernel_size: 2 }", "8x3x2x2?", "no: " NOT_IN_FRONT},
 
-    {LAYER("ReLU") XY, "8x3/2", "8x3/2"},
-    {LAYER("ReLU") XY, "3x8@1", "3x8@1"},
-    {LAYER("ReLU") XY, "8x3?", "8x3?"},
+    ELEMENTWISE("Power", "power_param { power: 2 }"),
+
+    ELEMENTWISE("ReLU", ""),
 
     {LAYER("Reduction") XY "reduction_param { axis: 1 }", "8x3/2", "8/2"},
     {LAYER("Reduction") XY, "8x3/2", "figure"},
@@ -115,9 +181,16 @@ static const struct axes_case {
     {LAYER("Reshape") XY "reshape_param { shape { dim: [8, 5] } }", "5x8@1", "no: it could not"},
     {LAYER("Reshape") XY "reshape_param { shape { dim: [2, 12] } }", "8x3?", "2x12?"},
 
-    {LAYER("Sigmoid") XY, "8x3/2", "8x3/2"},
-    {LAYER("Sigmoid") XY, "3x8@1", "3x8@1"},
-    {LAYER("Sigmoid") XY, "8x3?", "8x3?"},
+    {LAYER("Scale") XY, "8x3/2", "8x3/2!"},
+    {LAYER("Scale") XY, "5x8x3@1", "no: " RUNS},
+    {LAYER("Scale") XY "scale_param { axis: 0 }", "5x8x3@1", "no: " RUN},
+    {LAYER("Scale") XY "scale_param { axis: 2 }", "5x8x3@1", "5x8x3@1!"},
+    {LAYER("Scale") XY, "8x3?", "8x3?!"},
+    {LAYER("Scale") ABY "scale_param { axis: 0 }", "8x3x2/2 8x3/2", "8x3x2/2"},
+    {LAYER("Scale") ABY "scale_param { axis: 0 }", "8x3x2/2 8x3", "no: other samples"},
+    {LAYER("Scale") ABY, "8x8@1 8?", "no: other samples"},
+
+    ELEMENTWISE("Sigmoid", ""),
 
     {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 8x3/2", "figure"},
     {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 4x6", "no: agree in axis 0"},
@@ -151,9 +224,13 @@ static const struct axes_case {
     {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "3x8@1", "3x8@1, 3x8@1"},
     {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "8x3?", "8x3?, 8x3?"},
 
-    {LAYER("TanH") XY, "8x3/2", "8x3/2"},
-    {LAYER("TanH") XY, "3x8@1", "3x8@1"},
-    {LAYER("TanH") XY, "8x3?", "8x3?"},
+    ELEMENTWISE("Swish", ""),
+    CHANNELS("SyncBN", "", ""),
+    CHANNELS("SyncBatchNorm", "", ""),
+
+    ELEMENTWISE("TanH", ""),
+
+    ELEMENTWISE("Threshold", ""),
 
     {LAYER("Tile") XY "tile_param { tiles: 2 }", "8x3/2", "8x6/2"},
     {LAYER("Tile") XY "tile_param { tiles: 2 axis: 0 }", "8x3/2", "no: " RUNS},

@@ -1,0 +1,145 @@
+/* Layers that cut, repeat, sum up and reshape: the bytes of a training do not depend on the number
+ * of workers, and what is computed of a batch, figures of the whole batch included, does not depend
+ * on its micro-batches but for rounding. The last batch of an epoch is smaller than what the
+ * definition writes into its shapes.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "numerics/training.h"
+
+enum { SAMPLES = 61 };
+
+static struct lockstep_solver *make_solver(int micro_batch)
+{
+    return load_solver(
+        "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
+        "iter_size: 2 micro_batch: %d test_interval: 100 test_initialization: false\n"
+        "net_param {\n"
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 24\n"
+        "    last_batch: PARTIAL shuffle: true } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param {\n"
+        "  num_output: 32 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'cut' type: 'Slice' bottom: 'c' top: 'c1' top: 'c2' top: 'c3'\n"
+        "  slice_param { slice_point: [16, 20] } }\n"
+        "layer { name: 'wide' type: 'Tile' bottom: 'c1' top: 'wide' tile_param { tiles: 2 } }\n"
+        "layer { name: 'long' type: 'Tile' bottom: 'c3' top: 'long'\n"
+        "  tile_param { axis: 2 tiles: 3 } }\n"
+        "layer { name: 'rows' type: 'Reshape' bottom: 'long' top: 'rows'\n"
+        "  reshape_param { shape { dim: [288, 147] } } }\n" /* 24 samples of 12 rows */
+        "layer { name: 'row' type: 'InnerProduct' bottom: 'rows' top: 'row' inner_product_param {\n"
+        "  num_output: 5 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'drop' type: 'Dropout' bottom: 'row' top: 'row' }\n"
+        "layer { name: 'back' type: 'Reshape' bottom: 'row' top: 'back'\n"
+        "  reshape_param { shape { dim: [24, -1] } } }\n"
+        "layer { name: 'sum' type: 'Reduction' bottom: 'wide' top: 'sum'\n"
+        "  reduction_param { axis: 2 operation: MEAN } }\n"
+        "layer { name: 'both' type: 'Concat' bottom: 'back' bottom: 'sum' top: 'both' }\n"
+        "layer { name: 'score' type: 'InnerProduct' bottom: 'both' top: 'score'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label'\n"
+        "  top: 'loss' }\n"
+        "layer { name: 'energy' type: 'Reduction' bottom: 'c2' top: 'energy' loss_weight: 0.01\n"
+        "  reduction_param { operation: SUMSQ } }\n"
+        "layer { name: 'level' type: 'Reduction' bottom: 'row' top: 'level' loss_weight: 0.5\n"
+        "  reduction_param { operation: MEAN coeff: -2 } }\n"
+        "layer { name: 'best' type: 'ArgMax' bottom: 'score' top: 'best'\n"
+        "  argmax_param { out_max_val: true top_k: 3 } }\n"
+        "layer { name: 'size' type: 'Reduction' bottom: 'best' top: 'size'\n"
+        "  reduction_param { operation: ASUM } }\n"
+        "}\n",
+        micro_batch, ls_test_path("images"), ls_test_path("labels"));
+}
+
+static void test_workers(void **state)
+{
+    (void)state;
+    static const int counts[] = {1, 2, 3, 5};
+    struct lockstep_solver *solver = make_solver(3);
+    struct bytes first = {0};
+    for (int i = 0; i < 4; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        step(training, 5);
+        count_micro_batches(training);
+        struct bytes bytes = snapshot(training);
+        finish(training);
+        if (i == 0)
+            first = bytes;
+        else
+            check_same(first, bytes, "%d workers", counts[i]);
+    }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Micro-batches --------------------------------------------------------------------------- */
+
+struct result {
+    double loss;
+    float *gradients;
+    size_t count;
+};
+
+/* The first update's loss and all gradients. */
+static struct result first_update(int micro_batch)
+{
+    struct result result = {0};
+    struct lockstep_solver *solver = make_solver(micro_batch);
+    struct training *training = start(solver, 1, NULL, NULL);
+    step(training, 1);
+    result.loss = lockstep_trainer_loss(training->trainer);
+    for (size_t p = 0; p < lockstep_trainer_parameter_count(training->trainer); p++) {
+        size_t size = lockstep_trainer_parameter_size(training->trainer, p);
+        result.gradients =
+            realloc(result.gradients, (result.count + size) * sizeof *result.gradients);
+        assert_non_null(result.gradients);
+        int status = lockstep_trainer_read_gradient(
+            training->trainer, p, result.gradients + result.count, size, training->error);
+        assert_int_equal(status, 0);
+        result.count += size;
+    }
+    finish(training);
+    lockstep_solver_free(solver);
+    return result;
+}
+
+static void test_micro_batches(void **state)
+{
+    (void)state;
+    static const int sizes[] = {24, 1, 5};
+    struct result whole = first_update(sizes[0]);
+    for (int i = 1; i < 3; i++) {
+        struct result other = first_update(sizes[i]);
+        double difference = 0, norm = 0;
+        assert_int_equal(whole.count, other.count);
+        for (size_t k = 0; k < whole.count; k++) {
+            difference += pow((double)whole.gradients[k] - (double)other.gradients[k], 2);
+            norm += pow((double)whole.gradients[k], 2);
+        }
+        assert_true(norm > 0 && isfinite(norm));
+        if (!(sqrt(difference) < 1e-5 * sqrt(norm)))
+            fail_msg("micro-batches of %d: gradients differ by %g of %g", sizes[i],
+                     sqrt(difference), sqrt(norm));
+        assert_true(fabs(whole.loss - other.loss) < 1e-5 * fabs(whole.loss));
+        free(other.gradients);
+    }
+    free(whole.gradients);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 15);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_micro_batches),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
