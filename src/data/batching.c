@@ -177,17 +177,6 @@ int ls_batching_cut(const struct ls_batching *b, const struct ls_batch *batch,
     return 0;
 }
 
-int64_t ls_micro_batch_count(int64_t count, int64_t micro_batch)
-{
-    return divide_up(count, micro_batch);
-}
-
-struct ls_batch ls_micro_batch(const struct ls_batch *batch, int64_t n, int64_t i)
-{
-    int64_t from = ls_even_cut(batch->count, n, i), to = ls_even_cut(batch->count, n, i + 1);
-    return (struct ls_batch){.ordinal = batch->ordinal + from, .count = to - from};
-}
-
 int64_t ls_micro_batch_default(int64_t batch)
 {
     int64_t eighth = batch / 8;

@@ -75,10 +75,6 @@ int64_t ls_batching_groups(int64_t count, int64_t group);
 /* The first sample of part i when `count` things are cut into n even parts: floor(i count / n). */
 int64_t ls_even_cut(int64_t count, int64_t n, int64_t i);
 
-/* Going: ls_batching_cut takes their place. */
-int64_t ls_micro_batch_count(int64_t count, int64_t micro_batch);
-struct ls_batch ls_micro_batch(const struct ls_batch *batch, int64_t n, int64_t i);
-
 /* The default of micro_batch: an eighth of the batch, at least 1 and at most 16. */
 int64_t ls_micro_batch_default(int64_t batch);
 
