@@ -19,7 +19,6 @@
 struct consumer {
     const struct ls_op *op;
     int dataset, top; /* of the net's data sets; top 1: the labels of records, 0: their data */
-    int64_t size;     /* labels of a sample */
     int64_t classes;
     bool has_ignore;
     int ignore_label;
@@ -71,7 +70,6 @@ static bool describe(const struct ls_net *net, const struct ls_op *op, struct co
         return false;
     consumer->dataset = net->inputs[label->input][0];
     consumer->top = net->inputs[label->input][1];
-    consumer->size = ls_shape_size(&label->shape) / label->shape.dim[0];
     return net->datasets[consumer->dataset] != NULL;
 }
 
@@ -91,23 +89,44 @@ static int report(const struct consumer *consumer, struct ls_reader *reader, int
                           problem, error);
 }
 
+/* How many labels a sample of a shape has. */
+static int64_t labels_of(const struct ls_net *net, const struct consumer *consumer,
+                         const int64_t shape[3])
+{
+    if (consumer->top == 0)
+        return shape[0] * shape[1] * shape[2];
+    return ls_dataset_has_maps(net->datasets[consumer->dataset]) ? shape[1] * shape[2] : 1;
+}
+
+/* Checks what one sample has for an op; `labels` has room for those of the largest. */
+static int check_sample(const struct ls_net *net, const struct consumer *consumer,
+                        struct ls_reader *reader, int64_t ordinal, float *labels,
+                        struct ls_error *error)
+{
+    int64_t shape[3];
+    LS_TRY(ls_dataset_sample_shape(net->datasets[consumer->dataset], ordinal, shape, error));
+    float *sample = consumer->top == 0 ? labels : NULL, *label = consumer->top == 0 ? NULL : labels;
+    LS_TRY(ls_reader_fetch(reader, ordinal, sample, label, error));
+    for (int64_t k = 0; k < labels_of(net, consumer, shape); k++)
+        if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
+            ls_label_class(labels[k], consumer->classes) < 0)
+            return report(consumer, reader, ordinal, labels[k], error);
+    return 0;
+}
+
 /* Reads samples [begin, end) and checks what they have for one op. */
 static int check_samples(const struct ls_net *net, const struct consumer *consumer, int64_t begin,
                          int64_t end, struct ls_error *error)
 {
+    struct ls_dataset *dataset = net->datasets[consumer->dataset];
     struct ls_reader *reader = NULL;
-    float *labels = ls_alloc((size_t)consumer->size, sizeof *labels);
+    int64_t most = labels_of(net, consumer, ls_dataset_largest_shape(dataset));
+    float *labels = ls_alloc((size_t)most, sizeof *labels);
     if (labels == NULL)
         return ls_fail_memory(error, "labels");
-    int status = ls_reader_open(net->datasets[consumer->dataset], &reader, error);
-    for (int64_t i = begin; i < end && status == 0; i++) {
-        bool label = consumer->top == 1;
-        status = ls_reader_fetch(reader, i, label ? NULL : labels, label ? labels : NULL, error);
-        for (int64_t k = 0; k < consumer->size && status == 0; k++)
-            if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
-                ls_label_class(labels[k], consumer->classes) < 0)
-                status = report(consumer, reader, i, labels[k], error);
-    }
+    int status = ls_reader_open(dataset, &reader, error);
+    for (int64_t i = begin; i < end && status == 0; i++)
+        status = check_sample(net, consumer, reader, i, labels, error);
     ls_reader_close(reader);
     ls_free(labels);
     return status;
