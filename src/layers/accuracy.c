@@ -4,7 +4,7 @@
  * 0 .. C-1 for each position of the other axes. A position is a hit if at most top_k classes,
  * itself included, score at least as high as the true one: ties count against it, as in Caffe.
  * Positions with ignore_label count nowhere. Tops, all figures over every sample of the test or
- * the update:
+ * the update; 0 where nothing counts:
  *
  *   accuracy          hits / positions
  *   per class [C]     the same for the positions of each class
