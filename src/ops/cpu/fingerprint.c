@@ -26,6 +26,7 @@ enum content { SIGNED, POSITIVE, LABELS };
 enum shape {
     NONE,
     PICTURE,
+    TILED,
     POOLED,
     IMAGE,
     FEATURES,
@@ -42,6 +43,7 @@ enum shape {
 
 static const struct ls_shape shapes[] = {
     [PICTURE] = {4, {2, 20, 7, 6}},
+    [TILED] = {4, {2, 20, 21, 6}},
     [POOLED] = {4, {2, 20, 3, 2}},
     [IMAGE] = {4, {2, 3, 7, 6}},
     [FEATURES] = {4, {2, 24, 7, 6}},
@@ -97,6 +99,10 @@ static const struct probe probes[] = {
     {LS_OP_SIGMOID_LOSS, 0, {CLASSES, CLASSES}, {NONE}, {SIGNED, POSITIVE}},
     {LS_OP_SIGMOID_LOSS_BACKWARD, 0, {CLASSES, CLASSES}, {CLASSES}, {SIGNED, POSITIVE}},
     {LS_OP_EUCLIDEAN_LOSS, 0, {CLASSES, CLASSES}, {NONE}, {0}},
+    {LS_OP_TILE_BACKWARD, 0, {TILED}, {PICTURE}, {0}},
+    {LS_OP_REDUCE, LS_REDUCE_SUM, {ROWS}, {LABEL}, {0}},
+    {LS_OP_REDUCE, LS_REDUCE_SUMSQ, {ROWS}, {LABEL}, {0}},
+    {LS_OP_REDUCE_LOSS, LS_REDUCE_ASUM, {ROWS}, {NONE}, {0}},
     {LS_OP_ELTWISE, 0, {PICTURE, PICTURE, PICTURE}, {PICTURE}, {0}},
 };
 
@@ -139,6 +145,14 @@ static void set_attributes(struct ls_op *op, int variant)
     case LS_OP_SOFTMAX:
     case LS_OP_SOFTMAX_BACKWARD:
         op->attr.axis = 1;
+        break;
+    case LS_OP_TILE_BACKWARD:
+        op->attr.tile = (struct ls_tile_attr){.axis = 2, .tiles = 3};
+        break;
+    case LS_OP_REDUCE:
+    case LS_OP_REDUCE_LOSS:
+        op->attr.reduction = (struct ls_reduction_attr){
+            .axis = 1, .method = (enum ls_reduction)variant, .coeff = 0.75f, .normalizer = -1};
         break;
     case LS_OP_ELTWISE:
         op->attr.eltwise = (struct ls_eltwise_attr){.method = LS_ELTWISE_SUM};
