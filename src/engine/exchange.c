@@ -28,7 +28,8 @@ static int create_members(struct ls_exchange *exchange, const struct ls_exchange
     for (size_t g = 0; g < exchange->groupings; g++) {
         struct ls_members *members = &exchange->members[g];
         int64_t group = options->graph->groupings[g];
-        members->local = options->local == NULL || options->local(options->user, group);
+        if (options->local != NULL && !options->local(options->user, group))
+            exchange->together = true;
         members->parts_most = most_parts(options->largest, group);
         size_t parts = (size_t)(options->units * members->parts_most);
         size_t groups = (size_t)(options->batches * most_groups(options, group));
@@ -56,15 +57,14 @@ static int create_merged(struct ls_exchange *exchange, const struct ls_exchange_
         const struct ls_sync *sync = &exchange->graph->syncs[s];
         if (sync->grouping < 0)
             continue;
-        const struct ls_members *members = &exchange->members[sync->grouping];
-        float *shared = NULL;
-        if (!members->local) {
-            int64_t group = exchange->graph->groupings[sync->grouping];
-            shared = own_merged(exchange, sync, most_groups(options, group));
-        }
+        int64_t groups =
+            options->batches * most_groups(options, exchange->graph->groupings[sync->grouping]);
+        if (!exchange->together)
+            groups = exchange->members[sync->grouping].parts_most;
+        float *memory = NULL;
         for (int w = 0; w < exchange->workers; w++) {
-            float *memory =
-                members->local ? own_merged(exchange, sync, members->parts_most) : shared;
+            if (w == 0 || !exchange->together)
+                memory = own_merged(exchange, sync, groups);
             if (memory == NULL)
                 return ls_fail_memory(error, "batch statistics");
             exchange->merged[(size_t)w * exchange->syncs + s] = memory;
@@ -110,6 +110,8 @@ static int create(struct ls_exchange *exchange, const struct ls_exchange_options
         exchange->merged == NULL || exchange->partial == NULL || exchange->list == NULL ||
         exchange->owned == NULL)
         return ls_fail_memory(error, "batch statistics");
+    for (size_t s = 0; s < exchange->syncs; s++)
+        exchange->together |= exchange->graph->syncs[s].grouping < 0;
     LS_TRY(create_members(exchange, options, error));
     LS_TRY(create_rows(exchange, options->units, error));
     return create_merged(exchange, options, error);
@@ -178,10 +180,11 @@ static void add_members(struct ls_exchange *exchange, size_t grouping, const str
                 members->start[members->groups++] = members->members;
             }
             int64_t stop = group_end < end ? group_end : end;
-            part[count] = (struct ls_part){.first = at - begin,
-                                           .count = stop - at,
-                                           .group = group,
-                                           .merged = members->local ? count : group};
+            part[count] = (struct ls_part){
+                .first = at - begin,
+                .count = stop - at,
+                .group = group,
+                .merged = exchange->together ? (int64_t)members->groups - 1 : count};
             members->member[members->members++] = (struct ls_member){.unit = unit, .part = count};
             at = stop;
         }
@@ -252,7 +255,8 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
         int64_t group = item / blocks, block = item % blocks;
         int64_t until = block + (stop - item) < blocks ? block + (stop - item) : blocks;
         merge_group(exchange, worker, sync, first + (size_t)group, block * LS_SYNC_BLOCK,
-                    until * LS_SYNC_BLOCK, merged + group * ls_sync_merged(what));
+                    until * LS_SYNC_BLOCK,
+                    merged + ((int64_t)first + group) * ls_sync_merged(what));
         item += until - block;
     }
 }

@@ -2,8 +2,10 @@
  *
  * For each micro-batch of an update there are rows of partial results, one for every part of it (a
  * part is what it shares with one group of samples). Rows stay until the update ends: the moving
- * averages are advanced from them. What is merged lies once for all workers where groups reach
- * beyond a micro-batch, and with each worker where they do not.
+ * averages are advanced from them. What is merged lies once for all workers, by group of the
+ * update, where micro-batches go through the net together: it is wanted again backward, when the
+ * worker has run others. Where every group of the net lies within a micro-batch each worker has its
+ * own.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_EXCHANGE_H
@@ -15,7 +17,6 @@
 
 /* Who belongs to the groups of one grouping, over all batches of an update. */
 struct ls_members {
-    bool local;
     int64_t parts_most;   /* of a micro-batch */
     struct ls_part *part; /* by micro-batch, parts_most each */
     struct ls_member {
@@ -30,6 +31,7 @@ struct ls_exchange {
     const struct ls_graph *graph; /* any of the net: sync points are the same in all */
     const struct ls_backend *backend;
     int workers;
+    bool together; /* some sync point concerns more than one micro-batch */
     size_t syncs, groupings;
     struct ls_members *members; /* by grouping */
     struct ls_parts *parts;     /* by micro-batch and grouping */
