@@ -221,6 +221,18 @@ static int emit_loss_weights(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* The gradient stops at a layer without a backward pass; not where it only hands a bottom on. */
+static void stop_gradient(struct ls_layer *layer)
+{
+    for (int t = 0; t < layer->tops && layer->type->backward == NULL; t++) {
+        bool handed_on = false;
+        for (int b = 0; b < layer->bottoms; b++)
+            handed_on |= layer->top[t] == layer->bottom[b];
+        if (!handed_on)
+            layer->top[t]->needs_grad = false;
+    }
+}
+
 static int set_up(struct builder *builder, struct ls_layer *layer)
 {
     struct ls_error *error = builder->error;
@@ -229,6 +241,7 @@ static int set_up(struct builder *builder, struct ls_layer *layer)
     LS_TRY(layer->type->forward(layer, error));
     if (builder->graph->failed)
         return ls_fail_memory(error, "the graph");
+    stop_gradient(layer);
     return emit_loss_weights(layer, error);
 }
 

@@ -89,7 +89,7 @@ static void spoil_and_run(const struct ls_prepared *prepared, void *local, void 
 static void plant_spies(const struct ls_net *net)
 {
     for (size_t p = 0; p < net->plan_count; p++) {
-        const struct ls_plan *plan = net->plans[p].plan;
+        const struct ls_plan *plan = net->plans[p]->plan;
         for (size_t s = 0; s < plan->step_count; s++) {
             struct ls_prepared *prepared = &plan->steps[s].prepared;
             struct spy *spy = malloc(sizeof *spy);
@@ -105,7 +105,7 @@ static void plant_spies(const struct ls_net *net)
 static void recall_spies(const struct ls_net *net)
 {
     for (size_t p = 0; p < net->plan_count; p++) {
-        const struct ls_plan *plan = net->plans[p].plan;
+        const struct ls_plan *plan = net->plans[p]->plan;
         for (size_t s = 0; s < plan->step_count; s++) {
             struct ls_prepared *prepared = &plan->steps[s].prepared;
             struct spy *spy = (struct spy *)(void *)(uintptr_t)prepared->kernel;
