@@ -1,6 +1,6 @@
 /* Fuzzes the readers of data: the first byte says which, the others are the file or the record.
  *   i  IDX images without labels      l  the same, labels in the same file
- *   c  CIFAR                          p  a picture, decoded, looked at and resized
+ *   c  CIFAR                          p  a picture or a map, decoded and resized
  *   d  a Datum record
  * Whatever is accepted is read to its last record, so that a sanitizer sees every byte used.
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -89,6 +89,26 @@ static void read_picture(const uint8_t *bytes, size_t size)
     }
 }
 
+static void read_map(const uint8_t *bytes, size_t size)
+{
+    struct ls_picture_header header;
+    struct ls_label_map map;
+    if (ls_label_map_look(bytes, size, &header) != NULL ||
+        (int64_t)header.height * header.width > 1 << 20)
+        return;
+    struct ls_buffer labels = {0}, smaller = {0};
+    if (ls_label_map_decode(bytes, size, &labels, &map) == NULL) {
+        must(map.height == header.height && map.width == header.width);
+        uint32_t sum = 0;
+        must(ls_label_map_resize(&map, 7, 5, &smaller) == NULL);
+        for (int i = 0; i < 35; i++)
+            sum += map.labels[i];
+        must(sum <= 35 * 65535);
+    }
+    ls_buffer_free(&labels);
+    ls_buffer_free(&smaller);
+}
+
 static void read_datum(const uint8_t *bytes, size_t size)
 {
     struct ls_datum datum;
@@ -119,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         break;
     case 'p':
         read_picture(bytes + 1, size - 1);
+        read_map(bytes + 1, size - 1);
         break;
     case 'd':
         read_datum(bytes + 1, size - 1);

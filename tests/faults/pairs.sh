@@ -1,0 +1,142 @@
+#!/bin/bash
+# Pictures with label maps, and pictures of different sizes: files that are missing, damaged or do not
+# belong together are told by their names; nothing is trained on them.
+# SPDX-License-Identifier: BSD-2-Clause
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+
+# chunk TYPE: the standard input as a part of a PNG file: size, type, bytes, checksum (gzip's own).
+chunk() {
+    { printf '%s' "$1"; cat; } >chunk
+    be32 $(($(stat -c %s chunk) - 4))
+    cat chunk
+    gzip -nc chunk | tail -c 8 | head -c 4 | od -An -tu1 | {
+        read -r a b c d
+        byte "$d" "$c" "$b" "$a"
+    }
+}
+
+# png HEIGHT WIDTH TYPE BITS BYTES LABEL: a PNG file of one colour, BYTES bytes a pixel, each LABEL.
+png() {
+    local height=$1 width=$2 type=$3 bits=$4 bytes=$5 label=$6 row a=1 b=0 i
+    row=$((1 + width * bytes))
+    printf '\x89PNG\r\n\x1a\n'
+    { be32 "$width"; be32 "$height"; byte "$bits" "$type" 0 0 0; } | chunk IHDR
+    {
+        byte 120 1 1 $((row * height & 255)) $((row * height >> 8)) \
+            $((255 - (row * height & 255))) $((255 - (row * height >> 8)))
+        for ((i = 0; i < row * height; i++)); do
+            local value=$((i % row == 0 ? 0 : label))
+            a=$(((a + value) % 65521))
+            b=$(((b + a) % 65521))
+        done
+        for ((i = 0; i < height; i++)); do
+            byte 0
+            head -c $((row - 1)) /dev/zero | tr '\0' "\\$(printf '%03o' "$label")"
+        done
+        be32 $((b << 16 | a))
+    } | chunk IDAT
+    chunk IEND </dev/null
+}
+grey() { png "$1" "$2" 0 8 1 "$3"; }
+
+# segmenting [DATA [LOSS]]: a net that gives each pixel one of three classes.
+segmenting() {
+    cat <<TEXT
+layer {
+  name: "d" type: "Data" top: "data" top: "label"
+  transform_param { scale: 0.00390625 }
+  data_param { backend: IMAGE_PAIRS batch_size: 2 ${1-source: \"x\" label_source: \"y\"} }
+}
+layer {
+  name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 3 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } }
+}
+layer {
+  name: "loss" type: "SoftmaxWithLoss" bottom: "conv" bottom: "label" top: "loss"
+  loss_param { ${2:-} }
+}
+TEXT
+}
+
+mkdir good good/x good/y
+for i in 1 2 3 4; do
+    grey 8 9 $((40 * i)) >good/x/$i.png
+    grey 8 9 $((i % 3)) >good/y/$i.png
+done
+restore() {
+    rm -rf x y list
+    cp -r good/x good/y .
+}
+small_solver >solver.prototxt
+segmenting >net.prototxt
+restore
+train 0 'Optimization Done'
+
+# broken TEXT COMMAND...: after the command the training must fail for its data.
+broken() {
+    local text=$1
+    shift
+    restore
+    eval "$*"
+    train 4 "$text" '!Iteration'
+}
+
+# ---- Files that do not belong together --------------------------------------------------------------
+broken '^lockstep: x/3.png: has no label map: there is no file .y/3.png.' 'rm y/3.png'
+broken '^lockstep: y/3.png: has 8 x 8 labels .*its picture .x/3.png. has 8 x 9 pixels' \
+    'grey 8 8 1 >y/3.png'
+broken '^lockstep: y/3.png: has 8 x 9 labels .*its picture .x/3.png. has 9 x 9 pixels' \
+    'grey 9 9 1 >x/3.png'
+broken '^lockstep: x: has no .jpg' 'rm x/*'
+broken "there is no file or folder 'y'" 'rm -r y'
+
+# ---- Maps that are none -----------------------------------------------------------------------------
+broken '^lockstep: y/2.png: a label map must be a PNG file' 'seq 100 >y/2.png'
+broken '^lockstep: y/2.png: a label map has one number for each pixel' 'png 8 9 2 8 3 1 >y/2.png'
+broken '^lockstep: y/2.png: a label map has one number for each pixel' 'png 8 9 4 8 2 1 >y/2.png'
+for size in 0 7 20 32; do
+    broken '^lockstep: y/2.png: ' "truncate -s $size y/2.png"
+done
+broken '^lockstep: y/2.png: record 1: damaged PNG' 'truncate -s 80 y/2.png'
+broken '^lockstep: y/2.png: record 1: damaged PNG' 'byte 1 2 3 | poke y/2.png 60'
+broken '^lockstep: y/2.png: ' 'rm y/2.png; mkfifo y/2.png'
+
+# ---- Labels -----------------------------------------------------------------------------------------
+# Sixteen bits: 2 x 257 is no class, and is not taken for its high byte.
+broken 'x: record 1 \(2.png\): its label 514 is none of the 3 classes' 'png 8 9 0 16 2 2 >y/2.png'
+broken 'x: record 1 \(2.png\): its label 3 is none of the 3 classes' 'grey 8 9 3 >y/2.png'
+restore
+png 8 9 0 16 2 2 >y/2.png
+segmenting 'source: "x" label_source: "y" label_clip: 2' >net.prototxt
+train 0 'Optimization Done'
+restore
+grey 8 9 255 >y/2.png
+segmenting 'source: "x" label_source: "y"' 'ignore_label: 255' >net.prototxt
+train 0 'Optimization Done'
+
+# ---- Definitions ------------------------------------------------------------------------------------
+# refused TEXT DATA: a definition that makes no sense.
+refused() {
+    segmenting "$2" >net.prototxt
+    train 3 "$1" '!Iteration'
+}
+restore
+refused 'needs a folder of label maps' 'source: "x"'
+refused 'label_source is for folders' 'source: "x/1.png" label_source: "y"'
+refused 'root_folder is for list files' 'source: "x" label_source: "y" root_folder: "x"'
+refused 'label_pad is larger than 65535' 'source: "x" label_source: "y" label_pad: 65536'
+segmenting 'source: "x" label_clip: 1' | sed 's/IMAGE_PAIRS/IMAGES/' >net.prototxt
+train 3 'label_clip is for IMAGE_PAIRS' '!Iteration'
+printf 'x/1.png y/1.png\nx/2.png\n' >list
+segmenting 'source: "list"' >net.prototxt
+train 4 '^lockstep: list:2: no picture and map'
+printf 'x/1.png y/1.png\nx/2.png y/9.png\n' >list
+train 4 '^lockstep: list:2: there is no such file: "y/9.png"'
+printf 'x/1.png y/1.png\nx/2.png\ty/2.png\n' >list
+train 0 'Optimization Done'
+
+# ---- Different sizes --------------------------------------------------------------------------------
+segmenting >net.prototxt
+broken '^lockstep: x/2.png: the picture is too large' \
+    'png 1 9 0 8 1 3 >x/2.png; { be32 30000; be32 30000; byte 8 0 0 0 0; } | chunk IHDR | poke x/2.png 8'
+finish
