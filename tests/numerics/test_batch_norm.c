@@ -1,0 +1,367 @@
+/* The promise for batch statistics: small residual nets with batch norm give the same snapshot,
+ * byte for byte, on any number of workers, whatever the groups, the batch and its micro-batches,
+ * however long workers take, stopped and resumed or not; and so do figures of tests by the
+ * statistics of batches.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+static const int counts[] = {1, 2, 3, 5};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+/* ---- Definitions ----------------------------------------------------------------------------- */
+
+#define SOURCE(fields)                                                                             \
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"           \
+    "  transform_param { scale: 0.02 mirror: true pad: 1 crop_size: 8 }\n"                         \
+    "  data_param { backend: SYNTHETIC shuffle: true " fields "\n"                                 \
+    "    synthetic_param { count: 110 channels: 3 height: 8 width: 8 } } }\n"
+#define CONVOLUTION(name, bottom, channels, stride)                                                \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
+    "  convolution_param { num_output: " channels " kernel_size: 3 pad: 1 stride: " stride "\n"    \
+    "    bias_term: false weight_filler { type: 'msra' } } }\n"
+/* The second field of the layer's parameter is set where the net is written out. */
+#define NORM(name, fields)                                                                         \
+    "layer { name: '" name "_n' type: 'BatchNorm' bottom: '" name "' top: '" name "'\n"            \
+    "  batch_norm_param { moving_average_fraction: 0.9 " fields " } }\n"
+#define SCALE(name)                                                                                \
+    "layer { name: '" name "_s' type: 'Scale' bottom: '" name "' top: '" name "'\n"                \
+    "  scale_param { bias_term: true } }\n"
+#define RELU(name) "layer { name: '" name "_r' type: 'ReLU' bottom: '" name "' top: '" name "' }\n"
+#define SUM(name, first, second)                                                                   \
+    "layer { name: '" name "' type: 'Eltwise' bottom: '" first "' bottom: '" second "'\n"          \
+    "  top: '" name "' eltwise_param { operation: SUM } }\n"
+#define HEAD(bottom, before)                                                                       \
+    "layer { name: 'pool' type: 'Pooling' bottom: '" bottom "' top: 'pool'\n"                      \
+    "  pooling_param { pool: AVE global_pooling: true } }\n" before                                \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip' inner_product_param {\n"     \
+    "  num_output: 10 weight_filler { type: 'msra' } } }\n"
+#define LOSS                                                                                       \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+
+/* An identity block and one that halves the picture; ReLUs behind and apart from the norms. */
+#define BODY(first, others, before)                                                                \
+    CONVOLUTION("c1", "data", "6", "1")                                                            \
+    NORM("c1", first)                                                                              \
+    SCALE("c1")                                                                                    \
+    RELU("c1")                                                                                     \
+    CONVOLUTION("c2", "c1", "6", "1")                                                              \
+    NORM("c2", others)                                                                             \
+    SCALE("c2")                                                                                    \
+    RELU("c2")                                                                                     \
+    CONVOLUTION("c3", "c2", "6", "1")                                                              \
+    NORM("c3", others)                                                                             \
+    SCALE("c3")                                                                                    \
+    SUM("a", "c1", "c3")                                                                           \
+    RELU("a")                                                                                      \
+    CONVOLUTION("c4", "a", "18", "2")                                                              \
+    NORM("c4", others " scale_bias: true")                                                         \
+    CONVOLUTION("c5", "a", "18", "2")                                                              \
+    NORM("c5", others)                                                                             \
+    SUM("b", "c4", "c5")                                                                           \
+    RELU("b")                                                                                      \
+    HEAD("b", before)
+
+#define SGD "base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed'\n"
+#define DROPOUT                                                                                    \
+    "layer { name: 'drop' type: 'Dropout' bottom: 'pool' top: 'pool'\n"                            \
+    "  dropout_param { dropout_ratio: 0.3 } }\n"
+
+/* All norms with groups of `group`; `batch` samples in micro-batches of 4. */
+static struct lockstep_solver *residual_solver(const char *settings, const char *data, int batch,
+                                               int group)
+{
+    return load_solver("%s max_iter: 12 random_seed: 7 micro_batch: 4\n"
+                       "net_param {\n" SOURCE("batch_size: %d %s")
+                           BODY("group: %d", "group: %d", "") LOSS "}\n",
+                       settings, batch, data, group, group, group, group, group);
+}
+
+/* ---- Any number of workers ------------------------------------------------------------------- */
+
+static void train_a_while(struct training *training, int64_t updates)
+{
+    step(training, updates);
+    count_micro_batches(training);
+}
+
+/* Trains with each number of workers, one of which dawdles; takes the solver. */
+static void check_counts(struct lockstep_solver *solver, int64_t updates, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void check_counts(struct lockstep_solver *solver, int64_t updates, const char *format, ...)
+{
+    struct bytes first = {0};
+    char what[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    for (int i = 0; i < COUNTS; i++) {
+        struct training *training = start(solver, counts[i], NULL, NULL);
+        training->schedule.dawdler = i % 2 ? counts[i] - 1 : -1;
+        train_a_while(training, updates);
+        struct bytes bytes = snapshot(training);
+        finish(training);
+        if (i == 0)
+            first = bytes;
+        else
+            check_same(first, bytes, "%s, %d workers", what, counts[i]);
+    }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+static const int batches[] = {32, 25};
+static const int groups[] = {0, 32, 8, 5, 4, 1};
+enum { BATCHES = 2, GROUPS = sizeof groups / sizeof *groups };
+
+static void test_groups(void **state)
+{
+    (void)state;
+    for (int b = 0; b < BATCHES; b++)
+        for (int g = 0; g < GROUPS; g++)
+            check_counts(residual_solver(SGD, "", batches[b], groups[g]), 6,
+                         "batches of %d, groups of %d", batches[b], groups[g]);
+}
+
+static void test_iter_size(void **state)
+{
+    (void)state;
+    for (int b = 0; b < BATCHES; b++)
+        for (int g = 0; g < GROUPS; g += 2)
+            check_counts(residual_solver(SGD "iter_size: 2", "", batches[b], groups[g]), 4,
+                         "two batches of %d, groups of %d", batches[b], groups[g]);
+}
+
+/* Micro-batches are made of whole groups: one of 8, one of 5, one of 4, two of 2, four of 1. */
+static void test_follow_groups(void **state)
+{
+    (void)state;
+    static const int followed[] = {8, 5, 4, 2, 1};
+    for (int b = 0; b < BATCHES; b++)
+        for (int g = 0; g < 5; g++)
+            check_counts(residual_solver(SGD "iter_size: 2 follow_groups: true", "", batches[b],
+                                         followed[g]),
+                         4, "batches of %d that follow groups of %d", batches[b], followed[g]);
+}
+
+/* An epoch is 110 samples: its last batch has 14 or 10. */
+static void test_last_batches(void **state)
+{
+    (void)state;
+    static const char *const lasts[] = {"last_batch: PARTIAL", "last_batch: DROP"};
+    for (int i = 0; i < 2; i++)
+        for (int b = 0; b < BATCHES; b++)
+            for (int g = 0; g < GROUPS; g += 3)
+                check_counts(residual_solver(g > 0 ? SGD "iter_size: 3" : SGD, lasts[i], batches[b],
+                                             groups[g]),
+                             9, "%s, batches of %d, groups of %d", lasts[i], batches[b], groups[g]);
+}
+
+/* Everything else that an update may have. */
+static void test_company(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {
+        SGD "clip_gradients: 0.5\n",
+        "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 lr_policy: 'fixed'\n",
+        SGD "weight_average { decay: 0.9 } warmup_iter: 3 clip_gradients: 2 iter_size: 2\n"};
+    for (int i = 0; i < 3; i++)
+        check_counts(load_solver("%s max_iter: 12 micro_batch: 4\n"
+                                 "net_param {\n" SOURCE("batch_size: 28") BODY("", "", DROPOUT) LOSS
+                                 "}\n",
+                                 settings[i]),
+                     6, "%s", settings[i]);
+}
+
+/* One layer whose groups lie within micro-batches among others that exchange: what was merged for a
+ * micro-batch is its own until its backward pass. */
+static void test_different_groups(void **state)
+{
+    (void)state;
+    static const int firsts[] = {1, 4, 2, 0};
+    static const int others[] = {0, 7, 5, 4};
+    for (int i = 0; i < 4; i++)
+        check_counts(load_solver(SGD "max_iter: 12 micro_batch: 4\n"
+                                     "net_param {\n" SOURCE("batch_size: 28")
+                                         BODY("group: %d", "group: %d", "") LOSS "}\n",
+                                 firsts[i], others[i], others[i], others[i], others[i]),
+                     6, "groups of %d and of %d", firsts[i], others[i]);
+}
+
+/* Labels that the net makes are counted over all batches of an update, which then go through the
+ * net together; groups are still those of each batch. */
+static void test_counted_labels(void **state)
+{
+    (void)state;
+    for (int g = 0; g < GROUPS; g++)
+        check_counts(
+            load_solver(SGD "max_iter: 12 micro_batch: 4 iter_size: 2\n"
+                            "net_param {\n" SOURCE("batch_size: 25 last_batch: PARTIAL")
+                                BODY("group: %d", "group: %d", "") LOSS
+                        "layer { name: 'taught' type: 'ArgMax' bottom: 'ip' top: 'taught' }\n"
+                        "layer { name: 'own' type: 'SoftmaxWithLoss' bottom: 'ip'\n"
+                        "  bottom: 'taught' top: 'own' loss_weight: 0.3 propagate_down: true\n"
+                        "  propagate_down: false\n"
+                        "  loss_param { ignore_label: 4 } }\n"
+                        "}\n",
+                        groups[g], groups[g], groups[g], groups[g], groups[g]),
+            8, "counted labels, groups of %d", groups[g]);
+}
+
+/* What `lockstep verify` does. */
+static void test_verify(void **state)
+{
+    (void)state;
+    for (int g = 0; g < GROUPS; g += 3) {
+        struct lockstep_solver *solver = residual_solver(SGD "iter_size: 2", "", 25, groups[g]);
+        struct lockstep_error *error = lockstep_error_new();
+        struct lockstep_train_options options;
+        lockstep_train_options_init(&options);
+        if (lockstep_verify(solver, &options, counts, COUNTS, 5, error) != 0)
+            fail_msg("%s", lockstep_error_text(error));
+        lockstep_error_free(error);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- Interruptions --------------------------------------------------------------------------- */
+
+static void run_until(struct training *training, int64_t iterations)
+{
+    if (lockstep_trainer_run(training->trainer, iterations, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+}
+
+/* Stopped after plan[2] of 12 iterations on plan[0] workers, continued on plan[1]. */
+static void check_resume(const struct lockstep_solver *solver, struct bytes whole,
+                         const int plan[3])
+{
+    struct training *training = start(solver, plan[0], "cut", NULL);
+    char file[64];
+    run_until(training, plan[2]);
+    finish(training);
+    snprintf(file, sizeof file, "cut_iter_%d.safetensors", plan[2]);
+    training = start(solver, plan[1], "cut", ls_test_path(file));
+    assert_int_equal(lockstep_trainer_iteration(training->trainer), plan[2]);
+    run_until(training, -1);
+    check_same(whole, snapshot(training), "stopped at %d on %d workers, continued on %d", plan[2],
+               plan[0], plan[1]);
+    finish(training);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    static const int plans[][3] = {{1, 3, 6}, {5, 2, 1}, {2, 5, 11}, {3, 1, 4}};
+    for (int g = 0; g < GROUPS; g += 3) {
+        struct lockstep_solver *solver =
+            residual_solver(SGD "iter_size: 2 weight_average { decay: 0.9 }", "", 25, groups[g]);
+        struct training *training = start(solver, 2, "whole", NULL);
+        run_until(training, -1);
+        struct bytes whole = snapshot(training);
+        finish(training);
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p++)
+            check_resume(solver, whole, plans[p]);
+        free(whole.data);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- Tests between updates ------------------------------------------------------------------- */
+
+/* A test by the statistics of each batch, of 45 samples in batches of 25 and 20. */
+static struct lockstep_solver *tested_solver(const char *fields)
+{
+    char norms[200];
+    snprintf(norms, sizeof norms, "%s", fields);
+    return load_solver(
+        SGD "max_iter: 12 micro_batch: 4 test_interval: 100 weight_average { decay: 0.9 }\n"
+            "net_param {\n" SOURCE(
+                "batch_size: 28") "layer { name: 't' type: 'Data' top: 'data' top: 'label' include "
+                                  "{ phase: TEST }\n"
+                                  "  transform_param { scale: 0.02 }\n"
+                                  "  data_param { backend: SYNTHETIC batch_size: 25\n"
+                                  "    synthetic_param { count: 45 first: 110 channels: 3 height: "
+                                  "8 width: 8 } } }\n" BODY("%s", "%s", "") LOSS
+        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label'\n"
+        "  top: 'accuracy' include { phase: TEST } }\n"
+        "}\n",
+        norms, norms, norms, norms, norms);
+}
+
+/* The figures of a test phase, as bytes, after those of the tests before. */
+static void add_figures(struct training *training, struct bytes *figures)
+{
+    const struct lockstep_output *outputs;
+    size_t count;
+    if (lockstep_trainer_evaluate(training->trainer, 0, &outputs, &count, training->error) != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        size_t more = outputs[i].count * sizeof(double);
+        figures->data = realloc(figures->data, figures->size + more);
+        memcpy(figures->data + figures->size, outputs[i].values, more);
+        figures->size += more;
+    }
+}
+
+static struct bytes train_and_test(struct lockstep_solver *solver, int workers,
+                                   struct bytes *figures)
+{
+    struct training *training = start(solver, workers, NULL, NULL);
+    for (int round = 0; round < 3; round++) {
+        step(training, 2);
+        if (figures != NULL)
+            add_figures(training, figures);
+    }
+    struct bytes bytes = snapshot(training);
+    finish(training);
+    return bytes;
+}
+
+static void check_tests(const char *fields, struct bytes *figures)
+{
+    struct lockstep_solver *solver = tested_solver(fields);
+    struct bytes first = train_and_test(solver, 1, NULL);
+    *figures = (struct bytes){0};
+    for (int i = 0; i < COUNTS; i++) {
+        struct bytes mine = {0};
+        check_same(first, train_and_test(solver, counts[i], &mine), "tested in between, %d workers",
+                   counts[i]);
+        if (i == 0)
+            *figures = mine;
+        else
+            check_same(*figures, mine, "figures of a test (%s), %d workers", fields, counts[i]);
+    }
+    free(first.data);
+    lockstep_solver_free(solver);
+}
+
+static void test_test_phases(void **state)
+{
+    (void)state;
+    struct bytes saved, by_batch, by_group;
+    check_tests("", &saved);
+    check_tests("use_global_stats: false", &by_batch);
+    check_tests("use_global_stats: false group: 6", &by_group);
+    assert_false(same_bytes(saved, by_batch));
+    assert_false(same_bytes(by_batch, by_group));
+    free(saved.data);
+    free(by_batch.data);
+    free(by_group.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_groups),         cmocka_unit_test(test_iter_size),
+        cmocka_unit_test(test_follow_groups),  cmocka_unit_test(test_last_batches),
+        cmocka_unit_test(test_company),        cmocka_unit_test(test_different_groups),
+        cmocka_unit_test(test_counted_labels), cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_test_phases),
+    };
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
