@@ -45,8 +45,9 @@ static void plan_bottom(const struct ls_layer *layer, struct plan *plan)
     const struct ls_value *x = layer->bottom[0];
     plan->batch = sources != NULL && sources->batch > 0 ? sources->batch : layer->graph->samples;
     plan->bottom = x->shape;
-    if (x->sample_axis >= 0)
-        plan->bottom.dim[x->sample_axis] = plan->batch * x->rows;
+    if (x->sample_axis >= 0 &&
+        __builtin_mul_overflow(plan->batch, x->rows, &plan->bottom.dim[x->sample_axis]))
+        plan->bottom.dim[x->sample_axis] = INT64_MAX; /* refused by who checks the shape */
 }
 
 /* Which axes give way. */

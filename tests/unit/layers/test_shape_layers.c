@@ -173,6 +173,9 @@ static const struct shape_case errors[] = {
      "l: num_axes 2 is not possible: 1 axes of 'x' begin at axis 1, and -1 means all of them"},
     {64, RESHAPE("shape { dim: 2 } num_axes: -2"), "3x2",
      "l: num_axes -2 is not possible: 2 axes of 'x' begin at axis 0, and -1 means all of them"},
+    {2147483647, SHAPE("0, -1"), "3298534883328x1/1099511627776",
+     "l: a batch of its bottom would be 9223372036854775807 x 1, which is empty or larger than a "
+     "tensor may be"},
     {64, LAYER("Reshape") XY, "3x2",
      "l: 'x', in batches of 64 samples, is 64 2 (128) and cannot be made (1)"},
 
