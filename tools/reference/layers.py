@@ -10,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import functions
 import normalization
 
 FLT_MIN = 1.17549435e-38
@@ -351,6 +352,7 @@ def mean_iou(layer, x, parameters, net):
 
 
 TYPES = {
+    **functions.TYPES,
     **normalization.TYPES,
     "Accuracy": accuracy,
     "ArgMax": argmax,

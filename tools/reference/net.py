@@ -9,6 +9,7 @@ import os
 import numpy as np
 import torch
 
+import functions
 import generator
 import layers
 import normalization
@@ -89,6 +90,8 @@ class Net:
         kind = layer.get("type")
         if kind in normalization.SHAPES:
             return normalization.SHAPES[kind](layer, x)
+        if kind in functions.SHAPES:
+            return functions.SHAPES[kind](layer, x)
         if kind == "Convolution":
             p = layer.sub("convolution_param")
             kernel = layers.window(p, "kernel_size")
