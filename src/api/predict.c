@@ -250,6 +250,16 @@ static void predict_some(void *argument, int worker)
     }
 }
 
+/* There is room for samples of one size only. */
+static int check_one_size(const struct lockstep_model *model, struct ls_error *error)
+{
+    if (model->net->varying < 0)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                   "give the data layer a crop_size, or new_height and new_width",
+                   "predictions need samples of one size");
+}
+
 static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
                    struct ls_error *error)
 {
@@ -260,10 +270,7 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
-    if (model->net->varying >= 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
-                       "give the data layer a crop_size, or new_height and new_width",
-                       "predictions need samples of one size");
+    LS_TRY(check_one_size(model, error));
     struct prediction prediction = {
         .model = model, .input = input, .output = output, .count = count};
     ls_team_enter(model->engine->team);
@@ -346,6 +353,7 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
     LS_TRY(ls_reader_fetch_raw(model->reader, index, shape, pixels, label, inner));
     if (output == NULL)
         return 0;
+    LS_TRY(check_one_size(model, inner)); /* before anything is decoded into `sample` */
     float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
     if (sample == NULL)
         return ls_fail_memory(inner, "a sample");
