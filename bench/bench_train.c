@@ -1,9 +1,12 @@
 /* How fast training is here, against what the processor could do at most.
  *
- * For LeNet, cifar10_quick and cifar10_full: samples per second with one and two workers, measured
- * in turns so that a slow episode of the machine meets both, and the share of the fused
- * multiply-add peak, which is probed before and after every turn. Data are made up in files beside
- * the run and read as in any training. Prints medians; --json FILE writes them, too.
+ * For LeNet, cifar10_quick, cifar10_full and ResNet-20: samples per second with one and two
+ * workers, measured in turns so that a slow episode of the machine meets both, and the share of the
+ * fused multiply-add peak, which is probed before and after every turn. Data are made up in files
+ * beside the run and read as in any training. Prints medians; --json FILE writes them, too.
+ *
+ * Then what batch statistics over the whole batch cost: ResNet-20 with two workers, with the
+ * default group against groups of one micro-batch, in turns.
  *
  *     build/bench/bench_train [--only NET] [--rounds N] [--json FILE]        (from the source tree)
  *
@@ -116,6 +119,7 @@ static const struct network {
     {"lenet", "examples/mnist/lenet_solver.prototxt", 64, 13.2e6, 60},
     {"cifar10_quick", "examples/cifar10/cifar10_quick_solver.prototxt", 100, 69.2e6, 20},
     {"cifar10_full", "examples/cifar10/cifar10_full_solver.prototxt", 100, 68.9e6, 20},
+    {"resnet20", "examples/cifar10/resnet20_solver.prototxt", 128, 245.4e6, 6},
 };
 
 static void put_noise(FILE *file, size_t bytes, uint32_t *state)
@@ -194,22 +198,30 @@ static double median(const double *values, int count)
     return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
+static int open_arm(const char *solver_file, int workers, struct arm *arm,
+                    struct lockstep_error *error)
+{
+    struct lockstep_solver *solver = NULL;
+    struct lockstep_train_options options;
+    int status = lockstep_solver_load(solver_file, NULL, 0, &solver, error);
+    lockstep_train_options_init(&options);
+    options.workers = workers;
+    if (status == 0)
+        status = lockstep_trainer_create(solver, &options, &arm->trainer, error);
+    if (status == 0) /* kernels are made, pages touched */
+        status = lockstep_trainer_step(arm->trainer, 5, error);
+    lockstep_solver_free(solver);
+    return status;
+}
+
 static int open_arms(const char *root, const struct network *network, struct arm *arms,
                      struct lockstep_error *error)
 {
     char path[4200];
-    struct lockstep_solver *solver = NULL;
+    int status = 0;
     snprintf(path, sizeof path, "%s/%s", root, network->solver);
-    int status = lockstep_solver_load(path, NULL, 0, &solver, error);
-    for (int a = 0; a < ARMS && status == 0; a++) {
-        struct lockstep_train_options options;
-        lockstep_train_options_init(&options);
-        options.workers = a + 1;
-        status = lockstep_trainer_create(solver, &options, &arms[a].trainer, error);
-        if (status == 0) /* kernels are made, pages touched */
-            status = lockstep_trainer_step(arms[a].trainer, 5, error);
-    }
-    lockstep_solver_free(solver);
+    for (int a = 0; a < ARMS && status == 0; a++)
+        status = open_arm(path, a + 1, &arms[a], error);
     return status;
 }
 
@@ -259,6 +271,64 @@ static int measure(const char *root, const struct network *network, int rounds, 
     return status;
 }
 
+/* ---- Batch statistics ------------------------------------------------------------------------ */
+
+/* Copies a definition with a group for each layer of batch norm. */
+static int put_group(const char *from, const char *to, const char *group)
+{
+    static const char field[] = "batch_norm_param {";
+    char line[1000];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    while (in != NULL && out != NULL && fgets(line, sizeof line, in) != NULL) {
+        char *at = strstr(line, field);
+        if (at == NULL) {
+            fputs(line, out);
+            continue;
+        }
+        at += strlen(field);
+        fprintf(out, "%.*s group: %s%s", (int)(at - line), line, group, at);
+    }
+    bool good = in != NULL && out != NULL;
+    if (in != NULL)
+        fclose(in);
+    return out != NULL && fclose(out) == 0 && good ? LOCKSTEP_OK : LOCKSTEP_RESOURCE;
+}
+
+/* ResNet-20 on two workers: the default group in the first arm, groups of one micro-batch in the
+ * second. */
+static int measure_groups(const char *root, int rounds, struct lockstep_error *error)
+{
+    const struct network *network = &networks[sizeof networks / sizeof *networks - 1];
+    struct arm arms[ARMS] = {{.trainer = NULL}};
+    char net[4200], path[4200];
+    static const char solver[] = "net: 'resnet20_train_test.prototxt' base_lr: 0.1 momentum: 0.9\n"
+                                 "lr_policy: 'fixed' max_iter: 1000000 type: 'Nesterov'\n";
+    snprintf(net, sizeof net, "%s/examples/cifar10/resnet20_train_test.prototxt", root);
+    snprintf(path, sizeof path, "%s/%s", root, network->solver);
+    int status = put_group(net, "resnet20_train_test.prototxt", "16");
+    FILE *file = fopen("grouped_solver.prototxt", "w");
+    if (status != 0 || file == NULL || fputs(solver, file) < 0 || fclose(file) != 0)
+        return LOCKSTEP_RESOURCE;
+    status = open_arm(path, 2, &arms[0], error);
+    if (status == 0)
+        status = open_arm("grouped_solver.prototxt", 2, &arms[1], error);
+    for (int r = 0; r < rounds && status == 0; r++)
+        for (int a = 0; a < ARMS && status == 0; a++)
+            status = take_turn(network, &arms[a], 2, r, error);
+    if (status == 0) {
+        double ratio[ROUNDS_MAX];
+        for (int r = 0; r < rounds; r++)
+            ratio[r] = arms[0].rate[r] / arms[1].rate[r];
+        printf("\nresnet20, 2 workers: groups of 16 (no sync point) %.0f samples/s, group of the "
+               "whole batch %.0f: %.1f %% slower\n",
+               median(arms[1].rate, rounds), median(arms[0].rate, rounds),
+               100 * (1 - median(ratio, rounds)));
+    }
+    for (int a = 0; a < ARMS; a++)
+        lockstep_trainer_free(arms[a].trainer);
+    return status;
+}
+
 /* ---- The program ----------------------------------------------------------------------------- */
 
 static int run(const char *only, int rounds, const char *json_path, struct lockstep_error *error)
@@ -287,15 +357,24 @@ static int run(const char *only, int rounds, const char *json_path, struct locks
         status = measure(root, &networks[i], rounds, json, first, error);
         first = false;
     }
+    if (status == 0 && (only == NULL || strcmp(only, "resnet20") == 0))
+        status = measure_groups(root, rounds, error);
     if (json != NULL) {
         fprintf(json, "\n]\n");
         fclose(json);
     }
-    static const char *const files[] = {"data_batch_1.bin",           "data_batch_2.bin",
-                                        "data_batch_3.bin",           "data_batch_4.bin",
-                                        "data_batch_5.bin",           "test_batch.bin",
-                                        "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
-                                        "t10k-images-idx3-ubyte.gz",  "t10k-labels-idx1-ubyte.gz"};
+    static const char *const files[] = {"data_batch_1.bin",
+                                        "data_batch_2.bin",
+                                        "data_batch_3.bin",
+                                        "data_batch_4.bin",
+                                        "data_batch_5.bin",
+                                        "test_batch.bin",
+                                        "resnet20_train_test.prototxt",
+                                        "grouped_solver.prototxt",
+                                        "train-images-idx3-ubyte.gz",
+                                        "train-labels-idx1-ubyte.gz",
+                                        "t10k-images-idx3-ubyte.gz",
+                                        "t10k-labels-idx1-ubyte.gz"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         unlink(files[i]);
     if (chdir("/") == 0)
