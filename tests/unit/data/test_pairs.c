@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "data/convert.h"
 #include "data/picture.h"
 #include "data/source.h"
@@ -178,6 +179,18 @@ static void test_lists(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ls_test_write_text(list, bad[i].text);
         must_fail(list, NULL, LOCKSTEP_DATA, bad[i].words);
+    }
+}
+
+/* Three pairs, the last of another size. */
+static void write_files(const char *name)
+{
+    char file[100];
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof file, "pictures/%d.png", i);
+        write_picture(map_at(name, file), 6, i < 2 ? 6 : 9, 3, i);
+        snprintf(file, sizeof file, "maps/%d.png", i);
+        write_map(map_at(name, file), 6, i < 2 ? 6 : 9, PNG_COLOR_TYPE_GRAY, 8, false, i);
     }
 }
 
@@ -414,6 +427,38 @@ static void test_fields_of_others(void **state)
     free(error);
 }
 
+/* Out of memory at any allocation of opening and reading is an error, and nothing is lost. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    write_files("memory");
+    char pictures[1024], maps[1024];
+    snprintf(pictures, sizeof pictures, "%s", ls_test_path("memory/pictures"));
+    snprintf(maps, sizeof maps, "%s", ls_test_path("memory/maps"));
+    struct ls_definition *layer = trial_layer(
+        "name: 'd' type: 'Data' top: 'x' top: 'y' data_param { source: '%s' label_source: '%s' "
+        "backend: IMAGE_PAIRS cache: true }",
+        pictures, maps);
+    int failures = 0, status = 1;
+    for (long n = 0; status != 0; n++) {
+        struct ls_dataset *set = NULL;
+        struct ls_reader *reader = NULL;
+        float x[3 * 9 * 9], y[9 * 9];
+        ls_fail_allocation_after(n);
+        status = trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, NULL);
+        if (status == 0)
+            status = ls_reader_open(set, &reader, NULL);
+        for (int i = 0; i < 3 && status == 0; i++)
+            status = ls_reader_fetch(reader, i, x, y, NULL);
+        ls_fail_allocation_after(-1);
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        failures += status != 0;
+    }
+    assert_true(failures > 20);
+    ls_definition_free(layer);
+}
+
 /* Instance maps of real pictures become masks. */
 static void test_nuclei(void **state)
 {
@@ -469,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_clip),
         cmocka_unit_test(test_fingerprint_knows_maps),
         cmocka_unit_test(test_fields_of_others),
+        cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_nuclei),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
