@@ -122,9 +122,13 @@ static void report_model(struct ls_trainer *trainer)
     const struct ls_plan *plan = trainer->train->plans[0]->plan;
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
-    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker; to train: %.4g "
+    char held[80] = "";
+    if (plan->held_bytes > 0)
+        snprintf(held, sizeof held, " and %.1f MiB for each of %d micro-batches",
+                 (double)plan->held_bytes / 1048576, trainer->engine->held_count);
+    SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker%s; to train: %.4g "
         "MFLOP a sample",
-        ll(learned), ll(fixed), (double)trainer->engine->arena_bytes / 1048576,
+        ll(learned), ll(fixed), (double)trainer->engine->arena_bytes / 1048576, held,
         (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples / 1e6);
     for (size_t i = 0; i < plan->step_count; i++) {
