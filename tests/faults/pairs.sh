@@ -139,4 +139,16 @@ train 0 'Optimization Done'
 segmenting >net.prototxt
 broken '^lockstep: x/2.png: the picture is too large' \
     'png 1 9 0 8 1 3 >x/2.png; { be32 30000; be32 30000; byte 8 0 0 0 0; } | chunk IHDR | poke x/2.png 8'
+restore
+for i in 2 3; do
+    grey 12 $((5 + i)) 9 >x/$i.png
+    grey 12 $((5 + i)) 1 >y/$i.png
+done
+train 0 'Optimization Done'
+sed 's/scale: 0.00390625/& pad: 13 pad_mode: REFLECT/' net.prototxt >reflect.prototxt
+train 3 'a reflecting pad must be smaller than the records' -- --set net=reflect.prototxt
+sed 's/scale: 0.00390625/& pad: 7 pad_mode: REFLECT/' net.prototxt >reflect.prototxt
+train 4 'x: record 1 \(2.png\): it is smaller than the reflecting pad' -- --set net=reflect.prototxt
+sed 's/scale: 0.00390625/& mean_file: "none"/' net.prototxt >mean.prototxt
+train 3 'mean_file needs records of one size' -- --set net=mean.prototxt
 finish
