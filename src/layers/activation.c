@@ -46,6 +46,8 @@ void ls_activation_cost(const struct ls_layer *layer, struct ls_cost *cost)
     bool cheap = attr->function == LS_ABSOLUTE || attr->function == LS_CLIP ||
                  attr->function == LS_THRESHOLD;
     ls_layer_map_cost(layer, cost, cheap ? 1 : 4, cheap ? 1 : 4, 1);
+    if (attr->function == LS_THRESHOLD) /* has no gradient */
+        cost->backward_data_flops = cost->backward_bytes = 0;
 }
 
 int ls_activation_check(const struct ls_layer *layer, struct ls_error *error, const void *message,

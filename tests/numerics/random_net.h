@@ -247,8 +247,10 @@ static inline struct blob emit_crop(struct random_net *net, const struct blob *b
 /* A layer that keeps the shape, in place or not. (The data are read by others, too.) */
 static inline struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
 {
-    static const char *const types[] = {"ReLU", "Sigmoid", "TanH", "Dropout"};
-    const char *type = types[draw(net, 0, 3)];
+    static const char *const types[] = {"ReLU",  "Sigmoid",   "TanH",      "Dropout",      "ELU",
+                                        "Swish", "PReLU",     "BNLL",      "AbsVal",       "MVN",
+                                        "Clip",  "GroupNorm", "LayerNorm", "InstanceNorm", "Power"};
+    const char *type = types[draw(net, 0, sizeof types / sizeof *types - 1)];
     bool in_place = toss(net) && strcmp(bottom->name, "data") != 0;
     struct blob top = *bottom;
     if (in_place)
@@ -258,6 +260,16 @@ static inline struct blob emit_pointwise(struct random_net *net, const struct bl
         top = begin_layer(net, type, bottom);
     if (strcmp(type, "Dropout") == 0)
         EMIT("dropout_param { dropout_ratio: 0.%d } ", draw(net, 1, 7));
+    if (strcmp(type, "Clip") == 0)
+        EMIT("clip_param { min: -0.7 max: 1.5 } ");
+    if (strcmp(type, "MVN") == 0)
+        EMIT("mvn_param { eps: 0.1 } "); /* planes may be constant */
+    if (strcmp(type, "GroupNorm") == 0)
+        EMIT("group_norm_param { groups: %d } ", top.channels % 2 == 0 ? 2 : 1);
+    if (strcmp(type, "InstanceNorm") == 0)
+        EMIT("instance_norm_param { eps: 0.1 affine: %s } ", toss(net) ? "true" : "false");
+    if (strcmp(type, "Power") == 0)
+        EMIT("power_param { power: %d scale: 0.5 shift: 0.5 } ", draw(net, 1, 2));
     EMIT("}\n");
     return top;
 }

@@ -38,7 +38,8 @@ enum shape {
     PRODUCTS,
     OFFSETS,
     CLASSES,
-    LABEL
+    LABEL,
+    STATS
 };
 
 static const struct ls_shape shapes[] = {
@@ -56,6 +57,7 @@ static const struct ls_shape shapes[] = {
     [OFFSETS] = {1, {33}},
     [CLASSES] = {2, {4, 10}},
     [LABEL] = {1, {4}},
+    [STATS] = {2, {2, 12}},
 };
 
 struct probe {
@@ -80,6 +82,20 @@ static const struct probe probes[] = {
     {LS_OP_ACTIVATION, LS_TANH, {PICTURE}, {PICTURE}, {0}},
     {LS_OP_ACTIVATION_BACKWARD, LS_SIGMOID, {PICTURE, PICTURE}, {PICTURE}, {0}},
     {LS_OP_ACTIVATION_BACKWARD, LS_TANH, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_ELU, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_SWISH, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_EXP, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_LOG, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_POWER, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION, LS_BNLL, {PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION_BACKWARD, LS_SWISH, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION_BACKWARD, LS_POWER, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_ACTIVATION_BACKWARD, LS_BNLL, {PICTURE, PICTURE}, {PICTURE}, {0}},
+    {LS_OP_PRELU, 0, {FEATURES, BIAS}, {FEATURES}, {0}},
+    {LS_OP_PRELU_SLOPE, 0, {FEATURES, FEATURES}, {BIAS}, {0}},
+    {LS_OP_NORMALIZE, 0, {FEATURES, BIAS, BIAS}, {FEATURES, STATS}, {0}},
+    {LS_OP_NORMALIZE_DATA, 0, {FEATURES, FEATURES, STATS, BIAS}, {FEATURES}, {0}},
+    {LS_OP_NORMALIZE_SUMS, 0, {FEATURES, FEATURES, STATS}, {BIAS, BIAS}, {0}},
     {LS_OP_LRN, 0, {PICTURE}, {PICTURE, PICTURE}, {0}},
     {LS_OP_LRN, 1, {PICTURE}, {PICTURE}, {0}},
     {LS_OP_LRN_BACKWARD,
@@ -129,7 +145,21 @@ static void set_attributes(struct ls_op *op, int variant)
         break;
     case LS_OP_ACTIVATION:
     case LS_OP_ACTIVATION_BACKWARD:
-        op->attr.activation.function = (enum ls_activation)variant;
+        op->attr.activation = (struct ls_activation_attr){.function = (enum ls_activation)variant,
+                                                          .slope = 0.5f,
+                                                          .scale = 0.5f,
+                                                          .shift = 0.75f,
+                                                          .factor = 1.5f,
+                                                          .power = 1.7f};
+        break;
+    case LS_OP_PRELU:
+    case LS_OP_PRELU_SLOPE:
+        break;
+    case LS_OP_NORMALIZE:
+    case LS_OP_NORMALIZE_DATA:
+    case LS_OP_NORMALIZE_SUMS:
+        op->attr.normalize =
+            (struct ls_normalize_attr){.axis = 1, .groups = 3, .variance = true, .eps = 1e-3f};
         break;
     case LS_OP_LRN:
     case LS_OP_LRN_BACKWARD:
