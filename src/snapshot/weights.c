@@ -86,6 +86,7 @@ int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *laye
         return ls_fail_memory(error, weights->path);
     found->present = true;
     found->shape = *shape;
+    found->number = index;
     *blob = found;
     return 0;
 }

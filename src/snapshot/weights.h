@@ -1,8 +1,9 @@
 /* Weights from files of others and of our own, and their way into a net.
  *
  * ls_weights_read knows a file by its content, not by its name:
- *   - safetensors, ours or made elsewhere: tensors "<layer>.weight" (blob 0), "<layer>.bias"
- *     (blob 1) and "<layer>.<n>" (blob n). In a snapshot, "average.<name>" is the moving average
+ *   - safetensors, ours or made elsewhere: tensors "<layer>.<name of the blob>" and "<layer>.<n>"
+ *     (blob n); "weight" is blob 0 and "bias" blob 1 of layers whose blobs have other names, unless
+ *     they are saved averages. In a snapshot, "average.<name>" is the moving average
  *     of the tensor <name>, and names that begin with "state." are no weights.
  *   - caffemodel: a NetParameter in binary form with layers of any age (`layer`, V1 `layers`, and
  *     V0 within these), blobs with a shape or with the four legacy extents, floats or doubles.
@@ -29,6 +30,8 @@ bool ls_weights_name_reserved(const char *layer);
 
 struct ls_weight_blob {
     bool present;          /* false: a blob between others that the file does not have */
+    const char *name;      /* "scale": in a safetensors file; NULL: it has a number only */
+    int number;            /* which blob of its layer; -1: its name says it */
     bool legacy;           /* the shape is num, channels, height, width of an old caffemodel */
     struct ls_shape shape; /* row-major */
     float *data;           /* owned */
@@ -73,8 +76,10 @@ const char *ls_weights_note(const struct ls_weights *weights, const char *key);
 /* A blob of the net that wants to be filled. */
 struct ls_weight_target {
     const char *layer;
+    const char *name; /* of the blob; NULL: the number is all that there is */
     int blob;
     int blob_count; /* blobs of this layer in all, shared ones included */
+    bool average;   /* a saved average, of which a foreign file's "weight" is none */
     /* Another layer owns this parameter: a file that has the owner's only is complete. */
     bool shared;
     struct ls_shape shape;

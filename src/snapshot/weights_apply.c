@@ -26,11 +26,18 @@ static struct target_layer layer_at(const struct ls_weight_target *targets, size
     return (struct target_layer){targets, same};
 }
 
+/* Whether the 1xCx1x1 numbers of channels of one fork's layers are the 1xC of another's. */
+static bool fits_channels(const struct ls_shape *shape, const struct ls_shape *target)
+{
+    return target->rank == 4 && target->dim[0] == 1 && target->dim[2] == 1 && target->dim[3] == 1 &&
+           shape->rank == 2 && shape->dim[0] == 1 && shape->dim[1] == target->dim[1];
+}
+
 /* Whether a legacy 1x1xNxK is the shape N, K: the axes are counted from the end. */
 static bool fits(const struct ls_weight_blob *blob, const struct ls_shape *target)
 {
     if (!blob->legacy)
-        return ls_shape_equal(&blob->shape, target);
+        return ls_shape_equal(&blob->shape, target) || fits_channels(&blob->shape, target);
     if (target->rank > 4)
         return false;
     for (int axis = 0; axis < 4; axis++) {
@@ -44,12 +51,36 @@ static bool fits(const struct ls_weight_blob *blob, const struct ls_shape *targe
 static const char rename_hint[] =
     "to train this layer from scratch instead of taking its weights from the file, rename it";
 
+static bool has_blob_named(struct target_layer wanted, const char *name)
+{
+    for (size_t i = 0; i < wanted.count; i++)
+        if (wanted.first[i].name != NULL && strcmp(wanted.first[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a blob of the file is the one that a target of the layer asks for. */
+static bool is_for(const struct ls_weight_blob *blob, const struct ls_weight_target *target,
+                   struct target_layer wanted)
+{
+    if (!blob->present)
+        return false;
+    if (blob->name == NULL)
+        return blob->number == target->blob;
+    if (target->name != NULL && strcmp(blob->name, target->name) == 0)
+        return true;
+    return blob->number == target->blob && !target->average && !has_blob_named(wanted, blob->name);
+}
+
 /* The blob that belongs to a target, or NULL. */
 static const struct ls_weight_blob *blob_for(const struct ls_weight_layer *layer,
-                                             const struct ls_weight_target *target)
+                                             const struct ls_weight_target *target,
+                                             struct target_layer wanted)
 {
-    bool there = target->blob < layer->blob_count && layer->blobs[target->blob].present;
-    return there ? &layer->blobs[target->blob] : NULL;
+    for (int i = 0; i < layer->blob_count; i++)
+        if (is_for(&layer->blobs[i], target, wanted))
+            return &layer->blobs[i];
+    return NULL;
 }
 
 static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
@@ -57,7 +88,8 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
 {
     bool lacks = layer->blob_count > wanted.first->blob_count;
     for (size_t i = 0; i < wanted.count; i++)
-        lacks = lacks || (blob_for(layer, &wanted.first[i]) == NULL && !wanted.first[i].shared);
+        lacks =
+            lacks || (blob_for(layer, &wanted.first[i], wanted) == NULL && !wanted.first[i].shared);
     if (lacks) {
         int present = 0;
         for (int i = 0; i < layer->blob_count; i++)
@@ -69,7 +101,7 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
     int status = 0;
     for (size_t i = 0; i < wanted.count; i++) {
         const struct ls_weight_target *target = &wanted.first[i];
-        const struct ls_weight_blob *blob = blob_for(layer, target);
+        const struct ls_weight_blob *blob = blob_for(layer, target, wanted);
         char in_file[160], in_net[160];
         if (blob == NULL || fits(blob, &target->shape))
             continue;
@@ -87,7 +119,7 @@ static int store_layer(const struct ls_weight_layer *layer, struct target_layer 
 {
     for (size_t i = 0; i < wanted.count; i++) {
         const struct ls_weight_target *target = &wanted.first[i];
-        const struct ls_weight_blob *blob = blob_for(layer, target);
+        const struct ls_weight_blob *blob = blob_for(layer, target, wanted);
         if (blob == NULL)
             continue;
         LS_TRY(target->store(target->user, target, blob->data, error));

@@ -6,21 +6,31 @@
 #include "base/text.h"
 #include "snapshot/weights_build.h"
 
-/* The blob that the last part of a tensor's name stands for; -1 if it stands for none. */
-static int blob_index(const char *suffix)
+/* Names of blobs, of all layer types; those that stand for a number where a layer has no blob of
+ * that name come first. */
+static const char *const blob_names[] = {"weight", "bias",     "scale", "slope",
+                                         "mean",   "variance", "factor"};
+enum { NUMBERED = 2 };
+
+/* What the last part of a tensor's name stands for: *name is one of the above, or NULL, *number the
+ * number of a blob, or -1. False: for nothing. */
+static bool read_suffix(const char *suffix, const char **name, int *number)
 {
-    if (strcmp(suffix, "weight") == 0)
-        return 0;
-    if (strcmp(suffix, "bias") == 0)
-        return 1;
+    for (int i = 0; i < (int)(sizeof blob_names / sizeof *blob_names); i++)
+        if (strcmp(suffix, blob_names[i]) == 0) {
+            *name = blob_names[i];
+            *number = i < NUMBERED ? i : -1;
+            return true;
+        }
+    *name = NULL;
     size_t length = strlen(suffix);
     if (length < 1 || length > 2 || strspn(suffix, "0123456789") != length ||
         (length == 2 && suffix[0] == '0'))
-        return -1;
-    int index = 0;
+        return false;
+    *number = 0;
     for (const char *p = suffix; *p != '\0'; p++)
-        index = index * 10 + (*p - '0');
-    return index < LS_BLOBS_MAX ? index : -1;
+        *number = *number * 10 + (*p - '0');
+    return *number < LS_BLOBS_MAX;
 }
 
 static int keep_unused(struct ls_weights *weights, const char *name, struct ls_error *error)
@@ -59,8 +69,9 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
                       struct ls_error *error)
 {
     const char *dot = strrchr(name, '.');
-    int index = dot != NULL && dot != name ? blob_index(dot + 1) : -1;
-    if (index < 0)
+    const char *blob_name = NULL;
+    int number = -1;
+    if (dot == NULL || dot == name || !read_suffix(dot + 1, &blob_name, &number))
         return keep_unused(weights, tensor->name, error);
     if (!ls_tensor_is_float(tensor))
         return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
@@ -69,7 +80,13 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
     struct ls_weight_layer *layer = NULL;
     struct ls_weight_blob *blob = NULL;
     LS_TRY(find_layer(weights, name, (size_t)(dot - name), &layer, error));
-    LS_TRY(ls_weights_add_blob(weights, layer, index, &tensor->shape, &blob, error));
+    for (int i = 0; i < layer->blob_count; i++)
+        if (number >= 0 && layer->blobs[i].number == number)
+            return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
+                           "blob %d of layer '%s' is there twice", number, layer->name);
+    LS_TRY(ls_weights_add_blob(weights, layer, layer->blob_count, &tensor->shape, &blob, error));
+    blob->name = blob_name;
+    blob->number = number;
     ls_tensor_floats(tensor, blob->data);
     return 0;
 }

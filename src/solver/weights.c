@@ -57,6 +57,8 @@ static int add_targets(struct intake *intake, const struct ls_graph *graph)
                 return ls_fail_memory(intake->error, "weights");
             intake->targets[intake->count++] =
                 (struct ls_weight_target){.layer = layer->name,
+                                          .name = layer->request[b].name,
+                                          .average = layer->request[b].average,
                                           .blob = b,
                                           .blob_count = layer->blobs,
                                           .shared = strcmp(layer->blob[b]->layer, layer->name) != 0,

@@ -246,6 +246,87 @@ static void test_names(void **state)
     assert_false(ls_weights_name_reserved("averages.fc"));
 }
 
+/* Blobs go by their names; a foreign "weight" and "bias" by number where the layer's blobs have
+ * other names, but they are nobody's saved averages. */
+static void test_blob_names(void **state)
+{
+    (void)state;
+    static const char *const tensors[] = {"bn.bias",     "bn.factor", "bn.mean", "bn.scale",
+                                          "bn.variance", "s.weight",  "s.bias",  "b.bias"};
+    static const char *const names[] = {"mean", "variance", "factor", "scale", "bias"};
+    static const float values[] = {2, 4, 1, 3, 0};
+    const char *path = write_archive("blobs.safetensors", tensors, 8);
+    struct ls_weights weights;
+    struct ls_weights_report report = {0};
+    struct sink sink = {0};
+    for (int i = 0; i < 5; i++) {
+        want(&sink, "bn", i, 5, SHAPE1(1));
+        sink.targets[i].name = names[i];
+        sink.targets[i].average = i < 3;
+    }
+    want(&sink, "s", 0, 2, SHAPE1(1));
+    want(&sink, "s", 1, 2, SHAPE1(1));
+    want(&sink, "b", 0, 1, SHAPE1(1));
+    sink.targets[5].name = "scale";
+    sink.targets[6].name = "bias";
+    sink.targets[7].name = "bias";
+    assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
+    assert_int_equal(ls_weights_apply(&weights, sink.targets, 8, &report, NULL), 0);
+    assert_int_equal(report.stored, 8);
+    for (int i = 0; i < 5; i++)
+        assert_true(sink.stored[i][0] == values[i]);
+    for (int i = 5; i < 8; i++)
+        assert_true(sink.stored[i][0] == (float)i);
+    ls_weights_report_free(&report);
+    ls_weights_free(&weights);
+
+    static const char *const foreign[] = {"bn.weight", "bn.bias", "bn.2"};
+    path = write_archive("foreign.safetensors", foreign, 3);
+    struct sink other = {0};
+    for (int i = 0; i < 3; i++) {
+        want(&other, "bn", i, 3, SHAPE1(1));
+        other.targets[i].name = names[i];
+        other.targets[i].average = true;
+    }
+    assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
+    assert_int_equal(ls_weights_apply(&weights, other.targets, 3, &report, NULL), LOCKSTEP_WEIGHTS);
+    assert_int_equal(other.times[2], 0);
+    ls_weights_report_free(&report);
+    ls_weights_free(&weights);
+}
+
+/* A vector of channels: 1xC in one fork's layers is 1xCx1x1 in another's. */
+static void test_channel_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        struct ls_shape shape;
+        bool fits;
+    } cases[] = {{{2, {1, 2}}, true},       {{4, {1, 2, 1, 1}}, true},  {{4, {2, 1, 1, 1}}, false},
+                 {{1, {2}}, false},         {{4, {1, 1, 1, 2}}, false}, {{3, {1, 2, 1}}, false},
+                 {{4, {1, 3, 1, 1}}, false}};
+    struct ls_text net = {0}, layer = {0}, blob = {0}, shape = {0};
+    ls_wire_add_bytes(&shape, 1, "\x01\x02", 2);
+    add_message(&blob, 7, &shape);
+    ls_wire_add_bytes(&blob, 5, sequence, 2 * sizeof *sequence);
+    ls_wire_add_bytes(&layer, 1, "bn", 2);
+    add_message(&layer, 7, &blob);
+    add_message(&net, 100, &layer);
+    const char *path = ls_test_path("channels.caffemodel");
+    write_text(path, &net);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct ls_weights weights;
+        struct ls_weights_report report = {0};
+        struct sink sink = {0};
+        want(&sink, "bn", 0, 1, cases[c].shape);
+        assert_int_equal(ls_weights_read(path, LS_WEIGHTS_BEST, &weights, NULL), 0);
+        assert_int_equal(ls_weights_apply(&weights, sink.targets, 1, &report, NULL) == 0,
+                         cases[c].fits);
+        ls_weights_report_free(&report);
+        ls_weights_free(&weights);
+    }
+}
+
 static void test_averages(void **state)
 {
     (void)state;
@@ -555,6 +636,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms_of_caffe),
         cmocka_unit_test(test_legacy_shapes),
+        cmocka_unit_test(test_blob_names),
+        cmocka_unit_test(test_channel_shapes),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_averages),
         cmocka_unit_test(test_report),
