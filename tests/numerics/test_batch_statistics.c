@@ -1,0 +1,518 @@
+/* Batch statistics are those of the batch: losses, gradients and moving averages of whole updates
+ * against plain loops in double precision over all of their samples, for micro-batches of any size
+ * and data far from zero. Averages advance once for each group, in order, and only by updates.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "numerics/training.h"
+#include "support/reference_batch_norm.h"
+
+enum { SIDE = 4, PIXELS = SIDE * SIDE, HIDDEN = 5, SAMPLES = 40, BATCH = 20, MOST = 2 * BATCH };
+
+/* ---- The net --------------------------------------------------------------------------------- */
+
+struct settings {
+    int batch, micro_batch, group, iter_size;
+    double offset; /* is added to all pixels */
+    const char *fields, *more;
+};
+
+static struct lockstep_solver *make_solver(const struct settings *s)
+{
+    const char *fields = s->fields != NULL ? s->fields : "";
+    return load_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 100 random_seed: 3 iter_size: %d\n"
+        "micro_batch: %d %s\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { mean_value: %g }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: %d } }\n"
+        "layer { name: 'n0' type: 'BatchNorm' bottom: 'data' top: 'y0' batch_norm_param {\n"
+        "  group: %d moving_average_fraction: 0.5 scale_bias: true %s\n"
+        "  scale_filler { type: 'uniform' min: 0.5 max: 1.5 }\n"
+        "  bias_filler { type: 'uniform' min: -1 max: 1 } } }\n"
+        "layer { name: 'r0' type: 'ReLU' bottom: 'y0' top: 'y0' }\n"
+        "layer { name: 'i1' type: 'InnerProduct' bottom: 'y0' top: 'z1' inner_product_param {\n"
+        "  num_output: 5 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'n1' type: 'BatchNorm' bottom: 'z1' top: 'y1' batch_norm_param {\n"
+        "  group: %d moving_average_fraction: 0.5 scale_bias: true %s\n"
+        "  scale_filler { type: 'uniform' min: 0.5 max: 1.5 }\n"
+        "  bias_filler { type: 'uniform' min: -1 max: 1 } } }\n"
+        "layer { name: 'i2' type: 'InnerProduct' bottom: 'y1' top: 'z2' inner_product_param {\n"
+        "  num_output: 1 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'z2' bottom: 'label' top: 'loss' }\n"
+        "}\n",
+        s->iter_size, s->micro_batch, s->more != NULL ? s->more : "", -s->offset,
+        ls_test_path("images"), ls_test_path("labels"), s->batch, s->group, fields, s->group,
+        fields);
+}
+
+enum parameter {
+    MEAN_0,
+    VARIANCE_0,
+    FACTOR_0,
+    SCALE_0,
+    BIAS_0,
+    WEIGHT_1,
+    OFFSET_1,
+    MEAN_1,
+    VARIANCE_1,
+    FACTOR_1,
+    SCALE_1,
+    BIAS_1,
+    WEIGHT_2,
+    OFFSET_2,
+    PARAMETERS
+};
+enum { ELEMENTS = HIDDEN * PIXELS };
+
+static const struct {
+    const char *name;
+    int size;
+} parameters[PARAMETERS] = {
+    {"n0.mean", 1},     {"n0.variance", 1},      {"n0.factor", 1}, {"n0.scale", 1},
+    {"n0.bias", 1},     {"i1.weight", ELEMENTS}, {"i1.bias", 5},   {"n1.mean", 5},
+    {"n1.variance", 5}, {"n1.factor", 1},        {"n1.scale", 5},  {"n1.bias", 5},
+    {"i2.weight", 5},   {"i2.bias", 1},
+};
+
+static size_t index_of(const struct training *training, enum parameter which)
+{
+    size_t count = lockstep_trainer_parameter_count(training->trainer);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(lockstep_trainer_parameter_name(training->trainer, i), parameters[which].name) ==
+            0)
+            return i;
+    fail_msg("no parameter is called %s", parameters[which].name);
+    return 0;
+}
+
+static void read_parameter(const struct training *training, enum parameter which, float *values)
+{
+    int status =
+        lockstep_trainer_read_parameter(training->trainer, index_of(training, which), values,
+                                        (size_t)parameters[which].size, training->error);
+    if (status != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+}
+
+static void read_gradient(const struct training *training, enum parameter which, float *values)
+{
+    int status =
+        lockstep_trainer_read_gradient(training->trainer, index_of(training, which), values,
+                                       (size_t)parameters[which].size, training->error);
+    if (status != 0)
+        fail_msg("%s", lockstep_error_text(training->error));
+}
+
+/* ---- The reference --------------------------------------------------------------------------- */
+
+/* An update in double precision. */
+struct update {
+    int n;
+    int group_end[MOST], groups;
+    double x[MOST * PIXELS], y0[MOST * PIXELS], z1[MOST * HIDDEN], y1[MOST * HIDDEN];
+    double dy0[MOST * PIXELS], dz1[MOST * HIDDEN], dy1[MOST * HIDDEN];
+    double w[PARAMETERS][ELEMENTS], dw[PARAMETERS][ELEMENTS];
+    double loss;
+    struct reference_batch_norm first, second;
+};
+
+/* The samples of update `number`, the groups of its batches, the weights before it. */
+static void set_up(struct update *u, const struct settings *s, const struct training *training,
+                   int number)
+{
+    float values[ELEMENTS];
+    memset(u, 0, sizeof *u);
+    u->n = s->batch * s->iter_size;
+    for (int i = 0; i < u->n; i++) {
+        uint32_t record = (uint32_t)((number * u->n + i) % SAMPLES);
+        for (uint32_t k = 0; k < PIXELS; k++)
+            u->x[i * PIXELS + (int)k] = s->offset + pixel(record, record * 7 % 10, k, SIDE);
+    }
+    for (int b = 0; b < s->iter_size; b++) {
+        int groups = s->group > 0 ? (s->batch + s->group - 1) / s->group : 1;
+        for (int g = 1; g <= groups; g++)
+            u->group_end[u->groups++] = b * s->batch + g * s->batch / groups;
+    }
+    for (int p = 0; p < PARAMETERS; p++) {
+        read_parameter(training, (enum parameter)p, values);
+        for (int i = 0; i < parameters[p].size; i++)
+            u->w[p][i] = (double)values[i];
+    }
+    u->first = (struct reference_batch_norm){.n = u->n,
+                                             .c = 1,
+                                             .points = PIXELS,
+                                             .group_end = u->group_end,
+                                             .groups = u->groups,
+                                             .eps = (double)1e-5F,
+                                             .scale = u->w[SCALE_0],
+                                             .bias = u->w[BIAS_0],
+                                             .relu = 1};
+    u->second = u->first;
+    u->second.relu = 0;
+    u->second.c = HIDDEN;
+    u->second.points = 1;
+    u->second.scale = u->w[SCALE_1];
+    u->second.bias = u->w[BIAS_1];
+}
+
+/* y = x w^T + b */
+static void inner_product(int n, int from, int to, const double *x, const double *w,
+                          const double *b, double *y)
+{
+    for (int i = 0; i < n; i++)
+        for (int o = 0; o < to; o++) {
+            y[i * to + o] = b[o];
+            for (int k = 0; k < from; k++)
+                y[i * to + o] += x[i * from + k] * w[o * from + k];
+        }
+}
+
+static void inner_product_backward(int n, int from, int to, const double *x, const double *w,
+                                   const double *dy, double *dx, double *dw, double *db)
+{
+    for (int i = 0; i < n; i++)
+        for (int o = 0; o < to; o++) {
+            db[o] += dy[i * to + o];
+            for (int k = 0; k < from; k++) {
+                dw[o * from + k] += dy[i * to + o] * x[i * from + k];
+                dx[i * from + k] += dy[i * to + o] * w[o * from + k];
+            }
+        }
+}
+
+static void compute(struct update *u, int number)
+{
+    double z2[MOST], dz2[MOST];
+    double unused[MOST * PIXELS];
+    reference_batch_norm_forward(&u->first, u->x, u->y0);
+    inner_product(u->n, PIXELS, HIDDEN, u->y0, u->w[WEIGHT_1], u->w[OFFSET_1], u->z1);
+    reference_batch_norm_forward(&u->second, u->z1, u->y1);
+    inner_product(u->n, HIDDEN, 1, u->y1, u->w[WEIGHT_2], u->w[OFFSET_2], z2);
+    for (int i = 0; i < u->n; i++) {
+        int record = (number * u->n + i) % SAMPLES;
+        double distance = z2[i] - record * 7 % 10;
+        u->loss += distance * distance / (2 * u->n);
+        dz2[i] = distance / u->n;
+    }
+    inner_product_backward(u->n, HIDDEN, 1, u->y1, u->w[WEIGHT_2], dz2, u->dy1, u->dw[WEIGHT_2],
+                           u->dw[OFFSET_2]);
+    reference_batch_norm_backward(&u->second, u->z1, u->dy1, u->dz1, u->dw[SCALE_1], u->dw[BIAS_1]);
+    inner_product_backward(u->n, PIXELS, HIDDEN, u->y0, u->w[WEIGHT_1], u->dz1, u->dy0,
+                           u->dw[WEIGHT_1], u->dw[OFFSET_1]);
+    reference_batch_norm_backward(&u->first, u->x, u->dy0, unused, u->dw[SCALE_0], u->dw[BIAS_0]);
+}
+
+/* What the averages of a norm become. */
+static void advance(struct update *u, const struct reference_batch_norm *norm, const double *x,
+                    enum parameter mean, enum parameter variance, enum parameter factor)
+{
+    for (int g = 0; g < u->groups; g++) {
+        int begin = g > 0 ? u->group_end[g - 1] : 0;
+        double count = (double)(u->group_end[g] - begin) * norm->points;
+        for (int c = 0; c < norm->c; c++) {
+            double m, v;
+            reference_batch_norm_moments(norm, x, g, c, &m, &v);
+            if (count > 1)
+                v *= count / (count - 1);
+            u->w[mean][c] = 0.5 * u->w[mean][c] + m;
+            u->w[variance][c] = 0.5 * u->w[variance][c] + v;
+        }
+        u->w[factor][0] = (double)(float)(0.5 * u->w[factor][0] + 1); /* to the bit */
+    }
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* `least`: of what the tolerance is a part, where all that is expected is smaller. */
+static void check_closer(const float *values, const double *expected, int n, double tolerance,
+                         double least, const char *what, const char *name)
+{
+    double largest = least;
+    for (int i = 0; i < n; i++)
+        largest = fmax(largest, fabs(expected[i]));
+    for (int i = 0; i < n; i++)
+        if (!(fabs((double)values[i] - expected[i]) <= tolerance * largest))
+            fail_msg("%s: %s[%d] is %.9g, not %.9g (the largest is %g)", what, name, i,
+                     (double)values[i], expected[i], largest);
+}
+
+static void check_close(const float *values, const double *expected, int n, double tolerance,
+                        const char *what, const char *name)
+{
+    check_closer(values, expected, n, tolerance, 0, what, name);
+}
+
+/* The norm behind takes out most of what the first one scales and adds, so that these gradients are
+ * sums that almost cancel; this is the size of what they are sums of. */
+static double size_of_terms(const struct update *u, enum parameter which)
+{
+    double squares = 0;
+    for (int i = 0; i < u->n * PIXELS && (which == SCALE_0 || which == BIAS_0); i++)
+        squares += u->y0[i] > 0 ? u->dy0[i] * u->dy0[i] : 0;
+    return sqrt(squares);
+}
+
+static const enum parameter trained[] = {SCALE_0, BIAS_0,   WEIGHT_1, SCALE_1,
+                                         BIAS_1,  WEIGHT_2, OFFSET_2};
+static const enum parameter averages[] = {MEAN_0, VARIANCE_0, FACTOR_0,
+                                          MEAN_1, VARIANCE_1, FACTOR_1};
+
+/* One update of a training against the reference. (The bias before a norm has no gradient.) */
+static void check_update(const struct settings *s, struct training *training, int number,
+                         const char *what)
+{
+    static struct update u;
+    float values[ELEMENTS];
+    set_up(&u, s, training, number);
+    compute(&u, number);
+    step(training, 1);
+    double loss = lockstep_trainer_loss(training->trainer);
+    if (fabs(loss - u.loss) > 1e-5 * u.loss)
+        fail_msg("%s: the loss is %.9g, not %.9g", what, loss, u.loss);
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++) {
+        enum parameter p = trained[i];
+        read_gradient(training, p, values);
+        check_closer(values, u.dw[p], parameters[p].size, 1e-5, size_of_terms(&u, p), what,
+                     parameters[p].name);
+    }
+    advance(&u, &u.first, u.x, MEAN_0, VARIANCE_0, FACTOR_0);
+    advance(&u, &u.second, u.z1, MEAN_1, VARIANCE_1, FACTOR_1);
+    for (size_t i = 0; i < sizeof averages / sizeof *averages; i++) {
+        enum parameter p = averages[i];
+        read_parameter(training, p, values);
+        check_close(values, u.w[p], parameters[p].size, 1e-5, what, parameters[p].name);
+        if (p == FACTOR_0 || p == FACTOR_1)
+            assert_true((double)values[0] == u.w[p][0]);
+    }
+}
+
+static void check_updates(const struct settings *s, int workers)
+{
+    char what[200];
+    struct lockstep_solver *solver = make_solver(s);
+    struct training *training = start(solver, workers, NULL, NULL);
+    for (int number = 0; number < 3; number++) {
+        snprintf(what, sizeof what,
+                 "update %d, batch %d in micro-batches of %d, groups of %d, iter_size %d, "
+                 "pixels + %g, %d workers",
+                 number, s->batch, s->micro_batch, s->group, s->iter_size, s->offset, workers);
+        check_update(s, training, number, what);
+    }
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+static const int micro_batches[] = {20, 7, 3, 1};
+enum { MICRO_BATCHES = sizeof micro_batches / sizeof *micro_batches };
+
+static void test_updates(void **state)
+{
+    (void)state;
+    static const int groups[] = {0, 6, 3, 32, 7};
+    for (int m = 0; m < MICRO_BATCHES; m++)
+        for (int g = 0; g < 5; g++)
+            for (int iter_size = 1; iter_size <= 2; iter_size++) {
+                struct settings s = {.batch = BATCH,
+                                     .micro_batch = micro_batches[m],
+                                     .group = groups[g],
+                                     .iter_size = iter_size};
+                check_updates(&s, m > 1 ? 1 + g % 3 : m > 0 ? 1 + g % 2 : 1);
+            }
+}
+
+/* Pixels far from zero, whose squares have no room in a float for what they differ by. */
+static void test_large_means(void **state)
+{
+    (void)state;
+    static const double offsets[] = {1000, -1000, 100000};
+    for (int i = 0; i < 3; i++)
+        for (int m = 0; m < MICRO_BATCHES; m++) {
+            struct settings s = {.batch = BATCH,
+                                 .micro_batch = micro_batches[m],
+                                 .iter_size = 1,
+                                 .offset = offsets[i]};
+            check_updates(&s, m > 0 ? 2 : 1);
+        }
+}
+
+/* Shares of unequal size change the gradient by roundings alone. */
+static void test_shares(void **state)
+{
+    (void)state;
+    float whole[PARAMETERS][ELEMENTS], cut[ELEMENTS];
+    double expected[ELEMENTS];
+    for (int m = 0; m < MICRO_BATCHES; m++) {
+        struct settings s = {.batch = BATCH, .micro_batch = micro_batches[m], .iter_size = 1};
+        struct lockstep_solver *solver = make_solver(&s);
+        struct training *training = start(solver, 1, NULL, NULL);
+        step(training, 1);
+        for (size_t i = 2; i < sizeof trained / sizeof *trained; i++) {
+            enum parameter p = trained[i];
+            read_gradient(training, p, m == 0 ? whole[p] : cut);
+            for (int e = 0; m > 0 && e < parameters[p].size; e++)
+                expected[e] = (double)whole[p][e];
+            if (m > 0)
+                check_close(cut, expected, parameters[p].size, 2e-6, "cut", parameters[p].name);
+        }
+        finish(training);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- When averages advance ------------------------------------------------------------------- */
+
+/* The averages of the norm on the data, which weights do not touch. */
+static void read_averages(const struct training *training, float values[3])
+{
+    for (int i = 0; i < 3; i++)
+        read_parameter(training, averages[i], values + i);
+}
+
+static void spoil_exponents(struct training *training)
+{
+    struct ls_sums *sums = training->trainer->inner->store->sums;
+    size_t count = lockstep_trainer_parameter_count(training->trainer);
+    for (size_t i = 0; i < count; i++)
+        ls_sums_set_exponent(sums, (int)i, ls_sums_exponent(sums, (int)i) + 25);
+}
+
+/* An update that is repeated advances them once. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    for (int group = 0; group <= 3; group += 3)
+        for (int workers = 1; workers <= 3; workers++) {
+            struct settings s = {
+                .batch = BATCH, .micro_batch = 3, .group = group, .iter_size = 2, .offset = 0};
+            float expected[3], values[3];
+            struct lockstep_solver *solver = make_solver(&s);
+            struct training *training = start(solver, workers, NULL, NULL);
+            step(training, 3);
+            read_averages(training, expected);
+            finish(training);
+            training = start(solver, workers, NULL, NULL);
+            step(training, 1);
+            for (int i = 1; i < 3; i++) {
+                int repeats = training->repeats;
+                spoil_exponents(training);
+                step(training, 1);
+                assert_true(training->repeats > repeats);
+            }
+            read_averages(training, values);
+            assert_memory_equal(values, expected, sizeof values);
+            finish(training);
+            lockstep_solver_free(solver);
+        }
+}
+
+/* ---- Saved averages in training -------------------------------------------------------------- */
+
+/* Norms that are frozen have the averages that training left, before and after; gradients take them
+ * for constants. */
+static void test_frozen(void **state)
+{
+    (void)state;
+    struct settings s = {.batch = BATCH, .micro_batch = 3, .iter_size = 1};
+    struct lockstep_solver *solver = make_solver(&s);
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, 4);
+    char weights[200];
+    snprintf(weights, sizeof weights, "%s", ls_test_path("weights.safetensors"));
+    assert_int_equal(lockstep_trainer_snapshot(training->trainer, weights, NULL), 0);
+    finish(training);
+    lockstep_solver_free(solver);
+    s.fields = "use_global_stats: true";
+    char more[300];
+    snprintf(more, sizeof more, "weights: '%s'", weights);
+    s.more = more;
+    solver = make_solver(&s);
+    for (int workers = 1; workers <= 3; workers++) {
+        static struct update u;
+        double mean[2][HIDDEN], variance[2][HIDDEN];
+        float values[ELEMENTS];
+        training = start(solver, workers, NULL, NULL);
+        assert_int_equal(training->trainer->inner->train->plans[0]->plan->segments, 1);
+        for (int number = 0; number < 3; number++) {
+            set_up(&u, &s, training, number);
+            for (int c = 0; c < HIDDEN; c++) {
+                mean[0][c] = u.w[MEAN_0][0] / u.w[FACTOR_0][0];
+                variance[0][c] = u.w[VARIANCE_0][0] / u.w[FACTOR_0][0];
+                mean[1][c] = u.w[MEAN_1][c] / u.w[FACTOR_1][0];
+                variance[1][c] = u.w[VARIANCE_1][c] / u.w[FACTOR_1][0];
+            }
+            u.first.saved_mean = mean[0];
+            u.first.saved_variance = variance[0];
+            u.second.saved_mean = mean[1];
+            u.second.saved_variance = variance[1];
+            compute(&u, number);
+            step(training, 1);
+            for (size_t i = 0; i < sizeof trained / sizeof *trained; i++) {
+                enum parameter p = trained[i];
+                read_gradient(training, p, values);
+                check_close(values, u.dw[p], parameters[p].size, 1e-5, "frozen",
+                            parameters[p].name);
+            }
+            read_gradient(training, OFFSET_1, values);
+            check_close(values, u.dw[OFFSET_1], HIDDEN, 1e-5, "frozen", "i1.bias");
+            for (size_t i = 0; i < sizeof averages / sizeof *averages; i++) {
+                enum parameter p = averages[i];
+                read_parameter(training, p, values);
+                for (int c = 0; c < parameters[p].size; c++)
+                    assert_true((double)values[c] == u.w[p][c]);
+            }
+        }
+        finish(training);
+    }
+    lockstep_solver_free(solver);
+}
+
+/* ---- Nothing to spread ----------------------------------------------------------------------- */
+
+/* A group of one sample has one value a channel behind the first norm: variance 0, so that what
+ * comes out is the bias, and no gradient goes on. */
+static void test_one_value(void **state)
+{
+    (void)state;
+    for (int batch = 1; batch <= 6; batch += 5)
+        for (int workers = 1; workers <= 2 && workers <= batch; workers++) {
+            struct settings s = {.batch = batch, .micro_batch = 1, .group = 1, .iter_size = 2};
+            static struct update u;
+            float values[ELEMENTS];
+            struct lockstep_solver *solver = make_solver(&s);
+            struct training *training = start(solver, workers, NULL, NULL);
+            for (int number = 0; number < 3; number++) {
+                set_up(&u, &s, training, number);
+                compute(&u, number);
+                step(training, 1);
+                assert_true(fabs(lockstep_trainer_loss(training->trainer) - u.loss) <
+                            1e-5 * u.loss);
+                read_gradient(training, WEIGHT_1, values);
+                for (int i = 0; i < ELEMENTS; i++)
+                    assert_true(values[i] == 0);
+                read_gradient(training, BIAS_1, values);
+                check_close(values, u.dw[BIAS_1], HIDDEN, 1e-5, "one value", "n1.bias");
+                read_parameter(training, VARIANCE_1, values);
+                for (int c = 0; c < HIDDEN; c++)
+                    assert_true(values[c] == 0);
+            }
+            snapshot(training);
+            finish(training);
+            lockstep_solver_free(solver);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_updates), cmocka_unit_test(test_large_means),
+        cmocka_unit_test(test_shares),  cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_frozen),  cmocka_unit_test(test_one_value),
+    };
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
