@@ -4,6 +4,7 @@
 #   FLOATS     gradients are rounded as sums of floats are, in the order in which they arrive
 #   GENERATOR  each thread has a random number generator of its own
 #   FORGETFUL  workers other than the first forget a micro-batch now and then
+#   STATISTICS batch statistics are those of the micro-batches that the worker has run itself
 #
 # `verify` must find the difference, and so must the test of the promise; the build without any
 # (SOUND) must pass both. The broken file is linked in front of the library, whose own then stays
@@ -12,13 +13,14 @@ if(NOT TARGET ls_support OR NOT TARGET ls_api)
   return()
 endif()
 
-function(ls_mutant name source)
+# `test` and `filter`: the test of the promise that must find it, which says `difference`.
+function(ls_mutant name source test filter difference)
   string(TOLOWER ${name} lower)
   set(verify mutant_${lower}_verify)
   set(workers mutant_${lower}_workers)
   ls_test(${verify} ${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c ${LS_MODULES})
   # The test of the promise itself, one case of it, run on the broken build.
-  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/test_workers.c ${LS_MODULES})
+  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ${LS_MODULES})
   foreach(program ${verify} ${workers})
     target_compile_definitions(${program} PRIVATE LS_MUTANT_${name})
     if(source)
@@ -28,14 +30,17 @@ function(ls_mutant name source)
   # The trainings of `verify` get their schedule where they make their engines.
   target_link_options(${verify} PRIVATE -Wl,--wrap=ls_engine_create)
   set_tests_properties(${workers} PROPERTIES ENVIRONMENT
-    "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=test_held_back")
+    "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}")
   if(source)
     set_tests_properties(${workers} PROPERTIES
-      PASS_REGULAR_EXPRESSION "held back, 2 workers: the snapshots differ from byte")
+      PASS_REGULAR_EXPRESSION "${difference}: the snapshots differ from byte")
   endif()
 endfunction()
 
-ls_mutant(SOUND "")
-ls_mutant(FLOATS transport/sums.c)
-ls_mutant(GENERATOR ops/cpu/dropout.c)
-ls_mutant(FORGETFUL engine/run.c)
+set(held test_workers test_held_back "held back, 2 workers")
+ls_mutant(SOUND "" ${held})
+ls_mutant(FLOATS transport/sums.c ${held})
+ls_mutant(GENERATOR ops/cpu/dropout.c ${held})
+ls_mutant(FORGETFUL engine/run.c ${held})
+ls_mutant(STATISTICS engine/exchange.c test_batch_norm test_groups
+  "batches of 32, groups of 0, 2 workers")

@@ -1,8 +1,10 @@
 /* `verify` on a build that breaks the contract on purpose (cmake/mutants.cmake), or on a sound one.
  *
- * The net has what every mutant needs to show itself. Two workers run its micro-batches in an
- * order that one worker does not, by a schedule and not by chance; trainings that lockstep_verify
- * makes get it through a wrapped ls_engine_create.
+ * The first net has what every mutant needs to show itself but one of batch statistics, which are
+ * in the second. Two workers run the first one's micro-batches in an order that one worker does
+ * not, by a schedule and not by chance; trainings that lockstep_verify makes get it through a
+ * wrapped ls_engine_create. Micro-batches of the second go through it together, each on its own
+ * worker.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/training.h"
@@ -15,6 +17,7 @@ static const int expected = LOCKSTEP_DIFFERENT;
 
 static struct schedule schedules[8];
 static int schedule_count;
+static int held_until; /* 64 samples make 8 micro-batches */
 
 int __real_ls_engine_create(const struct ls_backend *backend, int workers,
                             struct ls_engine **engine, struct ls_error *error);
@@ -31,30 +34,30 @@ int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
                                   .moved = PTHREAD_COND_INITIALIZER,
                                   .workers = workers,
                                   .dawdler = -1,
-                                  .last = 7}; /* 64 samples make 8 micro-batches */
+                                  .last = held_until};
     (*engine)->before_micro_batch = follow_schedule;
     (*engine)->user = schedule;
     return 0;
 }
 
-static void test_verify(void **state)
+#define NET(first)                                                                                 \
+    "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 100\n"                               \
+    "net_param {\n"                                                                                \
+    "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"                                \
+    "  transform_param { scale: 0.004 }\n"                                                         \
+    "  data_param { backend: SYNTHETIC batch_size: 64\n"                                           \
+    "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"                                \
+    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
+    "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n" first          \
+    "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"                              \
+    "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"                           \
+    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"                          \
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"                \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"   \
+    "}\n"
+
+static void check_verify(struct lockstep_solver *solver)
 {
-    (void)state;
-    struct lockstep_solver *solver = load_solver(
-        "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 100\n"
-        "net_param {\n"
-        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.004 }\n"
-        "  data_param { backend: SYNTHETIC batch_size: 64\n"
-        "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
-        "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
-        "}\n");
     struct lockstep_train_options options;
     struct lockstep_error *error = lockstep_error_new();
     lockstep_train_options_init(&options);
@@ -69,8 +72,29 @@ static void test_verify(void **state)
     lockstep_solver_free(solver);
 }
 
+static void test_verify(void **state)
+{
+    (void)state;
+    held_until = 7;
+    check_verify(load_solver(NET("")));
+}
+
+static void test_verify_statistics(void **state)
+{
+    (void)state;
+    held_until = 0;
+    check_verify(load_solver(NET("layer { name: 'norm' type: 'BatchNorm' bottom: 'ip1' "
+                                 "top: 'ip1' }\n")));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_verify)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_verify),
+                                       cmocka_unit_test(test_verify_statistics)};
+#if defined LS_MUTANT_FLOATS || defined LS_MUTANT_GENERATOR /* need the order of the first net */
+    cmocka_set_test_filter("test_verify");
+#elif defined LS_MUTANT_STATISTICS
+    cmocka_set_test_filter("test_verify_statistics");
+#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
