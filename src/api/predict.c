@@ -165,6 +165,7 @@ int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *err
     if (model->net->varying >= 0)
         memcpy(one.shape, model->net->plans[0]->shape, sizeof one.shape);
     LS_TRY(ls_net_require(model->net, &one, &model->single, error));
+    model->single->kept = true;
     LS_TRY(ls_engine_make_room(model->engine, model->net, model->single->plan, error));
     LS_TRY(ls_engine_bind_plan(model->engine, model->net, model->single, error));
     LS_TRY(create_exchange(model, error));

@@ -72,7 +72,11 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     for (int i = 0; i < slots->count; i++) {
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
         plan->bindings[i].held = plan->plan->held_bytes > 0 ? slots->held[i] : NULL;
-        LS_TRY(bind_slot(plan, store, &plan->bindings[i], error));
+        int status = bind_slot(plan, store, &plan->bindings[i], error);
+        if (status != 0) {
+            ls_net_unbind(plan); /* nobody shall take it for bound */
+            return status;
+        }
     }
     return 0;
 }

@@ -12,10 +12,7 @@
 #include "ir/layer.h"
 #include "ops/cpu/filler.h"
 
-enum {
-    PLANS_KEPT = 64, /* of a net whose samples differ in size */
-    BATCHES_KEPT = 2 /* plans that so many updates wanted stay in any case */
-};
+enum { PLANS_KEPT = 64 /* of a net whose samples differ in size */ };
 
 static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
@@ -266,15 +263,14 @@ static struct ls_net_plan *find_plan(const struct ls_net *net, const struct ls_m
     return NULL;
 }
 
-/* Makes room for another plan: those that no micro-batch of a recent update wanted go. The first
- * one stays; it says what all have in common. */
+/* Makes room for another plan: the one that was not wanted for longest goes, but none that the job
+ * at hand needs, however many those are. The first one stays; it says what all have in common. */
 static void forget_plans(struct ls_net *net)
 {
-    int64_t recent = net->wanted - net->batching.iter_size * net->batching.batch * BATCHES_KEPT;
     while (net->plan_count >= PLANS_KEPT) {
         size_t oldest = 0;
         for (size_t i = 1; i < net->plan_count; i++)
-            if (net->plans[i]->used < recent &&
+            if (net->plans[i]->used <= net->wanted_before && !net->plans[i]->kept &&
                 (oldest == 0 || net->plans[i]->used < net->plans[oldest]->used))
                 oldest = i;
         if (oldest == 0)
@@ -284,9 +280,39 @@ static void forget_plans(struct ls_net *net)
     }
 }
 
+void ls_net_begin_job(struct ls_net *net)
+{
+    net->wanted_before = net->wanted;
+}
+
+/* Where sizes vary a problem may concern some of them only: says which, and a record that has it.
+ * `before`: how many problems there were. */
+static int name_size(const struct ls_net *net, const struct ls_micro *micro, int before,
+                     int status, struct ls_error *error)
+{
+    struct ls_reader *reader = NULL;
+    if (net->varying < 0 || error == NULL || status != LOCKSTEP_DEFINITION)
+        return status;
+    const int64_t *size = micro->shape;
+    for (int i = before; i < error->count; i++) {
+        struct ls_problem problem = error->problems[i];
+        snprintf(error->problems[i].message, sizeof problem.message,
+                 "for samples of %lld x %lld x %lld: %.640s", (long long)size[0],
+                 (long long)size[1], (long long)size[2], problem.message);
+    }
+    if (ls_reader_open(net->datasets[net->varying], &reader, NULL) == 0)
+        ls_reader_fail(reader, micro->ordinal,
+                       "samples differ in size: a layer must work on each size, or crop or resize "
+                       "the samples",
+                       "has this size", error);
+    ls_reader_close(reader);
+    return status;
+}
+
 int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **out,
                    struct ls_error *error)
 {
+    int problems = error != NULL ? error->count : 0;
     net->wanted++;
     *out = find_plan(net, micro);
     if (*out == NULL) {
@@ -299,7 +325,7 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
         int status = build_plan(net, micro, plan, error);
         if (status != 0) {
             free_plan(plan);
-            return status;
+            return net->plan_count > 0 ? name_size(net, micro, problems, status, error) : status;
         }
         net->plans[net->plan_count++] = *out = plan;
     }
@@ -431,8 +457,10 @@ static int find_group(struct ls_net *net, struct ls_error *error)
                        "follow_groups: the group of the net is the whole batch, which would be one "
                        "micro-batch");
     if (net->batching.size_of != NULL)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
-                       "follow_groups needs samples of one size");
+        return ls_fail(error, LOCKSTEP_DEFINITION, file,
+                       "crop or resize the samples, or leave follow_groups out",
+                       "follow_groups needs samples of one size, but those of layer '%s' differ",
+                       net->data_layers[net->varying]->name);
     net->batching.group = group;
     return 0;
 }

@@ -29,6 +29,7 @@ struct ls_net_plan {
     int slots;
     int generation;          /* of the memory that they are bound to */
     int64_t used;            /* when it was wanted last */
+    bool kept;               /* whoever wanted it keeps it */
     struct ls_value *output; /* the value to keep (ls_net_options.output), or NULL */
 };
 
@@ -63,6 +64,7 @@ struct ls_net {
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */
     size_t plan_count, plan_capacity;
     int64_t wanted;         /* plans so far, to find those that were not for long */
+    int64_t wanted_before;  /* `wanted` when the job at hand began */
     int varying;            /* the data set whose samples differ in size; -1: none */
     bool counts_on_the_way; /* labels are counted at a sync point */
 };
@@ -73,9 +75,11 @@ int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struc
 void ls_net_close(struct ls_net *net);
 
 /* The plan for micro-batches like `micro`; made if there is none. Where sizes vary, plans that were
- * not wanted for long go. */
+ * not wanted for long go, and what is wrong with a plan is said of its size. */
 int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **plan,
                    struct ls_error *error);
+/* Plans that are wanted from now on stay until the next call. */
+void ls_net_begin_job(struct ls_net *net);
 /* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
  * that the net can see. `net` is a struct ls_net. */
 bool ls_net_local(const void *net, int64_t group);

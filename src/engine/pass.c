@@ -123,6 +123,7 @@ void ls_pass_free(struct ls_pass *pass)
 static void forget_units(struct ls_pass *pass)
 {
     pass->unit_count = pass->wave_count = 0;
+    ls_net_begin_job(pass->net);
     ls_exchange_begin(pass->exchange);
 }
 

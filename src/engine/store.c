@@ -155,8 +155,12 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
         size_t elements = ls_layout_elements(view->layout, &view->parameter->shape);
         if ((longer[i] = ls_alloc_aligned(elements * sizeof(float))) == NULL)
             return ls_fail_memory(error, view->parameter->name);
+        int status = convert_view(store, i, error);
+        if (status != 0) {
+            ls_free_aligned(longer[i]);
+            return status;
+        }
         store->view_count++;
-        LS_TRY(convert_view(store, i, error));
     }
     return 0;
 }

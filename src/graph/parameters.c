@@ -75,6 +75,13 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
                       spec->share_mode == LOCKSTEP__PARAM_SPEC__DIM_CHECK_MODE__PERMISSIVE;
     bool fits = permissive ? ls_shape_size(mine) == ls_shape_size(&owner->shape)
                            : ls_shape_equal(mine, &owner->shape);
+    if (!fits && strcmp(owner->layer, layer->name) == 0)
+        return ls_layer_fail(layer, error, NULL, NULL,
+                             "a layer has one set of weights: the samples of all nets need the "
+                             "size that it is made for",
+                             "needs %s of shape %s here, but has it of shape %s elsewhere",
+                             layer->request[blob].name, ls_shape_text(mine, b, sizeof b),
+                             ls_shape_text(&owner->shape, a, sizeof a));
     if (!fits)
         return ls_layer_fail(layer, error, spec, NULL,
                              permissive ? NULL : "share_mode: PERMISSIVE asks for equal size only",
