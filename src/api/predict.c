@@ -313,7 +313,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
                                             (int)model->transform.input[2], &resized, &record);
     if (wrong == NULL)
         wrong = ls_transform_apply(&model->transform, &record, 0, false, &scratch, sample);
-    int status = wrong != NULL ? ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", wrong) : 0;
+    int status =
+        wrong != NULL ? ls_fail(error, ls_record_status(wrong), path, NULL, "%s", wrong) : 0;
     ls_buffer_free(&pixels);
     ls_buffer_free(&resized);
     ls_buffer_free(&scratch);

@@ -37,8 +37,9 @@ static int bad_record(const struct ls_source *source, int64_t index, const char 
     for (size_t i = 0; i < key.length; i++)
         if ((unsigned char)key.data[i] < ' ' || key.data[i] == 0x7f)
             key.data[i] = '?';
-    int status = ls_fail(error, LOCKSTEP_DATA, db->file, NULL, "record %lld (key \"%.100s\"): %s",
-                         (long long)index, key.data != NULL ? key.data : "", what);
+    int status =
+        ls_fail(error, ls_record_status(what), db->file, NULL, "record %lld (key \"%.100s\"): %s",
+                (long long)index, key.data != NULL ? key.data : "", what);
     ls_text_free(&key);
     return status;
 }

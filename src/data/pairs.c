@@ -96,7 +96,7 @@ static int look_at_map(const struct pairs *pairs, size_t index,
     const char *problem = ls_label_map_look(mapping.data, mapping.size, &map);
     ls_file_unmap(&mapping);
     if (problem != NULL)
-        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+        return ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
     if (map.height != picture->height || map.width != picture->width)
         return other_size(pairs, index, map.height, map.width, picture->height, picture->width,
                           error);
@@ -165,8 +165,8 @@ static int decode_map(struct ls_source_reader *reader, int64_t index, struct ls_
     if (problem == NULL && pairs->form.height > 0)
         problem = ls_label_map_resize(map, pairs->form.height, pairs->form.width, &reader->map);
     return problem == NULL ? 0
-                           : ls_fail(error, LOCKSTEP_DATA, path, NULL, "record %lld: %s",
-                                     (long long)index, problem);
+                           : ls_fail(error, ls_record_status(problem), path, NULL,
+                                     "record %lld: %s", (long long)index, problem);
 }
 
 static void clip(struct ls_label_map *map, uint32_t largest)

@@ -122,7 +122,7 @@ static const char *jpeg_look(const uint8_t *bytes, size_t size, struct ls_pictur
 {
     struct jpeg_job *job = jpeg_new();
     if (job == NULL)
-        return "out of memory";
+        return ls_record_no_memory;
     if (setjmp(job->back) == 0) {
         jpeg_begin(job, bytes, size);
         header->height = (int)job->jpeg.image_height;
@@ -173,7 +173,7 @@ static void jpeg_rows(struct jpeg_job *job, int channels, struct ls_buffer *buff
     size_t row_bytes = (size_t)width * (size_t)channels;
     uint8_t *pixels = ls_buffer_reserve(buffer, row_bytes * (size_t)height + 4 * (size_t)width, 1);
     if (pixels == NULL)
-        jpeg_give_up(job, "out of memory");
+        jpeg_give_up(job, ls_record_no_memory);
     while (jpeg->output_scanline < jpeg->output_height) {
         uint8_t *row = pixels + row_bytes * jpeg->output_scanline;
         jpeg_read_scanlines(jpeg, &row, 1);
@@ -191,7 +191,7 @@ static const char *jpeg_decode(const uint8_t *bytes, size_t size, int channels,
 {
     struct jpeg_job *job = jpeg_new();
     if (job == NULL)
-        return "out of memory";
+        return ls_record_no_memory;
     if (setjmp(job->back) == 0) {
         jpeg_begin(job, bytes, size);
         jpeg_rows(job, channels, buffer, picture);
@@ -282,7 +282,7 @@ static void png_rows(struct png_job *job, int channels, struct ls_buffer *buffer
         png_give_up(png, "damaged PNG: odd rows");
     uint8_t *pixels = ls_buffer_reserve(buffer, height, row_bytes);
     if (pixels == NULL)
-        png_give_up(png, "out of memory");
+        png_give_up(png, ls_record_no_memory);
     for (int pass = 0; pass < passes; pass++)
         for (size_t y = 0; y < height; y++)
             png_read_row(png, pixels + y * row_bytes, NULL);
@@ -335,7 +335,7 @@ static void png_labels(struct png_job *job, struct ls_buffer *buffer, struct ls_
         png_give_up(png, "damaged PNG: odd rows");
     uint16_t *labels = ls_buffer_reserve(buffer, height * width, sizeof *labels);
     if (labels == NULL)
-        png_give_up(png, "out of memory");
+        png_give_up(png, ls_record_no_memory);
     uint8_t *whole = buffer->data;
     uint8_t *rows = bytes == 1 ? whole + height * width : whole;
     for (int pass = 0; pass < passes; pass++)
@@ -379,14 +379,14 @@ static const char *png_run(const uint8_t *bytes, size_t size, const struct png_t
 {
     struct png_job *job = ls_alloc(1, sizeof *job);
     if (job == NULL)
-        return "out of memory";
+        return ls_record_no_memory;
     job->at = bytes;
     job->end = bytes + size;
     job->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, job, png_failed, png_warned);
     if (job->png != NULL)
         job->info = png_create_info_struct(job->png);
     if (job->info == NULL)
-        job->problem = "out of memory";
+        job->problem = ls_record_no_memory;
     else if (setjmp(png_jmpbuf(job->png)) == 0)
         png_do(job, task);
     const char *problem = job->problem;

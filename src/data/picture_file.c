@@ -29,7 +29,8 @@ int ls_picture_file_look(const char *path, struct ls_picture_header *header, str
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
     const char *problem = ls_picture_look(mapping.data, mapping.size, header);
-    int status = problem == NULL ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+    int status =
+        problem == NULL ? 0 : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
     ls_file_unmap(&mapping);
     return status;
 }
@@ -66,7 +67,7 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
     else if (problem == NULL)
         problem = ls_picture_to_record(&picture, &reader->record, record);
     if (problem != NULL)
-        return ls_fail(error, LOCKSTEP_DATA, path, NULL, "record %lld: %s", (long long)index,
-                       problem);
+        return ls_fail(error, ls_record_status(problem), path, NULL, "record %lld: %s",
+                       (long long)index, problem);
     return 0;
 }

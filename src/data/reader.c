@@ -110,9 +110,9 @@ int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, 
     if (source->type->name_record != NULL)
         source->type->name_record(source, index, &name);
     bool named = name.length > 0 && !name.failed;
-    int status =
-        ls_fail(error, LOCKSTEP_DATA, reader->dataset->name, hint, "record %" PRId64 "%s%s%s: %s",
-                index, named ? " (" : "", named ? name.data : "", named ? ")" : "", problem);
+    int status = ls_fail(error, ls_record_status(problem), reader->dataset->name, hint,
+                         "record %" PRId64 "%s%s%s: %s", index, named ? " (" : "",
+                         named ? name.data : "", named ? ")" : "", problem);
     ls_text_free(&name);
     return status;
 }
@@ -241,5 +241,6 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
     if (problem == NULL)
         problem = ls_transform_apply(&reader->dataset->transform, &record, 0, false,
                                      &reader->scratch, sample);
-    return problem == NULL ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "%s", problem);
+    return problem == NULL ? 0
+                           : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
 }

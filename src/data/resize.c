@@ -128,7 +128,7 @@ const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buf
 {
     uint8_t *out = begin_record(picture, picture->height, picture->width, buffer, record);
     if (out == NULL)
-        return "out of memory";
+        return ls_record_no_memory;
     size_t pixels = (size_t)picture->height * (size_t)picture->width;
     if (picture->channels == 1) {
         memcpy(out, picture->pixels, pixels);
@@ -176,7 +176,7 @@ const char *ls_picture_resize_to_record(const struct ls_picture *picture, int he
     filter_free(&columns);
     ls_free(plane);
     ls_free(sum);
-    return ok ? NULL : "out of memory";
+    return ok ? NULL : ls_record_no_memory;
 }
 
 const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
@@ -186,7 +186,7 @@ const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
         return NULL;
     uint16_t *out = ls_buffer_reserve(buffer, (size_t)height * (size_t)width, sizeof *out);
     if (out == NULL)
-        return "out of memory";
+        return ls_record_no_memory;
     for (int y = 0; y < height; y++) {
         int64_t row = (2 * (int64_t)y + 1) * map->height / (2 * (int64_t)height);
         const uint16_t *in = map->labels + row * map->width;

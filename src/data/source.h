@@ -124,6 +124,11 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
 int64_t ls_record_size(const int64_t shape[3]);
 bool ls_record_shape_valid(const int64_t shape[3]);
 
+/* Problems of records are told as texts. This one is no fault of the record's. */
+extern const char ls_record_no_memory[];
+/* The status that belongs to such a text: LOCKSTEP_RESOURCE for that one, else LOCKSTEP_DATA. */
+int ls_record_status(const char *problem);
+
 /* For a type's open: what is known of a record's shape; that of record 0 first. Fails if it cannot
  * be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],

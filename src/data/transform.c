@@ -400,7 +400,7 @@ const char *ls_transform_apply(const struct ls_transform *t, const struct ls_rec
     if (t->mean != NULL && t->pad > 0) {
         row = ls_buffer_reserve(scratch, (size_t)shape[2], sizeof *row);
         if (row == NULL)
-            return "out of memory";
+            return ls_record_no_memory;
     }
     augment = augment && t->augment;
     struct window window = place_window(t, record->shape, shape, ordinal, augment);
