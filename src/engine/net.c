@@ -287,8 +287,8 @@ void ls_net_begin_job(struct ls_net *net)
 
 /* Where sizes vary a problem may concern some of them only: says which, and a record that has it.
  * `before`: how many problems there were. */
-static int name_size(const struct ls_net *net, const struct ls_micro *micro, int before,
-                     int status, struct ls_error *error)
+static int name_size(const struct ls_net *net, const struct ls_micro *micro, int before, int status,
+                     struct ls_error *error)
 {
     struct ls_reader *reader = NULL;
     if (net->varying < 0 || error == NULL || status != LOCKSTEP_DEFINITION)
@@ -485,7 +485,7 @@ static int open(struct ls_net *net, struct ls_error *error)
 {
     int status = find_batch(net, error);
     if (status != 0) /* any will do to find what else is wrong */
-        net->batching.batch = 1;
+        net->batching.batch = net->batching.micro_batch = 1;
     int data_status = open_datasets(net, error);
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};
