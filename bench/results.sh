@@ -1,12 +1,12 @@
 #!/bin/bash
 # Produces every figure that the documentation states: ./run results calls it with the folder for its
-# output as the first argument. Further arguments choose: mnist cifar-quick cifar-full weights bench
-# (default: all). Needs the data sets that tests use; what lacks its data is skipped, and said so.
+# output as the first argument. Further arguments choose: mnist cifar-quick cifar-full resnet20
+# nuclei weights bench (default: all). Needs the data sets that tests use; what lacks its data is skipped, and said so.
 # SPDX-License-Identifier: BSD-2-Clause
 set -euo pipefail
 folder=$(realpath "$1")
 shift
-what=" ${*:-mnist cifar-quick cifar-full weights bench} "
+what=" ${*:-mnist cifar-quick cifar-full resnet20 nuclei weights bench} "
 root=$(cd "$(dirname "$0")/.." && pwd)
 lockstep=${LOCKSTEP:-$root/build/lockstep}
 data=${LOCKSTEP_DATA:-$root/../shared/data}
@@ -62,6 +62,27 @@ cifar_full() {
     train cifar10_full "$examples/cifar10/cifar10_full_solver.prototxt" --iterations 10000
 }
 
+resnet20() {
+    cifar_data || { say "resnet20: skipped, no data"; return; }
+    cd "$cifar"
+    train resnet20 "$examples/cifar10/resnet20_solver.prototxt"
+}
+
+# Pictures of nuclei and their instance maps, unpacked into the folder if they are packed.
+nuclei() {
+    local nuclei=$data/nuclei
+    if [ ! -d "$nuclei/images" ]; then
+        [ -r "$nuclei/nuclei256.tar.zst" ] || { say "nuclei: skipped, no data"; return; }
+        command -v zstd >/dev/null || { say "nuclei: skipped, zstd is missing"; return; }
+        mkdir -p "$folder/nuclei"
+        zstd -qdc "$nuclei/nuclei256.tar.zst" | tar -xf - -C "$folder/nuclei"
+        nuclei=$(dirname "$(find "$folder/nuclei" -type d -name images | head -n 1)")
+    fi
+    cd "$nuclei"
+    train nuclei "$examples/nuclei/fcn_solver.prototxt"
+    say "nuclei: mean IoU $(sed -n 's/.*mean_iou = \([0-9.]*\).*/\1/p' "$folder/nuclei.log" | tail -n 1)"
+}
+
 # Weights that Caffe trained, tested here.
 weights() {
     local models=$data/caffemodels file
@@ -77,6 +98,8 @@ weights() {
 if wants mnist; then mnist; fi
 if wants cifar-quick; then cifar_quick; fi
 if wants cifar-full; then cifar_full; fi
+if wants resnet20; then resnet20; fi
+if wants nuclei; then nuclei; fi
 if wants weights; then weights; fi
 if wants bench; then
     cd "$root"
