@@ -133,7 +133,7 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    int status = 0;
+    int status = ls_trainer_check_averages(trainer->inner, inner);
     ls_team_enter(trainer->inner->engine->team); /* once, not around every update */
     for (int64_t i = 0; i < count && status == 0; i++)
         status = ls_trainer_update(trainer->inner, inner);
@@ -267,5 +267,10 @@ int lockstep_verify(const struct lockstep_solver *solver,
     struct lockstep_callbacks callbacks = options->callbacks;
     struct lockstep_train_options mine = *options;
     mine.callbacks = ls_caller_callbacks(&callbacks);
-    return ls_verify(solver->definition, &mine, workers, count, iterations, inner);
+    char *weights = NULL; /* they start where training starts */
+    if (mine.resume == NULL && mine.weights == NULL)
+        mine.weights = weights = solver_weights(solver->definition->solver);
+    int status = ls_verify(solver->definition, &mine, workers, count, iterations, inner);
+    ls_free(weights);
+    return status;
 }

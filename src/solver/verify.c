@@ -70,6 +70,7 @@ static int compare(const struct verification *verification, size_t which)
 static int run(const struct verification *verification, int64_t iterations)
 {
     struct ls_trainer *first = verification->trainers[0];
+    LS_TRY(ls_trainer_check_averages(first, verification->error));
     if (iterations < 0)
         iterations = first->schedule.max_iter < DEFAULT_ITERATIONS ? first->schedule.max_iter
                                                                    : DEFAULT_ITERATIONS;
