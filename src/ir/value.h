@@ -52,7 +52,7 @@ struct ls_value {
      * axis -1: the value mixes samples, or does not depend on them. */
     int sample_axis;
     int64_t rows;
-    bool learned;    /* depends on a parameter */
+    bool learned;    /* depends on a parameter, or on a sync point: not known before the pass */
     bool needs_grad; /* some trained parameter is upstream, so its gradient is worth having */
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
     int input;                      /* LS_STORE_INPUT: which of the graph's inputs */

@@ -128,6 +128,8 @@ void ls_normalize_forward(struct ls_layer *layer, struct ls_normalize *state)
     ls_op_in(graph, op, blob_of(layer, state->scale));
     ls_op_in(graph, op, blob_of(layer, state->bias));
     ls_op_out(graph, op, state->y);
+    if (state->by_batch && state->y != NULL)
+        state->y->learned = true; /* what is merged is not there before the pass */
     if (flat)
         emit_view(graph, state->y, top);
 }

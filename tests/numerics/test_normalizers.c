@@ -94,6 +94,17 @@ static void write_data(int first, int n)
            "normalization: WEIGHTS class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")         \
     "layer { name: 'teaching' type: 'SoftmaxWithLoss' bottom: 'teacher' bottom: 'label' }\n"
 
+/* Labels that nothing learned has part in, but that cannot be known before the pass: which pictures
+ * are brighter than the batch is on average. */
+#define BRIGHT_LABELS                                                                              \
+    "layer { name: 'even' type: 'BatchNorm' bottom: 'data' top: 'even' }\n"                        \
+    "layer { name: 'light' type: 'Reduction' bottom: 'even' top: 'light'\n"                        \
+    "  reduction_param { axis: 1 operation: MEAN } }\n"                                            \
+    "layer { name: 'bright' type: 'Threshold' bottom: 'light' top: 'bright' }\n" LOSS(             \
+        "brighter", "bright", "ignore_label: 0")                                                   \
+        LOSS("weighed", "bright",                                                                  \
+             "normalization: WEIGHTS class_weight: [1, 5, 1, 1, 1, 1, 1, 1, 1, 1]")
+
 static struct lockstep_solver *make_solver(const char *losses, int batch, int iter_size,
                                            int micro_batch)
 {
@@ -153,15 +164,17 @@ static double distance(const double *a, const double *b)
     return sqrt(difference / norm);
 }
 
-static void check_splits(const char *losses)
+static const int splits[][3] = {/* batch, iter_size, micro_batch */
+                                {40, 1, 5}, {40, 1, 7}, {20, 2, 20}, {20, 2, 5},
+                                {20, 2, 3}, {8, 5, 8},  {4, 10, 1}};
+enum { SPLITS = sizeof splits / sizeof *splits, SPLITS_OF_A_BATCH = 2 };
+
+static void check_splits(const char *losses, int count)
 {
-    static const int splits[][3] = {/* batch, iter_size, micro_batch */
-                                    {40, 1, 5}, {40, 1, 7}, {20, 2, 20}, {20, 2, 5},
-                                    {20, 2, 3}, {8, 5, 8},  {4, 10, 1}};
     double whole[ELEMENTS] = {0};
     write_data(0, SAMPLES);
     double loss = first_update(losses, SAMPLES, 1, SAMPLES, 1, whole);
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+    for (int i = 0; i < count; i++) {
         double gradient[ELEMENTS] = {0};
         const int *split = splits[i];
         double other = first_update(losses, split[0], split[1], split[2], 1, gradient);
@@ -178,14 +191,20 @@ static void check_splits(const char *losses)
 static void test_splits(void **state)
 {
     (void)state;
-    check_splits(THREE_LOSSES);
-    check_splits(LOSS("valid", "label", "ignore_label: 9"));
+    check_splits(THREE_LOSSES, SPLITS);
+    check_splits(LOSS("valid", "label", "ignore_label: 9"), SPLITS);
 }
 
 static void test_learned_labels(void **state)
 {
     (void)state;
-    check_splits(LEARNED_LABELS);
+    check_splits(LEARNED_LABELS, SPLITS);
+}
+
+static void test_labels_by_statistics(void **state)
+{
+    (void)state;
+    check_splits(BRIGHT_LABELS, SPLITS_OF_A_BATCH);
 }
 
 /* Else the tests above would see nothing: an average over micro-batches is far from it. */
@@ -213,9 +232,9 @@ static void test_average_is_far(void **state)
 static void test_workers(void **state)
 {
     (void)state;
-    static const char *const losses[] = {THREE_LOSSES, LEARNED_LABELS};
+    static const char *const losses[] = {THREE_LOSSES, LEARNED_LABELS, BRIGHT_LABELS};
     write_data(0, SAMPLES);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct bytes first = {0};
         for (int workers = 1; workers <= 3; workers++) {
             /* The third update has samples 32 to 39 and 0 to 7. */
@@ -366,9 +385,13 @@ static void test_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_splits),         cmocka_unit_test(test_learned_labels),
-        cmocka_unit_test(test_average_is_far), cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_nothing_counts), cmocka_unit_test(test_now_and_then),
+        cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_learned_labels),
+        cmocka_unit_test(test_labels_by_statistics),
+        cmocka_unit_test(test_average_is_far),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_nothing_counts),
+        cmocka_unit_test(test_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
