@@ -3,6 +3,7 @@
 #include "layers/activation.h"
 
 #include <math.h>
+#include <sleef.h>
 
 static bool wants_input(const struct ls_activation_attr *attr)
 {
@@ -67,6 +68,6 @@ int ls_activation_log_base(const struct ls_layer *layer, struct ls_error *error,
     if (!isfinite(base) || base <= 0)
         return ls_layer_fail(layer, error, message, "base", "leave it out for e",
                              "base %g must be a number above 0, or -1 for e", (double)base);
-    *logarithm = log((double)base);
+    *logarithm = Sleef_cinz_logd1_u10purec((double)base);
     return 0;
 }

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
+#include <sleef.h>
 
 #include "layers/activation.h"
 
@@ -24,9 +25,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_activation_log_base(layer, error, p, p->base_, &base));
     LS_TRY(scale);
     LS_TRY(shift);
-    *attr = (struct ls_activation_attr){.function = LS_EXP,
-                                        .scale = (float)(base * (double)p->scale),
-                                        .factor = (float)exp(base * (double)p->shift)};
+    *attr = (struct ls_activation_attr){
+        .function = LS_EXP,
+        .scale = (float)(base * (double)p->scale),
+        .factor = (float)Sleef_cinz_expd1_u10purec(base * (double)p->shift)};
     if (!isfinite(attr->scale))
         return ls_layer_fail(layer, error, p, "scale", NULL, "log(base) * scale is out of range");
     if (!isfinite(attr->factor))

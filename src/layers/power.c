@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
+#include <sleef.h>
 
 #include "layers/activation.h"
 
@@ -38,7 +39,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         .function = LS_POWER, .power = p->power, .scale = p->scale, .shift = p->shift};
     if (!isfinite(p->power * p->scale))
         return ls_layer_fail(layer, error, p, "scale", NULL, "power * scale is out of range");
-    if (p->scale == 0 && !isfinite((float)pow((double)p->shift, (double)p->power)))
+    if (p->scale == 0 &&
+        !isfinite((float)Sleef_cinz_powd1_u10purec((double)p->shift, (double)p->power)))
         return ls_layer_fail(layer, error, p, "shift", NULL,
                              "with scale 0 the result is shift ^ power, which is no finite number");
     return 0;
