@@ -224,6 +224,20 @@ struct prediction {
     _Atomic size_t next;
 };
 
+/* Where a value lies after a run: in the memory of the worker's slot, or, if it is an input under
+ * another shape, with that one. */
+static const float *find_value(const struct ls_net_plan *plan, int worker, float *const *inputs,
+                               const struct ls_value *value)
+{
+    while (value->same_memory != NULL)
+        value = value->same_memory;
+    if (value->storage == LS_STORE_INPUT)
+        return inputs[value->input];
+    const struct ls_binding *binding = &plan->bindings[worker];
+    const unsigned char *memory = plan->plan->held[value->index] ? binding->held : binding->arena;
+    return (const float *)(memory + plan->plan->offset[value->index]);
+}
+
 static void predict_some(void *argument, int worker)
 {
     struct prediction *prediction = argument;
@@ -231,11 +245,6 @@ static void predict_some(void *argument, int worker)
     const struct ls_net_plan *plan = model->single;
     const struct ls_graph *graph = plan->plan->graph;
     float *inputs[LS_OP_VALUES_MAX] = {NULL};
-    const struct ls_value *root = plan->output;
-    while (root->same_memory != NULL)
-        root = root->same_memory;
-    const struct ls_binding *binding = &plan->bindings[worker];
-    const unsigned char *memory = plan->plan->held[root->index] ? binding->held : binding->arena;
     for (size_t i; (i = atomic_fetch_add(&prediction->next, 1)) < prediction->count;) {
         for (size_t k = 0; k < graph->input_count; k++)
             inputs[k] = model->zeros[k];
@@ -246,7 +255,7 @@ static void predict_some(void *argument, int worker)
                                      .partials = model->records[worker]};
         ls_exchange_context(model->exchange, worker, (size_t)worker, &context);
         ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context);
-        copy_plain(plan->output, (const float *)(memory + plan->plan->offset[root->index]),
+        copy_plain(plan->output, find_value(plan, worker, inputs, plan->output),
                    prediction->output + i * model->output_size);
     }
 }
