@@ -37,10 +37,26 @@ static const char solver[] =
     "snapshot_keep: 1 snapshot_best: 'a' snapshot_format: BINARYPROTO weight_average { } "
     "clip_gradients: 5 weight_decay: 0.01 test_on_train: 4 micro_batch: 2 random_seed: 3";
 
+/* Micro-batches that exchange batch statistics, in training and (by its batches) in a test. */
+static const char norm_net[] =
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
+    "synthetic_param { count: 10 height: 8 width: 8 } batch_size: 5 } }"
+    "layer { name: 'n' type: 'BatchNorm' bottom: 'data' top: 'n' batch_norm_param { group: 3 "
+    "scale_bias: true use_global_stats: false } }"
+    "layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { "
+    "num_output: 10 weight_filler { type: 'xavier' } } }"
+    "layer { name: 'm' type: 'BatchNorm' bottom: 'i' top: 'm' batch_norm_param { group: 1 "
+    "use_global_stats: false } }"
+    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'm' bottom: 'label' top: 'l' }";
+
+static const char norm_solver[] =
+    "net: 'norm.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_interval: 2 "
+    "micro_batch: 2 iter_size: 2 snapshot_after_train: false";
+
 /* ---- What is tried --------------------------------------------------------------------------- */
 
-static int train(const char *prefix, const char *resume, const char *weights,
-                 struct lockstep_error *error)
+static int train_from(const char *file, const char *prefix, const char *resume, const char *weights,
+                      struct lockstep_error *error)
 {
     struct lockstep_solver *definition = NULL;
     struct lockstep_trainer *trainer = NULL;
@@ -50,7 +66,7 @@ static int train(const char *prefix, const char *resume, const char *weights,
     options.snapshot_prefix = ls_test_path(prefix);
     options.resume = resume;
     options.weights = weights;
-    int status = lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, error);
+    int status = lockstep_solver_load(ls_test_path(file), NULL, 0, &definition, error);
     if (status == 0)
         status = lockstep_trainer_create(definition, &options, &trainer, error);
     lockstep_solver_free(definition);
@@ -58,6 +74,17 @@ static int train(const char *prefix, const char *resume, const char *weights,
         status = lockstep_trainer_run(trainer, -1, error);
     lockstep_trainer_free(trainer);
     return status;
+}
+
+static int train(const char *prefix, const char *resume, const char *weights,
+                 struct lockstep_error *error)
+{
+    return train_from("solver.prototxt", prefix, resume, weights, error);
+}
+
+static int do_train_norm(struct lockstep_error *error)
+{
+    return train_from("norm_solver.prototxt", "n", NULL, NULL, error);
 }
 
 static int do_train(struct lockstep_error *error)
@@ -181,6 +208,12 @@ static void test_training(void **state)
     sweep("training", do_train);
 }
 
+static void test_batch_statistics(void **state)
+{
+    (void)state;
+    sweep("training by batch statistics", do_train_norm);
+}
+
 static void test_resume(void **state)
 {
     (void)state;
@@ -218,6 +251,8 @@ static int prepare(void **state)
     struct lockstep_error *error = lockstep_error_new();
     ls_test_write(ls_test_path("cifar"), cifar, sizeof cifar);
     ls_test_write_text(ls_test_path("net.prototxt"), net);
+    ls_test_write_text(ls_test_path("norm.prototxt"), norm_net);
+    ls_test_write_text(ls_test_path("norm_solver.prototxt"), norm_solver);
     /* One update, to have weights and a snapshot. */
     char text[sizeof solver + 40];
     snprintf(text, sizeof text, "%.*s max_iter: 1 %s", (int)(strstr(solver, "max_iter") - solver),
@@ -236,9 +271,12 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training), cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_weights),  cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_use),      cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_training), cmocka_unit_test(test_batch_statistics),
+        cmocka_unit_test(test_resume),   cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_verify),   cmocka_unit_test(test_use),
+        cmocka_unit_test(test_mean),
     };
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     return cmocka_run_group_tests(tests, prepare, NULL);
 }
