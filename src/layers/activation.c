@@ -5,6 +5,7 @@
 #include <math.h>
 #include <sleef.h>
 
+/* Whether the gradient is computed from x; else from y. See enum ls_activation. */
 static bool wants_input(const struct ls_activation_attr *attr)
 {
     switch (attr->function) {
@@ -44,9 +45,10 @@ int ls_activation_backward(struct ls_layer *layer, struct ls_error *error)
 void ls_activation_cost(const struct ls_layer *layer, struct ls_cost *cost)
 {
     const struct ls_activation_attr *attr = layer->state;
-    bool cheap = attr->function == LS_ABSOLUTE || attr->function == LS_CLIP ||
-                 attr->function == LS_THRESHOLD;
-    ls_layer_map_cost(layer, cost, cheap ? 1 : 4, cheap ? 1 : 4, 1);
+    bool cheap = attr->function == LS_RELU || attr->function == LS_ABSOLUTE ||
+                 attr->function == LS_CLIP || attr->function == LS_THRESHOLD;
+    bool product = attr->function == LS_SIGMOID || attr->function == LS_TANH; /* dy y (1 - y) */
+    ls_layer_map_cost(layer, cost, cheap ? 1 : 4, cheap ? 1 : product ? 3 : 4, 1);
     if (attr->function == LS_THRESHOLD) /* has no gradient */
         cost->backward_data_flops = cost->backward_bytes = 0;
 }

@@ -9,12 +9,13 @@
 /* `forward` and `backward`: y or x is kept for the gradient, whichever the function needs. */
 int ls_activation_forward(struct ls_layer *layer, struct ls_error *error);
 int ls_activation_backward(struct ls_layer *layer, struct ls_error *error);
-/* `cost` for the functions that cost about as much as an exponential, and for the others. */
+/* `cost`: one operation an element, or the four or so that an exponential counts as. */
 void ls_activation_cost(const struct ls_layer *layer, struct ls_cost *cost);
-/* Reports a `value` that is not finite; `message` is what holds the field. */
+/* Reports the `value` of a field of `message` if it is not finite. Returns 0 or a status. */
 int ls_activation_check(const struct ls_layer *layer, struct ls_error *error, const void *message,
                         const char *field, float value);
-/* The logarithm of a field `base` of Exp and Log: -1 stands for e, others must be above 0. */
+/* *logarithm = log(base), for the field `base` of Exp and Log (in `message`): -1 stands for e,
+ * others must be above 0, which is reported. */
 int ls_activation_log_base(const struct ls_layer *layer, struct ls_error *error,
                            const void *message, float base, double *logarithm);
 

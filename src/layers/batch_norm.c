@@ -16,7 +16,6 @@
  * 2015.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "layers/factor.h"
 #include "layers/normalize.h"
 
 static const Lockstep__BatchNormParameter *param_of(const struct ls_layer *layer)
@@ -29,7 +28,7 @@ static const Lockstep__BatchNormParameter *param_of(const struct ls_layer *layer
 static int check_fields(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__BatchNormParameter *p = param_of(layer);
-    int status = ls_normalize_check_eps(layer, error, p, p->eps), failed;
+    int status = ls_layer_check_eps(layer, error, p, p->eps), failed;
     if ((failed = ls_normalize_check_kept(layer, error, p, "moving_average_fraction",
                                           p->moving_average_fraction)) != 0)
         status = failed;

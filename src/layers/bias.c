@@ -20,14 +20,7 @@ static int setup_two(struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_factor *state = layer->state;
     const Lockstep__BiasParameter *p = param_of(layer);
-    int status = 0;
-    if (p->filler != NULL)
-        status = ls_layer_fail(layer, error, p, "filler", "remove it, or the second bottom",
-                               "filler has no effect: the second bottom is the bias");
-    if (p->has_num_axes)
-        status = ls_layer_fail(layer, error, p, "num_axes", "remove it, or the second bottom",
-                               "num_axes has no effect: the second bottom is the bias");
-    LS_TRY(status);
+    LS_TRY(ls_factor_check_unused(layer, error, p, p->filler != NULL, p->has_num_axes, "the bias"));
     state->bias_bottom = true;
     return ls_factor_bottom(layer, error, p, p->axis, &state->attr);
 }
@@ -49,25 +42,6 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int forward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_factor_forward(layer, layer->state);
-    return 0;
-}
-
-static int backward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_factor_backward(layer, layer->state);
-    return 0;
-}
-
-static void cost(const struct ls_layer *layer, struct ls_cost *cost)
-{
-    ls_factor_cost(layer, layer->state, cost);
-}
-
 const struct ls_layer_type ls_layer_bias = {
     .type = "Bias",
     .parameter = "bias_param",
@@ -77,7 +51,7 @@ const struct ls_layer_type ls_layer_bias = {
     .tops_min = 1,
     .tops_max = 1,
     .setup = setup,
-    .forward = forward,
-    .backward = backward,
-    .cost = cost,
+    .forward = ls_factor_forward,
+    .backward = ls_factor_backward,
+    .cost = ls_factor_cost,
 };

@@ -77,7 +77,7 @@ static int check_form(const struct ls_layer *layer, struct ls_error *error)
 static int check_numbers(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__BNParameter *p = param_of(layer);
-    int status = ls_normalize_check_eps(layer, error, p, p->eps), failed;
+    int status = ls_layer_check_eps(layer, error, p, p->eps), failed;
     if ((failed = ls_normalize_check_kept(layer, error, p, "momentum", p->momentum)) != 0)
         status = failed;
     if ((failed = ls_normalize_check_group(layer, error, p, p->group)) != 0)
@@ -116,13 +116,7 @@ static void request_blobs(struct ls_layer *layer)
 static int setup_inference(struct ls_layer *layer, struct ls_error *error)
 {
     struct bn *state = layer->state;
-    const struct ls_value *x = layer->bottom[0];
-    char text[160];
-    if (x->shape.rank < 2)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have an axis of channels behind that of the "
-                             "samples, but is %s",
-                             x->name, ls_shape_text(&x->shape, text, sizeof text));
+    LS_TRY(ls_layer_check_channels(layer, error));
     state->inference = true;
     state->factor = (struct ls_factor){.attr = {.axis = 1, .axes = 1}, .bias_blob = 1};
     return 0;
@@ -154,7 +148,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     (void)error;
     struct bn *state = layer->state;
     if (state->inference)
-        ls_factor_forward(layer, &state->factor);
+        ls_factor_emit(layer, &state->factor);
     else
         ls_normalize_forward(layer, &state->normalize);
     return 0;
@@ -165,7 +159,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     (void)error;
     const struct bn *state = layer->state;
     if (state->inference)
-        ls_factor_backward(layer, &state->factor);
+        ls_factor_emit_backward(layer, &state->factor);
     else
         ls_normalize_backward(layer, &state->normalize);
     return 0;
@@ -175,7 +169,7 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 {
     const struct bn *state = layer->state;
     if (state->inference)
-        ls_factor_cost(layer, &state->factor, cost);
+        ls_factor_count(layer, &state->factor, cost);
     else
         ls_normalize_cost(layer, &state->normalize, cost);
 }

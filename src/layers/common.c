@@ -2,12 +2,24 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/common.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 
 enum { PARAMETER_FIRST = 100 }; /* number of the first parameter message of LayerParameter */
+
+const Lockstep__FillerParameter ls_filler_one = {
+    PROTOBUF_C_MESSAGE_INIT(&lockstep__filler_parameter__descriptor),
+    .type = lockstep__filler_parameter__type__default_value, /* "constant" */
+    .has_value = 1,
+    .value = 1,
+    .max = 1,
+    .std = 1,
+    .sparse = -1,
+};
 
 static bool is_parameter_message(const ProtobufCFieldDescriptor *field)
 {
@@ -64,6 +76,29 @@ int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error,
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
                          "axis 0 of its bottom '%s' does not hold the samples of the batch",
                          value->name);
+}
+
+int ls_layer_check_channels(const struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_value *x = layer->bottom[0];
+    char text[160];
+    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    if (x->shape.rank >= 2)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "its bottom '%s' must have at least 2 axes (samples, channels), but is %s",
+                         x->name, ls_shape_text(&x->shape, text, sizeof text));
+}
+
+int ls_layer_check_eps(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                       float eps)
+{
+    if (isfinite(eps) && eps >= FLT_MIN)
+        return 0;
+    return ls_layer_fail(layer, error, message, "eps", "1e-5 is usual",
+                         "eps %g must be a number above 0: values that are all equal are divided "
+                         "by it",
+                         (double)eps);
 }
 
 /* "samples along axis 0, of 3 rows each" */
@@ -152,14 +187,38 @@ void ls_layer_pass(struct ls_layer *layer, int bottom, int top)
     ls_op_out(layer->graph, op, copy);
 }
 
-struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind)
+struct ls_op *ls_layer_emit_top(struct ls_layer *layer, enum ls_op_kind kind,
+                                const struct ls_shape *shape)
 {
     struct ls_value *x = layer->bottom[0];
-    struct ls_value *y = ls_layer_make_top(layer, 0, &x->shape, x);
+    struct ls_value *y = ls_layer_make_top(layer, 0, shape, x);
     struct ls_op *op = ls_graph_op(layer->graph, kind);
     ls_op_in(layer->graph, op, x);
     ls_op_out(layer->graph, op, y);
     return op;
+}
+
+struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind)
+{
+    return ls_layer_emit_top(layer, kind, &layer->bottom[0]->shape);
+}
+
+void ls_layer_emit_view(struct ls_layer *layer, const struct ls_shape *shape, int sample_axis,
+                        int64_t rows)
+{
+    ls_layer_emit_top(layer, LS_OP_VIEW, shape);
+    if (layer->top[0] == NULL)
+        return;
+    layer->top[0]->sample_axis = sample_axis;
+    layer->top[0]->rows = rows;
+}
+
+int ls_layer_view_backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
+    ls_layer_emit_gradient(layer, 0, LS_OP_VIEW, &dy, 1);
+    return 0;
 }
 
 struct ls_op *ls_layer_emit_gradient(struct ls_layer *layer, int bottom, enum ls_op_kind kind,

@@ -5,6 +5,9 @@
 
 #include "ir/layer.h"
 
+/* The filler of factors that the definition does not fill otherwise: ones. */
+extern const Lockstep__FillerParameter ls_filler_one;
+
 /* Checks what every layer checks: the definition holds no parameter message but that of its type
  * and the one called `also` (may be NULL). Returns 0 or the status of what it reported. */
 int ls_layer_begin(const struct ls_layer *layer, struct ls_error *error, const char *also);
@@ -17,8 +20,16 @@ int ls_layer_check_shape(const struct ls_layer *layer, struct ls_error *error, c
 /* Reports a bottom whose outermost axis is not that of the samples. */
 int ls_layer_check_samples(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
-/* Reports bottom `bottom` whose samples do not lie as those of bottom 0: along another axis, or with
- * another number of rows each. */
+/* The same for bottom 0, and if it has no axis of channels behind the samples. */
+int ls_layer_check_channels(const struct ls_layer *layer, struct ls_error *error);
+
+/* Reports an `eps`, the field of `message`, that does not keep what it is added to from being
+ * zero. */
+int ls_layer_check_eps(const struct ls_layer *layer, struct ls_error *error, const void *message,
+                       float eps);
+
+/* Reports bottom `bottom` whose samples do not lie as those of bottom 0: along another axis, or
+ * with another number of rows each. */
 int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
 /* Reports bottoms 0, scores with classes along `axis`, and 1, labels, whose outermost axis is not
@@ -44,8 +55,18 @@ void ls_layer_make_metric(struct ls_layer *layer, int top, int64_t entries);
  * false) the top is a copy. */
 void ls_layer_pass(struct ls_layer *layer, int bottom, int top);
 
-/* Emits top 0 = kind(bottom 0), of the same shape, and returns the op (NULL: no memory). */
+/* Emits top 0 = kind(bottom 0), of this shape, with samples along the same axis, and returns the op
+ * (NULL: no memory). */
+struct ls_op *ls_layer_emit_top(struct ls_layer *layer, enum ls_op_kind kind,
+                                const struct ls_shape *shape);
+/* The same, where the shape is that of the bottom. */
 struct ls_op *ls_layer_emit_map(struct ls_layer *layer, enum ls_op_kind kind);
+/* Emits top 0: the elements of bottom 0 in their order, under another shape, with samples along
+ * `sample_axis` (-1: none) of `rows` rows each. */
+void ls_layer_emit_view(struct ls_layer *layer, const struct ls_shape *shape, int sample_axis,
+                        int64_t rows);
+/* `backward` of layers that emit such a view. */
+int ls_layer_view_backward(struct ls_layer *layer, struct ls_error *error);
 
 /* Emits a new contribution to the gradient of a bottom, kind(inputs), and returns the op for its
  * attributes (NULL: no memory). */

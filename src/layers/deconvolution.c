@@ -62,25 +62,6 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     return ls_window_setup(layer, error, &kind);
 }
 
-static int forward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_window_forward(layer, &kind);
-    return 0;
-}
-
-static int backward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_window_backward(layer, &kind);
-    return 0;
-}
-
-static void cost(const struct ls_layer *layer, struct ls_cost *cost)
-{
-    ls_window_cost(layer, cost, &kind);
-}
-
 const struct ls_layer_type ls_layer_deconvolution = {
     .type = "Deconvolution",
     .parameter = "convolution_param",
@@ -90,7 +71,7 @@ const struct ls_layer_type ls_layer_deconvolution = {
     .tops_min = 1,
     .tops_max = -1,
     .setup = setup,
-    .forward = forward,
-    .backward = backward,
-    .cost = cost,
+    .forward = ls_window_forward,
+    .backward = ls_window_backward,
+    .cost = ls_window_cost,
 };

@@ -6,15 +6,21 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/factor.h"
 
-const Lockstep__FillerParameter ls_filler_one = {
-    PROTOBUF_C_MESSAGE_INIT(&lockstep__filler_parameter__descriptor),
-    .type = lockstep__filler_parameter__type__default_value, /* "constant" */
-    .has_value = 1,
-    .value = 1,
-    .max = 1,
-    .std = 1,
-    .sparse = -1,
-};
+int ls_factor_check_unused(const struct ls_layer *layer, struct ls_error *error,
+                           const void *message, bool filler, bool num_axes, const char *what)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } fields[] = {{"filler", filler}, {"num_axes", num_axes}};
+    int status = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].given)
+            status = ls_layer_fail(
+                layer, error, message, fields[i].name, "remove it, or the second bottom",
+                "%s has no effect: the second bottom is %s", fields[i].name, what);
+    return status;
+}
 
 int ls_factor_learned(const struct ls_layer *layer, struct ls_error *error, const void *message,
                       int axis, int num_axes, struct ls_scale_attr *attr, struct ls_shape *shape)
@@ -88,7 +94,7 @@ static struct ls_value *value_of(struct ls_layer *layer, int blob, bool bottom)
     return blob >= 0 ? ls_graph_parameter(layer->graph, layer, blob) : NULL;
 }
 
-void ls_factor_forward(struct ls_layer *layer, const struct ls_factor *factor)
+void ls_factor_emit(struct ls_layer *layer, const struct ls_factor *factor)
 {
     struct ls_graph *graph = layer->graph;
     struct ls_value *x = layer->bottom[0];
@@ -144,7 +150,7 @@ static void backward_sums(struct ls_layer *layer, const struct ls_factor *factor
     hand_on(layer, factor->bias_blob, factor->bias_bottom, dbias);
 }
 
-void ls_factor_backward(struct ls_layer *layer, const struct ls_factor *factor)
+void ls_factor_emit_backward(struct ls_layer *layer, const struct ls_factor *factor)
 {
     struct ls_graph *graph = layer->graph;
     struct ls_value *dy = ls_graph_gradient(graph, layer->top[0]);
@@ -168,8 +174,8 @@ static bool has_gradient(const struct ls_layer *layer, int blob, bool bottom)
                   : blob >= 0 && ls_layer_trains_blob(layer, blob);
 }
 
-void ls_factor_cost(const struct ls_layer *layer, const struct ls_factor *factor,
-                    struct ls_cost *cost)
+void ls_factor_count(const struct ls_layer *layer, const struct ls_factor *factor,
+                     struct ls_cost *cost)
 {
     bool scales = factor->factor_bottom || factor->factor_blob >= 0;
     bool biased = factor->bias_bottom || factor->bias_blob >= 0;
@@ -187,4 +193,23 @@ void ls_factor_cost(const struct ls_layer *layer, const struct ls_factor *factor
         cost->backward_data_flops = elements;
         cost->backward_bytes += 2 * bytes;
     }
+}
+
+int ls_factor_forward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    ls_factor_emit(layer, layer->state);
+    return 0;
+}
+
+int ls_factor_backward(struct ls_layer *layer, struct ls_error *error)
+{
+    (void)error;
+    ls_factor_emit_backward(layer, layer->state);
+    return 0;
+}
+
+void ls_factor_cost(const struct ls_layer *layer, struct ls_cost *cost)
+{
+    ls_factor_count(layer, layer->state, cost);
 }

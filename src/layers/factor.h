@@ -12,9 +12,10 @@ struct ls_factor {
     bool factor_bottom, bias_bottom;
 };
 
-/* The filler of factors that are not filled otherwise: ones. */
-extern const Lockstep__FillerParameter ls_filler_one;
-
+/* With two bottoms nothing is filled and bottom 1 has its own axes: reports fields `filler` and
+ * `num_axes` of `message` that were given; `what` is what bottom 1 is ("the factor"). */
+int ls_factor_check_unused(const struct ls_layer *layer, struct ls_error *error,
+                           const void *message, bool filler, bool num_axes, const char *what);
 /* For a learned factor: reads the fields `axis` and `num_axes` (-1: all from `axis` on) of
  * `message`, sets attr and the shape of the blob. */
 int ls_factor_learned(const struct ls_layer *layer, struct ls_error *error, const void *message,
@@ -23,10 +24,15 @@ int ls_factor_learned(const struct ls_layer *layer, struct ls_error *error, cons
 int ls_factor_bottom(const struct ls_layer *layer, struct ls_error *error, const void *message,
                      int axis, struct ls_scale_attr *attr);
 
-/* Emits top 0, and what the backward pass wants. */
-void ls_factor_forward(struct ls_layer *layer, const struct ls_factor *factor);
-void ls_factor_backward(struct ls_layer *layer, const struct ls_factor *factor);
-void ls_factor_cost(const struct ls_layer *layer, const struct ls_factor *factor,
-                    struct ls_cost *cost);
+/* Emits top 0, and what the backward pass wants; what that costs. */
+void ls_factor_emit(struct ls_layer *layer, const struct ls_factor *factor);
+void ls_factor_emit_backward(struct ls_layer *layer, const struct ls_factor *factor);
+void ls_factor_count(const struct ls_layer *layer, const struct ls_factor *factor,
+                     struct ls_cost *cost);
+
+/* The same as entries of layer types whose state is a struct ls_factor. */
+int ls_factor_forward(struct ls_layer *layer, struct ls_error *error);
+int ls_factor_backward(struct ls_layer *layer, struct ls_error *error);
+void ls_factor_cost(const struct ls_layer *layer, struct ls_cost *cost);
 
 #endif

@@ -60,23 +60,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct flatten *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, NULL);
-    if (y != NULL) {
-        y->sample_axis = state->sample_axis;
-        y->rows = state->rows;
-    }
-    struct ls_op *op = ls_graph_op(graph, LS_OP_VIEW);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_out(graph, op, y);
-    return 0;
-}
-
-static int backward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[0]);
-    ls_layer_emit_gradient(layer, 0, LS_OP_VIEW, &dy, 1);
+    ls_layer_emit_view(layer, &state->top, state->sample_axis, state->rows);
     return 0;
 }
 
@@ -90,5 +74,5 @@ const struct ls_layer_type ls_layer_flatten = {
     .tops_max = 1,
     .setup = setup,
     .forward = forward,
-    .backward = backward,
+    .backward = ls_layer_view_backward,
 };

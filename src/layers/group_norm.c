@@ -35,7 +35,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_sample_norm *state = layer->state;
     const Lockstep__GroupNormParameter *p = param_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    LS_TRY(ls_sample_norm_check_channels(layer, error));
+    LS_TRY(ls_layer_check_channels(layer, error));
     int groups = check_groups(layer, error);
     state->attr = (struct ls_normalize_attr){.axis = 1, .groups = p->groups};
     LS_TRY(ls_sample_norm_fields(

@@ -20,7 +20,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_sample_norm *state = layer->state;
     const Lockstep__InstanceNormParameter *p = param_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    LS_TRY(ls_sample_norm_check_channels(layer, error));
+    LS_TRY(ls_layer_check_channels(layer, error));
     state->attr = (struct ls_normalize_attr){.axis = 1, .groups = layer->bottom[0]->shape.dim[1]};
     return ls_sample_norm_fields(
         layer, error,

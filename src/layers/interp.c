@@ -170,10 +170,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
         ls_layer_pass(layer, 0, 0);
         return 0;
     }
-    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(layer->graph, LS_OP_RESIZE);
-    ls_op_in(layer->graph, op, layer->bottom[0]);
-    ls_op_out(layer->graph, op, y);
+    struct ls_op *op = ls_layer_emit_top(layer, LS_OP_RESIZE, &state->top);
     if (op != NULL)
         op->attr.resize = state->attr;
     return 0;

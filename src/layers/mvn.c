@@ -22,11 +22,11 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     struct ls_sample_norm *state = layer->state;
     const Lockstep__MVNParameter *p = param_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    LS_TRY(ls_sample_norm_check_channels(layer, error));
+    LS_TRY(ls_layer_check_channels(layer, error));
     if (!p->normalize_variance && p->has_eps)
         return ls_layer_fail(layer, error, p, "eps", "remove it",
                              "eps has no effect without normalize_variance");
-    LS_TRY(ls_sample_norm_check_eps(layer, error, p, p->eps));
+    LS_TRY(ls_layer_check_eps(layer, error, p, p->eps));
     state->attr = (struct ls_normalize_attr){
         .axis = 1,
         .groups = p->across_channels ? 1 : layer->bottom[0]->shape.dim[1],

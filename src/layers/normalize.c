@@ -6,26 +6,12 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/normalize.h"
 
-#include <float.h>
-#include <math.h>
-
 int ls_normalize_begin(struct ls_layer *layer, struct ls_error *error, struct ls_normalize *state)
 {
     const struct ls_value *x = layer->bottom[0];
     LS_TRY(ls_layer_check_samples(layer, error, 0));
     state->channels = x->shape.rank > 1 ? x->shape.dim[1] : 1;
     return 0;
-}
-
-int ls_normalize_check_eps(const struct ls_layer *layer, struct ls_error *error,
-                           const void *message, float eps)
-{
-    if (isfinite(eps) && eps >= FLT_MIN)
-        return 0;
-    return ls_layer_fail(layer, error, message, "eps", "1e-5 is usual",
-                         "eps %g must be a number above zero; a channel that does not vary would "
-                         "be divided by zero",
-                         (double)eps);
 }
 
 int ls_normalize_check_kept(const struct ls_layer *layer, struct ls_error *error,

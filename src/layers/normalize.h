@@ -20,14 +20,14 @@ struct ls_normalize {
 
 /* Checks the bottom and finds the channels. */
 int ls_normalize_begin(struct ls_layer *layer, struct ls_error *error, struct ls_normalize *state);
-/* Checks eps (`message` has a field of that name), and a fraction that is kept, called `field`. */
-int ls_normalize_check_eps(const struct ls_layer *layer, struct ls_error *error,
-                           const void *message, float eps);
+/* Reports a fraction of averages that is kept, the field `field` of `message`, outside 0 to 1, and
+ * a `group` that no batch can have. */
 int ls_normalize_check_kept(const struct ls_layer *layer, struct ls_error *error,
                             const void *message, const char *field, float kept);
 int ls_normalize_check_group(const struct ls_layer *layer, struct ls_error *error,
                              const void *message, uint32_t group);
 
+/* Emits top 0, and what the backward pass wants; what that costs. */
 void ls_normalize_forward(struct ls_layer *layer, struct ls_normalize *state);
 void ls_normalize_backward(struct ls_layer *layer, const struct ls_normalize *state);
 void ls_normalize_cost(const struct ls_layer *layer, const struct ls_normalize *state,

@@ -26,14 +26,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__PReLUParameter *p = layer->definition->prelu_param;
     const struct ls_shape *x = &layer->bottom[0]->shape;
-    char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    if (x->rank < 2)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have at least 2 axes (samples, channels), but "
-                             "is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(ls_layer_check_channels(layer, error));
     struct ls_shape slope = {.rank = p != NULL && p->channel_shared ? 0 : 1, .dim = {x->dim[1]}};
     layer->request[0] =
         (struct ls_blob_request){.name = "slope", .shape = slope, .filler = filler_of(p)};

@@ -95,13 +95,9 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct reduction *state = layer->state;
-    struct ls_graph *graph = layer->graph;
     if (state->figure)
         return forward_figure(layer);
-    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_REDUCE);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_out(graph, op, y);
+    struct ls_op *op = ls_layer_emit_top(layer, LS_OP_REDUCE, &state->top);
     if (op != NULL)
         op->attr.reduction = state->attr;
     return 0;

@@ -2,36 +2,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/sample_norm.h"
 
-#include <float.h>
-#include <math.h>
-
 #include "base/text.h"
-#include "layers/factor.h"
 
 enum { STATS = 4 }; /* numbers a group, see struct ls_normalize_attr */
-
-int ls_sample_norm_check_channels(const struct ls_layer *layer, struct ls_error *error)
-{
-    const struct ls_value *x = layer->bottom[0];
-    char text[160];
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
-    if (x->shape.rank >= 2)
-        return 0;
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its bottom '%s' must have at least 2 axes (samples, channels), but is %s",
-                         x->name, ls_shape_text(&x->shape, text, sizeof text));
-}
-
-int ls_sample_norm_check_eps(const struct ls_layer *layer, struct ls_error *error,
-                             const void *message, float eps)
-{
-    if (isfinite(eps) && eps >= FLT_MIN)
-        return 0;
-    return ls_layer_fail(layer, error, message, "eps", "1e-5 is usual",
-                         "eps %g must be a number above 0: values that are all equal are divided "
-                         "by it",
-                         (double)eps);
-}
 
 /* A filler for what is not learned would do nothing. */
 static int check_fillers(const struct ls_layer *layer, struct ls_error *error,
@@ -54,7 +27,7 @@ int ls_sample_norm_fields(struct ls_layer *layer, struct ls_error *error,
     const struct ls_shape *x = &layer->bottom[0]->shape;
     struct ls_shape shape = {.rank = axes};
     int fillers = check_fillers(layer, error, fields);
-    LS_TRY(ls_sample_norm_check_eps(layer, error, fields->message, fields->eps));
+    LS_TRY(ls_layer_check_eps(layer, error, fields->message, fields->eps));
     LS_TRY(fillers);
     state->attr.eps = fields->eps;
     state->attr.variance = true;

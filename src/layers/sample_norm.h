@@ -20,16 +20,13 @@ struct ls_sample_norm_fields {
     const Lockstep__FillerParameter *scale_filler, *bias_filler;
 };
 
-/* Checks that samples lie along axis 0 and that there are channels behind them. */
-int ls_sample_norm_check_channels(const struct ls_layer *layer, struct ls_error *error);
-/* eps must be a number that can be divided by. */
-int ls_sample_norm_check_eps(const struct ls_layer *layer, struct ls_error *error,
-                             const void *message, float eps);
-/* For `setup`, behind those: takes over eps and asks for scale and bias, whose shape is that of
- * the axes [attr.axis, attr.axis + axes). */
+/* For `setup`, behind the checks of the bottom: takes over eps and asks for scale and bias, whose
+ * shape is that of the axes [attr.axis, attr.axis + axes). Returns 0 or the status of what it
+ * reported. */
 int ls_sample_norm_fields(struct ls_layer *layer, struct ls_error *error,
                           const struct ls_sample_norm_fields *fields, int axes);
 
+/* The other entries of the layer types. */
 int ls_sample_norm_forward(struct ls_layer *layer, struct ls_error *error);
 int ls_sample_norm_backward(struct ls_layer *layer, struct ls_error *error);
 void ls_sample_norm_cost(const struct ls_layer *layer, struct ls_cost *cost);

@@ -23,12 +23,9 @@ static int check_fields(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__ScaleParameter *p = param_of(layer);
     int status = 0;
-    if (layer->bottoms == 2 && p->filler != NULL)
-        status = ls_layer_fail(layer, error, p, "filler", "remove it, or the second bottom",
-                               "filler has no effect: the second bottom is the factor");
-    if (layer->bottoms == 2 && p->has_num_axes)
-        status = ls_layer_fail(layer, error, p, "num_axes", "remove it, or the second bottom",
-                               "num_axes has no effect: the second bottom is the factor");
+    if (layer->bottoms == 2)
+        status = ls_factor_check_unused(layer, error, p, p->filler != NULL, p->has_num_axes,
+                                        "the factor");
     if (!p->bias_term && p->bias_filler != NULL)
         status = ls_layer_fail(layer, error, p, "bias_filler", "add bias_term: true",
                                "bias_filler has no effect without bias_term");
@@ -75,25 +72,6 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-static int forward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_factor_forward(layer, layer->state);
-    return 0;
-}
-
-static int backward(struct ls_layer *layer, struct ls_error *error)
-{
-    (void)error;
-    ls_factor_backward(layer, layer->state);
-    return 0;
-}
-
-static void cost(const struct ls_layer *layer, struct ls_cost *cost)
-{
-    ls_factor_cost(layer, layer->state, cost);
-}
-
 const struct ls_layer_type ls_layer_scale = {
     .type = "Scale",
     .parameter = "scale_param",
@@ -103,7 +81,7 @@ const struct ls_layer_type ls_layer_scale = {
     .tops_min = 1,
     .tops_max = 1,
     .setup = setup,
-    .forward = forward,
-    .backward = backward,
-    .cost = cost,
+    .forward = ls_factor_forward,
+    .backward = ls_factor_backward,
+    .cost = ls_factor_cost,
 };

@@ -39,11 +39,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct tile *state = layer->state;
-    struct ls_graph *graph = layer->graph;
-    struct ls_value *y = ls_layer_make_top(layer, 0, &state->top, layer->bottom[0]);
-    struct ls_op *op = ls_graph_op(graph, LS_OP_TILE);
-    ls_op_in(graph, op, layer->bottom[0]);
-    ls_op_out(graph, op, y);
+    struct ls_op *op = ls_layer_emit_top(layer, LS_OP_TILE, &state->top);
     if (op != NULL)
         op->attr.tile = state->attr;
     return 0;

@@ -180,20 +180,20 @@ static int check_channels(const struct ls_layer *layer, struct ls_error *error)
     return status;
 }
 
-static int request_blobs(struct ls_layer *layer, struct ls_error *error,
-                         const struct ls_window_kind *kind)
+static int request_blobs(struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_window_state *state = layer->state;
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     struct ls_shape weight = state->top;
     int64_t channels = layer->bottom[0]->shape.dim[1], outputs = p->num_output;
-    weight.dim[0] = kind->transposed ? channels : outputs;
-    weight.dim[1] = (kind->transposed ? outputs : channels) / p->group;
+    bool transposed = state->kind->transposed;
+    weight.dim[0] = transposed ? channels : outputs;
+    weight.dim[1] = (transposed ? outputs : channels) / p->group;
     for (int i = 0; i < state->attr.window.axes; i++)
         weight.dim[2 + i] = state->attr.window.kernel[i];
     LS_TRY(ls_layer_check_shape(layer, error, "the weight", &weight));
-    layer->request[0] = (struct ls_blob_request){
-        .name = "weight", .shape = weight, .filler = p->weight_filler};
+    layer->request[0] =
+        (struct ls_blob_request){.name = "weight", .shape = weight, .filler = p->weight_filler};
     layer->request[1] = (struct ls_blob_request){
         .name = "bias", .shape = {.rank = 1, .dim = {outputs}}, .filler = p->bias_filler};
     layer->blobs = p->bias_term ? 2 : 1;
@@ -205,6 +205,7 @@ int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
 {
     struct ls_window_state *state = layer->state;
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
+    state->kind = kind;
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(check_bottoms(layer, error));
     state->attr.window.axes = layer->bottom[0]->shape.rank - 2;
@@ -217,18 +218,19 @@ int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
     state->attr.bias = p->bias_term;
     state->top.dim[1] = p->num_output;
     LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->top));
-    return request_blobs(layer, error, kind);
+    return request_blobs(layer, error);
 }
 
-void ls_window_forward(struct ls_layer *layer, const struct ls_window_kind *kind)
+int ls_window_forward(struct ls_layer *layer, struct ls_error *error)
 {
+    (void)error;
     const struct ls_window_state *state = layer->state;
     struct ls_graph *graph = layer->graph;
     struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
     struct ls_value *bias = layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL;
     for (int i = 0; i < layer->bottoms; i++) {
         struct ls_value *y = ls_layer_make_top(layer, i, &state->top, layer->bottom[i]);
-        struct ls_op *op = ls_graph_op(graph, kind->forward);
+        struct ls_op *op = ls_graph_op(graph, state->kind->forward);
         ls_op_in(graph, op, layer->bottom[i]);
         ls_op_in(graph, op, weight);
         ls_op_in(graph, op, bias);
@@ -236,10 +238,10 @@ void ls_window_forward(struct ls_layer *layer, const struct ls_window_kind *kind
         if (op != NULL)
             op->attr.convolution = state->attr;
     }
+    return 0;
 }
 
-static void backward_weights(struct ls_layer *layer, const struct ls_window_kind *kind,
-                             struct ls_value *x, struct ls_value *dy)
+static void backward_weights(struct ls_layer *layer, struct ls_value *x, struct ls_value *dy)
 {
     const struct ls_window_state *state = layer->state;
     struct ls_graph *graph = layer->graph;
@@ -247,7 +249,7 @@ static void backward_weights(struct ls_layer *layer, const struct ls_window_kind
     /* The op always writes dw; where only the bias learns, nobody reads it. */
     struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
-    struct ls_op *op = ls_graph_op(graph, kind->weights);
+    struct ls_op *op = ls_graph_op(graph, state->kind->weights);
     ls_op_in(graph, op, x);
     ls_op_in(graph, op, dy);
     ls_op_out(graph, op, dw);
@@ -262,38 +264,39 @@ static void backward_weights(struct ls_layer *layer, const struct ls_window_kind
         ls_graph_accumulate(graph, layer, 1, db);
 }
 
-static void backward_data(struct ls_layer *layer, const struct ls_window_kind *kind, int bottom,
-                          struct ls_value *dy)
+static void backward_data(struct ls_layer *layer, int bottom, struct ls_value *dy)
 {
     const struct ls_window_state *state = layer->state;
     struct ls_value *inputs[] = {dy, ls_graph_parameter(layer->graph, layer, 0)};
-    struct ls_op *op = ls_layer_emit_gradient(layer, bottom, kind->data, inputs, 2);
+    struct ls_op *op = ls_layer_emit_gradient(layer, bottom, state->kind->data, inputs, 2);
     if (op != NULL)
         op->attr.convolution = state->attr;
 }
 
 /* Weights come before data: x is not needed any more when dx, which is as large, is written. */
-void ls_window_backward(struct ls_layer *layer, const struct ls_window_kind *kind)
+int ls_window_backward(struct ls_layer *layer, struct ls_error *error)
 {
+    (void)error;
     for (int i = 0; i < layer->bottoms; i++) {
         struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[i]);
         if (dy == NULL)
             continue;
         if (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]))
-            backward_weights(layer, kind, layer->bottom[i], dy);
+            backward_weights(layer, layer->bottom[i], dy);
         if (layer->propagate[i])
-            backward_data(layer, kind, i, dy);
+            backward_data(layer, i, dy);
     }
+    return 0;
 }
 
-void ls_window_cost(const struct ls_layer *layer, struct ls_cost *cost,
-                    const struct ls_window_kind *kind)
+void ls_window_cost(const struct ls_layer *layer, struct ls_cost *cost)
 {
+    const struct ls_window_state *state = layer->state;
     const struct ls_shape *weight = &layer->request[0].shape;
     double per_place = 2.0 * (double)ls_shape_count(weight, 1, weight->rank);
     double weight_bytes = 4.0 * (double)ls_shape_size(weight);
     for (int i = 0; i < layer->bottoms; i++) {
-        const struct ls_value *places = kind->transposed ? layer->bottom[i] : layer->top[i];
+        const struct ls_value *places = state->kind->transposed ? layer->bottom[i] : layer->top[i];
         double flops = per_place * (double)ls_shape_size(&places->shape);
         double x = ls_layer_bytes(layer->bottom[i]), y = ls_layer_bytes(layer->top[i]);
         cost->forward_flops += flops;

@@ -6,17 +6,19 @@
 
 #include "layers/common.h"
 
-/* The state of such a layer. */
-struct ls_window_state {
-    struct ls_convolution_attr attr;
-    struct ls_shape top;
-};
-
+/* What tells the two apart. */
 struct ls_window_kind {
     enum ls_op_kind forward, data, weights;
     bool transposed; /* the weight is [C, O/group, K...], else [O, C/group, K...] */
     /* Sets the spatial extents of state->top, or reports why there are none. */
     int (*extents)(const struct ls_layer *layer, struct ls_error *error);
+};
+
+/* The state of such a layer. */
+struct ls_window_state {
+    const struct ls_window_kind *kind;
+    struct ls_convolution_attr attr;
+    struct ls_shape top; /* of every top */
 };
 
 /* The layer's message, or one of defaults. */
@@ -26,12 +28,11 @@ const char *ls_window_axis_name(int axes, int axis);
 /* The field that gives the kernel's extent along a spatial axis: "kernel_h". */
 const char *ls_window_kernel_field(const struct ls_layer *layer, int axis);
 
-/* The entries of the layer type, for its kind. */
+/* `setup` of a layer type of this kind, and the other entries of both types. */
 int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
                     const struct ls_window_kind *kind);
-void ls_window_forward(struct ls_layer *layer, const struct ls_window_kind *kind);
-void ls_window_backward(struct ls_layer *layer, const struct ls_window_kind *kind);
-void ls_window_cost(const struct ls_layer *layer, struct ls_cost *cost,
-                    const struct ls_window_kind *kind);
+int ls_window_forward(struct ls_layer *layer, struct ls_error *error);
+int ls_window_backward(struct ls_layer *layer, struct ls_error *error);
+void ls_window_cost(const struct ls_layer *layer, struct ls_cost *cost);
 
 #endif

@@ -85,7 +85,7 @@ static const struct layer_case cases[] = {
 
 static const struct refused_case refused[] = {
     {"name: 'l'\ntype: 'BatchNorm'\nbottom: 'x'\ntop: 'y'\nbatch_norm_param {\n  eps: 0\n}", "4x3",
-     "l: eps 0 must be a number above zero", "6:3"},
+     "l: eps 0 must be a number above 0", "6:3"},
     {NORM "batch_norm_param { eps: nan moving_average_fraction: nan group: 4294967295 }", "4x3",
      "l: eps nan must be\nl: moving_average_fraction nan must be from 0 to 1\n"
      "l: group 4294967295 is more samples than a batch may have",
@@ -112,7 +112,7 @@ static const struct refused_case refused[] = {
      NULL},
     {BN "bn_param { bn_mode: INFERENCE eps: 1e-5 }", "4x3", "l: eps has no effect with bn_mode",
      NULL},
-    {BN "bn_param { bn_mode: INFERENCE }", "4", "l: its bottom 'x' must have an axis of channels",
+    {BN "bn_param { bn_mode: INFERENCE }", "4", "l: its bottom 'x' must have at least 2 axes",
      NULL},
     {BN "bn_param { group: 4294967295 }", "4x3", "l: group 4294967295 is more", NULL},
 };
