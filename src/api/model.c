@@ -83,7 +83,9 @@ static int load_weights(struct lockstep_model *model, const char *weights, struc
     if (status == 0 && classes != NULL)
         status = set_classes(model, classes, error);
     ls_free(classes);
-    return status;
+    LS_TRY(status);
+    return ls_check_averages(model->store, graph,
+                             "train the net, or name a file of weights that has them", error);
 }
 
 static int load(struct lockstep_model *model, const char *path, const char *weights,

@@ -65,6 +65,42 @@ static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls
     return parameter;
 }
 
+/* A moving average is shared as such: what is learned, or averages something else, would be
+ * overwritten by it. */
+static int check_shared_average(const struct ls_layer *layer, int blob,
+                                const struct ls_parameter *owner, const Lockstep__ParamSpec *spec,
+                                struct ls_error *error)
+{
+    const struct ls_blob_request *request = &layer->request[blob];
+    const char *owned = strrchr(owner->name, '.') + 1;
+    if (!owner->average && !request->average)
+        return 0;
+    if (owner->average && request->average && strcmp(owned, request->name) == 0)
+        return 0;
+    return ls_layer_fail(layer, error, spec, "name", "a moving average can be shared with its like",
+                         "shares '%s' of layer '%s', which is %s, for its %s, which is %s",
+                         owner->name, owner->layer, owner->average ? "a moving average" : "learned",
+                         request->name, request->average ? "a moving average" : "learned");
+}
+
+/* Averages belong together: their sums count the same updates. */
+static int check_averages(const struct ls_layer *layer, struct ls_error *error)
+{
+    const char *owner = NULL;
+    for (int i = 0; i < layer->blobs; i++) {
+        if (!layer->request[i].average)
+            continue;
+        if (owner != NULL && strcmp(owner, layer->blob[i]->layer) != 0)
+            return ls_layer_fail(layer, error, spec_of(layer, i), NULL,
+                                 "give param { name } for each of them, or for none",
+                                 "shares some of its moving averages with another layer, but its "
+                                 "%s with layer '%s' and not '%s'",
+                                 layer->request[i].name, layer->blob[i]->layer, owner);
+        owner = layer->blob[i]->layer;
+    }
+    return 0;
+}
+
 /* What a layer that shares another's parameter must agree on. */
 static int check_shared(const struct ls_layer *layer, int blob, const struct ls_parameter *owner,
                         const Lockstep__ParamSpec *spec, struct ls_error *error)
@@ -75,20 +111,23 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
                       spec->share_mode == LOCKSTEP__PARAM_SPEC__DIM_CHECK_MODE__PERMISSIVE;
     bool fits = permissive ? ls_shape_size(mine) == ls_shape_size(&owner->shape)
                            : ls_shape_equal(mine, &owner->shape);
-    if (!fits && strcmp(owner->layer, layer->name) == 0)
+    bool same_blob = strcmp(owner->layer, layer->name) == 0 && owner->blob == blob;
+    if (!fits && same_blob)
         return ls_layer_fail(layer, error, NULL, NULL,
-                             "a layer has one set of weights: the samples of all nets need the "
-                             "size that it is made for",
-                             "needs %s of shape %s here, but has it of shape %s elsewhere",
-                             layer->request[blob].name, ls_shape_text(mine, b, sizeof b),
-                             ls_shape_text(&owner->shape, a, sizeof a));
+                             "a layer has one set of weights for all nets and samples",
+                             "its %s has shape %s, but would have to have shape %s here",
+                             layer->request[blob].name, ls_shape_text(&owner->shape, a, sizeof a),
+                             ls_shape_text(mine, b, sizeof b));
     if (!fits)
         return ls_layer_fail(layer, error, spec, NULL,
                              permissive ? NULL : "share_mode: PERMISSIVE asks for equal size only",
                              "shares '%s' of layer '%s', whose shape is %s, but needs %s",
                              owner->name, owner->layer, ls_shape_text(&owner->shape, a, sizeof a),
                              ls_shape_text(mine, b, sizeof b));
-    if (spec == NULL || strcmp(owner->layer, layer->name) == 0)
+    if (spec == NULL || same_blob)
+        return 0;
+    LS_TRY(check_shared_average(layer, blob, owner, spec, error));
+    if (owner->average) /* nobody reads its multipliers */
         return 0;
     if (spec->has_lr_mult && spec->lr_mult != owner->lr_mult)
         return ls_layer_fail(layer, error, spec, "lr_mult", "give it in one of the layers only",
@@ -148,5 +187,5 @@ int ls_graph_attach_parameters(struct ls_graph *graph, struct ls_layer *layer,
                              layer->definition->n_param, layer->type->type, layer->blobs);
     for (int i = 0; i < layer->blobs; i++)
         LS_TRY(attach(graph, layer, i, error));
-    return 0;
+    return check_averages(layer, error);
 }

@@ -100,9 +100,10 @@ struct ls_weights_report {
 void ls_weights_report_free(struct ls_weights_report *report);
 
 /* Stores every blob that the file and the net both have. Targets of one layer follow each other.
- * If numbers of blobs or shapes differ, all such problems are reported and nothing is stored. A
- * blob with legacy extents fits a shape that is the same after leading ones are put before it to
- * make four. A layer that is in the file twice is stored twice; the later one stays, as in Caffe.
+ * If numbers of blobs or shapes differ, or a blob holds what no training leaves (numbers that are
+ * not finite, variances below zero), all such problems are reported and nothing is stored. A blob
+ * with legacy extents fits a shape that is the same after leading ones are put before it to make
+ * four. A layer that is in the file twice is stored twice; the later one stays, as in Caffe.
  * `report` is filled from empty (all zeros) and freed by the caller, also on failure. */
 int ls_weights_apply(const struct ls_weights *weights, const struct ls_weight_target *targets,
                      size_t count, struct ls_weights_report *report, struct ls_error *error);

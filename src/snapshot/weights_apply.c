@@ -1,5 +1,6 @@
 /* Giving weights to a net by the names of its layers.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -83,6 +84,48 @@ static const struct ls_weight_blob *blob_for(const struct ls_weight_layer *layer
     return NULL;
 }
 
+/* Variances that Caffe summed up as E[x^2] - E[x]^2 may be a little below zero. */
+static const float variance_slack = 1e-3F;
+
+static bool is_average(const struct ls_weight_target *target, const char *name)
+{
+    return target->average && target->name != NULL && strcmp(target->name, name) == 0;
+}
+
+/* The smallest number that a blob may hold. */
+static float lowest(const struct ls_weight_target *target, const float *data, int64_t count)
+{
+    float largest = 0;
+    if (is_average(target, "factor"))
+        return 0;
+    if (!is_average(target, "variance"))
+        return -INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        largest = data[i] > largest ? data[i] : largest;
+    return -variance_slack * largest;
+}
+
+/* Numbers that no training leaves: whatever were computed from them would say nothing. */
+static int check_numbers(const struct ls_weights *weights, const struct ls_weight_layer *layer,
+                         const struct ls_weight_target *target, const struct ls_weight_blob *blob,
+                         struct ls_error *error)
+{
+    int64_t count = ls_shape_size(&target->shape);
+    float least = lowest(target, blob->data, count);
+    for (int64_t i = 0; i < count; i++) {
+        float number = blob->data[i];
+        if (isfinite(number) && number >= least)
+            continue;
+        return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path,
+                       "the file is damaged, or its training had diverged",
+                       "blob %d%s%s%s of layer '%s': element %lld is %g, which %s", target->blob,
+                       target->name != NULL ? " (" : "", target->name != NULL ? target->name : "",
+                       target->name != NULL ? ")" : "", layer->name, (long long)i, (double)number,
+                       isfinite(number) ? "must not be below zero" : "is no finite number");
+    }
+    return 0;
+}
+
 static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
                        struct target_layer wanted, struct ls_error *error)
 {
@@ -103,8 +146,13 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
         const struct ls_weight_target *target = &wanted.first[i];
         const struct ls_weight_blob *blob = blob_for(layer, target, wanted);
         char in_file[160], in_net[160];
-        if (blob == NULL || fits(blob, &target->shape))
+        if (blob == NULL)
             continue;
+        if (fits(blob, &target->shape)) {
+            int failed = check_numbers(weights, layer, target, blob, error);
+            status = failed != 0 ? failed : status;
+            continue;
+        }
         status =
             ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, rename_hint,
                     "blob %d of layer '%s' has shape %s in the file and %s in the net",

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/layer.h"
 #include "snapshot/weights.h"
+#include "solver/notes.h"
 #include "solver/trainer.h"
 
 int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error)
@@ -57,18 +58,24 @@ static bool lacks_averages(const struct ls_store *store, const struct ls_op *op)
     return true;
 }
 
-int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error)
+int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph, const char *hint,
+                      struct ls_error *error)
 {
-    const struct ls_graph *graph = ls_net_graph(trainer->train);
     int status = 0;
     for (size_t i = 0; i < graph->op_count; i++) {
         const struct ls_op *op = graph->ops[i];
         if (op->kind == LS_OP_BATCH_NORM && op->attr.batch_norm.moments < 0 &&
-            lacks_averages(trainer->store, op))
-            status = ls_layer_fail(op->layer, error, NULL, NULL,
-                                   "start from weights that have them (--weights), or let the "
-                                   "batch normalise in training",
+            lacks_averages(store, op))
+            status = ls_layer_fail(op->layer, error, NULL, NULL, hint,
                                    "normalises by saved averages, but there are none");
     }
     return status;
+}
+
+int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    return ls_check_averages(trainer->store, ls_net_graph(trainer->train),
+                             "start from weights that have them (--weights), or let the batch "
+                             "normalise in training",
+                             error);
 }

@@ -19,6 +19,10 @@
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
                     const char *files, void (*say)(void *user, const char *line), void *user,
                     char **classes, struct ls_error *error);
+/* Fails, with the place of the layer, where the net of `graph` normalises by saved averages that
+ * the store's weights do not have. */
+int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph, const char *hint,
+                      struct ls_error *error);
 /* Writes the store's weights as a caffemodel with the layers of `graph`. */
 int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
                        struct ls_error *error);
