@@ -506,7 +506,7 @@ static void test_one_value(void **state)
                 for (int c = 0; c < HIDDEN; c++)
                     assert_true(values[c] == 0);
             }
-            snapshot(training);
+            free(snapshot(training).data);
             finish(training);
             lockstep_solver_free(solver);
         }
