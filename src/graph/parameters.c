@@ -113,11 +113,10 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
                            : ls_shape_equal(mine, &owner->shape);
     bool same_blob = strcmp(owner->layer, layer->name) == 0 && owner->blob == blob;
     if (!fits && same_blob)
-        return ls_layer_fail(layer, error, NULL, NULL,
-                             "a layer has one set of weights for all nets and samples",
-                             "its %s has shape %s, but would have to have shape %s here",
-                             layer->request[blob].name, ls_shape_text(&owner->shape, a, sizeof a),
-                             ls_shape_text(mine, b, sizeof b));
+        return ls_layer_fail(
+            layer, error, NULL, NULL, "a layer has one set of weights for all nets and samples",
+            "its %s has shape %s, but would have to have shape %s here", layer->request[blob].name,
+            ls_shape_text(&owner->shape, a, sizeof a), ls_shape_text(mine, b, sizeof b));
     if (!fits)
         return ls_layer_fail(layer, error, spec, NULL,
                              permissive ? NULL : "share_mode: PERMISSIVE asks for equal size only",
