@@ -14,6 +14,8 @@ struct random_net {
     int layers; /* so far; numbers their names */
     int batch, iter_size;
     int channels, height, width; /* of the data */
+    int group;                   /* of most layers that normalise by the batch; 0: all of it */
+    int grouped, others;         /* how many have that group, and another one */
 };
 
 struct blob {
@@ -244,20 +246,66 @@ static inline struct blob emit_crop(struct random_net *net, const struct blob *b
     return top;
 }
 
-/* A layer that keeps the shape, in place or not. (The data are read by others, too.) */
+/* Begins a layer that keeps the shape, in place or not. (The data are read by others, too.) */
+static inline struct blob begin_either(struct random_net *net, const char *type,
+                                       const struct blob *bottom)
+{
+    if (!toss(net) || strcmp(bottom->name, "data") == 0)
+        return begin_layer(net, type, bottom);
+    EMIT("layer { name: '%s%d' type: '%s' bottom: '%s' top: '%s' ", type, ++net->layers, type,
+         bottom->name, bottom->name);
+    return *bottom;
+}
+
+/* A factor for each channel, or for more, or for none (then there is a bias). */
+static inline struct blob emit_scale(struct random_net *net, const struct blob *bottom)
+{
+    const char *filler = "filler { type: 'uniform' min: 0.5 max: 1.5 }";
+    int axes = bottom->height == 0 || draw(net, 0, 2) > 0 ? 1 : draw(net, 2, 3);
+    if (draw(net, 0, 4) == 0) {
+        struct blob bias = begin_either(net, "Bias", bottom);
+        EMIT("bias_param { num_axes: %d %s } }\n", axes, filler);
+        return bias;
+    }
+    struct blob top = begin_either(net, "Scale", bottom);
+    EMIT("scale_param { num_axes: %d bias_term: %s %s } }\n", axes, toss(net) ? "true" : "false",
+         filler);
+    return top;
+}
+
+/* By the batch or by a few of its samples; with what it can take in, or some of it, behind it. */
+static inline struct blob emit_batch_norm(struct random_net *net, const struct blob *bottom)
+{
+    int kind = draw(net, 0, 3);
+    bool other = draw(net, 0, 3) == 0;
+    int group = other ? draw(net, 0, net->batch + 1) : net->group;
+    net->grouped += group == net->group;
+    net->others += group != net->group;
+    struct blob top = begin_either(net, kind == 0 ? "BN" : "BatchNorm", bottom);
+    if (kind == 0)
+        EMIT("bn_param { group: %d eps: 0.01 } }\n", group);
+    else
+        EMIT("batch_norm_param { group: %d eps: 0.01 moving_average_fraction: 0.%d scale_bias: %s "
+             "%s } }\n",
+             group, draw(net, 1, 9), kind == 1 ? "true" : "false",
+             draw(net, 0, 3) == 0 ? "use_global_stats: false" : "");
+    if (kind > 1 && toss(net))
+        top = emit_scale(net, &top);
+    if (toss(net)) {
+        top = begin_either(net, "ReLU", &top);
+        EMIT("%s }\n", toss(net) ? "relu_param { negative_slope: 0.2 }" : "");
+    }
+    return top;
+}
+
+/* A layer that keeps the shape, in place or not. */
 static inline struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
 {
     static const char *const types[] = {"ReLU",  "Sigmoid",   "TanH",      "Dropout",      "ELU",
                                         "Swish", "PReLU",     "BNLL",      "AbsVal",       "MVN",
                                         "Clip",  "GroupNorm", "LayerNorm", "InstanceNorm", "Power"};
     const char *type = types[draw(net, 0, sizeof types / sizeof *types - 1)];
-    bool in_place = toss(net) && strcmp(bottom->name, "data") != 0;
-    struct blob top = *bottom;
-    if (in_place)
-        EMIT("layer { name: '%s%d' type: '%s' bottom: '%s' top: '%s' ", type, ++net->layers, type,
-             top.name, top.name);
-    else
-        top = begin_layer(net, type, bottom);
+    struct blob top = begin_either(net, type, bottom);
     if (strcmp(type, "Dropout") == 0)
         EMIT("dropout_param { dropout_ratio: 0.%d } ", draw(net, 1, 7));
     if (strcmp(type, "Clip") == 0)
@@ -340,6 +388,82 @@ static inline struct blob emit_branch(struct random_net *net, const struct blob 
     return top;
 }
 
+/* Cut in two along the channels, joined again the other way round. */
+static inline struct blob emit_slice(struct random_net *net, const struct blob *bottom)
+{
+    bool blocks = toss(net);
+    struct blob from = *bottom;
+    if (blocks || from.channels < 2)
+        from = emit_same(net, bottom, blocks ? 32 : draw(net, 2, 9), 1, NULL);
+    int index = ++net->layers, first = blocks ? 16 : draw(net, 1, from.channels - 1);
+    struct blob a = from, b = from;
+    snprintf(a.name, sizeof a.name, "first%d", index);
+    snprintf(b.name, sizeof b.name, "second%d", index);
+    a.channels = first;
+    b.channels = from.channels - first;
+    EMIT("layer { name: 'slice%d' type: 'Slice' bottom: '%s' top: '%s' top: '%s'\n"
+         "  slice_param { slice_point: %d } }\n",
+         index, from.name, a.name, b.name, first);
+    a = emit_pointwise(net, &a);
+    if (toss(net))
+        b = emit_batch_norm(net, &b);
+    struct blob top = join(net, "Concat", &b, &a);
+    top.channels = from.channels;
+    EMIT("}\n");
+    return top;
+}
+
+/* Repeated, or with its axes in other places, or taken apart into rows and put together again. */
+static inline struct blob emit_shape(struct random_net *net, const struct blob *bottom)
+{
+    int kind = draw(net, 0, 2), channels = bottom->channels;
+    bool small = channels * bottom->height * bottom->width <= 600;
+    if (kind == 0 && small) {
+        struct blob top = begin_layer(net, "Tile", bottom);
+        int axis = draw(net, 1, 3), tiles = draw(net, 1, 3);
+        top.channels *= axis == 1 ? tiles : 1;
+        top.height *= axis == 2 ? tiles : 1;
+        top.width *= axis == 3 ? tiles : 1;
+        EMIT("tile_param { axis: %d tiles: %d } }\n", axis, tiles);
+        return top;
+    }
+    struct blob top = begin_layer(net, "Reshape", bottom);
+    if (kind < 2 || !small) {
+        top.channels = channels * bottom->width;
+        top.width = 1;
+        EMIT("reshape_param { shape { dim: [0, -1, %d, 1] } } }\n", top.height);
+        return top;
+    }
+    EMIT("reshape_param { shape { dim: [%d, -1] } } }\n", net->batch * channels);
+    top = begin_layer(net, "InnerProduct", &top);
+    EMIT("inner_product_param { num_output: 12 weight_filler { type: 'xavier' } } }\n");
+    top.channels = 12;
+    top.height = top.width = 0;
+    if (toss(net)) /* a sample has several rows */
+        top = emit_batch_norm(net, &top);
+    top = begin_layer(net, "Reshape", &top);
+    top.channels = channels;
+    top.height = 3;
+    top.width = 4;
+    EMIT("reshape_param { shape { dim: [%d, -1, 3, 4] } } }\n", net->batch);
+    return top;
+}
+
+/* Each channel of each sample by a number that the sample itself gives it. */
+static inline struct blob emit_gate(struct random_net *net, const struct blob *bottom)
+{
+    struct blob by = begin_layer(net, "Reduction", bottom), flat = *bottom;
+    EMIT("reduction_param { axis: 2 operation: %s } }\n", toss(net) ? "MEAN" : "ASUM coeff: 0.1");
+    flat.height = 0;
+    snprintf(flat.name, sizeof flat.name, "%s", by.name);
+    flat = emit_product(net, &flat, bottom->channels, NULL);
+    struct blob gate = begin_layer(net, "Sigmoid", &flat);
+    EMIT("}\n");
+    struct blob top = join(net, "Scale", bottom, &gate);
+    EMIT("scale_param { axis: 0 } }\n");
+    return top;
+}
+
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
 static inline void emit_loss(struct random_net *net, const char *type, const struct blob *a,
@@ -351,19 +475,58 @@ static inline void emit_loss(struct random_net *net, const char *type, const str
          index, type, a->name, b, index, draw(net, 1, 9), rest);
 }
 
+/* Of each position, whose labels come from the data, or are what another part of the net thinks. */
+static inline void emit_map_loss(struct random_net *net, const struct blob *bottom)
+{
+    static const char *const modes[] = {"ignore_label: 0", "normalization: WEIGHTS",
+                                        "ignore_label: 1 normalization: FULL label_smoothing: 0.2",
+                                        "ignore_label: 1 normalization: WEIGHTS"};
+    int classes = net->channels < 2 ? 2 : net->channels;
+    struct blob data = {"data", net->channels, net->height, net->width};
+    struct blob x = emit_same(net, bottom, classes, 1, NULL), sized = x;
+    bool learned = toss(net);
+    if (!learned) {
+        sized = begin_layer(net, "Interp", &x);
+        EMIT("bottom: 'data' }\n");
+    }
+    struct blob other = learned ? emit_same(net, bottom, classes, 1, NULL) : data;
+    if (toss(net))
+        other = emit_batch_norm(net, &other);
+    struct blob label = begin_layer(net, "ArgMax", &other);
+    EMIT("argmax_param { axis: 1 } }\n");
+    struct ls_text rest = {0};
+    ls_text_format(&rest, "propagate_down: true propagate_down: false loss_param { %s ",
+                   modes[draw(net, 0, 3)]);
+    for (int c = 0; c < classes; c++)
+        ls_text_format(&rest, "class_weight: %d ", draw(net, 0, 3));
+    ls_text_format(&rest, "}");
+    emit_loss(net, "SoftmaxWithLoss", &sized, label.name, rest.data);
+    ls_text_free(&rest);
+    if (toss(net))
+        EMIT("layer { name: 'iou%d' type: 'MeanIoU' bottom: '%s' bottom: '%s' top: 'iou%d'\n"
+             "  mean_iou_param { ignore_label: 1 } }\n",
+             net->layers, sized.name, label.name, net->layers);
+}
+
 /* A further loss on a blob in the middle of the net. */
 static inline void emit_side_loss(struct random_net *net, const struct blob *bottom)
 {
-    static const char *const modes[] = {"", "loss_param { ignore_label: 4 }",
-                                        "loss_param { ignore_label: 7 normalization: FULL }",
-                                        "loss_param { normalization: BATCH_SIZE ignore_label: 1 }"};
+    static const char *const modes[] = {
+        "", "loss_param { ignore_label: 4 }", "loss_param { ignore_label: 7 normalization: FULL }",
+        "loss_param { normalization: BATCH_SIZE ignore_label: 1 }",
+        "loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"
+        "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }"};
     static const struct blob data = {.name = "data"};
     int size = net->channels * net->height * net->width;
     struct blob x, y;
-    switch (draw(net, 0, 4)) {
+    if (bottom->height > 0 && toss(net)) {
+        emit_map_loss(net, bottom);
+        return;
+    }
+    switch (draw(net, 0, 5)) {
     case 0:
         x = emit_product(net, bottom, 10, NULL);
-        emit_loss(net, "SoftmaxWithLoss", &x, "label", modes[draw(net, 0, 3)]);
+        emit_loss(net, "SoftmaxWithLoss", &x, "label", modes[draw(net, 0, 4)]);
         return;
     case 1:
         x = emit_product(net, bottom, 10, NULL);
@@ -382,6 +545,11 @@ static inline void emit_side_loss(struct random_net *net, const struct blob *bot
         y = begin_layer(net, "Flatten", &data);
         EMIT("}\n");
         emit_loss(net, "SigmoidCrossEntropyLoss", &x, y.name, "");
+        return;
+    case 4: /* a figure of the whole batch */
+        x = begin_layer(net, "Reduction", bottom);
+        EMIT("loss_weight: 0.01 reduction_param { operation: %s } }\n",
+             toss(net) ? "MEAN" : "SUMSQ");
         return;
     default: /* two learned values that shall become equal */
         x = emit_product(net, bottom, 5, NULL);
@@ -424,19 +592,24 @@ static inline struct ls_text make_random_net(uint64_t seed)
     struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "net")}, *net = &made;
     net->batch = draw(net, 7, 24);
     net->iter_size = draw(net, 1, 3);
+    net->group = toss(net) ? 0 : draw(net, 1, net->batch / 7);
     emit_solver(net, seed);
     EMIT("net_param {\n");
     struct blob blob = emit_data(net);
     for (int layers = draw(net, 1, 5); layers > 0; layers--) {
         static struct blob (*const kinds[])(struct random_net *, const struct blob *) = {
-            emit_convolution, emit_convolution,   emit_pooling, emit_norm, emit_pointwise,
-            emit_branch,      emit_deconvolution, emit_interp,  emit_crop};
-        blob = kinds[draw(net, 0, 8)](net, &blob);
+            emit_convolution, emit_convolution, emit_pooling,    emit_norm,
+            emit_pointwise,   emit_pointwise,   emit_branch,     emit_deconvolution,
+            emit_interp,      emit_crop,        emit_batch_norm, emit_batch_norm,
+            emit_scale,       emit_slice,       emit_shape,      emit_gate};
+        blob = kinds[draw(net, 0, sizeof kinds / sizeof *kinds - 1)](net, &blob);
         if (draw(net, 0, 5) == 0)
             emit_side_loss(net, &blob);
     }
     blob = emit_product(net, &blob, draw(net, 3, 40), NULL);
     blob = emit_pointwise(net, &blob);
+    if (draw(net, 0, 3) == 0)
+        blob = emit_batch_norm(net, &blob);
     for (int again = draw(net, 0, 2); again > 0; again--) /* one matrix, used several times */
         blob = emit_product(net, &blob, blob.channels, again == 2 || toss(net) ? "loop" : NULL);
     if (toss(net))
@@ -444,6 +617,8 @@ static inline struct ls_text make_random_net(uint64_t seed)
     blob = emit_product(net, &blob, 10, NULL);
     emit_loss(net, "SoftmaxWithLoss", &blob, "label", "");
     EMIT("}\n");
+    if (net->group > 0 && net->grouped > 0 && net->others == 0 && toss(net))
+        EMIT("follow_groups: true\n");
     return net->text;
 }
 

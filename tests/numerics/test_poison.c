@@ -1,6 +1,7 @@
 /* What a kernel computes does not depend on what was in its outputs or its scratch memory before,
  * and the lanes behind the last channel of a blocked value are zero: random networks are trained
- * and tested with both filled with other bytes before every single step.
+ * and tested with both filled with other bytes before every single step. Nor does it matter what an
+ * update finds in the memory of workers, of micro-batches and of sync points.
  *
  * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the ones of every day, LOCKSTEP_ISA=avx2 the
  * kernels of another instruction set.
@@ -8,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
+#include "engine/pass.h"
 #include "ir/layer.h"
 #include "numerics/random_net.h"
 #include "ops/cpu/isa.h"
@@ -142,13 +144,53 @@ static int test(struct training *training, double figures[8])
     return status;
 }
 
+/* The rows of partial results, and what is merged from them. */
+static void spoil_exchange(const struct ls_pass *pass)
+{
+    const struct ls_exchange *exchange = pass->exchange;
+    spoil(exchange->rows, exchange->units * exchange->row_doubles * sizeof(double));
+    for (size_t s = 0; s < exchange->syncs; s++) {
+        const struct ls_sync *sync = &exchange->graph->syncs[s];
+        for (int w = 0; sync->grouping >= 0 && w < exchange->workers; w++)
+            spoil(exchange->merged[(size_t)w * exchange->syncs + s],
+                  (size_t)ls_sync_merged(sync) * sizeof(float)); /* of the first group */
+    }
+}
+
+/* All that passes write before they read it. */
+static void spoil_memory(const struct training *training)
+{
+    const struct ls_trainer *trainer = training->trainer->inner;
+    const struct ls_engine *engine = trainer->engine;
+    for (int w = 0; w < engine->workers; w++)
+        spoil(engine->arenas[w], engine->arena_bytes);
+    for (int i = 0; i < engine->held_count; i++)
+        spoil(engine->held[i], engine->held_bytes);
+    spoil_exchange(trainer->train_pass);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        spoil_exchange(trainer->tests[i].pass);
+}
+
+static int step_by_step(struct training *training, bool spied)
+{
+    int status = 0;
+    for (int i = 0; i < UPDATES && status == 0; i++) {
+        if (spied)
+            spoil_memory(training);
+        status = lockstep_trainer_step(training->trainer, 1, training->error);
+    }
+    if (spied)
+        spoil_memory(training);
+    return status;
+}
+
 static struct result run(const struct lockstep_solver *solver, bool spied)
 {
     struct training *training = start(solver, 2, NULL, NULL);
     struct result result = {0};
     if (spied)
         each_net(training, plant_spies);
-    result.status = lockstep_trainer_step(training->trainer, UPDATES, training->error);
+    result.status = step_by_step(training, spied);
     if (result.status == 0)
         result.status = test(training, result.figures);
     if (result.status != 0)

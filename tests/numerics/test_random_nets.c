@@ -110,7 +110,7 @@ static bool check_net(uint64_t seed)
 static void test_random_nets(void **state)
 {
     (void)state;
-    uint64_t first = 1, count = 40, trained = 0;
+    uint64_t first = 1, count = 30, trained = 0;
     const char *chosen = getenv("LOCKSTEP_NETS");
     if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
         fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
