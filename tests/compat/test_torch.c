@@ -9,8 +9,9 @@
 #include "support/support.h"
 
 /* Names of files under tests/compat/cases. */
-static const char *const files[] = {"networks", "functions", "layers", "losses",
-                                    "solvers",  "spatial",   "shapes", "normalization"};
+static const char *const files[] = {"networks", "functions",   "layers", "losses",
+                                    "solvers",  "spatial",     "shapes", "normalization",
+                                    "residual", "segmentation"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *isa;
 

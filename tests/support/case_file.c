@@ -53,6 +53,48 @@ static struct case_item *find(const struct case_list *list, const char *name, si
     return NULL;
 }
 
+/* The text of a layer with " FIELDS" after each "MESSAGE {". */
+static void append_layer(char **text, const char *layer, size_t length, const char *message,
+                         const char *fields)
+{
+    char start[72];
+    size_t size = (size_t)snprintf(start, sizeof start, "%s {", message);
+    for (const char *end = layer + length; layer < end;) {
+        const char *found = *message != '\0' ? strstr(layer, start) : NULL;
+        if (found == NULL || found >= end) {
+            append(text, layer, (size_t)(end - layer));
+            return;
+        }
+        append(text, layer, (size_t)(found - layer) + size);
+        append(text, fields, strlen(fields));
+        layer = found + size;
+    }
+}
+
+/* "@layers FILE [in MESSAGE FIELDS]": layers begin with a line "layer {..." each; Data layers are
+ * left out. */
+static void append_layers(char **text, const char *line, size_t length)
+{
+    char note[256], file[128], message[64] = "";
+    size_t size;
+    int used = 0;
+    snprintf(note, sizeof note, "%.*s", (int)length, line);
+    if (sscanf(note, "@layers %127s in %63s%n", file, message, &used) < 1)
+        stop("a file is missing: %s", note);
+    const char *fields = *message != '\0' ? note + used : "";
+    char *bytes = ls_test_read(ls_test_source(file), &size);
+    const char *layer = strstr(bytes, "\nlayer {");
+    while (layer != NULL) {
+        const char *next = strstr(++layer, "\nlayer {");
+        size_t count = next != NULL ? (size_t)(next + 1 - layer) : strlen(layer);
+        const char *data = strstr(layer, "type: \"Data\"");
+        if (data == NULL || data >= layer + count)
+            append_layer(text, layer, count, message, fields);
+        layer = next;
+    }
+    free(bytes);
+}
+
 /* Blocks that begin with "== name". The names of fragments begin with "@". */
 static void read_cases(const char *bytes, struct case_list *list)
 {
@@ -62,6 +104,8 @@ static void read_cases(const char *bytes, struct case_list *list)
         size_t length = strcspn(line, "\n");
         if (strncmp(line, "== ", 3) == 0) {
             item = add(line[3] == '@' ? &fragments : list, line + 3, length - 3);
+        } else if (item != NULL && strncmp(line, "@layers ", 8) == 0) {
+            append_layers(&item->text, line, length);
         } else if (item != NULL) {
             const struct case_item *fragment = find(&fragments, line, length);
             if (fragment != NULL)

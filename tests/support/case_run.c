@@ -1,10 +1,11 @@
 /* Runs a case through the public interface and compares with its reference: losses, gradients of
- * the first update, the change of weights after five updates, figures of the test net.
+ * the first update, the change of weights after the last (five, if the case does not say), figures
+ * of the test net.
  *
  * Of each parameter all elements count, in the norm and in four projections on arrays of signs;
- * some are compared one by one. The tolerance is 1e-4 of what is compared, or of the root mean
- * square of all elements where one of them is small. Weights are fp32, so that their change cannot
- * be known better than their rounding.
+ * some are compared one by one. The tolerance is 1e-4, if the case does not say, of what is
+ * compared, or of the root mean square of all elements where one of them is small. Weights are
+ * fp32, so that their change cannot be known better than their rounding.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -20,20 +21,22 @@
 #include "support/case_file.h"
 #include "support/support.h"
 
-enum { UPDATES = 5, PROJECTIONS = 4 };
-static const double tolerance = 1e-4;
+enum { PROJECTIONS = 4 };
 
 struct run {
     const struct case_item *item;
     struct lockstep_error *error;
     struct lockstep_solver *solver;
     struct lockstep_trainer *trainer;
+    int workers, updates;
+    double tolerance;
 };
 
 static void check(const struct run *run, int status, const char *what)
 {
     if (status != 0)
-        fail_msg("%s: %s: %s", run->item->name, what, lockstep_error_text(run->error));
+        fail_msg("%s on %d: %s: %s", run->item->name, run->workers, what,
+                 lockstep_error_text(run->error));
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -53,8 +56,8 @@ static void compare(const struct run *run, const char *what, const char *name, d
                     double want, double allowed)
 {
     if (!(fabs(got - want) <= allowed))
-        fail_msg("%s: %s of %s: %.9g, not %.9g (at most %.3g off)", run->item->name, what, name,
-                 got, want, allowed);
+        fail_msg("%s on %d: %s of %s: %.9g, not %.9g (at most %.3g off)", run->item->name,
+                 run->workers, what, name, got, want, allowed);
 }
 
 /* `values` against a line "NORM P0 P1 P2 P3 : S0 S1 ..."; each value is known to `rounding`. */
@@ -69,7 +72,7 @@ static void compare_line(const struct run *run, const char *what, const char *na
             projection[k] += (signs >> k & 1) != 0 ? -values[i] : values[i];
     }
     double want = next_number(run, &line), root = sqrt((double)size);
-    double allowed = tolerance * want + root * rounding;
+    double allowed = run->tolerance * want + root * rounding;
     compare(run, what, name, sqrt(norm), want, allowed);
     for (int k = 0; k < PROJECTIONS; k++)
         compare(run, what, name, projection[k], next_number(run, &line), allowed);
@@ -83,7 +86,7 @@ static void compare_line(const struct run *run, const char *what, const char *na
         double scale = fmax(fabs(element), want / root);
         char which[96];
         snprintf(which, sizeof which, "%s[%zu]", name, place);
-        compare(run, what, which, values[place], element, tolerance * scale + rounding);
+        compare(run, what, which, values[place], element, run->tolerance * scale + rounding);
     }
 }
 
@@ -176,8 +179,8 @@ static void compare_change(const struct run *run, const struct parameter *p, con
         values[i] = (double)read[i] - (double)start_of(p, i);
         largest = fmax(largest, fabs((double)read[i]));
     }
-    /* Five updates, each rounded to a 2^-24 of the largest weight or less. */
-    compare_line(run, "change", p->name, values, p->size, line, UPDATES * largest * 0x1p-24);
+    /* Some updates, each rounded to a 2^-24 of the largest weight or less. */
+    compare_line(run, "change", p->name, values, p->size, line, run->updates * largest * 0x1p-24);
     free(read);
     free(values);
 }
@@ -219,7 +222,7 @@ static void compare_tests(const struct run *run)
         for (size_t i = 0; i < outputs[found].count; i++) {
             double want = next_number(run, &rest);
             compare(run, "test", outputs[found].name, outputs[found].values[i], want,
-                    tolerance * fabs(want));
+                    run->tolerance * fabs(want));
         }
         assert_int_equal(*rest, '\n');
     }
@@ -252,34 +255,54 @@ static void train(const struct run *run)
 {
     const char *losses = after(run->item->reference, "loss");
     assert_non_null(losses);
-    for (int i = 0; i < UPDATES; i++) {
+    for (int i = 0; i < run->updates; i++) {
         check(run, lockstep_trainer_step(run->trainer, 1, run->error), "step");
         double want = next_number(run, &losses);
         compare(run, "loss", "the update", lockstep_trainer_loss(run->trainer), want,
-                tolerance * fabs(want));
+                run->tolerance * fabs(want));
         if (i == 0)
             compare_parameters(run, true);
     }
 }
 
-void case_run(const struct case_item *item, int workers, const char *isa)
+static void run_on(struct run *run, int workers, const char *isa)
 {
-    struct run run = {.item = item, .error = lockstep_error_new()};
     struct lockstep_train_options options;
     lockstep_train_options_init(&options);
-    options.workers = workers;
+    options.workers = run->workers = workers;
     options.isa = isa;
+    check(run, lockstep_trainer_create(run->solver, &options, &run->trainer, run->error), "create");
+    write_weights(run);
+    train(run);
+    compare_parameters(run, false);
+    compare_tests(run);
+    lockstep_trainer_free(run->trainer);
+}
+
+/* The number that a note gives. */
+static double setting(const struct case_item *item, const char *kind, double missing)
+{
+    const char *note = case_note(item, kind, 0);
+    return note != NULL ? strtod(note, NULL) : missing;
+}
+
+void case_run(const struct case_item *item, int workers, const char *isa)
+{
+    struct run run = {.item = item,
+                      .error = lockstep_error_new(),
+                      .updates = (int)setting(item, "updates", 5),
+                      .tolerance = setting(item, "tolerance", 1e-4)};
     const char *folder = ls_test_path(item->name);
     if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
         fail_msg("cannot make %s", folder);
     case_write_files(item->text);
     load(&run);
-    check(&run, lockstep_trainer_create(run.solver, &options, &run.trainer, run.error), "create");
-    write_weights(&run);
-    train(&run);
-    compare_parameters(&run, false);
-    compare_tests(&run);
-    lockstep_trainer_free(run.trainer);
+    const char *note = case_note(item, "workers", 0);
+    int used = 0;
+    if (note == NULL)
+        run_on(&run, workers, isa);
+    for (; note != NULL && sscanf(note, "%d%n", &workers, &used) == 1; note += used)
+        run_on(&run, workers, isa);
     lockstep_solver_free(run.solver);
     lockstep_error_free(run.error);
     assert_int_equal(chdir("/"), 0);

@@ -4,23 +4,27 @@
     python3 tools/reference/make.py [NAME...]        (needs torch and numpy; no other step)
 
 A file of cases, tests/compat/cases/NAME.cases, has blocks that begin with "== name"; a block
-whose name begins with "@" is a fragment, put in wherever a line of a case is that name alone.
+whose name begins with "@" is a fragment, put in wherever a line of a case is that name alone. A
+line "@layers FILE [in MESSAGE FIELDS]" is replaced by the layers of a definition of the source tree
+but for its Data layers; the fields are added to every such message in them.
 A case is a solver with its net; comments in it say which files of numbers it reads:
 
     # idx: FILE DIMENSIONS... [below N] [repeat N]      # cifar: FILE RECORDS [repeat N]
     # solver: a solver of the source tree     # set: FIELD=VALUE of it
     # gain: LAYER FACTOR of its weights
     # samples: how many elements of each parameter are kept (24)
+    # updates: how many (5)       # tolerance: of a comparison (1e-4)
+    # workers: numbers of workers that it is run on, one after the other (2)
 
-The values are those of five updates from the weights of generator.py. For each case:
+The values are those of the updates from the weights of generator.py. For each case:
 
     case NAME
-    loss L1 ... L5                 data loss before each update
+    loss L1 L2 ...                 data loss before each update
     test OUTPUT VALUES...          of the first test net, after the last update
     param NAME SIZE SCALE [around V]   elements; the power of two that its weights are made with
                                        and what is added to them
     gradient NORM P0 P1 P2 P3 : S0 S1 ...     of the first update: norm, projections on arrays of
-    change NORM P0 P1 P2 P3 : S0 S1 ...       signs, elements; what five updates add to weights
+    change NORM P0 P1 P2 P3 : S0 S1 ...       signs, elements; what all updates add to weights
 
 SPDX-License-Identifier: BSD-2-Clause
 """
@@ -39,7 +43,17 @@ from net import Net
 from solver import train
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-UPDATES = 5
+UPDATES, TOLERANCE = 5, 1e-4
+
+
+def layers_of(words):
+    """The lines of "@layers": the layers of a definition each begin with a line "layer {..."."""
+    text = open(os.path.join(ROOT, words[1])).read()
+    layers = re.split(r"^(?=layer \{)", text, flags=re.MULTILINE)[1:]
+    text = "".join(layer for layer in layers if 'type: "Data"' not in layer)
+    if len(words) > 3:
+        text = text.replace(words[3] + " {", words[3] + " { " + " ".join(words[4:]))
+    return text
 
 
 def blocks(path):
@@ -54,6 +68,8 @@ def blocks(path):
                 cases.append([name, ""])
         elif name is not None:
             text = fragments.get(line.strip(), line)
+            if line.startswith("@layers "):
+                text = layers_of(line.split())
             if name.startswith("@"):
                 fragments[name] += text
             else:
@@ -67,6 +83,12 @@ def notes(text, kind):
 
 def option(words, name, default):
     return int(words[words.index(name) + 1]) if name in words else default
+
+
+def setting(text, kind, default):
+    """A number that a note gives."""
+    words = notes(text, kind)
+    return type(default)(words[0][0]) if words else default
 
 
 def data_files(text):
@@ -118,15 +140,16 @@ def check_sense(name, run, other, why):
     """A case is of use if `other`, a less precise run, comes to the same numbers: none is zero but
     for rounding, and nothing lies so near to the kink of a ReLU or a maximum that rounding
     decides."""
+    worst = setting(run.text, "tolerance", TOLERANCE) / 5
     for key, parameter in run.net.parameters.items():
-        rounding = UPDATES * float(parameter.value.detach().abs().max()) * 2.0**-24
+        rounding = len(run.losses) * float(parameter.value.detach().abs().max()) * 2.0**-24
         rounding *= math.sqrt(parameter.value.numel())
         compared = [("change", other.changes[key], run.changes[key], rounding)]
         if key in run.gradients:
             compared.append(("gradient", other.gradients[key], run.gradients[key], 0.0))
         for what, got, want, allowed in compared:
             error = float((got.double() - want).norm())
-            if not error < 2e-5 * float(want.norm()) + allowed:
+            if not error < worst * float(want.norm()) + allowed:
                 raise SystemExit(
                     "%s: %s: %s of %s is off by %.2g"
                     % (name, why, what, key, error / float(want.norm()))
@@ -152,12 +175,13 @@ class Run:
     """A case, trained in one precision; `noise` is that of Net."""
 
     def __init__(self, text, dtype, noise=0.0):
+        self.text = text
         self.solver, self.definition = definitions(text)
         self.files = data_files(text)
         gains = {w[0]: float(w[1]) for w in notes(text, "gain")}
         self.net = Net(self.definition, "TRAIN", self.files, gains, dtype, noise)
         self.losses, self.gradients = [], {}
-        train(self.net, self.solver, UPDATES, self.watch)
+        train(self.net, self.solver, setting(text, "updates", UPDATES), self.watch)
         self.changes = {
             key: (p.value - p.start).detach() for key, p in self.net.parameters.items()
         }
@@ -171,7 +195,7 @@ class Run:
 def case_lines(name, text):
     run = Run(text, torch.float64)
     check_senses(name, text, run)
-    samples = int(notes(text, "samples")[0][0]) if notes(text, "samples") else 24
+    samples = setting(text, "samples", 24)
     yield "case %s" % name
     yield "loss " + " ".join("%.9g" % l for l in run.losses)
     if run.solver.has("test_interval"):
