@@ -155,12 +155,6 @@ static int batch_norm_prepare(struct ls_prepared *prepared, struct ls_error *err
     return ls_own_prepare(prepared, error);
 }
 
-static void batch_norm_release(struct ls_prepared *prepared)
-{
-    ls_free(prepared->state);
-    prepared->state = NULL;
-}
-
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
 static int part_count(const struct batch_norm *norm, const struct ls_context *context)
@@ -381,7 +375,7 @@ const struct ls_kernel ls_kernel_moments = {
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
-    .release = batch_norm_release,
+    .release = ls_own_release,
     .run = moments_run,
     .in_place = -1,
 };
@@ -392,7 +386,7 @@ const struct ls_kernel ls_kernel_batch_norm = {
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
-    .release = batch_norm_release,
+    .release = ls_own_release,
     .run = forward_run,
     .in_place = 0,
 };
@@ -403,7 +397,7 @@ const struct ls_kernel ls_kernel_batch_norm_sums = {
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
-    .release = batch_norm_release,
+    .release = ls_own_release,
     .run = sums_run,
     .in_place = -1,
 };
@@ -414,7 +408,7 @@ const struct ls_kernel ls_kernel_batch_norm_backward = {
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
-    .release = batch_norm_release,
+    .release = ls_own_release,
     .run = backward_run,
     .in_place = 0,
 };

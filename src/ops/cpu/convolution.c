@@ -1,4 +1,4 @@
-/* Convolution, deconvolution and their gradients, over 1 to 3 spatial axes, with groups and dilation.
+/* Convolution, deconvolution and their gradients, over 1 to 3 spatial axes, with groups, dilation.
  *
  * Layouts by a static rule, blind to the number of samples: activations in blocks of as many
  * channels as a register holds (16 for AVX-512, 8 for AVX2), but an image of at most 3 channels
@@ -71,15 +71,7 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
     weights->layout = choice->weights;
     if (attr->group == 1 && choice->source->block > source->dim[1])
         source->widened = weights->widened = choice->source->block;
-    if (bias) {
-        spec.tensor[LS_BIAS].rank = 1;
-        spec.tensor[LS_BIAS].dim[0] = target->dim[1];
-        spec.tensor[LS_BIAS].layout = &ls_layout_plain;
-    }
-    if (pass == LS_PASS_FORWARD) {
-        spec.relu = attr->relu;
-        spec.slope = attr->relu_slope;
-    }
+    ls_primitive_set_ends(&spec, target->dim[1], bias, attr->relu, attr->relu_slope);
     return spec;
 }
 

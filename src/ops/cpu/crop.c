@@ -71,12 +71,6 @@ static int crop_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void crop_release(struct ls_prepared *prepared)
-{
-    ls_free(prepared->state);
-    prepared->state = NULL;
-}
-
 /* Copies the box from axis `axis` on between where it lies in the whole and the part by itself. */
 static void copy_box(const struct box *box, int axis, float *whole, float *part, bool take)
 {
@@ -116,7 +110,7 @@ const struct ls_kernel ls_kernel_crop = {
     .name = "crop",
     .layouts = crop_layouts,
     .prepare = crop_prepare,
-    .release = crop_release,
+    .release = ls_own_release,
     .run = crop_run,
     .in_place = -1,
 };
@@ -126,7 +120,7 @@ const struct ls_kernel ls_kernel_crop_backward = {
     .name = "crop backward",
     .layouts = crop_layouts,
     .prepare = crop_prepare,
-    .release = crop_release,
+    .release = ls_own_release,
     .run = crop_backward_run,
     .in_place = -1,
 };

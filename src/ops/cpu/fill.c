@@ -42,12 +42,6 @@ static int fill_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void fill_release(struct ls_prepared *prepared)
-{
-    ls_free(prepared->state);
-    prepared->state = NULL;
-}
-
 static void fill_run(const struct ls_prepared *prepared, void *local, void *const *in,
                      void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -72,7 +66,7 @@ const struct ls_kernel ls_kernel_fill = {
     .name = "fill",
     .accepts = fill_accepts,
     .prepare = fill_prepare,
-    .release = fill_release,
+    .release = ls_own_release,
     .run = fill_run,
     .in_place = -1,
 };

@@ -24,15 +24,7 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
     set_tensor(&spec.tensor[LS_WEIGHTS], attr->n, attr->k);
     set_tensor(&spec.tensor[LS_TARGET], rows, attr->n);
     spec.tensor[LS_WEIGHTS].transposed = attr->transpose;
-    if (bias) {
-        spec.tensor[LS_BIAS].rank = 1;
-        spec.tensor[LS_BIAS].dim[0] = attr->n;
-        spec.tensor[LS_BIAS].layout = &ls_layout_plain;
-    }
-    if (pass == LS_PASS_FORWARD) {
-        spec.relu = attr->relu;
-        spec.slope = attr->relu_slope;
-    }
+    ls_primitive_set_ends(&spec, attr->n, bias, attr->relu, attr->relu_slope);
     return spec;
 }
 

@@ -67,6 +67,8 @@ void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int cou
                   int64_t end, float *merged);
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
+/* `release` of own kernels whose state is one piece of memory. */
+void ls_own_release(struct ls_prepared *prepared);
 /* The layout that suits a backward op: that of the value whose gradient it writes. */
 const struct ls_layout *ls_gradient_layout(const struct ls_op *op,
                                            const struct ls_op_layouts *layouts);

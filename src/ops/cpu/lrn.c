@@ -59,12 +59,6 @@ static int lrn_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void lrn_release(struct ls_prepared *prepared)
-{
-    ls_free(prepared->state);
-    prepared->state = NULL;
-}
-
 static void lrn_run(const struct ls_prepared *prepared, void *local, void *const *in,
                     void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -94,7 +88,7 @@ const struct ls_kernel ls_kernel_lrn = {
     .accepts = lrn_accepts,
     .layouts = ls_layouts_follow,
     .prepare = lrn_prepare,
-    .release = lrn_release,
+    .release = ls_own_release,
     .run = lrn_run,
     .in_place = -1,
 };
@@ -105,7 +99,7 @@ const struct ls_kernel ls_kernel_lrn_backward = {
     .accepts = lrn_accepts,
     .layouts = ls_layouts_follow,
     .prepare = lrn_prepare,
-    .release = lrn_release,
+    .release = ls_own_release,
     .run = lrn_backward_run,
     .in_place = -1,
 };

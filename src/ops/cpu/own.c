@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
 
@@ -11,6 +12,12 @@ int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error)
     snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:%s",
              ls_cpu_isa_name(ls_cpu_isa()));
     return 0;
+}
+
+void ls_own_release(struct ls_prepared *prepared)
+{
+    ls_free(prepared->state);
+    prepared->state = NULL;
 }
 
 /* Gradients had best lie as the values lie that they are of: then nothing between two convolutions

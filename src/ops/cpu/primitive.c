@@ -97,6 +97,21 @@ static int say_where(const struct ls_op *op, const struct ls_error *found, struc
                    ls_op_kind_name(op->kind), problem->message);
 }
 
+void ls_primitive_set_ends(struct ls_primitive_spec *spec, int64_t outputs, bool bias, bool relu,
+                           float slope)
+{
+    struct ls_tensor *tensor = &spec->tensor[LS_BIAS];
+    if (bias) {
+        tensor->rank = 1;
+        tensor->dim[0] = outputs;
+        tensor->layout = &ls_layout_plain;
+    }
+    if (spec->pass == LS_PASS_FORWARD) {
+        spec->relu = relu;
+        spec->slope = slope;
+    }
+}
+
 int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive_spec *spec,
                                const struct ls_layout *preferred, struct ls_primitive_plan *plan,
                                struct ls_error *error)

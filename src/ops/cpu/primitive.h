@@ -46,6 +46,11 @@ int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive
                                const struct ls_layout *preferred, struct ls_primitive_plan *plan,
                                struct ls_error *error);
 
+/* Adds to the spec of an op with weights a bias for each of `outputs`, if there is one, and for the
+ * forward pass the ReLU that was fused into it. */
+void ls_primitive_set_ends(struct ls_primitive_spec *spec, int64_t outputs, bool bias, bool relu,
+                           float slope);
+
 /* For prepare: builds the primitive and fills the rest of `prepared`. */
 int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive_spec *spec,
                          struct ls_error *error);

@@ -63,12 +63,6 @@ static int scale_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void scale_release(struct ls_prepared *prepared)
-{
-    ls_free(prepared->state);
-    prepared->state = NULL;
-}
-
 static void scale_run(const struct ls_prepared *prepared, void *local, void *const *in,
                       void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -89,7 +83,7 @@ const struct ls_kernel ls_kernel_scale = {
     .name = "scale",
     .layouts = scale_layouts,
     .prepare = scale_prepare,
-    .release = scale_release,
+    .release = ls_own_release,
     .run = scale_run,
     .in_place = 0,
 };
@@ -99,7 +93,7 @@ const struct ls_kernel ls_kernel_scale_sums = {
     .name = "scale backward sums",
     .layouts = scale_layouts,
     .prepare = scale_prepare,
-    .release = scale_release,
+    .release = ls_own_release,
     .run = sums_run,
     .in_place = -1,
 };

@@ -1,18 +1,11 @@
 /* Convolutions and their gradients against a double-precision reference, itself checked by finite
  * differences; the same bits per sample whatever the number of samples and threads.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "convolution_trial.h"
 
 #include <math.h>
 
-#include "support/reference_convolution.h"
 #include "support/support.h"
-
-/* One axis as "kernel stride pad dilation" of all axes; enough for the named cases. */
-struct shape_case {
-    const char *name;
-    int axes, n, c, o, group, size, kernel, stride, pad, dilation;
-};
 
 static const struct shape_case named_cases[] = {
     {"cifar conv1", 2, 2, 3, 32, 1, 32, 5, 1, 2, 1},
@@ -50,29 +43,9 @@ static struct reference_convolution make_case(const struct shape_case *shape)
 {
     struct reference_convolution result = {
         .n = shape->n, .c = shape->c, .o = shape->o, .group = shape->group};
-    for (int a = 0; a < 3; a++) {
-        bool used = a < shape->axes;
-        result.in[a] = used ? shape->size : 1;
-        result.kernel[a] = used ? shape->kernel : 1;
-        result.stride[a] = used ? shape->stride : 1;
-        result.pad[a] = used ? shape->pad : 0;
-        result.dilation[a] = used ? shape->dilation : 1;
-    }
+    set_windows(&result, shape, result.in);
     assert_true(reference_convolution_shape(&result));
     return result;
-}
-
-static struct ls_shape activation_shape(int n, int channels, const int size[3], int axes)
-{
-    struct ls_shape shape = {.rank = axes + 2, .dim = {n, channels}};
-    for (int a = 0; a < axes; a++)
-        shape.dim[a + 2] = size[a];
-    return shape;
-}
-
-static double product(const int size[3])
-{
-    return (double)size[0] * size[1] * size[2];
 }
 
 struct fused {
@@ -85,42 +58,17 @@ static struct trial *make_trial(const struct ls_kernel *kernel,
 {
     struct trial *trial = trial_new(kernel);
     struct ls_convolution_attr *attr = &trial->op.attr.convolution;
-    struct ls_shape x = activation_shape(c->n, c->c, c->in, axes);
-    struct ls_shape y = activation_shape(c->n, c->o, c->out, axes);
-    struct ls_shape w = activation_shape(c->o, c->c / c->group, c->kernel, axes);
+    struct ls_shape x = tensor_shape(c->n, c->c, c->in, axes);
+    struct ls_shape y = tensor_shape(c->n, c->o, c->out, axes);
+    struct ls_shape w = tensor_shape(c->o, c->c / c->group, c->kernel, axes);
     struct ls_shape b = {.rank = 1, .dim = {c->o}};
-    attr->window.axes = axes;
-    for (int a = 0; a < 3; a++) {
-        attr->window.kernel[a] = c->kernel[a];
-        attr->window.stride[a] = c->stride[a];
-        attr->window.pad[a] = c->pad[a];
-        attr->window.dilation[a] = c->dilation[a];
-    }
-    attr->group = c->group;
-    attr->bias = fused.bias;
+    set_attributes(attr, c, axes, fused.bias);
     attr->relu = fused.relu;
     attr->relu_slope = fused.slope;
-    if (kernel->kind == LS_OP_CONVOLUTION) {
-        trial_in(trial, &x, 1);
-        trial_in(trial, &w, 2);
-        if (fused.bias)
-            trial_in(trial, &b, 3);
-        else
-            trial->in[trial->op.inputs++] = NULL;
-        trial_out(trial, &y);
-    } else if (kernel->kind == LS_OP_CONVOLUTION_DATA) {
-        trial_in(trial, &y, 4);
-        trial_in(trial, &w, 2);
-        trial_out(trial, &x);
-    } else {
-        trial_in(trial, &x, 1);
-        trial_in(trial, &y, 4);
-        trial_out(trial, &w);
-        if (fused.bias)
-            trial_out(trial, &b);
-        else
-            trial->out[trial->op.outputs++] = NULL;
-    }
+    enum trial_pass pass = kernel->kind == LS_OP_CONVOLUTION        ? TRIAL_FORWARD
+                           : kernel->kind == LS_OP_CONVOLUTION_DATA ? TRIAL_DATA
+                                                                    : TRIAL_WEIGHTS;
+    add_tensors(trial, pass, &x, &y, &w, fused.bias ? &b : NULL);
     trial_prepare(trial);
     return trial;
 }
@@ -260,14 +208,7 @@ static void check_samples(const struct ls_kernel *kernel, const struct shape_cas
         c.n = counts[i];
         struct trial *some = make_trial(kernel, &c, shape->axes, fused);
         trial_run(some);
-        assert_ptr_equal(some->in[0]->layout, all->in[0]->layout);
-        assert_ptr_equal(some->in[1]->layout, all->in[1]->layout);
-        assert_ptr_equal(some->out[0]->layout, all->out[0]->layout);
-        size_t bytes = (size_t)ls_shape_size(&some->out[0]->shape) * sizeof(float);
-        if (memcmp(some->plain[some->out[0]->index], all->plain[all->out[0]->index], bytes) != 0)
-            fail_msg("%s: %s (%s, %s): %d samples give other bits than 20", shape->name,
-                     kernel->name, some->prepared.implementation, all->prepared.implementation,
-                     c.n);
+        compare_samples(all, some, c.n, shape->name);
         trial_free(some);
     }
     trial_free(all);

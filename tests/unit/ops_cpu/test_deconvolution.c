@@ -2,19 +2,12 @@
  * its parts exchanged, itself checked here by finite differences; the same bits per sample whatever
  * the number of samples and threads.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "convolution_trial.h"
 
 #include <math.h>
 
 #include "support/gradient.h"
-#include "support/reference_convolution.h"
 #include "support/support.h"
-
-/* n samples of c channels and `size` positions along each axis; o channels come out. */
-struct shape_case {
-    const char *name;
-    int axes, n, c, o, group, size, kernel, stride, pad, dilation;
-};
 
 static const struct shape_case named_cases[] = {
     {"twice as large", 2, 2, 32, 16, 1, 7, 4, 2, 1, 1},
@@ -71,42 +64,9 @@ static struct reference_convolution make_case(const struct shape_case *shape)
     struct reference_convolution result = {
         .n = shape->n, .c = shape->o, .o = shape->c, .group = shape->group};
     int size[3];
-    for (int a = 0; a < 3; a++) {
-        bool used = a < shape->axes;
-        size[a] = used ? shape->size : 1;
-        result.kernel[a] = used ? shape->kernel : 1;
-        result.stride[a] = used ? shape->stride : 1;
-        result.pad[a] = used ? shape->pad : 0;
-        result.dilation[a] = used ? shape->dilation : 1;
-    }
+    set_windows(&result, shape, size);
     assert_true(exchange(&result, size));
     return result;
-}
-
-static struct ls_shape tensor_shape(int n, int channels, const int size[3], int axes)
-{
-    struct ls_shape shape = {.rank = axes + 2, .dim = {n, channels}};
-    for (int a = 0; a < axes; a++)
-        shape.dim[a + 2] = size[a];
-    return shape;
-}
-
-static double product(const int size[3])
-{
-    return (double)size[0] * size[1] * size[2];
-}
-
-static void set_attributes(struct ls_convolution_attr *attr, const struct reference_convolution *c,
-                           int axes, bool bias)
-{
-    *attr = (struct ls_convolution_attr){.group = c->group, .bias = bias};
-    attr->window.axes = axes;
-    for (int a = 0; a < 3; a++) {
-        attr->window.kernel[a] = c->kernel[a];
-        attr->window.stride[a] = c->stride[a];
-        attr->window.pad[a] = c->pad[a];
-        attr->window.dilation[a] = c->dilation[a];
-    }
 }
 
 static struct trial *make_trial(const struct ls_kernel *kernel,
@@ -118,27 +78,10 @@ static struct trial *make_trial(const struct ls_kernel *kernel,
     struct ls_shape w = tensor_shape(c->o, c->c / c->group, c->kernel, axes);
     struct ls_shape b = {.rank = 1, .dim = {c->c}};
     set_attributes(&trial->op.attr.convolution, c, axes, bias);
-    if (kernel->kind == LS_OP_DECONVOLUTION) {
-        trial_in(trial, &x, 1);
-        trial_in(trial, &w, 2);
-        if (bias)
-            trial_in(trial, &b, 3);
-        else
-            trial->in[trial->op.inputs++] = NULL;
-        trial_out(trial, &y);
-    } else if (kernel->kind == LS_OP_DECONVOLUTION_DATA) {
-        trial_in(trial, &y, 4);
-        trial_in(trial, &w, 2);
-        trial_out(trial, &x);
-    } else {
-        trial_in(trial, &x, 1);
-        trial_in(trial, &y, 4);
-        trial_out(trial, &w);
-        if (bias)
-            trial_out(trial, &b);
-        else
-            trial->out[trial->op.outputs++] = NULL;
-    }
+    enum trial_pass pass = kernel->kind == LS_OP_DECONVOLUTION        ? TRIAL_FORWARD
+                           : kernel->kind == LS_OP_DECONVOLUTION_DATA ? TRIAL_DATA
+                                                                      : TRIAL_WEIGHTS;
+    add_tensors(trial, pass, &x, &y, &w, bias ? &b : NULL);
     trial_prepare(trial);
     return trial;
 }
@@ -294,14 +237,7 @@ static void check_samples(const struct ls_kernel *kernel, const struct shape_cas
         c.n = counts[i];
         struct trial *some = make_trial(kernel, &c, shape->axes, true);
         trial_run(some);
-        assert_ptr_equal(some->in[0]->layout, all->in[0]->layout);
-        assert_ptr_equal(some->in[1]->layout, all->in[1]->layout);
-        assert_ptr_equal(some->out[0]->layout, all->out[0]->layout);
-        size_t bytes = (size_t)ls_shape_size(&some->out[0]->shape) * sizeof(float);
-        if (memcmp(some->plain[some->out[0]->index], all->plain[all->out[0]->index], bytes) != 0)
-            fail_msg("%s: %s (%s, %s): %d samples give other bits than 9", shape->name,
-                     kernel->name, some->prepared.implementation, all->prepared.implementation,
-                     c.n);
+        compare_samples(all, some, c.n, shape->name);
         trial_free(some);
     }
     trial_free(all);

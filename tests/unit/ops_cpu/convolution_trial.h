@@ -1,0 +1,103 @@
+/* What the tests of convolutions and deconvolutions share: shapes, trials of the three passes, the
+ * comparison of samples by themselves and among others. In the words of the convolution.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef TESTS_UNIT_OPS_CPU_CONVOLUTION_TRIAL_H
+#define TESTS_UNIT_OPS_CPU_CONVOLUTION_TRIAL_H
+
+#include "kernel_trial.h"
+
+#include "support/reference_convolution.h"
+
+/* n samples of c channels with `size` positions along each of `axes` axes; o channels come out. */
+struct shape_case {
+    const char *name;
+    int axes, n, c, o, group, size, kernel, stride, pad, dilation;
+};
+
+/* Sets the windows of `c` and the extents of its input, size[3]; unused axes have 1. */
+static inline void set_windows(struct reference_convolution *c, const struct shape_case *shape,
+                               int size[3])
+{
+    for (int a = 0; a < 3; a++) {
+        bool used = a < shape->axes;
+        size[a] = used ? shape->size : 1;
+        c->kernel[a] = used ? shape->kernel : 1;
+        c->stride[a] = used ? shape->stride : 1;
+        c->pad[a] = used ? shape->pad : 0;
+        c->dilation[a] = used ? shape->dilation : 1;
+    }
+}
+
+static inline struct ls_shape tensor_shape(int n, int channels, const int size[3], int axes)
+{
+    struct ls_shape shape = {.rank = axes + 2, .dim = {n, channels}};
+    for (int a = 0; a < axes; a++)
+        shape.dim[a + 2] = size[a];
+    return shape;
+}
+
+static inline double product(const int size[3])
+{
+    return (double)size[0] * size[1] * size[2];
+}
+
+static inline void set_attributes(struct ls_convolution_attr *attr,
+                                  const struct reference_convolution *c, int axes, bool bias)
+{
+    *attr = (struct ls_convolution_attr){.group = c->group, .bias = bias};
+    attr->window.axes = axes;
+    for (int a = 0; a < 3; a++) {
+        attr->window.kernel[a] = c->kernel[a];
+        attr->window.stride[a] = c->stride[a];
+        attr->window.pad[a] = c->pad[a];
+        attr->window.dilation[a] = c->dilation[a];
+    }
+}
+
+enum trial_pass { TRIAL_FORWARD, TRIAL_DATA, TRIAL_WEIGHTS };
+
+/* Adds the inputs and outputs of a pass; `bias` is NULL where there is none. */
+static inline void add_tensors(struct trial *trial, enum trial_pass pass, const struct ls_shape *x,
+                               const struct ls_shape *y, const struct ls_shape *w,
+                               const struct ls_shape *bias)
+{
+    if (pass == TRIAL_FORWARD) {
+        trial_in(trial, x, 1);
+        trial_in(trial, w, 2);
+        if (bias != NULL)
+            trial_in(trial, bias, 3);
+        else
+            trial->in[trial->op.inputs++] = NULL;
+        trial_out(trial, y);
+    } else if (pass == TRIAL_DATA) {
+        trial_in(trial, y, 4);
+        trial_in(trial, w, 2);
+        trial_out(trial, x);
+    } else {
+        trial_in(trial, x, 1);
+        trial_in(trial, y, 4);
+        trial_out(trial, w);
+        if (bias != NULL)
+            trial_out(trial, bias);
+        else
+            trial->out[trial->op.outputs++] = NULL;
+    }
+}
+
+/* The first `n` samples by themselves, `some`, have the bits and layouts that they have in `all`.
+ */
+static inline void compare_samples(const struct trial *all, const struct trial *some, int n,
+                                   const char *name)
+{
+    const struct ls_value *output = some->out[0];
+    size_t bytes = (size_t)ls_shape_size(&output->shape) * sizeof(float);
+    assert_ptr_equal(some->in[0]->layout, all->in[0]->layout);
+    assert_ptr_equal(some->in[1]->layout, all->in[1]->layout);
+    assert_ptr_equal(output->layout, all->out[0]->layout);
+    if (memcmp(some->plain[output->index], all->plain[all->out[0]->index], bytes) != 0)
+        fail_msg("%s: %s (%s, %s): %d samples give other bits than %lld", name, some->kernel->name,
+                 some->prepared.implementation, all->prepared.implementation, n,
+                 (long long)all->out[0]->shape.dim[0]);
+}
+
+#endif
