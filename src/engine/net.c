@@ -1,10 +1,8 @@
-/* Opening nets: data sets, batches, plans. See engine/net.h.
+/* Opening nets: plans, groups of samples, inputs. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,150 +11,6 @@
 #include "ops/cpu/filler.h"
 
 enum { PLANS_KEPT = 64 /* of a net whose samples differ in size */ };
-
-static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
-{
-    return layer->type != NULL && strcmp(layer->type, type) == 0;
-}
-
-/* Reports a problem of a source layer, at its batch_size where it has one. */
-static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                      struct ls_error *error, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                      struct ls_error *error, const char *hint, const char *format, ...)
-{
-    char place[LS_PLACE_MAX], message[300];
-    const Lockstep__DataParameter *data = layer->data_param;
-    const void *at = is_type(layer, "Data") && data != NULL ? (const void *)data : layer;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    ls_place(net->options.definition->definition, at,
-             at == data && data->has_batch_size ? "batch_size" : NULL, place, sizeof place);
-    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s: %s",
-                   layer->name != NULL ? layer->name : "(unnamed)", message);
-}
-
-/* The batch of one source layer. What is wrong is said in the words of the layer itself
- * (layers/source.c), which would say it later if its data could be opened. */
-static int check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer,
-                       struct ls_error *error)
-{
-    int64_t batch = ls_source_batch(layer);
-    static const char hint[] = "batch_size is the global batch, on any number of workers";
-    if (is_type(layer, "Data") && layer->data_param == NULL)
-        return batch_fail(net, layer, error, NULL, "data_param is missing");
-    if (is_type(layer, "Data") && !layer->data_param->has_batch_size)
-        return batch_fail(net, layer, error, hint, "batch_size is missing");
-    if (batch <= 0)
-        return batch_fail(net, layer, error, hint, "a batch of 0 samples is not possible");
-    if (batch > INT32_MAX)
-        return batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
-                          (long long)batch);
-    if (net->batching.batch != 0 && net->batching.batch != batch)
-        return batch_fail(net, layer, error, "give all sources of a phase one batch size",
-                          "has batches of %lld samples, but the net's first source has batches of "
-                          "%lld; all must be equal",
-                          (long long)batch, (long long)net->batching.batch);
-    net->batching.batch = batch;
-    return 0;
-}
-
-/* All sources of a net must hand out batches of one size. */
-static int find_batch(struct ls_net *net, struct ls_error *error)
-{
-    const Lockstep__NetParameter *definition = net->options.definition->net;
-    int status = 0;
-    for (size_t i = 0; i < definition->n_layer; i++) {
-        const Lockstep__LayerParameter *layer = definition->layer[i];
-        bool outside = is_type(layer, "Input");
-        if (!is_type(layer, "Data") && !is_type(layer, "DummyData") && !outside)
-            continue;
-        if (check_batch(net, layer, error) != 0)
-            status = LOCKSTEP_DEFINITION;
-        if (outside && !net->options.from_outside)
-            status = batch_fail(net, layer, error, "use a Data layer for this phase",
-                                "an Input layer gets its data from the calling program; there is "
-                                "none here");
-    }
-    if (status == 0 && net->batching.batch == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
-                       "does an include rule leave out the Data layer of this phase?",
-                       "the %s net has no layer that brings data",
-                       net->options.phase == LOCKSTEP__PHASE__TRAIN ? "train" : "test");
-    return status;
-}
-
-static int size_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
-{
-    const struct ls_net *net = user;
-    return ls_dataset_sample_shape(net->datasets[net->varying], ordinal, shape, error);
-}
-
-/* Notes a data set whose samples differ in size. */
-static int set_varying(struct ls_net *net, int index, struct ls_error *error)
-{
-    if (net->varying >= 0)
-        return batch_fail(net, net->data_layers[index], error,
-                          "crop or resize the samples of one of them",
-                          "its samples differ in size, and so do those of layer '%s'; only one "
-                          "data layer of a net can have that",
-                          net->data_layers[net->varying]->name);
-    net->varying = index;
-    net->batching.size_of = size_of;
-    net->batching.user = net;
-    return 0;
-}
-
-static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
-                        struct ls_error *error)
-{
-    struct ls_dataset **dataset = &net->datasets[net->dataset_count];
-    LS_TRY(ls_dataset_open(layer, net->options.definition->definition,
-                           (Lockstep__Phase)net->options.phase, net->options.seed,
-                           net->options.augment, dataset, error));
-    net->data_layers[net->dataset_count] = layer;
-    struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
-    shape->layer = layer->name;
-    memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
-    shape->has_maps = ls_dataset_has_maps(*dataset);
-    if (ls_dataset_varies(*dataset))
-        LS_TRY(set_varying(net, net->dataset_count - 1, error));
-    int64_t samples = ls_dataset_size(*dataset);
-    if (net->dataset_count > 1 && net->batching.samples != samples)
-        return batch_fail(net, layer, error, "data layers of one phase are read in step",
-                          "its data set and that of the layer above have different numbers of "
-                          "samples");
-    if (net->options.samples > 0 && net->options.samples < samples)
-        samples = net->options.samples;
-    net->batching.samples = samples;
-    net->batching.last = ls_dataset_last_batch(*dataset);
-    return 0;
-}
-
-static int open_datasets(struct ls_net *net, struct ls_error *error)
-{
-    const Lockstep__NetParameter *definition = net->options.definition->net;
-    size_t room = definition->n_layer + 1;
-    net->datasets = ls_alloc(room, sizeof *net->datasets);
-    net->data_layers = ls_alloc(room, sizeof *net->data_layers);
-    net->shapes = ls_alloc(room, sizeof *net->shapes);
-    if (net->datasets == NULL || net->data_layers == NULL || net->shapes == NULL)
-        return ls_fail_memory(error, "data sets");
-    net->batching.samples = INT64_MAX;
-    net->batching.last = LS_LAST_WRAP;
-    int status = 0;
-    for (size_t i = 0; i < definition->n_layer; i++)
-        if (is_type(definition->layer[i], "Data")) {
-            int result = open_dataset(net, definition->layer[i], error);
-            status = status != 0 ? status : result;
-        }
-    net->sources = (struct ls_source_shapes){
-        .item = net->shapes, .count = (size_t)net->dataset_count, .batch = net->batching.batch};
-    return status;
-}
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
@@ -440,26 +294,26 @@ static int map_inputs(struct ls_net *net, struct ls_error *error)
 static int find_group(struct ls_net *net, struct ls_error *error)
 {
     struct ls_graph_options options = graph_options_of(net, 1);
-    const char *file = net->options.definition->definition->file;
+    const char *place = net->options.follow_groups_place;
     struct ls_graph *graph = NULL;
     LS_TRY(ls_graph_build(&options, &graph, error));
     size_t groupings = graph->grouping_count;
     int64_t group = groupings > 0 ? graph->groupings[0] : 0;
     ls_graph_free(graph);
     if (groupings != 1)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
                        groupings == 0 ? "follow_groups: no layer of the train net normalises by "
                                         "the batch"
                                       : "follow_groups: the net's layers have groups of different "
                                         "sizes");
     if (group == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file, "give batch_norm_param a group",
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give batch_norm_param a group",
                        "follow_groups: the group of the net is the whole batch, which would be one "
                        "micro-batch");
     if (net->batching.size_of != NULL)
-        return ls_fail(error, LOCKSTEP_DEFINITION, file,
+        return ls_fail(error, LOCKSTEP_DEFINITION, place,
                        "crop or resize the samples, or leave follow_groups out",
-                       "follow_groups needs samples of one size, but those of layer '%s' differ",
+                       "follow_groups: needs samples of one size, but those of layer '%s' differ",
                        net->data_layers[net->varying]->name);
     net->batching.group = group;
     return 0;
@@ -483,10 +337,10 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
 
 static int open(struct ls_net *net, struct ls_error *error)
 {
-    int status = find_batch(net, error);
+    int status = ls_net_find_batch(net, error);
     if (status != 0) /* any will do to find what else is wrong */
         net->batching.batch = net->batching.micro_batch = 1;
-    int data_status = open_datasets(net, error);
+    int data_status = ls_net_open_datasets(net, error);
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};
     if (status != 0 && data_status == 0) {

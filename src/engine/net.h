@@ -42,6 +42,7 @@ struct ls_net_options {
     uint64_t seed;
     int64_t micro_batch; /* 0: the rule */
     bool follow_groups;  /* micro-batches are made of whole groups of batch norm */
+    const char *follow_groups_place; /* where that was asked for, while the net is opened */
     int iter_size;
     int64_t samples; /* use only the first of the data; 0: all */
     const struct ls_backend *backend;
@@ -73,6 +74,11 @@ struct ls_net {
  * have. All problems of the definition are reported in one go. */
 int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struct ls_error *error);
 void ls_net_close(struct ls_net *net);
+
+/* For ls_net_open (engine/sources.c): finds the batch that all sources of the net hand out, opens
+ * the data sets of its Data layers. They report all that is wrong and return 0 or a status. */
+int ls_net_find_batch(struct ls_net *net, struct ls_error *error);
+int ls_net_open_datasets(struct ls_net *net, struct ls_error *error);
 
 /* The plan for micro-batches like `micro`; made if there is none. Where sizes vary, plans that were
  * not wanted for long go, and what is wrong with a plan is said of its size. */
