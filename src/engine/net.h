@@ -40,8 +40,8 @@ struct ls_net_options {
     bool augment;      /* random crops and the like, where the phase has them */
     bool from_outside; /* inputs are handed in by the caller, sample by sample */
     uint64_t seed;
-    int64_t micro_batch; /* 0: the rule */
-    bool follow_groups;  /* micro-batches are made of whole groups of batch norm */
+    int64_t micro_batch;             /* 0: the rule */
+    bool follow_groups;              /* micro-batches are made of whole groups of batch norm */
     const char *follow_groups_place; /* where that was asked for, while the net is opened */
     int iter_size;
     int64_t samples; /* use only the first of the data; 0: all */

@@ -249,10 +249,8 @@ int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
         return 0;
     }
     enum ls_normalization mode = attr->normalization;
-    struct ls_normalizer normalizer = {.per_sample = per_sample,
-                                       .record_offset = -1,
-                                       .none = mode == LS_NORM_NONE,
-                                       .sync = -1};
+    struct ls_normalizer normalizer = {
+        .per_sample = per_sample, .record_offset = -1, .none = mode == LS_NORM_NONE, .sync = -1};
     int index = (int)graph->normalizer_count++;
     if (mode == LS_NORM_WEIGHTS || (mode == LS_NORM_VALID && attr->has_ignore))
         count_labels(graph, attr, label, index, &normalizer);

@@ -30,11 +30,11 @@ struct ls_metric {
     int count_offset; /* record[count_offset + (count_each ? i : 0)]: what they are divided by;
                          -1: nothing. A count of zero gives the figure zero */
     bool count_each;
-    bool is_count;     /* the sums themselves are the figures (confusion matrix) */
-    int overlaps; /* 0, or the number of classes, whose intersections over unions are the figures:
-                     h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
-                     as far; see MEAN_IOU. 0 for a class with t + l = 0 */
-    bool mean;    /* the figure is their mean, without classes with t + l = 0 */
+    bool is_count; /* the sums themselves are the figures (confusion matrix) */
+    int overlaps;  /* 0, or the number of classes, whose intersections over unions are the figures:
+                      h / (t + l - h), with h in record[offset + c], t `overlaps` behind it, l twice
+                      as far; see MEAN_IOU. 0 for a class with t + l = 0 */
+    bool mean;     /* the figure is their mean, without classes with t + l = 0 */
     float loss_weight; /* 0: not part of the loss */
     bool is_output;    /* no layer consumes the top, so that it is printed */
 };

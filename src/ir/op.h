@@ -44,7 +44,7 @@ enum ls_op_kind {
     LS_OP_POOLING_BACKWARD, /* in: dy, (index); out: dx */
     /* Elementwise y = f(x). attr.activation */
     LS_OP_ACTIVATION,
-    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y or x (see struct ls_activation_attr); out: dx */
+    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y or x (see enum ls_activation); out: dx */
     /* y = x > 0 ? x : slope x. in: x [N,C,...], slope [C] or [] (one for all); out: y */
     LS_OP_PRELU,
     LS_OP_PRELU_DATA,  /* in: dy, x, slope; out: dx */
@@ -131,11 +131,11 @@ enum ls_op_kind {
     LS_OP_BATCH_NORM_SUMS,
     /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale); out: dx */
     LS_OP_BATCH_NORM_BACKWARD,
-    /* in: x, (factor), (bias), which lie along some axes of x; out: y = x factor + bias. With dy for
-     * x and no bias it is its own backward. attr.scale */
+    /* in: x, (factor), (bias), which lie along some axes of x; out: y = x factor + bias. With dy
+     * for x and no bias it is its own backward. attr.scale */
     LS_OP_SCALE,
-    /* in: dy, (x: where dfactor is wanted); out: (dfactor), (dbias): the sums of dy x and of dy over
-     * all axes but those of the factor. attr.scale */
+    /* in: dy, (x: where dfactor is wanted); out: (dfactor), (dbias): the sums of dy x and of dy
+     * over all axes but those of the factor. attr.scale */
     LS_OP_SCALE_SUMS,
     /* Normalisation of each sample by itself, see struct ls_normalize_attr. in: x, (scale), (bias);
      * out: y, (stats: four numbers a group for the backward pass) */
@@ -307,8 +307,8 @@ struct ls_scale_attr {
  * Axis `axis` of x is cut into `groups`; the part of a group, with all axes behind it, is one group
  * of values for each place of the axes in front. Variance is divided by the number of values. A
  * group of equal values gives the bias. Stats [axes in front..., 4 groups], a group: the mean and
- * what it lacks to twice the precision, 1 / deviation, (deviation / root of the variance; 0 where the
- * gradient has no such part). */
+ * what it lacks to twice the precision, 1 / deviation, (deviation / root of the variance; 0 where
+ * the gradient has no such part). */
 struct ls_normalize_attr {
     int axis;
     int64_t groups;

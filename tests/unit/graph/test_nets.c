@@ -56,28 +56,15 @@ static const struct net_case lenet = {
 };
 
 /* The same in the test phase: nothing is dropped, kept or differentiated. */
+#define DROP "layer { name: 'drop' type: 'Dropout' bottom: 'conv1' top: 'conv1' }\n"
+#define ACCURACY                                                                                   \
+    "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' "      \
+    "top: 'each' include { phase: TEST } }\n"
+#define PROB "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
+
 static const struct net_case lenet_test = {
-    .text = DATA
-        CONV("conv1", "data", "num_output: 20 kernel_size: 5 stride: 3") "layer { name: 'drop' "
-                                                                         "type: 'Dropout' bottom: "
-                                                                         "'conv1' top: 'conv1' "
-                                                                         "}\n" IP(
-                                                                             "ip", "conv1",
-                                                                             10) "layer { name: "
-                                                                                 "'accuracy' type: "
-                                                                                 "'Accuracy' "
-                                                                                 "bottom: 'ip' "
-                                                                                 "bottom: 'label' "
-                                                                                 "top: 'accuracy' "
-                                                                                 "top: 'each' "
-                                                                                 "include { phase: "
-                                                                                 "TEST } }\n"
-                                                                                 "layer { name: "
-                                                                                 "'prob' type: "
-                                                                                 "'Softmax' "
-                                                                                 "bottom: 'ip' "
-                                                                                 "top: 'prob' "
-                                                                                 "}\n" LOSS("ip"),
+    .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5 stride: 3")
+        DROP IP("ip", "conv1", 10) ACCURACY PROB LOSS("ip"),
     .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x4x4\nconv1 2x20x4x4\nip 2x10\nprob 2x10\n",
     .forward = "conv1: convolution\nip: inner product\naccuracy: accuracy\nprob: softmax\n"
                "loss: softmax loss\n",
