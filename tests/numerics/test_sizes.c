@@ -12,6 +12,14 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 /* ---- Any number of workers ------------------------------------------------------------------- */
 
+/* A loss against what the net itself takes each pixel for, without those of one class. */
+#define OWN_LABELS                                                                                 \
+    "layer { name: 'taken' type: 'ArgMax' bottom: 'score' top: 'taken' argmax_param { axis: 1 } "  \
+    "}\n"                                                                                          \
+    "layer { name: 'own' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'taken' top: 'own'\n"     \
+    "  loss_weight: 0.2 propagate_down: true propagate_down: false\n"                              \
+    "  loss_param { ignore_label: 2 } }\n"
+
 struct variant {
     const char *what, *settings, *data, *net;
 };
@@ -29,6 +37,10 @@ static const struct variant variants[] = {
      NORMALISED("group: 1", DECONVOLUTION) LOSS("normalization: BATCH_SIZE")},
     {"groups", SGD "micro_batch: 4 iter_size: 2 max_iter: 6", "batch_size: 13 shuffle: true",
      NORMALISED("group: 5", RESIZE) LOSS("")},
+    {"counted labels", SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
+     "batch_size: 12 shuffle: true",
+     NORMALISED("", DECONVOLUTION) LOSS("normalization: WEIGHTS class_weight: [1, 3, 0.5, 2]")
+         OWN_LABELS},
     {"bare", "type: 'Adam' base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9",
      "batch_size: 16 shuffle: true", BARE LOSS("")},
 };
