@@ -1,7 +1,6 @@
 /* The public interface: solvers and trainers.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "api/api.h"
 #include "base/memory.h"

@@ -73,8 +73,10 @@ struct ls_feed {
 
 /* ---- feed_position.c: the sequence of micro-batches. With the lock held ---- */
 
+/* Allocates the position of a feed whose batching is set, and frees it. */
 int ls_position_open(struct ls_feed *feed, struct ls_error *error);
 void ls_position_close(struct ls_feed *feed);
+/* The next micro-batch is the first one of `update`; a failure is forgotten. */
 void ls_position_go_to(struct ls_feed *feed, int64_t update);
 /* Names the next micro-batch in `item` and goes on to the one behind it. False: there is none, or
  * position.status says that it cannot be known. */
@@ -86,8 +88,10 @@ int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct l
 
 /* Bytes of the largest micro-batch that is known of. Fails where no memory could hold it. */
 int ls_slot_bytes(const struct ls_feed *feed, size_t *bytes, struct ls_error *error);
+/* Adds an EMPTY slot to the feed, which frees it in the end. */
 int ls_slot_add(struct ls_feed *feed, struct ls_error *error);
 void ls_slot_free(struct ls_slot *slot);
+/* Any slot in this state, or NULL. */
 struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state);
 /* The slot that an item is in, or NULL. */
 struct ls_slot *ls_slot_of(const struct ls_feed *feed, int64_t update, int index);
@@ -98,8 +102,9 @@ size_t ls_slot_numbers(const struct ls_feed *feed, int input, const struct ls_fe
 
 /* ---- feed_decode.c: the threads ---- */
 
+/* Opens the decoder's readers and starts its thread. */
 int ls_decoder_start(struct ls_feed *feed, struct ls_decoder *decoder, struct ls_error *error);
-/* After feed->stop has been set. */
+/* Waits for the thread and closes the readers, after feed->stop has been set. */
 void ls_decoder_join(struct ls_feed *feed, struct ls_decoder *decoder);
 
 /* Adds all problems of one collection to another. */

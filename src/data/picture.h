@@ -40,6 +40,7 @@ struct ls_label_map {
     int height, width;
     uint16_t *labels; /* H x W */
 };
+/* Reads the header of a map. Like the others it returns NULL, or what is wrong. */
 const char *ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header);
 /* Decodes a map; the labels are in `buffer`. */
 const char *ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,

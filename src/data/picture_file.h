@@ -20,6 +20,7 @@ struct ls_picture_form {
 int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
                          struct ls_error *error);
 
+/* Reads a picture's header. A file that is none is LOCKSTEP_DATA, naming it. */
 int ls_picture_file_look(const char *path, struct ls_picture_header *header,
                          struct ls_error *error);
 /* The shape of the record that a picture becomes. Fails if it is too small for the crop. */

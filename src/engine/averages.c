@@ -2,7 +2,6 @@
  * order of batches and groups, from partial results that were kept. See struct ls_averages.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,7 +1,5 @@
 /* Plans in memory: pointers for every step, and walking down the list. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "base/memory.h"
 #include "engine/exchange.h"
 #include "engine/net.h"

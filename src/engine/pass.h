@@ -30,7 +30,7 @@ struct ls_pass {
     struct ls_micro *micro;   /* of a batch */
     struct ls_unit *units;
     size_t unit_count, unit_capacity;
-    struct ls_wave *waves; /* one a batch */
+    struct ls_wave *waves; /* one a batch, or one of all where labels are counted on the way */
     size_t wave_count;
     double *records; /* by unit */
     size_t record_size;

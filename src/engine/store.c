@@ -3,7 +3,6 @@
 #include "engine/store.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"

@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/graph.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -3,8 +3,6 @@
  * reordered again. The rule looks at ops alone, never at workers, timing or memory.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "base/memory.h"
 #include "ir/layer.h"
 #include "plan/plan.h"

@@ -1,6 +1,5 @@
 /* The start of a run: what matters about it, in a few lines, and warnings about what is probably
  * not meant. SPDX-License-Identifier: BSD-2-Clause */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

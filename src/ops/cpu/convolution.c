@@ -14,8 +14,6 @@
  * its kernel can; the gradient by data mostly cannot read it and asks for a copy in its own.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "ops/cpu/isa.h"
 #include "ops/cpu/primitive.h"
 

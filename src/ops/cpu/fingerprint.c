@@ -5,8 +5,6 @@
  * point, in plain layouts and, where it takes pictures, in blocked ones.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"

@@ -60,7 +60,6 @@ extern const struct ls_kernel ls_kernel_euclidean_loss;
 extern const struct ls_kernel ls_kernel_euclidean_loss_backward;
 extern const struct ls_kernel ls_kernel_accuracy;
 extern const struct ls_kernel ls_kernel_mean_iou;
-extern const struct ls_kernel ls_kernel_mean_iou;
 
 /* Merges partial results of batch normalisation: ls_backend.merge. */
 void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
