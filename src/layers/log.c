@@ -29,6 +29,10 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         return ls_layer_fail(layer, error, p, "base", NULL, "there is no logarithm to the base 1");
     *attr = (struct ls_activation_attr){
         .function = LS_LOG, .scale = p->scale, .shift = p->shift, .factor = (float)(1 / base)};
+    if (p->scale == 0 && !(p->shift > 0))
+        return ls_layer_fail(layer, error, p, "scale", NULL,
+                             "with scale 0 the result is that of shift alone, which must be above "
+                             "zero then");
     if (!isfinite(attr->factor * attr->scale))
         return ls_layer_fail(layer, error, p, "scale", NULL, "scale / log(base) is out of range");
     return 0;

@@ -56,6 +56,9 @@ static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
     options.augment = true;
     options.iter_size = trainer->solver->iter_size;
     options.follow_groups = trainer->solver->follow_groups;
+    char place[LS_PLACE_MAX];
+    options.follow_groups_place = ls_place(trainer->definition->definition, trainer->solver,
+                                           "follow_groups", place, sizeof place);
     return ls_net_open(&options, &trainer->train, error);
 }
 
