@@ -233,8 +233,7 @@ static void merge_group(const struct ls_exchange *exchange, int worker, int sync
     const double **rows = exchange->list + (size_t)worker * exchange->units;
     for (size_t i = 0; i < count; i++)
         rows[i] = row_of(exchange, sync, &member[i]);
-#ifdef LS_MUTANT_STATISTICS /* cmake/mutants.cmake: statistics of the worker's own micro-batches   \
-                             */
+#ifdef LS_MUTANT_STATISTICS /* cmake/mutants.cmake: statistics of a worker's own samples */
     size_t own = 0;
     for (size_t i = 0; i < count; i++)
         if (member[i].unit % (size_t)exchange->workers == (size_t)worker)
