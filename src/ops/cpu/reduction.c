@@ -21,6 +21,7 @@ static double sum_of(const struct ls_reduction_attr *attr, const float *x, size_
     }
 }
 
+/* SUM and MEAN do not read x. */
 static void set_gradient(const struct ls_reduction_attr *attr, float factor, const float *x,
                          float *dx, size_t n)
 {
@@ -66,15 +67,15 @@ static void reduce_backward_run(const struct ls_prepared *prepared, void *local,
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_reduction_attr *attr = &op->attr.reduction;
-    const float *dy = in[0], *x = op->inputs > 1 ? in[1] : NULL;
+    const float *dy = in[0];
     float *dx = out[0];
+    const float *x = op->inputs > 1 ? in[1] : dx;
     int64_t runs = ls_shape_size(&op->input[0]->shape);
     size_t run = run_of(op->output[0], attr->axis);
     double scale = (double)attr->coeff / (attr->method == LS_REDUCE_MEAN ? (double)run : 1);
     for (int64_t i = 0; i < runs; i++) {
         size_t first = (size_t)i * run;
-        set_gradient(attr, (float)(scale * (double)dy[i]), x != NULL ? x + first : NULL, dx + first,
-                     run);
+        set_gradient(attr, (float)(scale * (double)dy[i]), x + first, dx + first, run);
     }
 }
 
@@ -98,7 +99,7 @@ static void reduce_loss_backward_run(const struct ls_prepared *prepared, void *l
     const struct ls_reduction_attr *attr = &op->attr.reduction;
     double divisor = attr->normalizer < 0 ? 1 : context->normalizers[attr->normalizer];
     double factor = (double)attr->coeff * (double)attr->loss_weight / divisor;
-    set_gradient(attr, (float)factor, op->inputs > 0 ? in[0] : NULL, out[0],
+    set_gradient(attr, (float)factor, op->inputs > 0 ? in[0] : out[0], out[0],
                  (size_t)ls_shape_size(&op->output[0]->shape));
 }
 
