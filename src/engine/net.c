@@ -233,19 +233,19 @@ static int add_plans(struct ls_net *net, struct ls_error *error)
 
 /* ---- Groups of samples ----------------------------------------------------------------------- */
 
-/* Whether every group of a batch of `count` samples lies within one of its micro-batches. */
-static bool groups_fit(const struct ls_batching *batching, int64_t count, int64_t group)
+/* Whether every group of a batch of `count` samples lies within one of its micro-batches; `micro`
+ * has room for these. (What needs no memory cannot be answered in two ways.) */
+static bool groups_fit(const struct ls_batching *batching, int64_t count, int64_t group,
+                       struct ls_micro *micro)
 {
     struct ls_batch batch = {.count = count};
-    struct ls_micro *micro = ls_alloc((size_t)ls_batching_most(batching, count), sizeof *micro);
     int64_t groups = ls_batching_groups(count, group), n = 0, j = 0;
-    bool fit = micro != NULL && ls_batching_cut(batching, &batch, micro, &n, NULL) == 0;
+    bool fit = ls_batching_cut(batching, &batch, micro, &n, NULL) == 0;
     for (int64_t i = 0; i < n && fit; i++) { /* a micro-batch ends where a group ends */
         while (j < groups && ls_even_cut(count, groups, j) < micro[i].ordinal + micro[i].count)
             j++;
         fit = ls_even_cut(count, groups, j) == micro[i].ordinal + micro[i].count;
     }
-    ls_free(micro);
     return fit;
 }
 
@@ -253,13 +253,14 @@ bool ls_net_local(const void *user, int64_t group)
 {
     const struct ls_net *net = user;
     int64_t sizes[2];
-    if (net->options.from_outside || group == 1)
+    bool unknown = net->cut == NULL; /* there is something wrong with the batch, or there is none */
+    if (unknown || net->options.from_outside || group == 1)
         return true;
     if (net->batching.size_of != NULL)
         return net->batching.batch == 1;
     int count = batch_sizes(&net->batching, sizes);
     for (int i = 0; i < count; i++)
-        if (!groups_fit(&net->batching, sizes[i], group))
+        if (!groups_fit(&net->batching, sizes[i], group, net->cut))
             return false;
     return true;
 }
@@ -335,6 +336,13 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
+static int make_cut(struct ls_net *net, struct ls_error *error)
+{
+    size_t most = (size_t)ls_batching_most(&net->batching, net->batching.batch);
+    net->cut = ls_alloc(most, sizeof *net->cut);
+    return net->cut != NULL ? 0 : ls_fail_memory(error, "the micro-batches of a batch");
+}
+
 static int open(struct ls_net *net, struct ls_error *error)
 {
     int status = ls_net_find_batch(net, error);
@@ -352,6 +360,8 @@ static int open(struct ls_net *net, struct ls_error *error)
     LS_TRY(check_batching(net, error));
     if (net->options.follow_groups)
         LS_TRY(find_group(net, error));
+    if (!net->options.from_outside)
+        LS_TRY(make_cut(net, error));
     if (net->options.from_outside)
         LS_TRY(ls_net_require(net, &one, &plan, error));
     else
@@ -391,6 +401,7 @@ void ls_net_close(struct ls_net *net)
     ls_free(net->data_layers);
     ls_free(net->shapes);
     ls_free(net->inputs);
+    ls_free(net->cut);
     ls_free(net->plans);
     ls_free(net);
 }

@@ -68,6 +68,7 @@ struct ls_net {
     int64_t wanted_before;  /* `wanted` when the job at hand began */
     int varying;            /* the data set whose samples differ in size; -1: none */
     bool counts_on_the_way; /* labels are counted at a sync point */
+    struct ls_micro *cut;   /* room for the micro-batches of a batch */
 };
 
 /* Opens the net's data and plans it for every number of samples that micro-batches of its data can
