@@ -91,6 +91,7 @@ static const struct {
      "it picks samples from all over the batch, which lie in different micro-batches on different "
      "workers; the order of a data set is its Data layer's"},
     {"ContrastiveLoss", NULL},
+    {"DenseImageData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"Embed", NULL},
     {"Filter", "it drops samples by their values, so that what a micro-batch holds would depend on "
                "the data; a loss with ignore_label leaves samples out"},
@@ -99,6 +100,7 @@ static const struct {
     {"HingeLoss", NULL},
     {"Im2col", NULL},
     {"ImageData", "a Data layer with backend: IMAGES reads list files and folders of pictures"},
+    {"ImageSegData", "a Data layer with backend: IMAGE_PAIRS reads pictures with label maps"},
     {"InfogainLoss", NULL},
     {"LSTM", NULL},
     {"LSTMUnit", NULL},
