@@ -508,14 +508,16 @@ static inline void emit_map_loss(struct random_net *net, const struct blob *bott
              net->layers, sized.name, label.name, net->layers);
 }
 
+#define WEIGHTED                                                                                   \
+    "loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"                   \
+    "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }"
+
 /* A further loss on a blob in the middle of the net. */
 static inline void emit_side_loss(struct random_net *net, const struct blob *bottom)
 {
     static const char *const modes[] = {
         "", "loss_param { ignore_label: 4 }", "loss_param { ignore_label: 7 normalization: FULL }",
-        "loss_param { normalization: BATCH_SIZE ignore_label: 1 }",
-        "loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"
-        "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }"};
+        "loss_param { normalization: BATCH_SIZE ignore_label: 1 }", WEIGHTED};
     static const struct blob data = {.name = "data"};
     int size = net->channels * net->height * net->width;
     struct blob x, y;
