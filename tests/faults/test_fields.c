@@ -87,6 +87,33 @@ static const char *const solvers[] = {
            "layer { name: 's' type: 'Softmax' bottom: 'i' top: 's' softmax_param { } } "
            "layer { name: 'l' type: 'MultinomialLogisticLoss' bottom: 's' bottom: 'label' "
            "top: 'l' } }",
+    /* Batch statistics, in the forms that there are, and those of samples. */
+    SOLVER "momentum: 0.9 net_param { "
+           "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { "
+           "shape { dim: 8 dim: 4 dim: 4 dim: 4 } shape { dim: 8 } "
+           "data_filler { type: 'uniform' } data_filler { value: 1 } } } "
+           "layer { name: 'b' type: 'BatchNorm' bottom: 'x' top: 'b' param { name: 'm' } "
+           "param { name: 'v' } param { name: 'f' } batch_norm_param { scale_bias: true "
+           "scale_filler { value: 1 } bias_filler { } } } "
+           "layer { name: 'n' type: 'BN' bottom: 'b' top: 'n' bn_param { slope_filler { value: 1 } "
+           "bias_filler { } } } "
+           "layer { name: 'e' type: 'BN' bottom: 'n' top: 'e' bn_param { scale_filler { value: 1 } "
+           "shift_filler { } } } "
+           "layer { name: 'c' type: 'Scale' bottom: 'e' top: 'e' scale_param { bias_term: true "
+           "filler { value: 1 } bias_filler { } } } "
+           "layer { name: 's' type: 'Bias' bottom: 'e' top: 's' bias_param { filler { } } } "
+           "layer { name: 'g' type: 'GroupNorm' bottom: 's' top: 'g' group_norm_param { groups: 2 "
+           "scale_filler { value: 1 } bias_filler { } } } "
+           "layer { name: 'h' type: 'LayerNorm' bottom: 'g' top: 'h' layer_norm_param { "
+           "scale_filler { value: 1 } bias_filler { } } } "
+           "layer { name: 'j' type: 'InstanceNorm' bottom: 'h' top: 'j' instance_norm_param { "
+           "affine: true scale_filler { value: 1 } bias_filler { } } } "
+           "layer { name: 'k' type: 'MVN' bottom: 'j' top: 'k' mvn_param { } } "
+           "layer { name: 'i' type: 'InnerProduct' bottom: 'k' top: 'i' inner_product_param { "
+           "num_output: 4 weight_filler { type: 'msra' } } } "
+           "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'y' top: 'l' "
+           "loss_param { class_weight: 1 class_weight: 1 class_weight: 2 class_weight: 1 "
+           "label_smoothing: 0.1 normalization: WEIGHTS } } }",
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
@@ -222,8 +249,23 @@ static bool store(const ProtobufCFieldDescriptor *field, double number, void *va
 
 struct walk {
     struct ls_definition *definition;
+    bool own; /* only what belongs to layer types: the rest has been tried with others */
     char path[200];
 };
+
+/* Whether the fields of a message are tried. */
+static bool is_tried(const struct walk *walk, const ProtobufCMessage *message)
+{
+    static const ProtobufCMessageDescriptor *const common[] = {
+        &lockstep__solver_parameter__descriptor,     &lockstep__net_parameter__descriptor,
+        &lockstep__layer_parameter__descriptor,      &lockstep__dummy_data_parameter__descriptor,
+        &lockstep__filler_parameter__descriptor,     &lockstep__param_spec__descriptor,
+        &lockstep__convolution_parameter__descriptor};
+    for (size_t i = 0; walk->own && i < sizeof common / sizeof *common; i++)
+        if (message->descriptor == common[i])
+            return false;
+    return true;
+}
 
 /* Sets the field to `count` copies of *value, runs, and takes it back. */
 static void try_value(struct walk *walk, ProtobufCMessage *message,
@@ -274,13 +316,17 @@ static void try_field(struct walk *walk, ProtobufCMessage *message,
 static void visit(struct walk *walk, ProtobufCMessage *message, const char *name)
 {
     size_t length = strlen(walk->path);
+    bool tried = is_tried(walk, message);
+    if (walk->own && message->descriptor == &lockstep__dummy_data_parameter__descriptor)
+        return;
     snprintf(walk->path + length, sizeof walk->path - length, "%s%s", length > 0 ? "." : "", name);
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
         if (field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_BYTES)
             continue;
         if (field->type != PROTOBUF_C_TYPE_MESSAGE) {
-            try_field(walk, message, field);
+            if (tried)
+                try_field(walk, message, field);
             continue;
         }
         size_t count = ls_field_count(message, field);
@@ -293,10 +339,10 @@ static void visit(struct walk *walk, ProtobufCMessage *message, const char *name
     walk->path[length] = '\0';
 }
 
-static void sweep(int index)
+static void sweep(int index, bool own)
 {
     struct ls_error error = {0};
-    struct walk walk = {.path = ""};
+    struct walk walk = {.own = own};
     const ProtobufCMessageDescriptor *type = &lockstep__solver_parameter__descriptor;
     char text[300];
     int status = ls_text_read("base", solvers[index], strlen(solvers[index]), type,
@@ -319,19 +365,25 @@ static void sweep(int index)
 static void test_classifier(void **state)
 {
     (void)state;
-    sweep(0);
+    sweep(0, false);
 }
 
 static void test_other_layers(void **state)
 {
     (void)state;
-    sweep(1);
+    sweep(1, false);
 }
 
 static void test_augmentation(void **state)
 {
     (void)state;
-    sweep(2);
+    sweep(2, false);
+}
+
+static void test_statistics(void **state)
+{
+    (void)state;
+    sweep(3, true);
 }
 
 int main(void)
@@ -340,11 +392,14 @@ int main(void)
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_other_layers),
         cmocka_unit_test(test_augmentation),
+        cmocka_unit_test(test_statistics),
     };
     signal(SIGALRM, too_long);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any limit */
     struct rlimit limit = {(rlim_t)MEMORY_MAX << 30, (rlim_t)MEMORY_MAX << 30};
     setrlimit(RLIMIT_AS, &limit);
 #endif
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
