@@ -5,7 +5,6 @@
  * tree, batches are added up in order.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -156,46 +155,6 @@ static int make_ready(struct ls_pass *pass, struct ls_error *error)
     for (size_t i = 0; i < pass->unit_count; i++)
         LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
     return 0;
-}
-
-void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error)
-{
-    pthread_mutex_lock(&pass->lock);
-    if (unit < pass->failed_unit) { /* the first in order is reported, on any number of workers */
-        pass->failed_unit = unit;
-        pass->failure = *error;
-    }
-    pthread_mutex_unlock(&pass->lock);
-}
-
-void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end)
-{
-    size_t n = end - begin;
-    for (size_t step = 1; step < n; step *= 2)
-        for (size_t i = 0; i + step < n; i += 2 * step) {
-            double *into = ls_pass_record(pass, begin + i);
-            const double *from = ls_pass_record(pass, begin + i + step);
-            for (size_t k = 0; k < pass->record_size; k++)
-                into[k] += from[k];
-        }
-}
-
-void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
-{
-    pass->feed = feed;
-    pass->training = training;
-    pass->failed_unit = SIZE_MAX;
-    atomic_store(&pass->next, 0);
-    memset(pass->records, 0, pass->unit_count * pass->record_size * sizeof *pass->records);
-}
-
-int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
-{
-    if (pass->failed_unit == SIZE_MAX)
-        return 0;
-    if (error != NULL)
-        *error = pass->failure;
-    return pass->failure.status;
 }
 
 /* ---- Updates --------------------------------------------------------------------------------- */

@@ -57,7 +57,8 @@ static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
     return pass->records + unit * pass->record_size;
 }
 
-/* Starts a job over the pass's units; `finish` returns what went wrong first in their order. */
+/* Starts a job over the pass's units (engine/job.c); `finish` returns what went wrong first in
+ * their order. */
 void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);

@@ -114,7 +114,9 @@ static int64_t extent_of(const struct ls_layer *layer, int axis, int64_t left)
     return extent + (extent - 1) * (p->zoom_factor - 1);
 }
 
-/* The extents of the top. Positions along an axis are computed with products of two lengths. */
+enum { EXTENT_MAX = 1 << 24 }; /* kernels have a table with an entry for each position */
+
+/* The extents of the top. */
 static int infer_top(const struct ls_layer *layer, struct ls_error *error)
 {
     static const char *const names[] = {"height", "width"};
@@ -130,10 +132,10 @@ static int infer_top(const struct ls_layer *layer, struct ls_error *error)
                                  "'%s' (%s)",
                                  p->pad_beg, p->pad_end, (long long)x->dim[axis],
                                  layer->bottom[0]->name, names[axis - 2]);
-        state->top.dim[axis] = left > INT32_MAX ? INT64_MAX : extent_of(layer, axis, left);
-        if (state->top.dim[axis] > INT32_MAX)
+        state->top.dim[axis] = left > EXTENT_MAX ? INT64_MAX : extent_of(layer, axis, left);
+        if (state->top.dim[axis] > EXTENT_MAX)
             return ls_layer_fail(layer, error, NULL, NULL, NULL,
-                                 "an axis of more than 2^31 positions cannot be resized (%s)",
+                                 "an axis of more than 2^24 positions cannot be resized (%s)",
                                  names[axis - 2]);
     }
     return ls_layer_check_shape(layer, error, "the top", &state->top);

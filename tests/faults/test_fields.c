@@ -114,6 +114,46 @@ static const char *const solvers[] = {
            "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'y' top: 'l' "
            "loss_param { class_weight: 1 class_weight: 1 class_weight: 2 class_weight: 1 "
            "label_smoothing: 0.1 normalization: WEIGHTS } } }",
+    /* Shapes, planes of other sizes, functions. */
+    SOLVER "micro_batch: 2 net_param { "
+           "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { "
+           "shape { dim: 8 dim: 4 dim: 4 dim: 4 } shape { dim: 8 dim: 5 dim: 5 } "
+           "data_filler { type: 'uniform' min: 1 max: 2 } data_filler { value: 1 } } } "
+           "layer { name: 'u' type: 'Deconvolution' bottom: 'x' top: 'u' convolution_param { "
+           "num_output: 4 kernel_size: 4 stride: 2 pad: 1 weight_filler { type: 'bilinear' } "
+           "bias_filler { } } } "
+           "layer { name: 'z' type: 'Interp' bottom: 'u' top: 'z' interp_param { height: 6 "
+           "width: 6 } } "
+           "layer { name: 'w' type: 'Interp' bottom: 'z' top: 'w' interp_param { zoom_factor: 2 "
+           "shrink_factor: 2 pad_end: -1 } } "
+           "layer { name: 'q' type: 'Interp' bottom: 'w' bottom: 'z' top: 'q' } "
+           "layer { name: 'v' type: 'Interp' bottom: 'q' top: 'v' interp_param { height: 5 "
+           "width: 5 } } "
+           "layer { name: 'c' type: 'Crop' bottom: 'q' bottom: 'v' top: 'c' crop_param { "
+           "offset: 1 offset: 0 } } "
+           "layer { name: 'p' type: 'PReLU' bottom: 'c' top: 'p' prelu_param { filler { "
+           "value: 0.25 } } } "
+           "layer { name: 'o' type: 'Power' bottom: 'p' top: 'o' power_param { shift: 0.5 } } "
+           "layer { name: 'e' type: 'ELU' bottom: 'o' top: 'e' elu_param { } } "
+           "layer { name: 'f' type: 'Swish' bottom: 'e' top: 'f' swish_param { } } "
+           "layer { name: 'g' type: 'Clip' bottom: 'f' top: 'g' clip_param { min: -5 max: 5 } } "
+           "layer { name: 'h' type: 'Exp' bottom: 'g' top: 'h' exp_param { scale: 0.1 } } "
+           "layer { name: 'i' type: 'Log' bottom: 'h' top: 'i' log_param { shift: 1 } } "
+           "layer { name: 't' type: 'Tile' bottom: 'i' top: 't' tile_param { tiles: 2 } } "
+           "layer { name: 's' type: 'Slice' bottom: 't' top: 's' top: 'r' slice_param { "
+           "slice_point: 4 } } "
+           "layer { name: 'j' type: 'Reshape' bottom: 's' top: 'j' reshape_param { "
+           "shape { dim: 0 dim: 4 dim: -1 } } } "
+           "layer { name: 'k' type: 'Reshape' bottom: 'j' top: 'k' reshape_param { axis: 1 "
+           "num_axes: 2 shape { dim: 4 dim: 5 dim: 5 } } } "
+           "layer { name: 'm' type: 'Reduction' bottom: 'r' top: 'm' loss_weight: 0.1 "
+           "reduction_param { operation: MEAN coeff: 0.5 } } "
+           "layer { name: 'n' type: 'ArgMax' bottom: 'k' top: 'n' propagate_down: false "
+           "argmax_param { axis: 1 } } "
+           "layer { name: 'b' type: 'Threshold' bottom: 'n' top: 'b' threshold_param { } } "
+           "layer { name: 'a' type: 'MeanIoU' bottom: 'k' bottom: 'y' top: 'a' mean_iou_param { } }"
+           "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'k' bottom: 'y' top: 'l' "
+           "loss_param { ignore_label: 3 } } }",
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
@@ -386,13 +426,18 @@ static void test_statistics(void **state)
     sweep(3, true);
 }
 
+static void test_shapes(void **state)
+{
+    (void)state;
+    sweep(4, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classifier),
-        cmocka_unit_test(test_other_layers),
-        cmocka_unit_test(test_augmentation),
-        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_classifier),   cmocka_unit_test(test_other_layers),
+        cmocka_unit_test(test_augmentation), cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_shapes),
     };
     signal(SIGALRM, too_long);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any limit */

@@ -250,7 +250,8 @@ static void test_no_memory(void **state)
             fail_msg("status %d: %s", status, lockstep_error_text(training->error));
         assert_int_equal(lockstep_trainer_iteration(training->trainer), before);
     }
-    assert_true(failed > 100);
+    if (failed <= 50)
+        fail_msg("only %ld allocations failed", failed);
     check_same(first, snapshot(training), "after %ld failures", failed);
     finish(training);
     free(first.data);
