@@ -90,13 +90,19 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, struct l
     if (net->varying >= 0 && micro->shape[0] > 0)
         memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
+    for (size_t i = 0; i < graph->sync_count; i++)
+        net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
     plan->output = options->output != NULL ? options->output(graph) : NULL;
+    int workers = options->workers > 0 ? options->workers : 1;
     struct ls_plan_options plan_options = {.backend = options->backend,
                                            .views = options->views,
                                            .keep = &plan->output,
                                            .keep_count = 1,
                                            .local = ls_net_local,
-                                           .user = net};
+                                           .user = net,
+                                           .budget = {.bytes = options->activation_bytes,
+                                                      .workers = workers,
+                                                      .slots = ls_net_slots(net, workers)}};
     LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
     plan->position = ls_alloc(plan->plan->step_count + 1, sizeof *plan->position);
     if (plan->position == NULL)
@@ -273,6 +279,17 @@ int ls_net_slots(const struct ls_net *net, int workers)
     return slots > workers ? (int)slots : workers;
 }
 
+size_t ls_net_memory_bytes(const struct ls_net *net, int workers)
+{
+    size_t arena = 0, held = 0;
+    for (size_t i = 0; i < net->plan_count; i++) {
+        const struct ls_plan *plan = net->plans[i]->plan;
+        arena = plan->arena_bytes > arena ? plan->arena_bytes : arena;
+        held = plan->held_bytes > held ? plan->held_bytes : held;
+    }
+    return arena * (size_t)workers + held * (size_t)ls_net_slots(net, workers);
+}
+
 /* Which data set and which of its tops each input of the graph is. */
 static int map_inputs(struct ls_net *net, struct ls_error *error)
 {
@@ -366,9 +383,6 @@ static int open(struct ls_net *net, struct ls_error *error)
         LS_TRY(ls_net_require(net, &one, &plan, error));
     else
         LS_TRY(add_plans(net, error));
-    const struct ls_graph *graph = ls_net_graph(net);
-    for (size_t i = 0; i < graph->sync_count; i++)
-        net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && net->options.training;
     LS_TRY(map_inputs(net, error));
     return net->options.from_outside ? 0 : ls_net_check_labels(net, error);
 }

@@ -48,6 +48,10 @@ struct ls_net_options {
     const struct ls_backend *backend;
     struct ls_parameter_set *parameters; /* shared by the nets of a program */
     struct ls_view_set *views;
+    /* What activations of `workers` workers may take, each plan by itself; 0: no limit. Plans that
+     * do not fit are the smallest there are: compare with ls_net_memory_bytes. */
+    size_t activation_bytes;
+    int workers;
     /* (optional) Names the value whose contents are wanted after a pass. */
     struct ls_value *(*output)(const struct ls_graph *graph);
 };
@@ -92,6 +96,8 @@ void ls_net_begin_job(struct ls_net *net);
 bool ls_net_local(const void *net, int64_t group);
 /* Slots that micro-batches which go through the net together need; at least one a worker. */
 int ls_net_slots(const struct ls_net *net, int workers);
+/* Bytes of activations that the largest of the net's plans takes on so many workers. */
+size_t ls_net_memory_bytes(const struct ls_net *net, int workers);
 /* Numbers that one sample of a graph input has at most. */
 size_t ls_net_input_size(const struct ls_net *net, int input);
 /* A graph of the net (they differ in the number of samples only). */

@@ -34,6 +34,13 @@ struct ls_step {
     bool in_pass;                /* part of the pass */
     bool before_pass;            /* part of what runs before it (label counts) */
     bool cut;                    /* a sync point that other micro-batches are waited for at */
+    bool replay; /* done before, and once more to have its results again (plan/replay.c) */
+};
+
+/* Memory that a plan may take: of `workers` arenas, and of `slots` micro-batches that hold. */
+struct ls_memory_budget {
+    size_t bytes; /* 0: no limit */
+    int workers, slots;
 };
 
 struct ls_plan {
@@ -41,15 +48,21 @@ struct ls_plan {
     const struct ls_backend *backend;
     struct ls_step *steps;
     size_t step_count;
-    bool has_before;      /* some step must run before the pass */
-    size_t *offset;       /* by value index: in the arena; SIZE_MAX: not in the arena */
-    int *view;            /* by value index: in the view set; -1: the parameter itself, or none */
-    bool *held;           /* by value index: offset is in what the micro-batch holds */
-    size_t arena_bytes;   /* what a worker needs, scratch included */
-    size_t held_bytes;    /* what a micro-batch holds across sync points */
-    size_t scratch_bytes; /* of the largest step */
-    size_t *segment;      /* segment i is steps [segment[i], segment[i + 1]) */
-    size_t segments;      /* 1 + the number of cuts */
+    bool has_before;        /* some step must run before the pass */
+    size_t *offset;         /* by value index: in the arena; SIZE_MAX: not in the arena */
+    int *view;              /* by value index: in the view set; -1: the parameter itself, or none */
+    bool *held;             /* by value index: offset is in what the micro-batch holds */
+    size_t arena_bytes;     /* what a worker needs, scratch included */
+    size_t held_bytes;      /* what a micro-batch holds across sync points */
+    size_t scratch_bytes;   /* of the largest step */
+    size_t *segment;        /* segment i is steps [segment[i], segment[i + 1]) */
+    size_t segments;        /* 1 + the number of cuts */
+    size_t live_bytes;      /* the most that is alive in the arena at once: no packing is smaller */
+    size_t held_live_bytes; /* the same of held_bytes */
+    size_t replays;         /* steps that are replays */
+    double work;            /* estimate of all steps that are not, in FLOPs and what memory traffic
+                               is worth in FLOPs */
+    double replay_work;     /* estimate of the replays, the same way */
 };
 
 /* What a graph is planned for. */
@@ -63,6 +76,9 @@ struct ls_plan_options {
      * sync points need no other. NULL: all do. */
     bool (*local)(const void *user, int64_t group);
     const void *user;
+    /* Forward steps are replayed in the backward pass until the plan fits. Where nothing fits the
+     * plan is the smallest that was found: see ls_plan_memory_bytes. */
+    struct ls_memory_budget budget;
 };
 
 /* Plans `graph`, which it takes over (also on failure). */
@@ -70,6 +86,12 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
                   struct ls_plan **plan, struct ls_error *error);
 void ls_plan_free(struct ls_plan *plan);
 void ls_view_set_free(struct ls_view_set *views);
+
+/* What a plan takes of a budget for `workers` and `slots`. */
+static inline size_t ls_plan_memory_bytes(const struct ls_plan *plan, int workers, int slots)
+{
+    return plan->arena_bytes * (size_t)workers + plan->held_bytes * (size_t)slots;
+}
 
 /* Bytes that a value takes. */
 size_t ls_value_bytes(const struct ls_value *value);
