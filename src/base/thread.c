@@ -178,9 +178,14 @@ void ls_raise_to(_Atomic uint32_t *largest, uint32_t value)
         ;
 }
 
-double ls_clock(void)
+uint64_t ls_nanoseconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double ls_clock(void)
+{
+    return 1e-9 * (double)ls_nanoseconds();
 }

@@ -49,5 +49,7 @@ void ls_raise_to(_Atomic uint32_t *largest, uint32_t value);
 
 /* Seconds of a clock that only goes forward; for display and deadlines, never for results. */
 double ls_clock(void);
+/* The same clock in nanoseconds. */
+uint64_t ls_nanoseconds(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* Plans in memory: pointers for every step, and walking down the list. See engine/net.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
+#include "base/thread.h"
 #include "engine/exchange.h"
 #include "engine/net.h"
 #include "engine/store.h"
@@ -90,10 +91,33 @@ void ls_net_unbind(struct ls_net_plan *plan)
         }
         ls_free(binding->pointers);
         ls_free(binding->local);
+        ls_free(binding->nanoseconds);
     }
     ls_free(plan->bindings);
     plan->bindings = NULL;
     plan->slots = 0;
+}
+
+int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error)
+{
+    size_t steps = plan->plan->step_count;
+    for (int slot = 0; slot < plan->slots; slot++) {
+        struct ls_binding *binding = &plan->bindings[slot];
+        ls_free(binding->nanoseconds);
+        binding->nanoseconds = on ? ls_alloc(steps + 1, sizeof *binding->nanoseconds) : NULL;
+        if (on && binding->nanoseconds == NULL)
+            return ls_fail_memory(error, "the time of steps");
+    }
+    return 0;
+}
+
+uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worker, int workers)
+{
+    uint64_t sum = 0;
+    for (int slot = worker; slot < plan->slots; slot += workers)
+        if (plan->bindings[slot].nanoseconds != NULL)
+            sum += plan->bindings[slot].nanoseconds[step];
+    return sum;
 }
 
 /* The root of a value that comes from outside, else NULL. */
@@ -148,7 +172,10 @@ void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *co
             continue;
         }
         set_inputs(op, in, inputs);
+        uint64_t start = binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
         step->prepared.kernel->run(&step->prepared, binding->local[i], in, out,
                                    binding->arena + step->scratch_offset, context);
+        if (binding->nanoseconds != NULL)
+            binding->nanoseconds[i] += ls_nanoseconds() - start;
     }
 }

@@ -18,6 +18,7 @@ struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
     unsigned char *arena, *held;
+    uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: nobody wants to know */
 };
 
 struct ls_net_plan {
@@ -122,6 +123,12 @@ enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
  * input. */
 void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                 const struct ls_context *context);
+
+/* Begins (on) to take the time that each step of a bound plan takes, from zero, or ends it; it ends
+ * by itself when the plan is bound anew. Not while workers run. */
+int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error);
+/* What a step took since then, in nanoseconds, as the sum over the slots of one of `workers`. */
+uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worker, int workers);
 
 /* Whether anything that runs before the pass reads an input of the graph. */
 bool ls_net_reads_before(const struct ls_net *net, int input);
