@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Writes the definitions of the benchmark's networks: definitions.py [FOLDER], default bench/nets.
+
+SPDX-License-Identifier: BSD-2-Clause
+"""
+
+import os
+import sys
+
+import networks
+
+PARAMETER = {"Convolution": "convolution_param", "Deconvolution": "convolution_param",
+             "InnerProduct": "inner_product_param", "Pooling": "pooling_param",
+             "LRN": "lrn_param", "Dropout": "dropout_param", "BatchNorm": "batch_norm_param",
+             "Scale": "scale_param"}
+ENUMS = {"pool", "norm_region"}
+# What need not be said because it is the default.
+DEFAULT = {"stride": 1, "pad": 0, "group": 1, "norm_region": "ACROSS_CHANNELS"}
+FILLER = {"Convolution": "msra", "Deconvolution": "msra", "InnerProduct": "xavier"}
+
+
+def text_of(field, value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if field in ENUMS or not isinstance(value, str) else f'"{value}"'
+
+
+def fields_of(network, layer):
+    """The fields of a layer's parameter message, on one line."""
+    fields = []
+    for field, value in layer.set.items():
+        if field == "bias_term" and value and layer.type != "Scale":
+            continue
+        if DEFAULT.get(field) == value and layer.type not in ("BatchNorm",):
+            continue
+        fields.append(f"{field}: {text_of(field, value)}")
+    if layer.type in FILLER:
+        fields.append(f'weight_filler {{ type: "{FILLER[layer.type]}" }}')
+    return " ".join(fields)
+
+
+def layer_text(network, layer):
+    bottoms = "".join(f' bottom: "{bottom}"' for bottom in layer.bottoms)
+    head = f'  name: "{layer.name}" type: "{layer.type}"{bottoms} top: "{layer.top}"'
+    if layer.train_only:
+        head += " include { phase: TRAIN }"
+    fields = fields_of(network, layer)
+    if not fields:
+        return f"layer {{{head[1:]} }}\n"
+    return f"layer {{\n{head}\n  {PARAMETER[layer.type]} {{ {fields} }}\n}}\n"
+
+
+def input_text(network):
+    """Random input and labels, made in memory. (Labels for each position are the signs of random
+    numbers.)"""
+    shape = " ".join(f"dim: {d}" for d in (network.batch, *network.shape))
+    noise = 'data_filler { type: "uniform" min: -1 max: 1 }'
+    if network.dense_labels:
+        return (f'layer {{\n  name: "data" type: "DummyData" top: "data" top: "noise"\n'
+                f'  dummy_data_param {{ shape {{ {shape} }} {noise} }}\n}}\n'
+                f'layer {{ name: "label" type: "Threshold" bottom: "noise" top: "label" }}\n')
+    label = 'data_filler { type: "constant" value: 1 }'
+    return (f'layer {{\n  name: "data" type: "DummyData" top: "data" top: "label"\n'
+            f'  dummy_data_param {{\n    shape {{ {shape} }} {noise}\n'
+            f'    shape {{ dim: {network.batch} }} {label}\n  }}\n}}\n')
+
+
+def output_text(network):
+    """Losses, and the accuracy in the test phase."""
+    text = ""
+    for scores, weight in network.outputs:
+        main = scores == network.outputs[-1][0]
+        name = "loss" if main else f"{scores}/loss"
+        tail = "" if main else f" loss_weight: {weight} include {{ phase: TRAIN }}"
+        text += (f'layer {{ name: "{name}" type: "SoftmaxWithLoss" bottom: "{scores}" '
+                 f'bottom: "label" top: "{name}"{tail} }}\n')
+    return text + (f'layer {{\n  name: "accuracy" type: "Accuracy" bottom: "{scores}" '
+                   f'bottom: "label" top: "accuracy" include {{ phase: TEST }}\n}}\n')
+
+
+def net_text(network, about):
+    text = f'# {about} Written by bench/definitions.py.\nname: "{network.name}"\n'
+    text += input_text(network)
+    for layer in network.layers:
+        text += layer_text(network, layer)
+    return text + output_text(network)
+
+
+def solver_text(network):
+    text = f'net: "{network.name}_train_test.prototxt"\n'
+    text += 'base_lr: 0.0001 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005\n'
+    text += "max_iter: 1000000 test_iter: 10 test_interval: 1000000 test_initialization: false\n"
+    text += "snapshot_after_train: false random_seed: 1 solver_mode: CPU\n"
+    if network.group:
+        text += "follow_groups: true\n"
+    if network.micro_batch:
+        text += f"micro_batch: {network.micro_batch}\n"
+    return text
+
+
+def write(network, about, folder):
+    for ending, text in (("train_test", net_text(network, about)), ("solver", solver_text(network))):
+        with open(os.path.join(folder, f"{network.name}_{ending}.prototxt"), "w") as file:
+            file.write(text)
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "nets")
+    os.makedirs(folder, exist_ok=True)
+    for make in networks.ALL:
+        write(make(), make.__doc__.split("\n")[0], folder)
+
+
+if __name__ == "__main__":
+    main()
