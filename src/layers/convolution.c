@@ -3,10 +3,12 @@
  *   y[n,o,i...] = b[o] + sum_{c,k...} w[o,c,k...] x[n, g(o) C/G + c, i s - p + k d ...]
  *
  * x [N, C, H...], w [O, C/G, K...], b [O], y [N, O, floor((H + 2p - (d (K - 1) + 1)) / s) + 1 ...].
- * Blobs: weight w, bias b (bias_term). Several bottoms of one shape give as many tops with the
+ * Blobs: weight w, bias b (bias_term). The channels are axis 1, or `axis`; what stands in front of
+ * them counts as samples. Several bottoms of one shape give as many tops with the
  * same weights. Caffe's convolution_param; what is shared with Deconvolution is in window.c.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/extent.h"
 #include "layers/window.h"
 
 /* Whether the kernel fits into the padded bottom; sets the extents of the top. */
@@ -14,7 +16,7 @@ static int extents(const struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_window_state *state = layer->state;
     const struct ls_window *window = &state->attr.window;
-    const struct ls_shape *x = &layer->bottom[0]->shape;
+    const struct ls_shape *x = &state->bottom;
     int status = 0;
     for (int i = 0; i < window->axes; i++) {
         int64_t padded = x->dim[2 + i] + 2 * window->pad[i];
@@ -28,7 +30,7 @@ static int extents(const struct ls_layer *layer, struct ls_error *error)
                                "the kernel covers %lld positions, more than the padded input's "
                                "%lld (%s)",
                                (long long)extent, (long long)padded,
-                               ls_window_axis_name(window->axes, i));
+                               ls_extent_axis_name(window->axes, i));
         if (ls_window_param(layer)->n_kernel_size == 1)
             break; /* one field for all axes is one problem */
     }

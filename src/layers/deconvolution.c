@@ -10,6 +10,7 @@
  * segmentation; 2015.)
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "layers/extent.h"
 #include "layers/window.h"
 
 #include "base/memory.h"
@@ -30,7 +31,7 @@ static int extents(const struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_window_state *state = layer->state;
     const struct ls_window *window = &state->attr.window;
-    const struct ls_shape *x = &layer->bottom[0]->shape;
+    const struct ls_shape *x = &state->bottom;
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     int status = 0;
     for (int i = 0; i < window->axes; i++) {
@@ -42,7 +43,7 @@ static int extents(const struct ls_layer *layer, struct ls_error *error)
         status = ls_layer_fail(layer, error, layer->definition->convolution_param, field,
                                "pad is what is cut off on each side of the top",
                                "the top would have %lld positions along an axis (%s)",
-                               (long long)extent, ls_window_axis_name(window->axes, i));
+                               (long long)extent, ls_extent_axis_name(window->axes, i));
         if (p->n_pad == 1)
             break; /* one field for all axes is one problem */
     }

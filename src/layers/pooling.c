@@ -1,17 +1,18 @@
-/* Pooling: the maximum or the average of a window that moves over each channel's plane.
+/* Pooling: the maximum or the average of a window that moves over the spatial axes, in each
+ * channel.
  *
- *   MAX:  y[n,c,i,j] = max x[n,c,h,w] over the window's part inside the plane
- *   AVE:  y[n,c,i,j] = sum of the same part / size of the window's part inside the padded plane
+ *   MAX:  y[n,c,i...] = max x[n,c,h...] over the window's part inside the input
+ *   AVE:  y[n,c,i...] = sum of the same part / size of the window's part inside the padded input
  *
- * x [N, C, H, W], y [N, C, H', W'] with H' = ceil((H + 2p - k) / s) + 1 (floor with round_mode:
- * FLOOR); with padding, a last window that would begin in the padding behind the plane is left
- * out. So the windows may reach beyond the plane on the far sides, as in Caffe, whose pooling_param
- * this is. STOCHASTIC and the second top (where the maxima were) are refused.
+ * x [N, C, H...] with 1 to 3 spatial axes, y [N, C, ceil((H + 2p - k) / s) + 1 ...] (floor with
+ * round_mode: FLOOR); where there is padding along any axis, a last window that would begin in the
+ * padding behind the input is left out, axis by axis. So the windows may reach beyond the input on
+ * the far sides. All this is Caffe's pooling_param, which knows two spatial axes; for one and three
+ * kernel_size, stride and pad are given once, or once for each axis, as for a Convolution.
+ * STOCHASTIC and the second top (where the maxima were) are refused.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "layers/common.h"
-
-static const char *const axis_names[2] = {"height", "width"};
+#include "layers/extent.h"
 
 struct pooling {
     struct ls_pooling_attr attr;
@@ -19,12 +20,9 @@ struct pooling {
     struct ls_value *index; /* MAX, for training: where each maximum was */
 };
 
-/* One of kernel, stride, pad: a number for both axes, or a pair. */
-struct extent {
-    const char *both, *h_name, *w_name;
-    bool has_both, has_h, has_w;
-    uint32_t value, h, w;
-    bool required;
+/* The fields of the message. */
+struct extents {
+    struct ls_extent kernel, stride, pad;
 };
 
 static const Lockstep__PoolingParameter *param_of(const struct ls_layer *layer)
@@ -34,60 +32,74 @@ static const Lockstep__PoolingParameter *param_of(const struct ls_layer *layer)
     return param != NULL ? param : &defaults;
 }
 
-static int read_extent(const struct ls_layer *layer, struct ls_error *error,
-                       const struct extent *extent, int64_t out[2])
+static struct extents extents_of(const struct ls_layer *layer)
 {
-    const void *message = layer->definition->pooling_param;
-    const char *field = extent->has_h ? extent->h_name : extent->w_name;
-    if (extent->has_both && (extent->has_h || extent->has_w))
-        return ls_layer_fail(layer, error, message, field, "keep one of the two forms",
-                             "%s and %s cannot both be given", extent->both, field);
-    if (extent->has_h != extent->has_w)
-        return ls_layer_fail(layer, error, message, field, NULL, "%s and %s must be given together",
-                             extent->h_name, extent->w_name);
-    if (extent->required && !extent->has_both && !extent->has_h)
-        return ls_layer_fail(layer, error, message, NULL,
-                             "or ask for global_pooling: true, whose window is the whole plane",
-                             "%s is missing", extent->both);
-    out[0] = extent->has_h ? extent->h : extent->value;
-    out[1] = extent->has_h ? extent->w : extent->value;
-    return 0;
+    const Lockstep__PoolingParameter *p = param_of(layer);
+    return (struct extents){
+        .kernel = {.list = "kernel_size",
+                   .h_name = "kernel_h",
+                   .w_name = "kernel_w",
+                   .count = p->n_kernel_size,
+                   .values = p->kernel_size,
+                   .has_h = p->has_kernel_h,
+                   .has_w = p->has_kernel_w,
+                   .h = p->kernel_h,
+                   .w = p->kernel_w,
+                   .missing = p->global_pooling ? 1 : -1,
+                   .least = 1,
+                   .together = true,
+                   .hint = "or ask for global_pooling: true, whose window is the whole plane"},
+        .stride = {.list = "stride",
+                   .h_name = "stride_h",
+                   .w_name = "stride_w",
+                   .count = p->n_stride,
+                   .values = p->stride,
+                   .has_h = p->has_stride_h,
+                   .has_w = p->has_stride_w,
+                   .h = p->stride_h,
+                   .w = p->stride_w,
+                   .missing = 1,
+                   .least = 1,
+                   .together = true},
+        .pad = {.list = "pad",
+                .h_name = "pad_h",
+                .w_name = "pad_w",
+                .count = p->n_pad,
+                .values = p->pad,
+                .has_h = p->has_pad_h,
+                .has_w = p->has_pad_w,
+                .h = p->pad_h,
+                .w = p->pad_w,
+                .together = true},
+    };
 }
 
 static int read_window(const struct ls_layer *layer, struct ls_error *error,
-                       struct ls_window *window)
+                       const struct extents *extents, struct ls_window *window)
 {
-    const Lockstep__PoolingParameter *p = param_of(layer);
-    const struct extent kernel = {
-        "kernel_size",   "kernel_h",     "kernel_w",  p->has_kernel_size, p->has_kernel_h,
-        p->has_kernel_w, p->kernel_size, p->kernel_h, p->kernel_w,        !p->global_pooling};
-    const struct extent stride = {
-        "stride",        "stride_h", "stride_w",  p->has_stride, p->has_stride_h,
-        p->has_stride_w, p->stride,  p->stride_h, p->stride_w,   false};
-    const struct extent pad = {"pad",        "pad_h", "pad_w",  p->has_pad, p->has_pad_h,
-                               p->has_pad_w, p->pad,  p->pad_h, p->pad_w,   false};
+    const void *message = layer->definition->pooling_param;
+    int axes = layer->bottom[0]->shape.rank - 2, status = 0, failed;
     *window = (struct ls_window){
-        .axes = 2, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
-    int status = 0, failed;
-    if ((failed = read_extent(layer, error, &kernel, window->kernel)) != 0)
+        .axes = axes, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+    if ((failed = ls_extent_read(layer, error, message, &extents->kernel, axes, window->kernel)))
         status = failed;
-    if ((failed = read_extent(layer, error, &stride, window->stride)) != 0)
+    if ((failed = ls_extent_read(layer, error, message, &extents->stride, axes, window->stride)))
         status = failed;
-    if ((failed = read_extent(layer, error, &pad, window->pad)) != 0)
+    if ((failed = ls_extent_read(layer, error, message, &extents->pad, axes, window->pad)))
         status = failed;
     return status;
 }
 
-static int check_global(const struct ls_layer *layer, struct ls_error *error,
-                        struct ls_window *window)
+static int set_global(const struct ls_layer *layer, struct ls_error *error,
+                      const struct extents *extents, struct ls_window *window)
 {
     const Lockstep__PoolingParameter *p = param_of(layer);
-    if (p->has_kernel_size || p->has_kernel_h || p->has_kernel_w)
-        return ls_layer_fail(layer, error, p, p->has_kernel_size ? "kernel_size" : "kernel_h",
+    if (ls_extent_given(&extents->kernel))
+        return ls_layer_fail(layer, error, p, ls_extent_field(&extents->kernel, 0),
                              "remove the size, or global_pooling",
                              "with global_pooling the window is the whole plane; a kernel size "
                              "cannot be given");
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < window->axes; i++) {
         if (window->pad[i] != 0 || window->stride[i] != 1)
             return ls_layer_fail(layer, error, p, "global_pooling", NULL,
                                  "with global_pooling, pad must be 0 and stride 1");
@@ -97,7 +109,8 @@ static int check_global(const struct ls_layer *layer, struct ls_error *error,
 }
 
 /* The extent of the top along one axis, as Caffe has it. */
-static int infer_axis(const struct ls_layer *layer, struct ls_error *error, int axis)
+static int infer_axis(const struct ls_layer *layer, struct ls_error *error,
+                      const struct extents *extents, int axis)
 {
     struct pooling *state = layer->state;
     const struct ls_window *window = &state->attr.window;
@@ -105,44 +118,53 @@ static int infer_axis(const struct ls_layer *layer, struct ls_error *error, int 
     int64_t kernel = window->kernel[axis], stride = window->stride[axis], pad = window->pad[axis];
     int64_t input = layer->bottom[0]->shape.dim[2 + axis], padded = input + 2 * pad;
     int64_t room = padded - kernel;
-    const char *field = p->has_kernel_size ? "kernel_size" : axis == 0 ? "kernel_h" : "kernel_w";
+    const char *field = ls_extent_field(&extents->kernel, axis);
+    const char *name = ls_extent_axis_name(window->axes, axis);
     bool floor = p->round_mode == LOCKSTEP__POOLING_PARAMETER__ROUND_MODE__FLOOR;
     /* Rounded up, a window that sticks out by less than a stride is still there. */
     if (room < 0 && (floor || room <= -stride))
         return ls_layer_fail(layer, error, p, field, "make the window smaller or pad more",
                              "%s %lld is larger than the padded input %lld (%s)", field,
-                             (long long)kernel, (long long)padded, axis_names[axis]);
+                             (long long)kernel, (long long)padded, name);
     int64_t last = room < 0 ? 0 : (room + (floor ? 0 : stride - 1)) / stride;
-    bool any_pad = window->pad[0] != 0 || window->pad[1] != 0;
+    bool any_pad = window->pad[0] != 0 || window->pad[1] != 0 || window->pad[2] != 0;
     if (any_pad && last * stride >= input + pad)
         last--;
     int64_t begin = last * stride - pad; /* of the last window */
     if (begin >= input)
         return ls_layer_fail(layer, error, p, "stride", "use round_mode: FLOOR",
                              "the last window would begin at %lld, behind the input of %lld (%s)",
-                             (long long)begin, (long long)input, axis_names[axis]);
+                             (long long)begin, (long long)input, name);
     state->top.dim[2 + axis] = last + 1;
     return 0;
 }
 
-static int check_extents(const struct ls_layer *layer, struct ls_error *error,
-                         const struct ls_window *window)
+static int infer_top(const struct ls_layer *layer, struct ls_error *error,
+                     const struct extents *extents)
 {
-    const Lockstep__PoolingParameter *p = param_of(layer);
-    for (int i = 0; i < 2; i++) {
-        const char *kernel = p->has_kernel_size ? "kernel_size" : i == 0 ? "kernel_h" : "kernel_w";
-        const char *stride = p->has_stride ? "stride" : i == 0 ? "stride_h" : "stride_w";
-        const char *pad = p->has_pad ? "pad" : i == 0 ? "pad_h" : "pad_w";
-        if (window->kernel[i] < 1 || window->kernel[i] > INT32_MAX)
-            return ls_layer_fail(layer, error, p, kernel, NULL, "%s must be 1 to 2147483647",
-                                 kernel);
-        if (window->stride[i] < 1 || window->stride[i] > INT32_MAX)
-            return ls_layer_fail(layer, error, p, stride, NULL, "%s must be 1 to 2147483647",
-                                 stride);
+    struct pooling *state = layer->state;
+    int status = 0;
+    state->top = layer->bottom[0]->shape;
+    for (int i = 0; i < state->attr.window.axes; i++) {
+        int failed = infer_axis(layer, error, extents, i);
+        status = failed != 0 ? failed : status;
+        if (failed != 0 && extents->kernel.count == 1)
+            break; /* one field for all axes is one problem */
+    }
+    return status;
+}
+
+/* A window that lies in the padding has no elements. */
+static int check_pad(const struct ls_layer *layer, struct ls_error *error,
+                     const struct extents *extents, const struct ls_window *window)
+{
+    for (int i = 0; i < window->axes; i++) {
+        const char *field = ls_extent_field(&extents->pad, i);
         if (window->pad[i] >= window->kernel[i])
-            return ls_layer_fail(
-                layer, error, p, pad, NULL, "%s %lld must be smaller than the window's %lld (%s)",
-                pad, (long long)window->pad[i], (long long)window->kernel[i], axis_names[i]);
+            return ls_layer_fail(layer, error, param_of(layer), field, NULL,
+                                 "%s %lld must be smaller than the window's %lld (%s)", field,
+                                 (long long)window->pad[i], (long long)window->kernel[i],
+                                 ls_extent_axis_name(window->axes, i));
     }
     return 0;
 }
@@ -164,32 +186,33 @@ static int check_method(const struct ls_layer *layer, struct ls_error *error)
     return status;
 }
 
+static int check_bottom(const struct ls_layer *layer, struct ls_error *error)
+{
+    const struct ls_shape *x = &layer->bottom[0]->shape;
+    char text[160];
+    if (x->rank < 3 || x->rank > 5)
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "its bottom '%s' must have 3 to 5 axes (samples, channels, 1 to 3 "
+                             "spatial ones), but is %s",
+                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
+    return ls_layer_check_samples(layer, error, 0);
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
     struct pooling *state = layer->state;
-    const struct ls_shape *x = &layer->bottom[0]->shape;
     struct ls_window *window = &state->attr.window;
-    char text[160];
+    const struct extents extents = extents_of(layer);
     LS_TRY(ls_layer_begin(layer, error, NULL));
-    if (x->rank != 4)
-        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                             "its bottom '%s' must have 4 axes (samples, channels, height, "
-                             "width), but is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, text, sizeof text));
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(check_bottom(layer, error));
     int method = check_method(layer, error);
-    LS_TRY(read_window(layer, error, window));
+    LS_TRY(read_window(layer, error, &extents, window));
     if (param_of(layer)->global_pooling)
-        LS_TRY(check_global(layer, error, window));
-    LS_TRY(check_extents(layer, error, window));
-    state->top = *x;
-    /* One field for both axes is one problem. */
-    int height = infer_axis(layer, error, 0), width = 0;
-    if (height == 0 || !param_of(layer)->has_kernel_size)
-        width = infer_axis(layer, error, 1);
+        LS_TRY(set_global(layer, error, &extents, window));
+    LS_TRY(check_pad(layer, error, &extents, window));
+    int top = infer_top(layer, error, &extents);
     LS_TRY(method);
-    LS_TRY(height);
-    LS_TRY(width);
+    LS_TRY(top);
     return ls_layer_check_shape(layer, error, "the top", &state->top);
 }
 
@@ -227,7 +250,8 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
 static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 {
     const struct pooling *state = layer->state;
-    double window = (double)(state->attr.window.kernel[0] * state->attr.window.kernel[1]);
+    const int64_t *kernel = state->attr.window.kernel;
+    double window = (double)kernel[0] * (double)kernel[1] * (double)kernel[2];
     double outputs = (double)ls_shape_size(&state->top);
     double x = ls_layer_bytes(layer->bottom[0]), y = ls_layer_bytes(layer->top[0]);
     double index = ls_layer_bytes(state->index);

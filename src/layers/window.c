@@ -6,19 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/window.h"
 
-static const char *const axis_names[3][3] = {
-    {"length", NULL, NULL}, {"height", "width", NULL}, {"depth", "height", "width"}};
-
-/* One of kernel_size, stride, pad, dilation: a list, or a pair of fields with _h and _w. */
-struct extent {
-    const char *list, *h_name, *w_name;
-    size_t count;
-    const uint32_t *values;
-    bool has_h, has_w;
-    uint32_t h, w;
-    int64_t missing; /* what stands for a list that is not given; -1: it must be given */
-    int64_t least;
-};
+#include "base/memory.h"
+#include "layers/extent.h"
 
 const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *layer)
 {
@@ -27,105 +16,80 @@ const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *lay
     return param != NULL ? param : &defaults;
 }
 
-const char *ls_window_axis_name(int axes, int axis)
+/* The kernel's extents, for convolution.c's messages too. */
+static struct ls_extent kernel_of(const struct ls_layer *layer)
 {
-    return axis_names[axes - 1][axis];
+    const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
+    return (struct ls_extent){.list = "kernel_size",
+                              .h_name = "kernel_h",
+                              .w_name = "kernel_w",
+                              .count = p->n_kernel_size,
+                              .values = p->kernel_size,
+                              .has_h = p->has_kernel_h,
+                              .has_w = p->has_kernel_w,
+                              .h = p->kernel_h,
+                              .w = p->kernel_w,
+                              .missing = -1,
+                              .least = 1,
+                              .together = true};
 }
 
 const char *ls_window_kernel_field(const struct ls_layer *layer, int axis)
 {
-    if (ls_window_param(layer)->n_kernel_size > 0)
-        return "kernel_size";
-    return axis == 0 ? "kernel_h" : "kernel_w";
-}
-
-static int check_values(const struct ls_layer *layer, struct ls_error *error,
-                        const struct extent *extent, int axes, const int64_t *out)
-{
-    const void *message = layer->definition->convolution_param;
-    for (int i = 0; i < axes; i++) {
-        if (out[i] >= extent->least && out[i] <= INT32_MAX)
-            continue;
-        return ls_layer_fail(layer, error, message,
-                             extent->count > 0 ? extent->list : extent->h_name, NULL,
-                             "%s %lld is out of range; it must be at least %lld", extent->list,
-                             (long long)out[i], (long long)extent->least);
-    }
-    return 0;
-}
-
-/* Reads one of them for `axes` spatial axes. */
-static int read_extent(const struct ls_layer *layer, struct ls_error *error,
-                       const struct extent *extent, int axes, int64_t *out)
-{
-    const void *message = layer->definition->convolution_param;
-    if (extent->has_h || extent->has_w) {
-        const char *field = extent->has_h ? extent->h_name : extent->w_name;
-        if (extent->count > 0)
-            return ls_layer_fail(layer, error, message, field, "keep one of the two forms",
-                                 "%s and %s cannot both be given", extent->list, field);
-        if (axes != 2)
-            return ls_layer_fail(layer, error, message, field, "use the list form",
-                                 "%s is for bottoms with two spatial axes; this one has %d", field,
-                                 axes);
-        /* One of the pair alone leaves the other at 0 (kernel, stride: refused) as in Caffe. */
-        out[0] = extent->h;
-        out[1] = extent->w;
-        if (extent->least > 0 && !(extent->has_h && extent->has_w))
-            return ls_layer_fail(layer, error, message, field, NULL,
-                                 "%s and %s must be given together", extent->h_name,
-                                 extent->w_name);
-        return check_values(layer, error, extent, axes, out);
-    }
-    if (extent->count == 0 && extent->missing < 0)
-        return ls_layer_fail(layer, error, message, NULL, NULL, "%s is missing", extent->list);
-    if (extent->count > 1 && extent->count != (size_t)axes)
-        return ls_layer_fail(layer, error, message, extent->list, NULL,
-                             "%s is given %zu times; it must be given once, or once for each of "
-                             "the %d spatial axes",
-                             extent->list, extent->count, axes);
-    for (int i = 0; i < axes; i++)
-        out[i] = extent->count == 0 ? extent->missing : extent->values[extent->count == 1 ? 0 : i];
-    return check_values(layer, error, extent, axes, out);
+    const struct ls_extent kernel = kernel_of(layer);
+    return ls_extent_field(&kernel, axis);
 }
 
 static int read_window(const struct ls_layer *layer, struct ls_error *error,
                        struct ls_window *window)
 {
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
-    const struct extent kernel = {"kernel_size",
-                                  "kernel_h",
-                                  "kernel_w",
-                                  p->n_kernel_size,
-                                  p->kernel_size,
-                                  p->has_kernel_h,
-                                  p->has_kernel_w,
-                                  p->kernel_h,
-                                  p->kernel_w,
-                                  -1,
-                                  1};
-    const struct extent stride = {
-        "stride",        "stride_h",  "stride_w",  p->n_stride, p->stride, p->has_stride_h,
-        p->has_stride_w, p->stride_h, p->stride_w, 1,           1};
-    const struct extent pad = {"pad",        "pad_h",  "pad_w",  p->n_pad, p->pad, p->has_pad_h,
-                               p->has_pad_w, p->pad_h, p->pad_w, 0,        0};
-    const struct extent dilation = {
-        "dilation", "dilation", "dilation", p->n_dilation, p->dilation, false, false, 0, 0, 1, 1};
+    const struct ls_extent kernel = kernel_of(layer);
+    const struct ls_extent stride = {.list = "stride",
+                                     .h_name = "stride_h",
+                                     .w_name = "stride_w",
+                                     .count = p->n_stride,
+                                     .values = p->stride,
+                                     .has_h = p->has_stride_h,
+                                     .has_w = p->has_stride_w,
+                                     .h = p->stride_h,
+                                     .w = p->stride_w,
+                                     .missing = 1,
+                                     .least = 1,
+                                     .together = true};
+    const struct ls_extent pad = {.list = "pad",
+                                  .h_name = "pad_h",
+                                  .w_name = "pad_w",
+                                  .count = p->n_pad,
+                                  .values = p->pad,
+                                  .has_h = p->has_pad_h,
+                                  .has_w = p->has_pad_w,
+                                  .h = p->pad_h,
+                                  .w = p->pad_w};
+    const struct ls_extent dilation = {.list = "dilation",
+                                       .count = p->n_dilation,
+                                       .values = p->dilation,
+                                       .missing = 1,
+                                       .least = 1};
+    const struct {
+        const struct ls_extent *extent;
+        int64_t *out;
+    } all[] = {{&kernel, window->kernel},
+               {&stride, window->stride},
+               {&pad, window->pad},
+               {&dilation, window->dilation}};
+    int status = 0;
     for (int i = 0; i < 3; i++)
         window->kernel[i] = window->stride[i] = window->dilation[i] = 1;
-    int status = 0, failed;
-    if ((failed = read_extent(layer, error, &kernel, window->axes, window->kernel)) != 0)
-        status = failed;
-    if ((failed = read_extent(layer, error, &stride, window->axes, window->stride)) != 0)
-        status = failed;
-    if ((failed = read_extent(layer, error, &pad, window->axes, window->pad)) != 0)
-        status = failed;
-    if ((failed = read_extent(layer, error, &dilation, window->axes, window->dilation)) != 0)
-        status = failed;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        int failed = ls_extent_read(layer, error, layer->definition->convolution_param,
+                                    all[i].extent, window->axes, all[i].out);
+        status = failed != 0 ? failed : status;
+    }
     return status;
 }
 
-/* The bottoms: one shape, samples, channels, 1 to 3 spatial axes. */
+/* The bottoms: one shape, that begins with the samples. */
 static int check_bottoms(const struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_shape *x = &layer->bottom[0]->shape;
@@ -143,13 +107,35 @@ static int check_bottoms(const struct ls_layer *layer, struct ls_error *error)
                                  layer->bottom[0]->name, ls_shape_text(x, a, sizeof a),
                                  layer->bottom[i]->name,
                                  ls_shape_text(&layer->bottom[i]->shape, b, sizeof b));
+        LS_TRY(ls_layer_check_alike(layer, error, i));
     }
-    if (x->rank < 3 || x->rank > 5)
+    return 0;
+}
+
+/* Finds the channels, and what the ops see: [all in front of them, channels, 1 to 3 spatial axes].
+ */
+static int read_axis(const struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_window_state *state = layer->state;
+    const struct ls_value *x = layer->bottom[0];
+    char text[160];
+    int axis = ls_layer_axis(layer, error, layer->definition->convolution_param, "axis",
+                             ls_window_param(layer)->axis, x, false);
+    if (axis < 0)
+        return LOCKSTEP_DEFINITION;
+    int spatial = x->shape.rank - axis - 1;
+    if (spatial < 1 || spatial > 3)
         return ls_layer_fail(layer, error, NULL, "bottom",
-                             x->rank < 3 ? "an InnerProduct layer needs no spatial axes" : NULL,
-                             "its bottom '%s' must have 3 to 5 axes (samples, channels, 1 to 3 "
-                             "spatial ones), but is %s",
-                             layer->bottom[0]->name, ls_shape_text(x, a, sizeof a));
+                             spatial < 1 ? "an InnerProduct layer needs no spatial axes" : NULL,
+                             "its bottom '%s' must have 1 to 3 spatial axes behind axis %d, the "
+                             "channels, but is %s",
+                             x->name, axis, ls_shape_text(&x->shape, text, sizeof text));
+    state->axis = axis;
+    state->attr.window.axes = spatial;
+    state->bottom.rank = spatial + 2;
+    state->bottom.dim[0] = ls_shape_count(&x->shape, 0, axis);
+    for (int i = 0; i <= spatial; i++)
+        state->bottom.dim[1 + i] = x->shape.dim[axis + i];
     return 0;
 }
 
@@ -157,12 +143,8 @@ static int check_channels(const struct ls_layer *layer, struct ls_error *error)
 {
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     const void *message = layer->definition->convolution_param;
-    int64_t channels = layer->bottom[0]->shape.dim[1];
+    int64_t channels = ((const struct ls_window_state *)layer->state)->bottom.dim[1];
     int status = 0;
-    int axis = ls_shape_axis(&layer->bottom[0]->shape, p->axis);
-    if (axis != 1)
-        status = ls_layer_fail(layer, error, message, "axis", NULL,
-                               "axis %d is not supported; the channels must be axis 1", p->axis);
     if (p->num_output == 0)
         status = ls_layer_fail(layer, error, message, "num_output", NULL,
                                p->has_num_output ? "num_output must be at least 1"
@@ -185,7 +167,7 @@ static int request_blobs(struct ls_layer *layer, struct ls_error *error)
     const struct ls_window_state *state = layer->state;
     const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
     struct ls_shape weight = state->top;
-    int64_t channels = layer->bottom[0]->shape.dim[1], outputs = p->num_output;
+    int64_t channels = state->bottom.dim[1], outputs = p->num_output;
     bool transposed = state->kind->transposed;
     weight.dim[0] = transposed ? channels : outputs;
     weight.dim[1] = (transposed ? outputs : channels) / p->group;
@@ -208,35 +190,69 @@ int ls_window_setup(struct ls_layer *layer, struct ls_error *error,
     state->kind = kind;
     LS_TRY(ls_layer_begin(layer, error, NULL));
     LS_TRY(check_bottoms(layer, error));
-    state->attr.window.axes = layer->bottom[0]->shape.rank - 2;
+    LS_TRY(read_axis(layer, error));
     int channels = check_channels(layer, error);
     LS_TRY(read_window(layer, error, &state->attr.window));
-    state->top = layer->bottom[0]->shape;
+    state->top = state->bottom;
     LS_TRY(kind->extents(layer, error));
     LS_TRY(channels);
     state->attr.group = p->group;
     state->attr.bias = p->bias_term;
     state->top.dim[1] = p->num_output;
-    LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->top));
+    state->whole_top = layer->bottom[0]->shape;
+    for (int i = 0; i <= state->attr.window.axes; i++)
+        state->whole_top.dim[state->axis + i] = state->top.dim[1 + i];
+    LS_TRY(ls_layer_check_shape(layer, error, "the top", &state->whole_top));
     return request_blobs(layer, error);
+}
+
+/* `x` under another shape, by a view into `y` (NULL: a new value); both begin with the samples. */
+static struct ls_value *view_of(struct ls_layer *layer, struct ls_value *x,
+                                const struct ls_shape *shape, struct ls_value *y)
+{
+    struct ls_graph *graph = layer->graph;
+    if (x != NULL && y == NULL)
+        y = ls_graph_value(graph, x->name, shape, x);
+    if (x == NULL || y == NULL)
+        return NULL;
+    y->rows = y->shape.dim[0] / graph->samples;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_VIEW);
+    ls_op_in(graph, op, x);
+    ls_op_out(graph, op, y);
+    return y;
+}
+
+static struct ls_value *forward_one(struct ls_layer *layer, struct ls_value *x, struct ls_value *y)
+{
+    const struct ls_window_state *state = layer->state;
+    struct ls_graph *graph = layer->graph;
+    struct ls_op *op = ls_graph_op(graph, state->kind->forward);
+    ls_op_in(graph, op, x);
+    ls_op_in(graph, op, ls_graph_parameter(graph, layer, 0));
+    ls_op_in(graph, op, layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL);
+    ls_op_out(graph, op, y);
+    if (op != NULL)
+        op->attr.convolution = state->attr;
+    return y;
 }
 
 int ls_window_forward(struct ls_layer *layer, struct ls_error *error)
 {
-    (void)error;
-    const struct ls_window_state *state = layer->state;
+    struct ls_window_state *state = layer->state;
     struct ls_graph *graph = layer->graph;
-    struct ls_value *weight = ls_graph_parameter(graph, layer, 0);
-    struct ls_value *bias = layer->blobs > 1 ? ls_graph_parameter(graph, layer, 1) : NULL;
+    state->x = ls_graph_own(graph, ls_alloc((size_t)layer->bottoms, sizeof *state->x));
+    if (state->x == NULL)
+        return ls_fail_memory(error, "a layer");
     for (int i = 0; i < layer->bottoms; i++) {
-        struct ls_value *y = ls_layer_make_top(layer, i, &state->top, layer->bottom[i]);
-        struct ls_op *op = ls_graph_op(graph, state->kind->forward);
-        ls_op_in(graph, op, layer->bottom[i]);
-        ls_op_in(graph, op, weight);
-        ls_op_in(graph, op, bias);
-        ls_op_out(graph, op, y);
-        if (op != NULL)
-            op->attr.convolution = state->attr;
+        struct ls_value *x = layer->bottom[i];
+        bool whole = state->axis == 1;
+        state->x[i] = whole ? x : view_of(layer, x, &state->bottom, NULL);
+        struct ls_value *y =
+            whole ? ls_layer_make_top(layer, i, &state->top, x)
+                  : ls_graph_value(graph, ls_layer_top_name(layer, i), &state->top, state->x[i]);
+        forward_one(layer, state->x[i], y);
+        if (!whole)
+            view_of(layer, y, NULL, ls_layer_make_top(layer, i, &state->whole_top, x));
     }
     return 0;
 }
@@ -267,22 +283,33 @@ static void backward_weights(struct ls_layer *layer, struct ls_value *x, struct 
 static void backward_data(struct ls_layer *layer, int bottom, struct ls_value *dy)
 {
     const struct ls_window_state *state = layer->state;
-    struct ls_value *inputs[] = {dy, ls_graph_parameter(layer->graph, layer, 0)};
-    struct ls_op *op = ls_layer_emit_gradient(layer, bottom, state->kind->data, inputs, 2);
+    struct ls_graph *graph = layer->graph;
+    struct ls_value *dx = ls_graph_gradient_value(graph, state->x[bottom]);
+    struct ls_op *op = ls_graph_op(graph, state->kind->data);
+    ls_op_in(graph, op, dy);
+    ls_op_in(graph, op, ls_graph_parameter(graph, layer, 0));
+    ls_op_out(graph, op, dx);
     if (op != NULL)
         op->attr.convolution = state->attr;
+    if (state->axis != 1)
+        dx = view_of(layer, dx, NULL, ls_graph_gradient_value(graph, layer->bottom[bottom]));
+    ls_graph_add_gradient(graph, layer->bottom[bottom], dx);
 }
 
 /* Weights come before data: x is not needed any more when dx, which is as large, is written. */
 int ls_window_backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
+    const struct ls_window_state *state = layer->state;
     for (int i = 0; i < layer->bottoms; i++) {
         struct ls_value *dy = ls_graph_gradient(layer->graph, layer->top[i]);
-        if (dy == NULL)
+        bool weights = layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]);
+        if (dy == NULL || !(weights || layer->propagate[i]))
             continue;
-        if (layer->train_blob[0] || (layer->blobs > 1 && layer->train_blob[1]))
-            backward_weights(layer, layer->bottom[i], dy);
+        if (state->axis != 1)
+            dy = view_of(layer, dy, &state->top, NULL);
+        if (weights)
+            backward_weights(layer, state->x[i], dy);
         if (layer->propagate[i])
             backward_data(layer, i, dy);
     }

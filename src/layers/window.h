@@ -14,17 +14,20 @@ struct ls_window_kind {
     int (*extents)(const struct ls_layer *layer, struct ls_error *error);
 };
 
-/* The state of such a layer. */
+/* The state of such a layer. Its ops see [N, C, spatial...]: where the channels are not axis 1,
+ * what stands before them is put together, samples and all. */
 struct ls_window_state {
     const struct ls_window_kind *kind;
     struct ls_convolution_attr attr;
-    struct ls_shape top; /* of every top */
+    int axis;                  /* of the channels; `bottom` and `top` have them as axis 1 */
+    struct ls_shape bottom;    /* of every bottom, as the ops see it */
+    struct ls_shape top;       /* of every top, as the ops see it */
+    struct ls_shape whole_top; /* of every top */
+    struct ls_value **x;       /* by bottom: what the ops read */
 };
 
 /* The layer's message, or one of defaults. */
 const Lockstep__ConvolutionParameter *ls_window_param(const struct ls_layer *layer);
-/* For messages about spatial axis `axis` of `axes`: "height". */
-const char *ls_window_axis_name(int axes, int axis);
 /* The field that gives the kernel's extent along a spatial axis: "kernel_h". */
 const char *ls_window_kernel_field(const struct ls_layer *layer, int axis);
 

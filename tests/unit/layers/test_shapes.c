@@ -30,6 +30,18 @@ static const struct shape_case cases[] = {
      "2x3x8x8", "2x4x6x8!"},
     {LAYER("Convolution") XY "convolution_param { num_output: 4 kernel_size: 3 }", "2x3x8",
      "2x4x6!"},
+    {LAYER("Convolution") XY "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 }",
+     "2x3x8x9x10", "2x4x4x5x5!"},
+    /* What stands in front of the channels counts as samples. */
+    {LAYER("Convolution") XY "convolution_param { num_output: 4 kernel_size: 3 axis: 2 }",
+     "2x5x3x8x9", "2x5x4x6x7!"},
+    {LAYER("Convolution") XY "convolution_param { num_output: 4 kernel_size: 3 axis: -2 }",
+     "4x5x3x8/2", "4x5x4x6/2!"},
+    {LAYER("Deconvolution") XY "convolution_param { num_output: 4 kernel_size: 2 stride: 2 }",
+     "2x3x5x6x7!", "2x4x10x12x14!"},
+    {LAYER("Deconvolution") XY
+     "convolution_param { num_output: 4 kernel_size: 2 stride: 2 axis: 3 }",
+     "2x3x5x6x7!", "2x3x5x4x14!"},
     {LAYER("Convolution") "bottom: 'a' bottom: 'b' top: 'y' top: 'z' "
                           "convolution_param { num_output: 4 kernel_size: 1 }",
      "2x3x8x8 2x3x8x8", "2x4x8x8!, 2x4x8x8!"},
@@ -53,6 +65,23 @@ static const struct shape_case cases[] = {
                          "pad_w: 1 engine: CAFFE }",
      "2x3x6x6", "2x3x5x3"},
     {LAYER("Pooling") XY "pooling_param { kernel_size: 3 stride: 2 }", "2x3x7x7!", "2x3x3x3!"},
+    /* The same over one and three spatial axes. */
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 stride: 2 }", "2x3x9!", "2x3x5!"},
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 stride: 2 }", "2x3x8x9x10!", "2x3x4x5x5!"},
+    {LAYER("Pooling") XY
+     "pooling_param { kernel_size: [1, 2, 3] stride: [1, 2, 3] pad: [0, 0, 1] }",
+     "2x3x7x8x9", "2x3x7x4x4"},
+    {LAYER("Pooling") XY "pooling_param { pool: AVE kernel_size: 3 stride: [2, 1, 2] pad: 1 "
+                         "round_mode: FLOOR }",
+     "2x3x7x8x8", "2x3x4x8x4"},
+    {LAYER("Pooling") XY "pooling_param { kernel_size: [2, 3] stride: [1, 3] }", "2x3x6x6",
+     "2x3x5x2"},
+    /* Padding along one axis leaves windows out along the others, too. */
+    {LAYER("Pooling") XY "pooling_param { kernel_size: 2 stride: [2, 3, 2] pad: [1, 0, 0] }",
+     "2x3x3x6x6", "2x3x2x2x3"},
+    {LAYER("Pooling") XY "pooling_param { pool: AVE global_pooling: true }", "2x3x7x9x2!",
+     "2x3x1x1x1!"},
+    {LAYER("Pooling") XY "pooling_param { global_pooling: true }", "2x3x7/2", "2x3x1/2"},
     /* Elementwise. */
     {LAYER("ReLU") XY "relu_param { negative_slope: 0.1 engine: CUDNN }", "4x5!", "4x5!"},
     {LAYER("Sigmoid") XY "sigmoid_param { engine: CAFFE }", "4x5x6/2", "4x5x6/2"},
@@ -85,6 +114,12 @@ static const struct shape_case cases[] = {
     {LAYER("SoftmaxWithLoss") "bottom: 'x' bottom: 'l'", "4x10! 4", "figure"},
     {LAYER("SoftmaxWithLoss") "bottom: 'x' bottom: 'l' top: 'loss' top: 'p'", "4x10x6x7! 4x1x6x7",
      "figure, 4x10x6x7!"},
+    {LAYER("SoftmaxWithLoss") "bottom: 'x' bottom: 'l' top: 'loss' top: 'p'",
+     "4x10x6x7x8! 4x1x6x7x8", "figure, 4x10x6x7x8!"},
+    {LAYER("SoftmaxWithLoss") "bottom: 'x' bottom: 'l'", "4x10x6x7x8! 4x6x7x8", "figure"},
+    {LAYER("Accuracy") "bottom: 'x' bottom: 'l' top: 'a' top: 'c'", "4x10x6x7x8! 4x6x7x8",
+     "figure, 10 figures"},
+    {LAYER("MeanIoU") "bottom: 'x' bottom: 'l' top: 'a'", "4x10x6x7x8! 4x1x6x7x8", "figure"},
     {LAYER("SoftmaxWithLoss") "bottom: 'x' bottom: 'l' softmax_param { axis: 2 }", "8x3x10/2 8x3/2",
      "figure"},
     {LAYER("MultinomialLogisticLoss") "bottom: 'x' bottom: 'l'", "4x10x1x1 4x1x1x1", "figure"},
@@ -116,6 +151,10 @@ static const struct shape_case cases[] = {
     {LAYER("DummyData") "top: 'x' top: 'z' dummy_data_param { shape { dim: [32, 4] } "
                         "shape { dim: 32 } data_filler { type: 'gaussian' std: 2 } }",
      "", "10x4, 10"},
+    {LAYER("DummyData") "top: 'x' top: 'l' dummy_data_param { shape { dim: [32, 1, 8, 9, 7] } "
+                        "shape { dim: [32, 8, 9, 7] } data_filler { type: 'gaussian' } "
+                        "data_filler { } }",
+     "", "10x1x8x9x7, 10x8x9x7"},
 };
 
 static void all_shapes(void **state)

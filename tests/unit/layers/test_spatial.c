@@ -41,6 +41,8 @@ static const struct {
     {CROP "axis: 1 offset: [1, 0, 2] }", "2x3x8x9 2x2x6x7", "2x2x6x7"},
     {CROP "axis: -1 offset: 4 }", "2x3x8x9/2 2x3x1x5", "2x3x8x5/2"},
     {CROP "axis: 1 offset: 3 }", "4x9 7x2?", "4x2"},
+    {LAYER("Crop") XRY, "2x3x8x9x7! 2x5x6x7x1", "2x3x6x7x1!"},
+    {CROP "offset: [1, 0, 2] }", "2x3x8x9x7 2x5x6x9x4!", "2x3x6x9x4"},
 };
 
 static void all_shapes(void **state)
@@ -125,6 +127,18 @@ static const struct {
                                "weight_filler { type: 'bilinear' } }",
      "2x3x4x4!", "deconvolution(x l.weight - > y)",
      "deconvolution backward data(grad(y) l.weight > grad(x))"},
+    /* Channels along another axis: the same ops between views. */
+    {DECONV "kernel_size: 2 axis: 2 }", "2x5x3x4x4!",
+     "view(x > x); deconvolution(x l.weight l.bias > y); view(y > y)",
+     "view(grad(y) > grad(y)); "
+     "deconvolution backward weights(x grad(y) > grad(l.weight) grad(l.bias)); "
+     "accumulate(grad(l.weight)); accumulate(grad(l.bias)); "
+     "deconvolution backward data(grad(y) l.weight > grad(x)); view(grad(x) > grad(x))"},
+    {DECONV "kernel_size: 2 axis: 2 }", "2x5x3x4x4",
+     "view(x > x); deconvolution(x l.weight l.bias > y); view(y > y)",
+     "view(grad(y) > grad(y)); "
+     "deconvolution backward weights(x grad(y) > grad(l.weight) grad(l.bias)); "
+     "accumulate(grad(l.weight)); accumulate(grad(l.bias))"},
     {INTERP "zoom_factor: 2 }", "2x3x4x4!", "resize(x > y)", "resize backward(grad(y) > grad(x))"},
     {INTERP "zoom_factor: 2 } propagate_down: false", "2x3x4x4!", "resize(x > y)", ""},
     {INTERP "zoom_factor: 1 }", "2x3x4x4!", "", ""},
@@ -246,14 +260,13 @@ static const struct {
     {DECONV "kernel_size: 1 group: 3 }", "2x3x8x8",
      "l: num_output 4 cannot be divided into 3 groups", NULL},
     {DECONV "kernel_size: 1 stride: 0 }", "2x3x8x8",
-     "l: stride 0 is out of range; it must be at least 1", NULL},
+     "l: stride 0 is out of range; it must be 1 to 2147483647", NULL},
     {DECONV "kernel_size: 2147483647 dilation: 2147483647 stride: 2147483647 }", "2x3x8x8",
      "l: the top would be 2 x 4 x 4611686027017322492 x 4611686027017322492, which is empty or "
      "larger than a tensor may be",
      NULL},
     {DECONV "kernel_size: 1 }", "2x3",
-     "l: its bottom 'x' must have 3 to 5 axes (samples, channels, 1 to 3 spatial ones), but is 2 3 "
-     "(6)",
+     "l: its bottom 'x' must have 1 to 3 spatial axes behind axis 1, the channels, but is 2 3 (6)",
      NULL},
     {DECONV "kernel_size: 1 }", "2x3x4x5?",
      "l: axis 0 of its bottom 'x' does not hold the samples of the batch", NULL},
@@ -294,6 +307,10 @@ static const struct {
      "l: an axis of more than 2^24 positions cannot be resized (height)", NULL},
     {INTERP "zoom_factor: 2 }", "2x3x8",
      "l: its bottom 'x' must have 4 axes (samples, channels, height, width), but is 2 3 8 (48)",
+     NULL},
+    {INTERP "zoom_factor: 2 }", "2x3x8x8x8",
+     "l: its bottom 'x' must have 4 axes (samples, channels, height, width), but is 2 3 8 8 8 "
+     "(3072)",
      NULL},
     {LAYER("Interp") XRY, "2x3x8x8 2x3",
      "l: its bottom 'r' must have 4 axes (samples, channels, height, width), but is 2 3 (6)", NULL},
