@@ -63,33 +63,11 @@ void ls_graph_fuse_relu(struct ls_graph *graph)
     }
 }
 
-static bool has_effect(const struct ls_op *op)
-{
-    switch (op->kind) {
-    case LS_OP_SOFTMAX_LOSS:
-    case LS_OP_LOG_LOSS:
-    case LS_OP_SIGMOID_LOSS:
-    case LS_OP_EUCLIDEAN_LOSS:
-    case LS_OP_SUM_LOSS:
-    case LS_OP_REDUCE_LOSS:
-    case LS_OP_ACCURACY:
-    case LS_OP_MEAN_IOU:
-    case LS_OP_COUNT_LABELS:
-    case LS_OP_ACCUMULATE:
-    case LS_OP_SYNC:
-    case LS_OP_MOMENTS:
-    case LS_OP_BATCH_NORM_SUMS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 void ls_graph_remove_dead(struct ls_graph *graph)
 {
     for (size_t i = graph->op_count; i-- > 0;) {
         struct ls_op *op = graph->ops[i];
-        if (has_effect(op) || !op->backward)
+        if (ls_op_has_effect(op->kind) || !op->backward)
             continue; /* forward results can be asked for: outputs, predictions */
         bool read = false;
         for (int j = 0; j < op->outputs; j++)

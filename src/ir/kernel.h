@@ -63,9 +63,12 @@ struct ls_kernel {
     /* Pointers of absent optional values are NULL. */
     void (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
                 void *scratch, const struct ls_context *context);
-    /* Output 0 may lie where this input lies (elementwise kernels); -1: nowhere. */
+    /* Output 0 may lie where this input lies (elementwise kernels), or any one of them; -1: nowhere.
+     */
     int in_place;
 };
+
+enum { LS_IN_PLACE_ANY = -2 };
 
 struct ls_prepared {
     const struct ls_kernel *kernel;

@@ -1,4 +1,4 @@
-/* Names of op kinds, for messages and tables.
+/* What is known of op kinds: names, for messages and tables, and effects.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/op.h"
 
@@ -73,4 +73,26 @@ const char *ls_op_kind_name(enum ls_op_kind kind)
     if ((unsigned)kind >= LS_OP_KINDS)
         return "unknown op";
     return kind_names[kind];
+}
+
+bool ls_op_has_effect(enum ls_op_kind kind)
+{
+    switch (kind) {
+    case LS_OP_SOFTMAX_LOSS:
+    case LS_OP_LOG_LOSS:
+    case LS_OP_SIGMOID_LOSS:
+    case LS_OP_EUCLIDEAN_LOSS:
+    case LS_OP_SUM_LOSS:
+    case LS_OP_REDUCE_LOSS:
+    case LS_OP_ACCURACY:
+    case LS_OP_MEAN_IOU:
+    case LS_OP_COUNT_LABELS:
+    case LS_OP_ACCUMULATE:
+    case LS_OP_SYNC:
+    case LS_OP_MOMENTS:
+    case LS_OP_BATCH_NORM_SUMS:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -11,6 +11,7 @@
 #ifndef LS_IR_OP_H
 #define LS_IR_OP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ir/activation.h"
@@ -355,6 +356,10 @@ struct ls_op {
         struct ls_parameter *parameter; /* ACCUMULATE */
     } attr;
 };
+
+/* Whether an op does more than write its outputs: it adds to a record, a sum or partial results, so
+ * that it must run once, whoever reads it. */
+bool ls_op_has_effect(enum ls_op_kind kind);
 
 const char *ls_op_kind_name(enum ls_op_kind kind); /* "convolution backward data" */
 

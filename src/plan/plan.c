@@ -98,7 +98,7 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
     if (status == 0)
         status = cut_segments(plan, options, error);
     if (status == 0)
-        status = ls_plan_memory(plan, options->keep, options->keep_count, error);
+        status = ls_plan_memory(plan, options, error);
     if (status != 0) {
         ls_plan_free(plan);
         return status;
@@ -113,7 +113,7 @@ void ls_plan_free(struct ls_plan *plan)
         return;
     for (size_t i = 0; i < plan->step_count; i++) {
         struct ls_prepared *prepared = &plan->steps[i].prepared;
-        if (prepared->kernel != NULL && prepared->kernel->release != NULL)
+        if (prepared->kernel != NULL && prepared->kernel->release != NULL && !plan->steps[i].replay)
             prepared->kernel->release(prepared);
     }
     ls_graph_free(plan->graph);

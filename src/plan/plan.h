@@ -98,7 +98,7 @@ size_t ls_value_bytes(const struct ls_value *value);
 
 /* The passes of ls_plan_build. */
 int ls_plan_layouts(struct ls_plan *plan, struct ls_view_set *views, struct ls_error *error);
-int ls_plan_memory(struct ls_plan *plan, struct ls_value *const *keep, size_t keep_count,
+int ls_plan_memory(struct ls_plan *plan, const struct ls_plan_options *options,
                    struct ls_error *error);
 
 #endif

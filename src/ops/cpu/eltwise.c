@@ -131,7 +131,7 @@ const struct ls_kernel ls_kernel_eltwise = {
     .layouts = ls_layouts_follow,
     .prepare = ls_own_prepare,
     .run = eltwise_run,
-    .in_place = 0,
+    .in_place = LS_IN_PLACE_ANY,
 };
 
 const struct ls_kernel ls_kernel_eltwise_backward = {

@@ -1,0 +1,169 @@
+/* Lives: when each value of a program is needed, which values may share bytes, and how much is
+ * alive at once.
+ *
+ * A value lives from the line that writes it to the last that reads it. A view lies where its
+ * source lies; a kernel that can work in place does so when nobody reads its input afterwards. What
+ * crosses a cut is held by the micro-batch, all else is in the worker's arena.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "plan/program.h"
+
+static const struct ls_op *op_of(const struct ls_program *program, const struct ls_line *line)
+{
+    return program->plan->steps[line->step].prepared.op;
+}
+
+static int find_root(const struct ls_program *program, int v)
+{
+    while (program->life[v].root != v)
+        v = program->life[v].root;
+    return v;
+}
+
+/* Every value by itself, before anything shares memory. */
+static void find_own_lives(struct ls_program *program)
+{
+    for (size_t v = 0; v < program->value_count; v++)
+        program->life[v] = (struct ls_life){.root = (int)v, .first = -1, .last = -1};
+    for (size_t l = 0; l < program->line_count; l++) {
+        const struct ls_line *line = &program->line[l];
+        const struct ls_op *op = op_of(program, line);
+        const int *in = program->operand + line->operands, *out = in + op->inputs;
+        for (int i = 0; i < op->outputs; i++) {
+            if (out[i] < 0)
+                continue;
+            if (program->life[out[i]].first < 0)
+                program->life[out[i]].first = (int)l;
+            program->life[out[i]].last = (int)l;
+        }
+        for (int i = 0; i < op->inputs; i++)
+            if (in[i] >= 0)
+                program->life[in[i]].last = (int)l;
+    }
+    for (size_t i = 0; i < program->keep_count; i++)
+        if (program->keep[i] != NULL)
+            program->life[program->keep[i]->index].last = (int)program->line_count;
+}
+
+static void merge(struct ls_program *program, int into, int v)
+{
+    struct ls_life *life = program->life;
+    life[v].root = into;
+    if (life[v].last > life[into].last)
+        life[into].last = life[v].last;
+}
+
+/* Whether line `l` may write its output 0 where its input `place` lies: nobody reads that later,
+ * nor does the line itself under another name. */
+static bool may_overwrite(const struct ls_program *program, size_t l, int place)
+{
+    const struct ls_line *line = &program->line[l];
+    const struct ls_op *op = op_of(program, line);
+    const int *in = program->operand + line->operands;
+    if (!ls_program_in_arena(program, in[place]))
+        return false;
+    int root = find_root(program, in[place]);
+    for (int i = 0; i < op->inputs; i++)
+        if (i != place && ls_program_in_arena(program, in[i]) && find_root(program, in[i]) == root)
+            return false;
+    return program->life[root].last == (int)l && ls_program_in_arena(program, root) &&
+           ls_program_bytes(program, in[op->inputs]) == ls_program_bytes(program, in[place]);
+}
+
+static void share_memory(struct ls_program *program)
+{
+    for (size_t l = 0; l < program->line_count; l++) {
+        const struct ls_line *line = &program->line[l];
+        const struct ls_op *op = op_of(program, line);
+        const int *in = program->operand + line->operands;
+        int out = op->outputs > 0 ? in[op->inputs] : -1;
+        if (!ls_program_in_arena(program, out))
+            continue;
+        if (op->kind == LS_OP_VIEW) {
+            merge(program, find_root(program, in[0]), out);
+            continue;
+        }
+        int place = program->plan->steps[line->step].prepared.kernel->in_place;
+        int from = place == LS_IN_PLACE_ANY ? 0 : place;
+        int behind = place == LS_IN_PLACE_ANY ? op->inputs : place + 1;
+        for (int i = from; i >= 0 && i < behind && i < op->inputs; i++)
+            if (may_overwrite(program, l, i)) {
+                merge(program, find_root(program, in[i]), out);
+                break;
+            }
+    }
+}
+
+/* Segments of the first line and of the last; what is kept lives as long as the last segment. */
+static bool crosses_cut(const struct ls_program *program, const struct ls_life *life)
+{
+    int end = (int)program->line_count - 1;
+    int last = life->last < end ? life->last : end;
+    return program->line[life->first].segment != program->line[last].segment;
+}
+
+/* Adds a block to the lines of its life; differences, summed up afterwards. */
+static void count_bytes(struct ls_program *program, int first, int last, size_t bytes, bool held)
+{
+    size_t *at = held ? program->held_at : program->arena_at;
+    at[first] += ls_align(bytes);
+    if ((size_t)last + 1 < program->line_count)
+        at[last + 1] -= ls_align(bytes); /* unsigned: wraps, and the sum wraps back */
+}
+
+static void measure(struct ls_program *program)
+{
+    size_t lines = program->line_count, arena = 0, held = 0;
+    memset(program->arena_at, 0, lines * sizeof *program->arena_at);
+    memset(program->held_at, 0, lines * sizeof *program->held_at);
+    for (size_t v = 0; v < program->value_count; v++) {
+        struct ls_life *life = &program->life[v];
+        if (life->root != (int)v || life->first < 0 || !ls_program_in_arena(program, (int)v))
+            continue;
+        life->held = crosses_cut(program, life);
+        count_bytes(program, life->first, life->last, ls_program_bytes(program, (int)v),
+                    life->held);
+    }
+    program->arena_bytes = program->held_bytes = 0;
+    program->area = 0;
+    for (size_t l = 0; l < lines; l++) {
+        arena = program->arena_at[l] += arena;
+        held = program->held_at[l] += held;
+        size_t scratch = program->plan->steps[program->line[l].step].prepared.scratch_bytes;
+        if (arena + ls_align(scratch) > program->arena_bytes)
+            program->arena_bytes = arena + ls_align(scratch);
+        if (held > program->held_bytes)
+            program->held_bytes = held;
+        program->area += (double)arena + (double)held;
+    }
+}
+
+int ls_program_find_lives(struct ls_program *program, struct ls_error *error)
+{
+    if (program->life_capacity < program->value_count) {
+        size_t wanted = program->value_count * 2;
+        struct ls_life *longer = ls_resize(program->life, wanted, sizeof *longer);
+        if (longer == NULL)
+            return ls_fail_memory(error, "a plan");
+        program->life = longer;
+        program->life_capacity = wanted;
+    }
+    if (program->at_capacity < program->line_count + 1) {
+        size_t wanted = (program->line_count + 1) * 2;
+        ls_free(program->arena_at);
+        ls_free(program->held_at);
+        program->at_capacity = 0;
+        program->arena_at = ls_alloc(wanted, sizeof *program->arena_at);
+        program->held_at = ls_alloc(wanted, sizeof *program->held_at);
+        if (program->arena_at == NULL || program->held_at == NULL)
+            return ls_fail_memory(error, "a plan");
+        program->at_capacity = wanted;
+    }
+    find_own_lives(program);
+    share_memory(program);
+    measure(program);
+    return 0;
+}

@@ -1,0 +1,106 @@
+/* A plan's steps as plain numbers, to try out what memory they would take.
+ *
+ * The lines of a program are the steps of a plan in their order, and replays of forward steps where
+ * the backward pass wants a result that was dropped. A replay writes copies of the values that its
+ * step wrote; readers behind it read the copies. All that packing and recomputation decide they
+ * decide on programs, and a plan is made from the one that was chosen (plan/memory.c).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_PLAN_PROGRAM_H
+#define LS_PLAN_PROGRAM_H
+
+#include "plan/plan.h"
+
+struct ls_line {
+    int step; /* of the plan: what is done */
+    int segment;
+    bool replay;
+    size_t operands; /* in program->operand: the values read, then those written; -1: absent */
+};
+
+/* When a value, or all that share its memory, is alive. */
+struct ls_life {
+    int root;        /* the value whose memory it shares; itself: the rest counts */
+    int first, last; /* lines; first -1: never written */
+    bool held;       /* lives across a cut */
+};
+
+struct ls_program {
+    const struct ls_plan *plan;
+    struct ls_value *const *keep;
+    size_t keep_count;
+    size_t values; /* of the graph */
+    int *producer; /* by value of the graph: the step that writes it; -1: none */
+    int *segment;  /* by step */
+    bool *dropped; /* by step: the backward pass replays it. To be set before a program is built;
+                      what is a view is dropped with what it is a view of */
+    double *work;  /* by step: ls_step_work */
+    int *instance; /* by value of the graph: its latest copy; -1: none */
+    bool *wanted;  /* by step: scratch memory of ls_program_build */
+    int *stack;    /* the same */
+
+    struct ls_line *line;
+    size_t line_count, line_capacity;
+    int *operand;
+    size_t operand_count, operand_capacity;
+    int *original; /* by value of the program: the graph's that it is, or is a copy of */
+    size_t original_capacity;
+    size_t value_count;
+    struct ls_life *life; /* by value of the program */
+    size_t life_capacity;
+    size_t *arena_at, *held_at; /* by line: bytes alive */
+    size_t at_capacity, held_at_capacity;
+
+    size_t arena_bytes, held_bytes; /* the most that is alive at once */
+    double area;                    /* bytes alive, added up over lines, in arenas and held */
+    size_t replays;
+    double replay_work;
+};
+
+int ls_program_create(struct ls_program *program, const struct ls_plan *plan,
+                      struct ls_value *const *keep, size_t keep_count, struct ls_error *error);
+void ls_program_free(struct ls_program *program);
+
+/* Makes the lines for the steps that are `dropped` and finds the lives of all values. */
+int ls_program_build(struct ls_program *program, struct ls_error *error);
+/* The part of it that finds lives (plan/lives.c). */
+int ls_program_find_lives(struct ls_program *program, struct ls_error *error);
+
+/* Rounds up to what blocks are aligned to. */
+static inline size_t ls_align(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Bytes that value `v` of a program takes. */
+static inline size_t ls_program_bytes(const struct ls_program *program, int v)
+{
+    return ls_value_bytes(program->plan->graph->values[program->original[v]]);
+}
+
+/* Whether a value lies in memory that is planned: its root's storage says it. */
+static inline bool ls_program_in_arena(const struct ls_program *program, int v)
+{
+    return v >= 0 && program->plan->graph->values[program->original[v]]->storage == LS_STORE_ARENA;
+}
+
+/* Where everything lies (plan/pack.c): by value of the program (roots), and scratch by line. */
+struct ls_packing {
+    size_t *value, *scratch;
+    size_t arena_bytes, held_bytes;
+};
+int ls_program_pack(const struct ls_program *program, struct ls_packing *packing,
+                    struct ls_error *error);
+void ls_packing_free(struct ls_packing *packing);
+
+/* Sets program->dropped (plan/recompute.c): what is always worth it, and what a budget asks for;
+ * builds the program. */
+int ls_program_recompute(struct ls_program *program, const struct ls_memory_budget *budget,
+                         struct ls_error *error);
+
+/* What a step costs, as an estimate: FLOPs, and what its memory traffic is worth in FLOPs. */
+double ls_step_work(const struct ls_step *step);
+/* Traffic of one byte, in FLOPs. */
+#define LS_WORK_OF_BYTE 8.0
+
+#endif
