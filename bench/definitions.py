@@ -51,18 +51,22 @@ def layer_text(network, layer):
 
 
 def input_text(network):
-    """Random input and labels, made in memory. (Labels for each position are the signs of random
-    numbers.)"""
-    shape = " ".join(f"dim: {d}" for d in (network.batch, *network.shape))
-    noise = 'data_filler { type: "uniform" min: -1 max: 1 }'
-    if network.dense_labels:
-        return (f'layer {{\n  name: "data" type: "DummyData" top: "data" top: "noise"\n'
-                f'  dummy_data_param {{ shape {{ {shape} }} {noise} }}\n}}\n'
-                f'layer {{ name: "label" type: "Threshold" bottom: "noise" top: "label" }}\n')
-    label = 'data_filler { type: "constant" value: 1 }'
-    return (f'layer {{\n  name: "data" type: "DummyData" top: "data" top: "label"\n'
-            f'  dummy_data_param {{\n    shape {{ {shape} }} {noise}\n'
-            f'    shape {{ dim: {network.batch} }} {label}\n  }}\n}}\n')
+    """Input and labels that are made once and stay in memory: drawings of digits, as large as the
+    network wants them. A volume is a stack of drawings; its labels say where there is ink."""
+    shape = network.shape
+    channels, height, width = shape if len(shape) == 3 else shape[1:]
+    tops = 'top: "stack"' if network.dense_labels else 'top: "data" top: "label"'
+    text = (f'layer {{\n  name: "data" type: "Data" {tops}\n'
+            f'  transform_param {{ mean_value: 64 scale: 0.0125 }}\n'
+            f'  data_param {{\n    backend: SYNTHETIC batch_size: {network.batch} cache: true\n'
+            f'    synthetic_param {{ count: {network.batch} channels: {channels} '
+            f'height: {height} width: {width} }}\n  }}\n}}\n')
+    if not network.dense_labels:
+        return text
+    dims = " ".join(f"dim: {d}" for d in (0, *shape))
+    return text + (f'layer {{\n  name: "volume" type: "Reshape" bottom: "stack" top: "data"\n'
+                   f'  reshape_param {{ shape {{ {dims} }} }}\n}}\n'
+                   f'layer {{ name: "label" type: "Threshold" bottom: "data" top: "label" }}\n')
 
 
 def output_text(network):
@@ -78,9 +82,9 @@ def output_text(network):
                    f'bottom: "label" top: "accuracy" include {{ phase: TEST }}\n}}\n')
 
 
-def net_text(network, about):
+def net_text(network, about, data):
     text = f'# {about} Written by bench/definitions.py.\nname: "{network.name}"\n'
-    text += input_text(network)
+    text += data or input_text(network)
     for layer in network.layers:
         text += layer_text(network, layer)
     return text + output_text(network)
@@ -98,10 +102,14 @@ def solver_text(network):
     return text
 
 
-def write(network, about, folder):
-    for ending, text in (("train_test", net_text(network, about)), ("solver", solver_text(network))):
-        with open(os.path.join(folder, f"{network.name}_{ending}.prototxt"), "w") as file:
+def write(network, about, folder, data=None):
+    """The net and its solver, whose path is returned. `data`: the text of another data layer."""
+    texts = {"train_test": net_text(network, about, data), "solver": solver_text(network)}
+    for ending, text in texts.items():
+        path = os.path.join(folder, f"{network.name}_{ending}.prototxt")
+        with open(path, "w") as file:
             file.write(text)
+    return path
 
 
 def main():

@@ -361,3 +361,7 @@ def resnet50_groups():
 
 ALL = (lenet, cifar10_quick, cifar10_full, tf_cifar10, resnet20, resnet20_groups, caffenet, vgg16,
        googlenet, resnet50, resnet50_groups, mobilenet, unet3d)
+
+
+def by_name(name):
+    return next(network for network in (make() for make in ALL) if network.name == name)
