@@ -1,11 +1,14 @@
 /* Writing a file so that nobody ever sees half of it, whatever fails.
  *
- *   create  <folder>/.<name>.<pid>.<n>.tmp   (must not exist yet)
+ *   create a file in <folder>                without a name, where the file system can
  *   write, flush, fsync                      the bytes are on the disk
+ *   name it <folder>/.<name>.<pid>.<n>.tmp   (must not exist yet)
  *   rename over <folder>/<name>              readers see the old file or the new one
  *   fsync <folder>                           the new name is on the disk
  *
- * Any failure removes the temporary file and leaves the old file as it was.
+ * Any failure removes the temporary file and leaves the old file as it was. A process that is
+ * killed while it writes leaves nothing behind, because what it wrote had no name; where every file
+ * must have one it is named at once, and may remain.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file.h"
@@ -30,7 +33,7 @@ static const char disk_hint[] = "free some space, or write somewhere else";
 struct ls_atomic_file {
     FILE *stream;    /* NULL once closed */
     char *path;      /* where the bytes are wanted */
-    char *temporary; /* where they are; NULL once renamed or removed */
+    char *temporary; /* where they are; NULL without a name, and once renamed or removed */
 };
 
 /* The length of the folder's part of a path, with its slash. */
@@ -40,32 +43,88 @@ static size_t folder_length(const char *path)
     return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Creates a new file beside `path` and opens it for writing; -1 and errno on failure. The name,
- * owned by the caller, goes to *name. */
-static int create_beside(const char *path, char **name)
+/* A name beside `path` for try `n`, owned by the caller; NULL and errno without memory. */
+static char *temporary_name(const char *path, int n)
 {
     size_t folder = folder_length(path);
+    struct ls_text text = {0};
+    ls_text_add_bytes(&text, path, folder);
+    ls_text_format(&text, ".%.*s.%ld.%d.tmp", (int)NAME_KEPT, path + folder, (long)getpid(), n);
+    if (!text.failed)
+        return text.data;
+    ls_text_free(&text);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* Tries names beside `path` with `make` (which returns -1 and errno) until one is new. The name,
+ * owned by the caller, goes to *name. */
+static int with_new_name(const char *path, int (*make)(const char *name, int fd), int fd,
+                         char **name)
+{
     for (int n = 0; n < TRIES; n++) {
-        struct ls_text text = {0};
-        ls_text_add_bytes(&text, path, folder);
-        ls_text_format(&text, ".%.*s.%ld.%d.tmp", (int)NAME_KEPT, path + folder, (long)getpid(), n);
-        if (text.failed) {
-            ls_text_free(&text);
-            errno = ENOMEM;
+        char *candidate = temporary_name(path, n);
+        if (candidate == NULL)
             return -1;
-        }
-        int fd = open(text.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            *name = text.data;
-            return fd;
-        }
+        int result = make(candidate, fd);
         int reason = errno;
-        ls_text_free(&text);
+        if (result >= 0) {
+            *name = candidate;
+            return result;
+        }
+        ls_free(candidate);
         errno = reason;
         if (reason != EEXIST)
             return -1;
     }
     return -1;
+}
+
+static int create_named(const char *name, int unused)
+{
+    (void)unused;
+    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static int link_to_name(const char *name, int fd)
+{
+    char itself[64];
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, itself, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A new file without a name in the folder of `path`; -1 where that cannot be had, or could not be
+ * named later. */
+static int create_nameless(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = length > 0 ? ls_copy_bytes(path, length) : ls_copy_string(".");
+    if (folder == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    int reason = errno;
+    ls_free(folder);
+    errno = reason;
+    if (fd < 0)
+        return -1;
+    char itself[64];
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", fd);
+    if (access(itself, F_OK) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Creates a new file in the folder of `path` and opens it for writing; -1 and errno on failure. Its
+ * name, owned by the caller, goes to *name: NULL where it has none yet. */
+static int create_beside(const char *path, char **name)
+{
+    *name = NULL;
+    int fd = create_nameless(path);
+    bool tried_all = fd >= 0 || errno == ENOMEM;
+    return tried_all ? fd : with_new_name(path, create_named, -1, name);
 }
 
 /* Says what keeps `path` from being created, with what to do about it. */
@@ -183,6 +242,9 @@ static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
         return fail_write(file, "cannot write", error);
     if (fsync(fileno(file->stream)) != 0)
         return fail_write(file, "cannot sync", error);
+    if (file->temporary == NULL &&
+        with_new_name(file->path, link_to_name, fileno(file->stream), &file->temporary) < 0)
+        return fail_write(file, "cannot name the new file", error);
     int closed = fclose(file->stream);
     file->stream = NULL;
     if (closed != 0)
@@ -219,7 +281,8 @@ int ls_file_check_prefix(const char *prefix, struct ls_error *error)
     if (fd < 0)
         return fail_create(error, prefix);
     close(fd);
-    unlink(name);
+    if (name != NULL)
+        unlink(name);
     ls_free(name);
     /* The names of snapshots are longer than the one that could be created. */
     struct ls_text longest = {0};

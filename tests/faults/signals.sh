@@ -102,4 +102,19 @@ kill -TERM $pid
 ends 143
 [ -z "$(ls s_iter_* 2>/dev/null)" ] || fail "the second signal wrote: $(ls s_iter_*)"
 [ -z "$(find . -name '.*.tmp')" ] || fail "the second signal left something: $(find . -name '.*.tmp')"
+
+# Two signals close together while it writes one snapshot after the other: whatever the second one
+# interrupts, no half of a file remains.
+small_solver 'display: 1 test_interval: 50' |
+    sed 's/max_iter: 20/max_iter: 1000000/; s/snapshot: 10/snapshot: 1 snapshot_keep: 2/' >solver.prototxt
+small_net >net.prototxt
+for round in 1 2 3 4 5 6; do
+    start
+    kill -INT $pid
+    sleep 0.00$round
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    rm -f s_iter_*
+done
+[ -z "$(find . -name '.*.tmp')" ] || fail "signals left something: $(find . -name '.*.tmp')"
 finish
