@@ -23,7 +23,7 @@ static void *locate(const struct ls_plan *plan, const struct ls_store *store,
                plan->offset[root->index];
     case LS_STORE_PARAMETER:
         if (plan->view != NULL && plan->view[root->index] >= 0)
-            return store->view_memory[plan->view[root->index]];
+            return store->view_memory[plan->view[root->index]].numbers;
         return store->slots[root->parameter->index].weights;
     default:
         return NULL;

@@ -110,6 +110,12 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     return status;
 }
 
+static void close_view(const struct ls_store *store, struct ls_view_memory *memory)
+{
+    store->backend->converter_free(memory->converter);
+    ls_free_aligned(memory->numbers);
+}
+
 void ls_store_free(struct ls_store *store)
 {
     if (store == NULL)
@@ -122,7 +128,7 @@ void ls_store_free(struct ls_store *store)
         ls_free_aligned(slot->average);
     }
     for (size_t i = 0; i < store->view_count; i++)
-        ls_free_aligned(store->view_memory[i]);
+        close_view(store, &store->view_memory[i]);
     ls_sums_free(store->sums);
     ls_free(store->slots);
     ls_free(store->view_memory);
@@ -132,12 +138,33 @@ void ls_store_free(struct ls_store *store)
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static int convert_view(const struct ls_store *store, size_t index, struct ls_error *error)
+static bool convert_view(const struct ls_store *store, size_t index)
 {
-    const struct ls_view *view = &store->views->items[index];
-    return store->backend->parameter_convert(
-        view->parameter->layout, view->layout, &view->parameter->shape,
-        store->slots[view->parameter->index].weights, store->view_memory[index], error);
+    const struct ls_view_memory *memory = &store->view_memory[index];
+    int parameter = store->views->items[index].parameter->index;
+    return store->backend->converter_run(memory->converter, store->slots[parameter].weights,
+                                         memory->numbers);
+}
+
+static int say_not_converted(struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                   "cannot bring the weights into the layouts of the kernels");
+}
+
+static int open_view(const struct ls_store *store, const struct ls_view *view,
+                     struct ls_view_memory *memory, struct ls_error *error)
+{
+    const struct ls_parameter *parameter = view->parameter;
+    size_t elements = ls_layout_elements(view->layout, &parameter->shape);
+    *memory = (struct ls_view_memory){.numbers = ls_alloc_aligned(elements * sizeof(float))};
+    if (memory->numbers == NULL)
+        return ls_fail_memory(error, parameter->name);
+    int status = store->backend->converter_new(parameter->layout, view->layout, &parameter->shape,
+                                               &memory->converter, error);
+    if (status != 0)
+        close_view(store, memory);
+    return status;
 }
 
 int ls_store_add_views(struct ls_store *store, struct ls_error *error)
@@ -145,21 +172,15 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     size_t count = store->views->count;
     if (store->view_count == count)
         return 0;
-    float **longer = ls_resize(store->view_memory, count, sizeof *longer);
+    struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
     if (longer == NULL)
         return ls_fail_memory(error, "parameters");
     store->view_memory = longer;
     for (size_t i = store->view_count; i < count; i++) {
-        const struct ls_view *view = &store->views->items[i];
-        size_t elements = ls_layout_elements(view->layout, &view->parameter->shape);
-        if ((longer[i] = ls_alloc_aligned(elements * sizeof(float))) == NULL)
-            return ls_fail_memory(error, view->parameter->name);
-        int status = convert_view(store, i, error);
-        if (status != 0) {
-            ls_free_aligned(longer[i]);
-            return status;
-        }
+        LS_TRY(open_view(store, &store->views->items[i], &longer[i], error));
         store->view_count++;
+        if (!convert_view(store, i))
+            return say_not_converted(error);
     }
     return 0;
 }
@@ -167,7 +188,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 struct refresh {
     struct ls_store *store;
     _Atomic size_t next;
-    _Atomic int status;
+    _Atomic bool failed;
 };
 
 static void refresh_some(void *argument, int worker)
@@ -179,9 +200,8 @@ static void refresh_some(void *argument, int worker)
         size_t i = atomic_fetch_add(&refresh->next, 1);
         if (i >= store->view_count)
             return;
-        int status = convert_view(store, i, NULL);
-        if (status != 0)
-            atomic_store(&refresh->status, status);
+        if (!convert_view(store, i))
+            atomic_store(&refresh->failed, true);
     }
 }
 
@@ -191,10 +211,7 @@ int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct 
         return 0;
     struct refresh refresh = {.store = store};
     ls_team_run(team, refresh_some, &refresh);
-    int status = atomic_load(&refresh.status);
-    return status == 0 ? 0
-                       : ls_fail(error, status, NULL, NULL,
-                                 "cannot bring the weights into the layouts of the kernels");
+    return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */

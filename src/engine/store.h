@@ -28,12 +28,18 @@ struct ls_tile {
     size_t begin, count;
 };
 
+/* A view's numbers and what brings them up to date. */
+struct ls_view_memory {
+    float *numbers;
+    struct ls_converter *converter;
+};
+
 struct ls_store {
     const struct ls_backend *backend;
     struct ls_parameter_set *set;
     struct ls_view_set *views;
-    struct ls_slot *slots; /* by parameter */
-    float **view_memory;   /* by view */
+    struct ls_slot *slots;              /* by parameter */
+    struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;

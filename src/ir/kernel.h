@@ -79,6 +79,8 @@ struct ls_prepared {
     void *state;             /* the kernel's own */
 };
 
+struct ls_converter;
+
 /* A backend: kernels and the memory that parameters live in. */
 struct ls_backend {
     const char *name;
@@ -88,10 +90,14 @@ struct ls_backend {
                                 const float *plain, float *laid_out, struct ls_error *error);
     int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                               const float *laid_out, float *plain, struct ls_error *error);
-    /* Converts a parameter from its own layout to another one that a kernel asked for. */
-    int (*parameter_convert)(const struct ls_layout *from, const struct ls_layout *to,
-                             const struct ls_shape *shape, const float *source, float *target,
-                             struct ls_error *error);
+    /* Makes ready what converts a parameter from its own layout to another one that a kernel asked
+     * for. It runs after every update, on one thread at a time, and allocates nothing then; false:
+     * it failed, which it has no reason to. */
+    int (*converter_new)(const struct ls_layout *from, const struct ls_layout *to,
+                         const struct ls_shape *shape, struct ls_converter **converter,
+                         struct ls_error *error);
+    bool (*converter_run)(struct ls_converter *converter, const float *source, float *target);
+    void (*converter_free)(struct ls_converter *converter);
     /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
      * group's. Any number of threads may merge different channels. */

@@ -1,4 +1,8 @@
 /* Parameters between Caffe's order and the layouts that kernels like.
+ *
+ * A conversion is one reorder, or two over Caffe's order where the layouts see the parameter
+ * differently (as transposed, say, where layers share it).
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/parameter_layout.h"
 
@@ -7,44 +11,116 @@
 #include "base/memory.h"
 #include "ops/cpu/primitive.h"
 
-static int convert_directly(const struct ls_layout *from, const struct ls_layout *to,
-                            const struct ls_shape *shape, const float *source, float *target,
-                            struct ls_error *error)
+/* One reorder with its scratch memory. */
+struct way {
+    struct ls_primitive *primitive;
+    struct ls_execution *execution;
+    void *scratch;
+};
+
+struct ls_converter {
+    size_t copy_bytes; /* the layouts are the same; else 0 */
+    int ways;
+    struct way way[2];
+    float *between; /* in Caffe's order, where there are two ways */
+};
+
+static int open_way(struct way *way, const struct ls_layout *from, const struct ls_layout *to,
+                    const struct ls_shape *shape, struct ls_error *error)
 {
-    struct ls_tensor source_tensor, target_tensor;
-    LS_TRY(ls_reorder_tensors(shape, LS_F32, from, to, &source_tensor, &target_tensor, error));
-    return ls_onednn_reorder(&source_tensor, &target_tensor, source, target, error);
+    struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_REORDER};
+    LS_TRY(ls_reorder_tensors(shape, LS_F32, from, to, &spec.tensor[LS_SOURCE],
+                              &spec.tensor[LS_TARGET], error));
+    LS_TRY(ls_primitive_new(&spec, &way->primitive, error));
+    way->scratch = ls_alloc_aligned(ls_primitive_scratch(way->primitive));
+    if (way->scratch == NULL)
+        return ls_fail_memory(error, "a reorder");
+    return ls_execution_new(way->primitive, way->scratch, &way->execution, error);
 }
 
-/* The layouts see the parameter differently (as transposed, say, where layers share it): the way
- * leads over Caffe's order. */
-static int convert_over_plain(const struct ls_layout *from, const struct ls_layout *to,
-                              const struct ls_shape *shape, const float *source, float *target,
-                              struct ls_error *error)
+static int open_converter(struct ls_converter *converter, const struct ls_layout *from,
+                          const struct ls_layout *to, const struct ls_shape *shape,
+                          struct ls_error *error)
 {
-    float *plain = ls_alloc_aligned((size_t)ls_shape_size(shape) * sizeof *plain);
-    if (plain == NULL)
+    struct ls_tensor source, target;
+    if (from == to) {
+        converter->copy_bytes = ls_layout_elements(from, shape) * sizeof(float);
+        return 0;
+    }
+    if (from->block != 0 || to->block != 0 ||
+        ls_reorder_tensors(shape, LS_F32, from, to, &source, &target, NULL) == 0) {
+        converter->ways = 1;
+        return open_way(&converter->way[0], from, to, shape, error);
+    }
+    converter->ways = 2;
+    converter->between = ls_alloc_aligned((size_t)ls_shape_size(shape) * sizeof(float));
+    if (converter->between == NULL)
         return ls_fail_memory(error, "a parameter");
-    int status = convert_directly(from, &ls_layout_plain, shape, source, plain, error);
-    if (status == 0)
-        status = convert_directly(&ls_layout_plain, to, shape, plain, target, error);
-    ls_free_aligned(plain);
+    LS_TRY(open_way(&converter->way[0], from, &ls_layout_plain, shape, error));
+    return open_way(&converter->way[1], &ls_layout_plain, to, shape, error);
+}
+
+int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *to,
+                         const struct ls_shape *shape, struct ls_converter **out,
+                         struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_converter *converter = ls_alloc(1, sizeof *converter);
+    if (converter == NULL)
+        return ls_fail_memory(error, "a reorder");
+    int status = open_converter(converter, from, to, shape, error);
+    if (status != 0)
+        ls_cpu_converter_free(converter);
+    else
+        *out = converter;
     return status;
+}
+
+static bool run_ways(const struct ls_converter *converter, const float *source, float *target)
+{
+    if (converter->copy_bytes > 0)
+        memcpy(target, source, converter->copy_bytes);
+    for (int i = 0; i < converter->ways; i++) {
+        bool last = i == converter->ways - 1;
+        void *data[LS_SLOTS] = {0};
+        data[LS_SOURCE] = i == 0 ? (void *)(uintptr_t)source : converter->between;
+        data[LS_TARGET] = last ? target : converter->between;
+        if (!ls_execution_run(converter->way[i].execution, data))
+            return false;
+    }
+    return true;
+}
+
+bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, float *target)
+{
+    int threads = ls_onednn_one_thread();
+    bool good = run_ways(converter, source, target);
+    ls_onednn_restore_threads(threads);
+    return good;
+}
+
+void ls_cpu_converter_free(struct ls_converter *converter)
+{
+    if (converter == NULL)
+        return;
+    for (int i = 0; i < converter->ways; i++) {
+        ls_execution_free(converter->way[i].execution);
+        ls_free_aligned(converter->way[i].scratch);
+        ls_primitive_free(converter->way[i].primitive);
+    }
+    ls_free_aligned(converter->between);
+    ls_free(converter);
 }
 
 int ls_cpu_parameter_convert(const struct ls_layout *from, const struct ls_layout *to,
                              const struct ls_shape *shape, const float *source, float *target,
                              struct ls_error *error)
 {
-    struct ls_tensor source_tensor, target_tensor;
-    if (from == to) {
-        memcpy(target, source, ls_layout_elements(from, shape) * sizeof *target);
-        return 0;
-    }
-    if (from->block == 0 && to->block == 0 &&
-        ls_reorder_tensors(shape, LS_F32, from, to, &source_tensor, &target_tensor, NULL) != 0)
-        return convert_over_plain(from, to, shape, source, target, error);
-    return convert_directly(from, to, shape, source, target, error);
+    struct ls_converter *converter;
+    LS_TRY(ls_cpu_converter_new(from, to, shape, &converter, error));
+    bool good = ls_cpu_converter_run(converter, source, target);
+    ls_cpu_converter_free(converter);
+    return good ? 0 : ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");
 }
 
 int ls_cpu_parameter_from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
