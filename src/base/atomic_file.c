@@ -2,6 +2,7 @@
  *
  *   create a file in <folder>                without a name, where the file system can
  *   write, flush, fsync                      the bytes are on the disk
+ *   name it <folder>/<name>                  or, where there is an old one:
  *   name it <folder>/.<name>.<pid>.<n>.tmp   (must not exist yet)
  *   rename over <folder>/<name>              readers see the old file or the new one
  *   fsync <folder>                           the new name is on the disk
@@ -232,6 +233,15 @@ static int sync_folder(const char *path)
     return result != 0 && reason == EINVAL ? 0 : result;
 }
 
+/* Names a file that has no name yet: as it is wanted if that name is free, else beside it. */
+static int give_name(struct ls_atomic_file *file)
+{
+    int fd = fileno(file->stream);
+    if (link_to_name(file->path, fd) == 0)
+        return 0;
+    return errno == EEXIST ? with_new_name(file->path, link_to_name, fd, &file->temporary) : -1;
+}
+
 /* The steps of a commit up to the new name; the stream is closed on success. */
 static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
 {
@@ -242,14 +252,13 @@ static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
         return fail_write(file, "cannot write", error);
     if (fsync(fileno(file->stream)) != 0)
         return fail_write(file, "cannot sync", error);
-    if (file->temporary == NULL &&
-        with_new_name(file->path, link_to_name, fileno(file->stream), &file->temporary) < 0)
+    if (file->temporary == NULL && give_name(file) != 0)
         return fail_write(file, "cannot name the new file", error);
     int closed = fclose(file->stream);
     file->stream = NULL;
     if (closed != 0)
         return fail_write(file, "cannot close", error);
-    if (rename(file->temporary, file->path) != 0)
+    if (file->temporary != NULL && rename(file->temporary, file->path) != 0)
         return fail_write(file, "cannot rename the temporary file", error);
     ls_free(file->temporary);
     file->temporary = NULL;
