@@ -102,6 +102,5 @@ if wants resnet20; then resnet20; fi
 if wants nuclei; then nuclei; fi
 if wants weights; then weights; fi
 if wants bench; then
-    cd "$root"
-    "${LOCKSTEP_BUILD:-$root/build}/bench/bench_train" --json "$folder/bench.json"
+    "$root/bench/bench.sh" --json "$folder/bench.json"
 fi

@@ -1,5 +1,5 @@
 # Programs beside the library: benchmarks, examples, fuzzers. Each .c file is one program; the
-# benchmarks and fuzzers see the library's insides, the examples only its public header.
+# fuzzers see the library's insides, the others only its public header.
 function(ls_programs folder pattern)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/${pattern}.c)
   foreach(source ${sources})
@@ -11,8 +11,8 @@ function(ls_programs folder pattern)
   endforeach()
 endfunction()
 
-ls_programs(bench bench_* ${LS_MODULES})
 if(TARGET lockstep_static)
+  ls_programs(bench bench_* lockstep_static ls_flags)
   ls_programs(examples/library * lockstep_static)
 endif()
 

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Measures Lockstep against PyTorch: ./run bench calls it when the programs are built. All arguments
+# go to bench.py, which says what they are (--help).
+#
+# The peer's environment is a virtual environment in the build folder, made once; or any interpreter
+# that has PyTorch, named by LOCKSTEP_PEER_PYTHON.
+# SPDX-License-Identifier: BSD-2-Clause
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${LOCKSTEP_BUILD:-$root/build}
+
+# The build for processors alone is smaller in every way; the package index has the full one.
+make_peer() {
+    local folder=$1 log=$1.log
+    printf '== Installing PyTorch in %s (once)\n' "$folder" >&2
+    rm -rf "$folder"
+    mkdir -p "$(dirname "$folder")"
+    if ! { python3 -m venv "$folder" &&
+        { "$folder/bin/pip" install --retries 1 --timeout 20 torch numpy \
+            --index-url https://download.pytorch.org/whl/cpu ||
+            "$folder/bin/pip" install torch numpy; } &&
+        touch "$folder/ready"; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        die "PyTorch could not be installed; LOCKSTEP_PEER_PYTHON may name an interpreter with it"
+    fi
+}
+
+die() {
+    printf 'bench: %s\n' "$*" >&2
+    exit 1
+}
+
+peer=${LOCKSTEP_PEER_PYTHON:-}
+if [ -z "$peer" ]; then
+    [ -e "$build/bench/peer/ready" ] || make_peer "$build/bench/peer"
+    peer=$build/bench/peer/bin/python
+fi
+[ -x "$(command -v "$peer")" ] || die "there is no interpreter '$peer'"
+exec python3 "$root/bench/bench.py" --build "$build" --peer "$peer" "$@"
