@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes the definitions of the benchmark's networks: definitions.py [FOLDER], default bench/nets.
+With --check it only says whether those in bench/nets are what it would write.
 
 SPDX-License-Identifier: BSD-2-Clause
 """
 
 import os
 import sys
+import tempfile
 
 import networks
 
@@ -112,12 +114,35 @@ def write(network, about, folder, data=None):
     return path
 
 
-def main():
-    here = os.path.dirname(os.path.abspath(__file__))
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "nets")
+def differences(written, kept):
+    """Names of the files that are not the same in both folders."""
+    def read(folder, name):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            return None
+        with open(path) as file:
+            return file.read()
+
+    names = {*os.listdir(written), *os.listdir(kept)}
+    return sorted(name for name in names if read(written, name) != read(kept, name))
+
+
+def write_all(folder):
     os.makedirs(folder, exist_ok=True)
     for make in networks.ALL:
         write(make(), make.__doc__.split("\n")[0], folder)
+
+
+def main():
+    kept = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
+    if sys.argv[1:] != ["--check"]:
+        write_all(sys.argv[1] if len(sys.argv) > 1 else kept)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write_all(folder)
+        wrong = differences(folder, kept)
+    if wrong:
+        sys.exit("run bench/definitions.py: not as it writes them: " + " ".join(wrong))
 
 
 if __name__ == "__main__":

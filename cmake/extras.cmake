@@ -43,3 +43,8 @@ endforeach()
 add_test(NAME tree_includes COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_includes.sh
          ${CMAKE_SOURCE_DIR})
 add_test(NAME tree_math COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_math.sh ${CMAKE_SOURCE_DIR})
+find_program(LS_PYTHON python3)
+if(LS_PYTHON)
+  add_test(NAME bench_definitions COMMAND ${LS_PYTHON} -B ${CMAKE_SOURCE_DIR}/bench/definitions.py
+           --check)
+endif()
