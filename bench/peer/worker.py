@@ -43,7 +43,17 @@ def settle(a):
         os.sched_setaffinity(0, cores[a.rank * a.threads:(a.rank + 1) * a.threads] or cores)
 
 
+def start_others():
+    """The other processes of a job of several."""
+    others = []
+    for rank in range(1, a.processes):
+        command = [sys.executable, *sys.argv, "--rank", str(rank)]
+        others.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
+    return others
+
+
 a = arguments()
+OTHERS = start_others() if a.rank == 0 else []  # before this one keeps to its own cores
 settle(a)
 
 import torch  # noqa: E402
@@ -147,20 +157,10 @@ def serve(arm):
             return
 
 
-def start_others():
-    """The other processes of a job of several."""
-    others = []
-    for rank in range(1, a.processes):
-        command = [sys.executable, *sys.argv, "--rank", str(rank)]
-        others.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
-    return others
-
-
 def main():
     torch.set_flush_denormal(True)
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
-    others = start_others() if a.rank == 0 else []
     if a.processes > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + a.meeting,
                                              rank=a.rank, world_size=a.processes)
@@ -170,7 +170,7 @@ def main():
     serve(Arm(network, share))
     if a.processes > 1:
         torch.distributed.destroy_process_group()
-    for other in others:
+    for other in OTHERS:
         other.wait()
 
 
