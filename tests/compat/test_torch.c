@@ -9,9 +9,9 @@
 #include "support/support.h"
 
 /* Names of files under tests/compat/cases. */
-static const char *const files[] = {"networks", "functions",   "layers", "losses",
-                                    "solvers",  "spatial",     "shapes", "normalization",
-                                    "residual", "segmentation"};
+static const char *const files[] = {"networks", "functions",    "layers", "losses",
+                                    "solvers",  "spatial",      "shapes", "normalization",
+                                    "residual", "segmentation", "volumes"};
 enum { FILES = sizeof files / sizeof *files };
 static const char *isa;
 

@@ -16,37 +16,42 @@ import normalization
 FLT_MIN = 1.17549435e-38
 
 
-def window(param, name, default=None):
-    """(height, width) of a field given once, once an axis, or as <name>_h and <name>_w."""
+def window(param, name, axes, default=None):
+    """Of each spatial axis: a field given once, once an axis, or as <name>_h and <name>_w."""
     short = {"kernel_size": "kernel"}.get(name, name)
     if param.has(short + "_h") or param.has(short + "_w"):
         return param.get(short + "_h", default), param.get(short + "_w", default)
     values = param.all(name) or [default]
-    return (values[0], values[0]) if len(values) == 1 else tuple(values)
+    return tuple(values) if len(values) > 1 else (values[0],) * axes
+
+
+def windows(layer, x, parameters, functions):
+    """A function for 1, 2, 3 spatial axes on each bottom; what stands before the channels is put
+    together and taken apart again."""
+    p = layer.sub("convolution_param")
+    axis = p.get("axis", 1) % x[0].dim()
+    axes = x[0].dim() - axis - 1
+    options = dict(
+        stride=window(p, "stride", axes, 1),
+        padding=window(p, "pad", axes, 0),
+        dilation=window(p, "dilation", axes, 1),
+        groups=p.get("group", 1),
+    )
+    bias = parameters[1] if len(parameters) > 1 else None
+    tops = []
+    for one in x:
+        y = functions[axes - 1](one.flatten(0, axis - 1), parameters[0], bias, **options)
+        tops.append(y.reshape(one.shape[:axis] + y.shape[1:]))
+    return tops
 
 
 def convolution(layer, x, parameters, net):
-    p = layer.sub("convolution_param")
-    options = dict(
-        stride=window(p, "stride", 1),
-        padding=window(p, "pad", 0),
-        dilation=window(p, "dilation", 1),
-        groups=p.get("group", 1),
-    )
-    bias = parameters[1] if len(parameters) > 1 else None
-    return [F.conv2d(one, parameters[0], bias, **options) for one in x]
+    return windows(layer, x, parameters, (F.conv1d, F.conv2d, F.conv3d))
 
 
 def deconvolution(layer, x, parameters, net):
-    p = layer.sub("convolution_param")
-    options = dict(
-        stride=window(p, "stride", 1),
-        padding=window(p, "pad", 0),
-        dilation=window(p, "dilation", 1),
-        groups=p.get("group", 1),
-    )
-    bias = parameters[1] if len(parameters) > 1 else None
-    return [F.conv_transpose2d(one, parameters[0], bias, **options) for one in x]
+    functions = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+    return windows(layer, x, parameters, functions)
 
 
 def interp(layer, x, parameters, net):
@@ -93,32 +98,41 @@ def pooled_size(size, kernel, stride, pad, clip, floor):
 
 def edges(x, kernel, stride, pad, out, value):
     """x with `value` around it, so that windows without padding make `out`."""
-    after = [(out[i] - 1) * stride[i] + kernel[i] - pad[i] - x.shape[2 + i] for i in (0, 1)]
-    return F.pad(x, (pad[1], after[1], pad[0], after[0]), value=value)
+    widths = []
+    for i in reversed(range(len(out))):  # F.pad begins with the last axis
+        after = (out[i] - 1) * stride[i] + kernel[i] - pad[i] - x.shape[2 + i]
+        widths += [pad[i], after]
+    return F.pad(x, widths, value=value)
 
 
 def average(x, kernel, stride, pad, out):
     """Caffe's divisor: positions of the window up to the padding's end, but not beyond."""
-    sums = F.avg_pool2d(edges(x, kernel, stride, pad, out, 0.0), kernel, stride, divisor_override=1)
-    extents = []
-    for i in (0, 1):
+    padded, volume = edges(x, kernel, stride, pad, out, 0.0), math.prod(kernel)
+    pool = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(out) - 1]
+    sums = pool(padded, kernel, stride) * volume
+    divisor = torch.ones((), dtype=x.dtype)
+    for i in range(len(out)):
         first = torch.arange(out[i]) * stride[i] - pad[i]
-        extents.append(torch.clamp(first + kernel[i], max=x.shape[2 + i] + pad[i]) - first)
-    return sums / (extents[0][:, None] * extents[1][None, :]).to(x.dtype)
+        extents = torch.clamp(first + kernel[i], max=x.shape[2 + i] + pad[i]) - first
+        divisor = divisor[..., None] * extents.to(x.dtype)
+    return sums / divisor
 
 
 def pooling(layer, x, parameters, net):
     p = layer.sub("pooling_param")
     x = x[0]
     size = x.shape[2:]
-    kernel = tuple(size) if p.get("global_pooling", False) else window(p, "kernel_size")
-    stride, pad = window(p, "stride", 1), window(p, "pad", 0)
+    axes = len(size)
+    whole = p.get("global_pooling", False)
+    kernel = tuple(size) if whole else window(p, "kernel_size", axes)
+    stride, pad = window(p, "stride", axes, 1), window(p, "pad", axes, 0)
     floor = p.get("round_mode", "CEIL") == "FLOOR"
-    clip = pad != (0, 0)
-    out = [pooled_size(size[i], kernel[i], stride[i], pad[i], clip, floor) for i in (0, 1)]
+    clip = any(pad)
+    out = [pooled_size(size[i], kernel[i], stride[i], pad[i], clip, floor) for i in range(axes)]
     if p.get("pool", "MAX") == "AVE":
         return [average(x, kernel, stride, pad, out)]
-    return [F.max_pool2d(edges(x, kernel, stride, pad, out, -math.inf), kernel, stride)]
+    pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[axes - 1]
+    return [pool(edges(x, kernel, stride, pad, out, -math.inf), kernel, stride)]
 
 
 def lrn(layer, x, parameters, net):

@@ -92,14 +92,14 @@ class Net:
             return normalization.SHAPES[kind](layer, x)
         if kind in functions.SHAPES:
             return functions.SHAPES[kind](layer, x)
-        if kind == "Convolution":
+        if kind in ("Convolution", "Deconvolution"):
             p = layer.sub("convolution_param")
-            kernel = layers.window(p, "kernel_size")
-            shapes = [(p.get("num_output"), x.shape[1] // p.get("group", 1)) + kernel]
-        elif kind == "Deconvolution":
-            p = layer.sub("convolution_param")
-            kernel = layers.window(p, "kernel_size")
-            shapes = [(x.shape[1], p.get("num_output") // p.get("group", 1)) + kernel]
+            axis = p.get("axis", 1) % x.dim()
+            pair = [x.shape[axis], p.get("num_output")]
+            if kind == "Convolution":
+                pair.reverse()
+            kernel = layers.window(p, "kernel_size", x.dim() - axis - 1)
+            shapes = [(pair[0], pair[1] // p.get("group", 1)) + kernel]
         elif kind == "InnerProduct":
             p = layer.sub("inner_product_param")
             inputs = math.prod(x.shape[p.get("axis", 1) % x.dim() :])
