@@ -101,7 +101,7 @@ class Lockstep:
         return Arm([self.program, "train", solver, str(workers)])
 
     def test(self, net, solver, batches):
-        """Tests the weights that training would begin with. One iteration is `batches` batches."""
+        """Tests weights of one update. One iteration is `batches` batches."""
         weights = os.path.join(self.folder, "weights.safetensors")
         made = subprocess.run([self.program, "weights", solver, weights], capture_output=True,
                               text=True)

@@ -2,7 +2,7 @@
  *
  *     bench_worker train SOLVER [WORKERS]
  *     bench_worker test NET WEIGHTS BATCHES [WORKERS]
- *     bench_worker weights SOLVER FILE         the weights before the first update, for `test`
+ *     bench_worker weights SOLVER FILE         the weights after one update, for `test`
  *
  * It answers each line "run N" of its standard input (N updates; or N times BATCHES batches of the
  * test phase) with one of its own: seconds, and the peak of the process's resident memory in MiB.
@@ -120,6 +120,8 @@ static int start(int argc, char **argv, struct worker *worker, struct lockstep_e
     }
     if (strcmp(mode, "weights") == 0 && argc > 3) {
         status = open_trainer(argv[2], 0, worker, error);
+        if (status == 0) /* moving averages come with the first */
+            status = lockstep_trainer_step(worker->trainer, 1, error);
         return status != 0 ? status : lockstep_trainer_snapshot(worker->trainer, argv[3], error);
     }
     fprintf(stderr, "usage: bench_worker train SOLVER [WORKERS]\n"
