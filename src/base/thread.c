@@ -178,6 +178,14 @@ void ls_raise_to(_Atomic uint32_t *largest, uint32_t value)
         ;
 }
 
+void ls_lower_to(_Atomic int *least, int value)
+{
+    int old = atomic_load_explicit(least, memory_order_relaxed);
+    while (value < old && !atomic_compare_exchange_weak_explicit(
+                              least, &old, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
 uint64_t ls_nanoseconds(void)
 {
     struct timespec now;

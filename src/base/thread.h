@@ -46,6 +46,8 @@ void ls_spin_release(struct ls_spin_lock *lock);
 
 /* *largest becomes `value` unless it is as large already; threads may do so in any order. */
 void ls_raise_to(_Atomic uint32_t *largest, uint32_t value);
+/* *least becomes `value` unless it is as small already. */
+void ls_lower_to(_Atomic int *least, int value);
 
 /* Seconds of a clock that only goes forward; for display and deadlines, never for results. */
 double ls_clock(void);

@@ -58,7 +58,10 @@ static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
 static struct ls_graph_options graph_options_of(const struct ls_net *net, int64_t samples)
 {
     const struct ls_net_options *options = &net->options;
+    int64_t batches = options->iter_size > 0 ? options->iter_size : 1;
     return (struct ls_graph_options){.net = options->definition,
+                                     .update_samples =
+                                         options->training ? net->batching.batch * batches : 0,
                                      .phase = options->phase,
                                      .samples = samples,
                                      .seed = options->seed,

@@ -5,6 +5,7 @@
  * tree, batches are added up in order.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,13 +68,14 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     pass->micro = ls_alloc(most, sizeof *pass->micro);
     pass->units = ls_alloc(units, sizeof *pass->units);
     pass->items = ls_alloc(units, sizeof *pass->items);
+    pass->graphs = ls_alloc(units, sizeof *pass->graphs);
     pass->waves = ls_alloc(batches, sizeof *pass->waves);
     pass->records = ls_alloc(units * (pass->record_size + 1), sizeof *pass->records);
     pass->total = ls_alloc(pass->record_size + 1, sizeof *pass->total);
     pass->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *pass->normalizers);
     if (pass->batches == NULL || pass->micro == NULL || pass->units == NULL ||
-        pass->items == NULL || pass->waves == NULL || pass->records == NULL ||
-        pass->total == NULL || pass->normalizers == NULL)
+        pass->items == NULL || pass->graphs == NULL || pass->waves == NULL ||
+        pass->records == NULL || pass->total == NULL || pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_averages(pass, error));
@@ -110,6 +112,7 @@ void ls_pass_free(struct ls_pass *pass)
     ls_free(pass->micro);
     ls_free(pass->units);
     ls_free((void *)pass->items);
+    ls_free((void *)pass->graphs);
     ls_free(pass->waves);
     ls_free(pass->records);
     ls_free(pass->total);
@@ -192,17 +195,33 @@ static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls
     return 0;
 }
 
+/* What came of sums and factors: the first micro-batch with something that is not finite counts. */
+static enum ls_sums_result end_gradients(const struct ls_store *store, bool gauge, int *parameter,
+                                         int *micro_batch)
+{
+    int which = 0, first = INT_MAX;
+    enum ls_sums_result result = ls_sums_end(store->sums, parameter, micro_batch);
+    if (ls_factors_finite(store->factors, !gauge, &which, &first))
+        return result;
+    if (result != LS_SUMS_NOT_FINITE || first < *micro_batch) {
+        *parameter = which;
+        *micro_batch = first;
+    }
+    return LS_SUMS_NOT_FINITE;
+}
+
 static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
                       enum ls_sums_result *result, struct ls_error *error)
 {
-    struct ls_sums *sums = pass->engine->store->sums;
-    int parameter = 0, micro_batch = 0;
+    const struct ls_store *store = pass->engine->store;
+    int parameter = 0, micro_batch = INT_MAX;
     ls_pass_start(pass, feed, true);
-    ls_sums_begin(sums, gauge);
+    ls_sums_begin(store->sums, gauge);
+    ls_factors_begin(store->factors);
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));
     LS_TRY(check_losses(pass, iteration, error));
-    *result = ls_sums_end(sums, &parameter, &micro_batch);
+    *result = end_gradients(store, gauge, &parameter, &micro_batch);
     if (*result != LS_SUMS_NOT_FINITE)
         return 0;
     char what[200];
@@ -243,7 +262,10 @@ static int add_update(struct ls_pass *pass, int64_t update, int64_t *samples,
         pass->waves[0].end = pass->unit_count;
         pass->wave_count = 1;
     }
-    return make_ready(pass, error);
+    LS_TRY(make_ready(pass, error));
+    for (size_t i = 0; i < pass->unit_count; i++)
+        pass->graphs[i] = pass->units[i].plan->plan->graph;
+    return ls_factors_place(pass->engine->store->factors, pass->graphs, pass->unit_count, error);
 }
 
 int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,

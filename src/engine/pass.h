@@ -45,6 +45,7 @@ struct ls_pass {
     /* The job at hand. */
     struct ls_feed *feed;
     const struct ls_feed_item **items; /* by unit: held while a wave runs */
+    const struct ls_graph **graphs;    /* by unit: of its plan */
     bool training;
     _Atomic size_t next;
     pthread_mutex_t lock; /* guards the two below */

@@ -8,18 +8,28 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
 
+/* Where the gradients of a micro-batch go. */
+struct gradients {
+    struct ls_contributor contributor;
+    struct ls_recorder recorder;
+};
+
 static struct ls_context context_of(struct ls_pass *pass, int worker, size_t unit,
-                                    struct ls_contributor *contributor)
+                                    struct gradients *gradients)
 {
     const struct ls_batch *range = &pass->units[unit].range;
-    *contributor = (struct ls_contributor){
-        .sums = pass->engine->store->sums, .worker = worker, .micro_batch = (int)unit};
+    const struct ls_store *store = pass->engine->store;
+    *gradients = (struct gradients){
+        .contributor = {.sums = store->sums, .worker = worker, .micro_batch = (int)unit},
+        .recorder = {.factors = store->factors, .micro_batch = (int)unit}};
     struct ls_context context = {.first_ordinal = range->ordinal,
                                  .samples = range->count,
                                  .normalizers = pass->normalizers,
                                  .partials = ls_pass_record(pass, unit),
                                  .contribute = pass->training ? ls_sums_contribute : NULL,
-                                 .sums = contributor};
+                                 .sums = &gradients->contributor,
+                                 .record = pass->training ? ls_factors_record : NULL,
+                                 .recorder = &gradients->recorder};
     ls_exchange_context(pass->exchange, worker, unit, &context);
     return context;
 }
@@ -52,8 +62,8 @@ static void release_item(struct ls_pass *pass, int worker, size_t unit)
 /* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. */
 static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
 {
-    struct ls_contributor contributor;
-    struct ls_context context = context_of(pass, worker, unit, &contributor);
+    struct gradients gradients;
+    struct ls_context context = context_of(pass, worker, unit, &gradients);
 #ifdef LS_MUTANT_FORGETFUL /* cmake/mutants.cmake: workers lose a micro-batch now and then */
     if (worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
         return;

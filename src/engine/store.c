@@ -47,30 +47,46 @@ static int allocate_slot(struct ls_slot *slot, const struct ls_store_options *op
     return ready ? 0 : ls_fail_memory(error, parameter->name);
 }
 
-static int create_sums(struct ls_store *store, int workers, struct ls_error *error)
+/* Cuts a parameter into tiles; `tiles` may be NULL, to count them. */
+static size_t cut_tiles(const struct ls_slot *slot, struct ls_tile *tiles)
 {
-    size_t count = store->set->count;
+    const struct ls_parameter *parameter = slot->parameter;
+    bool factors = parameter->factoring.weight == parameter;
+    size_t width = factors ? (size_t)parameter->shape.dim[1] : slot->elements;
+    size_t height = slot->elements / width, count = 0;
+    size_t columns = factors ? LS_FACTOR_TILE_COLUMNS : LS_SUMS_TILE;
+    size_t rows = factors ? LS_FACTOR_TILE_ROWS : 1;
+    for (size_t i = 0; i < height; i += rows)
+        for (size_t j = 0; j < width; j += columns, count++) {
+            struct ls_gradient_piece piece = {.begin = i * width + j, .row = width};
+            piece.rows = height - i < rows ? height - i : rows;
+            piece.columns = width - j < columns ? width - j : columns;
+            if (tiles != NULL)
+                tiles[count] = (struct ls_tile){.parameter = parameter->index, .piece = piece};
+        }
+    return count;
+}
+
+static int create_gradients(struct ls_store *store, int workers, struct ls_error *error)
+{
+    size_t count = store->set->count, tiles = 0;
     size_t *elements = ls_alloc(count + 1, sizeof *elements);
     if (elements == NULL)
         return ls_fail_memory(error, "gradient sums");
-    size_t tiles = 0;
     for (size_t i = 0; i < count; i++)
         if (store->slots[i].parameter->trained) {
-            elements[i] = store->slots[i].elements;
-            tiles += (elements[i] + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
+            elements[i] = ls_store_has_factors(store, (int)i) ? 0 : store->slots[i].elements;
+            tiles += cut_tiles(&store->slots[i], NULL);
         }
     store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
     int status = store->tiles == NULL
                      ? ls_fail_memory(error, "gradient sums")
                      : ls_sums_create(elements, count, workers, &store->sums, error);
+    if (status == 0)
+        status = ls_factors_create(store->set, workers, &store->factors, error);
     for (size_t i = 0; i < count && status == 0; i++)
-        for (size_t begin = 0; begin < elements[i]; begin += LS_SUMS_TILE) {
-            size_t rest = elements[i] - begin;
-            store->tiles[store->tile_count++] =
-                (struct ls_tile){.parameter = (int)i,
-                                 .begin = begin,
-                                 .count = rest < LS_SUMS_TILE ? rest : LS_SUMS_TILE};
-        }
+        if (store->slots[i].parameter->trained)
+            store->tile_count += cut_tiles(&store->slots[i], store->tiles + store->tile_count);
     ls_free(elements);
     return status;
 }
@@ -88,7 +104,7 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
         LS_TRY(fill(store, (int)i, options->seed, error));
     }
     LS_TRY(ls_store_add_views(store, error));
-    return options->training ? create_sums(store, options->workers, error) : 0;
+    return options->training ? create_gradients(store, options->workers, error) : 0;
 }
 
 int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
@@ -130,6 +146,7 @@ void ls_store_free(struct ls_store *store)
     for (size_t i = 0; i < store->view_count; i++)
         close_view(store, &store->view_memory[i]);
     ls_sums_free(store->sums);
+    ls_factors_free(store->factors);
     ls_free(store->slots);
     ls_free(store->view_memory);
     ls_free(store->tiles);
@@ -256,7 +273,14 @@ int ls_store_read_gradient(const struct ls_store *store, int parameter, float *p
     if (gradient == NULL)
         return ls_fail_memory(error, "a gradient");
     int status = 0;
-    if (slot->parameter->trained && store->sums != NULL)
+    struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
+    if (slot->parameter == slot->parameter->factoring.weight) {
+        all.rows = (size_t)slot->parameter->shape.dim[0];
+        all.columns = slot->elements / all.rows;
+    }
+    if (ls_store_has_factors(store, parameter) && store->factors != NULL)
+        ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
+    else if (slot->parameter->trained && store->sums != NULL)
         ls_exact_to_float(ls_sums_total(store->sums, parameter),
                           ls_sums_total_exponent(store->sums, parameter), gradient, slot->elements);
     status = store->backend->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "engine/factors.h"
 #include "engine/team.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
@@ -22,10 +23,11 @@ struct ls_slot {
     float *average;                 /* exponential moving average of the weights */
 };
 
-/* A piece of a parameter that one worker handles at a time. */
+/* A piece of a parameter that one worker handles at a time. Where the gradient travels as a sum it
+ * has one row of LS_SUMS_TILE elements at most. */
 struct ls_tile {
     int parameter;
-    size_t begin, count;
+    struct ls_gradient_piece piece;
 };
 
 /* A view's numbers and what brings them up to date. */
@@ -38,12 +40,13 @@ struct ls_store {
     const struct ls_backend *backend;
     struct ls_parameter_set *set;
     struct ls_view_set *views;
-    struct ls_slot *slots;              /* by parameter */
+    struct ls_slot *slots; /* by parameter */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;
     struct ls_sums *sums; /* NULL without training */
+    struct ls_factors *factors; /* NULL without training */
 };
 
 /* What a store holds besides weights. */
@@ -77,6 +80,11 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 /* The gradient of the last update, in Caffe's order. */
 int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
                            struct ls_error *error);
+/* Whether the gradient of a parameter travels as factors: it has no sum then. */
+static inline bool ls_store_has_factors(const struct ls_store *store, int parameter)
+{
+    return store->slots[parameter].parameter->factoring.weight != NULL;
+}
 /* Exchanges weights and their averages (for tests and exports with averaged weights). */
 void ls_store_swap_average(struct ls_store *store);
 

@@ -35,26 +35,50 @@ static const struct ls_tile *take(struct tiles_job *job, size_t *index)
     return *index < store->tile_count ? &store->tiles[*index] : NULL;
 }
 
+/* The gradient of a tile, from its factors; NULL where it travels as a sum. */
+static const float *factored(const struct ls_store *store, const struct ls_tile *tile, int worker)
+{
+    if (!ls_store_has_factors(store, tile->parameter))
+        return NULL;
+    float *gradient = ls_factors_tile(store->factors, worker);
+    ls_factors_gradient(store->factors, store->slots[tile->parameter].parameter, &tile->piece,
+                        gradient);
+    return gradient;
+}
+
+/* Applies a row of a tile, which begins at element `begin` of the parameter. */
+static void apply_row(struct tiles_job *job, const struct ls_tile *tile, size_t begin,
+                      const float *gradient)
+{
+    const struct ls_store *store = job->engine->store;
+    const struct ls_slot *slot = &store->slots[tile->parameter];
+    struct ls_update_slice slice = {
+        .n = tile->piece.columns,
+        .gradient = gradient,
+        .weight = slot->weights + begin,
+        .average = slot->average != NULL ? slot->average + begin : NULL};
+    if (gradient == NULL) {
+        slice.sum = ls_sums_total(store->sums, tile->parameter) + begin;
+        slice.exponent = ls_sums_total_exponent(store->sums, tile->parameter);
+    }
+    for (int h = 0; h < LS_HISTORY_MAX; h++)
+        slice.history[h] = slot->history[h] != NULL ? slot->history[h] + begin : NULL;
+    struct ls_update_seen seen = ls_update_apply(&job->rules[tile->parameter], &slice);
+    ls_raise_to(&job->gradient[tile->parameter], seen.gradient);
+    ls_raise_to(&job->weight[tile->parameter], seen.weight);
+}
+
 static void apply_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
-    const struct ls_store *store = job->engine->store;
     const struct ls_tile *tile;
     size_t index;
-    (void)worker;
     while ((tile = take(job, &index)) != NULL) {
-        const struct ls_slot *slot = &store->slots[tile->parameter];
-        struct ls_update_slice slice = {
-            .n = tile->count,
-            .sum = ls_sums_total(store->sums, tile->parameter) + tile->begin,
-            .exponent = ls_sums_total_exponent(store->sums, tile->parameter),
-            .weight = slot->weights + tile->begin,
-            .average = slot->average != NULL ? slot->average + tile->begin : NULL};
-        for (int h = 0; h < LS_HISTORY_MAX; h++)
-            slice.history[h] = slot->history[h] != NULL ? slot->history[h] + tile->begin : NULL;
-        struct ls_update_seen seen = ls_update_apply(&job->rules[tile->parameter], &slice);
-        ls_raise_to(&job->gradient[tile->parameter], seen.gradient);
-        ls_raise_to(&job->weight[tile->parameter], seen.weight);
+        const struct ls_gradient_piece *piece = &tile->piece;
+        const float *gradient = factored(job->engine->store, tile, worker);
+        for (size_t r = 0; r < piece->rows; r++)
+            apply_row(job, tile, piece->begin + r * piece->row,
+                      gradient != NULL ? gradient + r * piece->columns : NULL);
     }
 }
 
@@ -76,7 +100,8 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
         for (size_t i = count; i-- > 0;) {
             if (!store->set->items[i]->trained)
                 continue;
-            ls_sums_next(store->sums, (int)i, atomic_load(&job.gradient[i]));
+            if (!ls_store_has_factors(store, (int)i))
+                ls_sums_next(store->sums, (int)i, atomic_load(&job.gradient[i]));
             if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
                 *not_finite = (int)i;
         }
@@ -89,23 +114,36 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
 
+/* Sum over the weights of a tile, row by row. */
+static double measure_weights(const struct tiles_job *job, const struct ls_tile *tile)
+{
+    const struct ls_gradient_piece *piece = &tile->piece;
+    const float *weights = job->engine->store->slots[tile->parameter].weights + piece->begin;
+    double sum = 0;
+    for (size_t r = 0; r < piece->rows; r++, weights += piece->row)
+        sum += job->l1 ? ls_sum_magnitudes(weights, piece->columns)
+                       : ls_sum_squares(weights, piece->columns);
+    return sum;
+}
+
 static void measure_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
     const struct ls_store *store = job->engine->store;
     const struct ls_tile *tile;
     size_t index;
-    (void)worker;
     while ((tile = take(job, &index)) != NULL) {
         double *partial = job->partial + index * CHUNKS_PER_TILE;
-        const float *weights = store->slots[tile->parameter].weights + tile->begin;
-        if (!job->weights)
-            ls_exact_squares(ls_sums_total(store->sums, tile->parameter) + tile->begin,
-                             ls_sums_total_exponent(store->sums, tile->parameter), tile->count,
-                             partial);
+        const struct ls_gradient_piece *piece = &tile->piece;
+        const float *gradient = job->weights ? NULL : factored(store, tile, worker);
+        if (job->weights)
+            partial[0] = measure_weights(job, tile);
+        else if (gradient != NULL)
+            partial[0] = ls_sum_squares(gradient, piece->rows * piece->columns);
         else
-            partial[0] = job->l1 ? ls_sum_magnitudes(weights, tile->count)
-                                 : ls_sum_squares(weights, tile->count);
+            ls_exact_squares(ls_sums_total(store->sums, tile->parameter) + piece->begin,
+                             ls_sums_total_exponent(store->sums, tile->parameter), piece->columns,
+                             partial);
     }
 }
 

@@ -44,6 +44,17 @@ static bool choose_targets(struct ls_layer *layer)
     return any;
 }
 
+/* A micro-batch contributes once to each parameter whose gradient travels as these factors. */
+static void count_factors(const struct ls_record_attr *record)
+{
+    const struct ls_factoring *factoring = &record->parameter->factoring;
+    if (record->side != LS_FACTOR_OUTPUT)
+        return;
+    factoring->weight->uses++;
+    if (factoring->bias != NULL)
+        factoring->bias->uses++;
+}
+
 /* How many contributions one micro-batch makes to each parameter; none: no loss reaches it. */
 static void count_uses(struct ls_graph *graph)
 {
@@ -52,6 +63,8 @@ static void count_uses(struct ls_graph *graph)
     for (size_t i = 0; i < graph->op_count; i++)
         if (graph->ops[i]->kind == LS_OP_ACCUMULATE)
             graph->ops[i]->attr.parameter->uses++;
+        else if (graph->ops[i]->kind == LS_OP_RECORD)
+            count_factors(&graph->ops[i]->attr.record);
     for (size_t i = 0; i < graph->parameters->count; i++)
         graph->parameters->items[i]->trained = graph->parameters->items[i]->uses > 0;
 }

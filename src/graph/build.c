@@ -354,6 +354,7 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
         return ls_fail_memory(error, "a graph");
     builder.graph->phase = options->phase;
     builder.graph->samples = options->samples;
+    builder.graph->update_samples = options->update_samples;
     builder.graph->seed = options->seed;
     builder.graph->training = options->training;
     builder.graph->parameters = options->parameters;

@@ -12,6 +12,7 @@ struct ls_graph_options {
     const struct ls_net_definition *net; /* filtered for its state; outlives the graph */
     int phase;                           /* LOCKSTEP__PHASE__TRAIN or _TEST */
     int64_t samples;                     /* in a micro-batch */
+    int64_t update_samples;              /* in all batches of an update; 0: there are none */
     uint64_t seed;
     bool training;                       /* with a backward pass */
     struct ls_parameter_set *parameters; /* grows by what the net adds */

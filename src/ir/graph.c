@@ -384,7 +384,34 @@ void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int ind
         op->attr.parameter = layer->blob[index];
 }
 
+void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factoring, int64_t rows,
+                     struct ls_value *x, struct ls_value *dy)
+{
+    struct ls_value *factor[LS_FACTOR_SIDES] = {x, dy};
+    factoring->weight->factoring = *factoring;
+    if (factoring->bias != NULL)
+        factoring->bias->factoring = *factoring;
+    for (int side = 0; side < LS_FACTOR_SIDES; side++) {
+        struct ls_op *op = ls_graph_op(graph, LS_OP_RECORD);
+        ls_op_in(graph, op, factor[side]);
+        if (op != NULL)
+            op->attr.record = (struct ls_record_attr){.parameter = factoring->weight,
+                                                      .side = (enum ls_factor_side)side,
+                                                      .rows = rows,
+                                                      .columns = factoring->size[side]};
+    }
+}
+
 /* ---- Parameters ------------------------------------------------------------------------------ */
+
+size_t ls_parameter_travel_bytes(const struct ls_parameter *parameter)
+{
+    const struct ls_factoring *factoring = &parameter->factoring;
+    if (factoring->weight == NULL)
+        return parameter->trained ? (size_t)ls_shape_size(&parameter->shape) * sizeof(int64_t) : 0;
+    int64_t columns = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
+    return parameter == factoring->weight ? (size_t)(factoring->rows * columns) * sizeof(float) : 0;
+}
 
 struct ls_parameter_set *ls_parameter_set_new(void)
 {

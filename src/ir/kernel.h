@@ -26,6 +26,11 @@ struct ls_context {
      * sum of `parameter`; NULL in a test phase. */
     void (*contribute)(void *sums, int parameter, const float *gradient, size_t elements);
     void *sums;
+    /* Keeps one side of the factors of a parameter's gradient: `count` numbers, the rows of this
+     * micro-batch; NULL in a test phase. */
+    void (*record)(void *recorder, const struct ls_parameter *parameter, enum ls_factor_side side,
+                   const float *numbers, size_t count);
+    void *recorder;
     /* For sync points: by grouping of the graph, the parts of this micro-batch; by sync, its rows
      * of partial results, part by part, and what was merged, group by group (ls_part.merged). */
     const struct ls_parts *parts;

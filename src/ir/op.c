@@ -56,6 +56,7 @@ static const char *const kind_names[LS_OP_KINDS] = {
     [LS_OP_ELTWISE_BACKWARD] = "eltwise backward",
     [LS_OP_FILL] = "fill",
     [LS_OP_ACCUMULATE] = "accumulate",
+    [LS_OP_RECORD] = "record factor",
     [LS_OP_SYNC] = "sync point",
     [LS_OP_MOMENTS] = "moments",
     [LS_OP_BATCH_NORM] = "batch norm",
@@ -88,6 +89,7 @@ bool ls_op_has_effect(enum ls_op_kind kind)
     case LS_OP_MEAN_IOU:
     case LS_OP_COUNT_LABELS:
     case LS_OP_ACCUMULATE:
+    case LS_OP_RECORD:
     case LS_OP_SYNC:
     case LS_OP_MOMENTS:
     case LS_OP_BATCH_NORM_SUMS:

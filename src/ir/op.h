@@ -117,6 +117,9 @@ enum ls_op_kind {
     LS_OP_FILL,
     /* in: dw, in the layout of its parameter. Adds it to the exact sum. attr.parameter */
     LS_OP_ACCUMULATE,
+    /* in: x or dy of an inner product, seen as rows. Keeps them for the update, which computes the
+     * gradient of the weights from those of all micro-batches (ir/factors.h). attr.record */
+    LS_OP_RECORD,
     /* A sync point (ir/sync.h): behind it, the partial results that ops before it left for
      * attr.sync are merged. The engine's; there is no kernel. */
     LS_OP_SYNC,
@@ -168,6 +171,13 @@ struct ls_inner_product_attr {
     bool bias, transpose;
     bool relu;
     float relu_slope;
+    bool large; /* the weights are plain; see ls_product_is_large */
+};
+
+struct ls_record_attr {
+    struct ls_parameter *parameter; /* the weights */
+    enum ls_factor_side side;
+    int64_t rows, columns;
 };
 
 struct ls_pooling_attr {
@@ -354,6 +364,7 @@ struct ls_op {
         int sync;                       /* SYNC: index of a sync of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */
+        struct ls_record_attr record;
     } attr;
 };
 

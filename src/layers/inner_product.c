@@ -58,6 +58,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         .n = p->num_output,
         .bias = p->bias_term,
         .transpose = p->transpose,
+        .large = ls_product_is_large(ls_shape_count(&x->shape, axis, x->shape.rank), p->num_output),
     };
     state->top = x->shape;
     state->top.rank = axis + 1;
@@ -84,11 +85,37 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
+/* The gradients travel as factors: that is decided once, for all shapes of samples that there are.
+ * Of parameters that are shared the layer knows a part of the gradient only. */
+static bool use_factors(const struct ls_layer *layer, struct ls_factoring *factoring)
+{
+    const struct ls_inner_product_attr *attr = &((const struct inner_product *)layer->state)->attr;
+    const struct ls_graph *graph = layer->graph;
+    struct ls_parameter *weight = layer->blob[0];
+    struct ls_parameter *bias = layer->blobs > 1 && layer->train_blob[1] ? layer->blob[1] : NULL;
+    *factoring = weight->factoring;
+    if (weight->trained || factoring->weight != NULL)
+        return factoring->weight != NULL;
+    *factoring = (struct ls_factoring){.weight = weight,
+                                       .bias = bias,
+                                       .size = {attr->k, attr->n},
+                                       .rows = attr->m / graph->samples * graph->update_samples,
+                                       .transpose = attr->transpose};
+    return layer->train_blob[0] && weight->share == NULL && (bias == NULL || bias->share == NULL) &&
+           layer->bottom[0]->sample_axis >= 0 && graph->update_samples > 0 &&
+           ls_factors_pay(factoring->rows, attr->k, attr->n);
+}
+
 static void backward_weights(struct ls_layer *layer, struct ls_value *dy)
 {
     const struct inner_product *state = layer->state;
     struct ls_graph *graph = layer->graph;
     bool bias = layer->blobs > 1 && layer->train_blob[1];
+    struct ls_factoring factoring;
+    if (use_factors(layer, &factoring)) {
+        ls_graph_factors(graph, &factoring, state->attr.m, layer->bottom[0], dy);
+        return;
+    }
     /* The op always writes dw; where only the bias learns, nobody reads it. */
     struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;

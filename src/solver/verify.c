@@ -39,7 +39,7 @@ static int compare_parameter(const struct verification *verification, size_t whi
     const struct ls_store *other = verification->trainers[which]->store;
     const struct ls_slot *a = &first->slots[index], *b = &other->slots[index];
     const char *name = a->parameter->name;
-    if (a->parameter->trained &&
+    if (a->parameter->trained && !ls_store_has_factors(first, (int)index) &&
         memcmp(ls_sums_total(first->sums, (int)index), ls_sums_total(other->sums, (int)index),
                a->elements * sizeof(int64_t)) != 0)
         return different(verification, which, "the gradient of", name);
@@ -62,6 +62,8 @@ static int compare(const struct verification *verification, size_t which)
     if (memcmp(a->totals.record, b->totals.record, (size_t)graph->record_size * sizeof(double)) !=
         0)
         return different(verification, which, "a loss or metric", "");
+    if (!ls_factors_equal(a->store->factors, b->store->factors))
+        return different(verification, which, "a factor of a gradient", "");
     for (size_t i = 0; i < a->parameters->count; i++)
         LS_TRY(compare_parameter(verification, which, i));
     return 0;

@@ -93,15 +93,6 @@ void ls_sums_begin(struct ls_sums *sums, bool gauge)
     }
 }
 
-static void lower_to(_Atomic int *first, int micro_batch)
-{
-    int old = atomic_load_explicit(first, memory_order_relaxed);
-    while (micro_batch < old &&
-           !atomic_compare_exchange_weak_explicit(first, &old, micro_batch, memory_order_relaxed,
-                                                  memory_order_relaxed))
-        ;
-}
-
 /* Adds elements [begin, begin + count) of a contribution under the tile's lock. The first of an
  * update stores, so that nobody has to clear the sums. */
 static uint32_t add_tile(const struct ls_sums *sums, struct sum *sum, size_t tile,
@@ -140,7 +131,7 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     }
     ls_raise_to(&sums->largest[parameter], largest);
     if (largest >= LS_NOT_FINITE)
-        lower_to(&sum->first_not_finite, from->micro_batch);
+        ls_lower_to(&sum->first_not_finite, from->micro_batch);
 }
 
 /* floor(log2 |x|) of an fp32 number given by its bits; very low for zero. */
@@ -204,10 +195,13 @@ enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro
 
 bool ls_sums_measured(const struct ls_sums *sums)
 {
-    for (size_t i = 0; i < sums->count; i++)
-        if (sums->items[i].exponent != LS_SUMS_EXPONENT_UNSET)
+    bool any = false;
+    for (size_t i = 0; i < sums->count; i++) {
+        any |= sums->items[i].elements > 0;
+        if (sums->items[i].elements > 0 && sums->items[i].exponent != LS_SUMS_EXPONENT_UNSET)
             return true;
-    return false;
+    }
+    return !any;
 }
 
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter)

@@ -53,7 +53,7 @@ enum ls_sums_result {
  * the result is not GOOD, and `micro_batch` the first micro-batch where it is NOT_FINITE. */
 enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch);
 
-/* Whether any exponent is known, or nothing has been contributed yet. */
+/* Whether any exponent is known, or nothing is summed; else contributions must be measured. */
 bool ls_sums_measured(const struct ls_sums *sums);
 /* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to
  * it until the next ls_sums_begin. */

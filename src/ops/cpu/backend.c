@@ -18,6 +18,8 @@ static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_deconvolution,
     &ls_kernel_deconvolution_data,
     &ls_kernel_deconvolution_weights,
+    &ls_kernel_product,
+    &ls_kernel_product_data,
     &ls_kernel_inner_product,
     &ls_kernel_inner_product_data,
     &ls_kernel_inner_product_weights,
@@ -73,6 +75,7 @@ static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_eltwise_backward,
     &ls_kernel_fill,
     &ls_kernel_accumulate,
+    &ls_kernel_record,
     NULL,
 };
 

@@ -33,7 +33,9 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     struct ls_primitive_spec spec = make_spec(op, LS_PASS_FORWARD, LS_QUERY_SAMPLES, false);
     struct ls_primitive_plan plan;
     spec.relu = false;
-    LS_TRY(ls_primitive_query_weights(op, &spec, NULL, &plan, error));
+    plan.weights = &ls_layout_plain;
+    if (!op->attr.inner_product.large) /* those are plain, so that all kernels agree */
+        LS_TRY(ls_primitive_query_weights(op, &spec, NULL, &plan, error));
     for (int i = 0; i < LS_SLOTS; i++) {
         const struct ls_layout **layout = ls_primitive_layout(op, result, (enum ls_tensor_slot)i);
         if (layout != NULL)

@@ -23,7 +23,7 @@ bool ls_cpu_isa_supported(enum ls_isa isa)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     case LS_ISA_AVX2:
-        return __builtin_cpu_supports("avx2");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case LS_ISA_SSE41:
         return __builtin_cpu_supports("sse4.1");
     default:

@@ -34,6 +34,11 @@ extern const struct ls_kernel ls_kernel_sum_loss_backward;
 extern const struct ls_kernel ls_kernel_accumulate;
 extern const struct ls_kernel ls_kernel_count_labels;
 
+/* Inner products with weights in plain order. */
+extern const struct ls_kernel ls_kernel_product;
+extern const struct ls_kernel ls_kernel_product_data;
+extern const struct ls_kernel ls_kernel_record;
+
 /* Windows, normalisation, losses, metrics. */
 extern const struct ls_kernel ls_kernel_pooling;
 extern const struct ls_kernel ls_kernel_pooling_backward;

@@ -1,0 +1,286 @@
+/* Factors of gradients in memory. See engine/factors.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/factors.h"
+
+#include <float.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "ops/cpu/exact.h"
+
+struct factor {
+    const struct ls_factoring *of;
+    float *side[LS_FACTOR_SIDES]; /* `capacity` rows */
+    size_t capacity, rows;
+    _Atomic uint32_t largest[LS_FACTOR_SIDES]; /* bits, of the update */
+    _Atomic int first_not_finite;              /* micro-batch; INT_MAX: none */
+};
+
+struct ls_factors {
+    struct factor *items;
+    size_t count;
+    int *index;    /* by parameter; -1: travels as a sum */
+    size_t *first; /* [micro-batch, and one behind the last][factor]: rows */
+    size_t micro_batches, micro_batch_capacity;
+    int workers;
+    float *tiles; /* one a worker */
+};
+
+enum { TILE = LS_FACTOR_TILE_ROWS * LS_FACTOR_TILE_COLUMNS };
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static void list_factors(struct ls_factors *factors, const struct ls_parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct ls_factoring *factoring = &set->items[i]->factoring;
+        factors->index[i] = -1;
+        if (factoring->weight == set->items[i]) {
+            factors->index[i] = (int)factors->count;
+            factors->items[factors->count++].of = factoring;
+        }
+    }
+    for (size_t i = 0; i < set->count; i++) /* biases after their weights */
+        if (set->items[i]->factoring.weight != NULL)
+            factors->index[i] = factors->index[set->items[i]->factoring.weight->index];
+}
+
+int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls_factors **out,
+                      struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_factors *factors = ls_alloc(1, sizeof *factors);
+    if (factors == NULL)
+        return ls_fail_memory(error, "factors of gradients");
+    factors->workers = workers;
+    factors->items = ls_alloc(set->count + 1, sizeof *factors->items);
+    factors->index = ls_alloc(set->count + 1, sizeof *factors->index);
+    bool ready = factors->items != NULL && factors->index != NULL;
+    if (ready)
+        list_factors(factors, set);
+    if (ready && factors->count > 0)
+        ready = (factors->tiles =
+                     ls_alloc_aligned((size_t)workers * TILE * sizeof *factors->tiles)) != NULL;
+    if (!ready) {
+        ls_factors_free(factors);
+        return ls_fail_memory(error, "factors of gradients");
+    }
+    *out = factors;
+    return 0;
+}
+
+void ls_factors_free(struct ls_factors *factors)
+{
+    if (factors == NULL)
+        return;
+    for (size_t f = 0; f < factors->count; f++)
+        for (int side = 0; side < LS_FACTOR_SIDES; side++)
+            ls_free_aligned(factors->items[f].side[side]);
+    ls_free_aligned(factors->tiles);
+    ls_free(factors->items);
+    ls_free(factors->index);
+    ls_free(factors->first);
+    ls_free(factors);
+}
+
+/* Room for so many rows; what was there is not needed any more. */
+static int reserve(struct factor *factor, size_t rows, struct ls_error *error)
+{
+    factor->rows = rows;
+    if (rows <= factor->capacity)
+        return 0;
+    factor->capacity = 0;
+    for (int side = 0; side < LS_FACTOR_SIDES; side++) {
+        ls_free_aligned(factor->side[side]);
+        factor->side[side] =
+            ls_alloc_aligned(rows * (size_t)factor->of->size[side] * sizeof(float));
+        if (factor->side[side] == NULL)
+            return ls_fail_memory(error, factor->of->weight->name);
+    }
+    factor->capacity = rows;
+    return 0;
+}
+
+/* ---- Places ---------------------------------------------------------------------------------- */
+
+/* Adds to `rows`, by factor, what a micro-batch of the graph records. */
+static void count_rows(const struct ls_factors *factors, const struct ls_graph *graph, size_t *rows)
+{
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind == LS_OP_RECORD && op->attr.record.side == LS_FACTOR_OUTPUT)
+            rows[factors->index[op->attr.record.parameter->index]] += (size_t)op->attr.record.rows;
+    }
+}
+
+int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *graphs,
+                     size_t micro_batches, struct ls_error *error)
+{
+    size_t count = factors->count;
+    if (count == 0)
+        return 0;
+    factors->micro_batches = 0;
+    if (micro_batches > factors->micro_batch_capacity) {
+        size_t *longer =
+            ls_resize(factors->first, (micro_batches + 1) * count, sizeof *factors->first);
+        if (longer == NULL)
+            return ls_fail_memory(error, "factors of gradients");
+        factors->first = longer;
+        factors->micro_batch_capacity = micro_batches;
+    }
+    memset(factors->first, 0, count * sizeof *factors->first);
+    for (size_t m = 0; m < micro_batches; m++) {
+        size_t *next = factors->first + (m + 1) * count;
+        memcpy(next, next - count, count * sizeof *next);
+        count_rows(factors, graphs[m], next);
+    }
+    for (size_t f = 0; f < count; f++)
+        LS_TRY(reserve(&factors->items[f], factors->first[micro_batches * count + f], error));
+    factors->micro_batches = micro_batches;
+    return 0;
+}
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+void ls_factors_begin(struct ls_factors *factors)
+{
+    for (size_t f = 0; f < factors->count; f++) {
+        struct factor *factor = &factors->items[f];
+        for (int side = 0; side < LS_FACTOR_SIDES; side++)
+            atomic_store_explicit(&factor->largest[side], 0, memory_order_relaxed);
+        atomic_store_explicit(&factor->first_not_finite, INT_MAX, memory_order_relaxed);
+    }
+}
+
+void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
+                       enum ls_factor_side side, const float *numbers, size_t count)
+{
+    const struct ls_recorder *from = recorder;
+    const struct ls_factors *factors = from->factors;
+    size_t index = (size_t)factors->index[parameter->index];
+    struct factor *factor = &factors->items[index];
+    size_t row = factors->first[(size_t)from->micro_batch * factors->count + index];
+    memcpy(factor->side[side] + row * (size_t)factor->of->size[side], numbers,
+           count * sizeof *numbers);
+    uint32_t largest = ls_largest(numbers, count);
+    ls_raise_to(&factor->largest[side], largest);
+    if (largest >= LS_NOT_FINITE)
+        ls_lower_to(&factor->first_not_finite, from->micro_batch);
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Whether all of the products and sums must be finite, so that nobody has to look. */
+static bool bounded(const struct factor *factor)
+{
+    double x = (double)float_of(factor->largest[LS_FACTOR_INPUT]);
+    double dy = (double)float_of(factor->largest[LS_FACTOR_OUTPUT]);
+    double most = x > 1 ? x : 1; /* of the bias: 1 */
+    return (double)factor->rows * most * dy < (double)FLT_MAX / 2;
+}
+
+static void gradient_of_rows(const struct ls_factors *factors, size_t rows,
+                             const struct ls_parameter *parameter,
+                             const struct ls_gradient_piece *piece, float *gradient)
+{
+    const struct factor *factor = &factors->items[factors->index[parameter->index]];
+    const struct ls_factor_rows what = {
+        .side = {factor->side[LS_FACTOR_INPUT], factor->side[LS_FACTOR_OUTPUT]}, .rows = rows};
+    if (parameter == factor->of->weight)
+        ls_factors_weight_gradient(factor->of, &what, piece, gradient);
+    else
+        ls_factors_bias_gradient(factor->of, &what, piece, gradient);
+}
+
+/* Whether the gradient over the first `rows` rows is finite, by looking at all of it. */
+static bool finite_over(const struct ls_factors *factors, size_t rows,
+                        const struct ls_parameter *parameter)
+{
+    size_t elements = (size_t)ls_shape_size(&parameter->shape);
+    size_t width = (size_t)parameter->shape.dim[parameter->shape.rank - 1];
+    for (size_t begin = 0; begin < elements;) {
+        size_t left = width - begin % width;
+        struct ls_gradient_piece piece = {
+            .begin = begin, .rows = 1, .columns = left < TILE ? left : TILE};
+        gradient_of_rows(factors, rows, parameter, &piece, factors->tiles);
+        if (ls_largest(factors->tiles, piece.columns) >= LS_NOT_FINITE)
+            return false;
+        begin += piece.columns;
+    }
+    return true;
+}
+
+/* The first micro-batch with whose rows the gradient is not finite; INT_MAX: it is. */
+static int first_overflow(const struct ls_factors *factors, size_t index,
+                          const struct ls_parameter *parameter)
+{
+    const struct factor *factor = &factors->items[index];
+    if (parameter == NULL || finite_over(factors, factor->rows, parameter))
+        return INT_MAX;
+    for (size_t m = 0; m < factors->micro_batches; m++)
+        if (!finite_over(factors, factors->first[(m + 1) * factors->count + index], parameter))
+            return (int)m;
+    return INT_MAX;
+}
+
+bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
+                       int *micro_batch)
+{
+    int first = INT_MAX;
+    for (size_t f = 0; f < factors->count; f++) {
+        const struct factor *factor = &factors->items[f];
+        const struct ls_parameter *which = factor->of->weight;
+        int bad = atomic_load_explicit(&factor->first_not_finite, memory_order_relaxed);
+        if (bad == INT_MAX && all_have_run && !bounded(factor)) {
+            bad = first_overflow(factors, f, which);
+            int bias = first_overflow(factors, f, factor->of->bias);
+            which = bias < bad ? factor->of->bias : which;
+            bad = bias < bad ? bias : bad;
+        }
+        if (bad < first) {
+            first = *micro_batch = bad;
+            *parameter = which->index;
+        }
+    }
+    return first == INT_MAX;
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+size_t ls_factors_count(const struct ls_factors *factors)
+{
+    return factors->count;
+}
+
+void ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
+                         const struct ls_gradient_piece *piece, float *gradient)
+{
+    const struct factor *factor = &factors->items[factors->index[parameter->index]];
+    gradient_of_rows(factors, factor->rows, parameter, piece, gradient);
+}
+
+float *ls_factors_tile(const struct ls_factors *factors, int worker)
+{
+    return factors->tiles + (size_t)worker * TILE;
+}
+
+bool ls_factors_equal(const struct ls_factors *a, const struct ls_factors *b)
+{
+    bool same = a->count == b->count;
+    for (size_t f = 0; same && f < a->count; f++) {
+        const struct factor *x = &a->items[f], *y = &b->items[f];
+        same = x->rows == y->rows;
+        for (int side = 0; same && side < LS_FACTOR_SIDES; side++)
+            same = memcmp(x->side[side], y->side[side],
+                          x->rows * (size_t)x->of->size[side] * sizeof(float)) == 0;
+    }
+    return same;
+}

@@ -1,0 +1,53 @@
+/* The factors of the gradients that travel as such: x and dy of all samples of an update, each
+ * micro-batch's rows at a place that follows from the cut of the update into micro-batches. Who
+ * writes them when changes nothing.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_FACTORS_H
+#define LS_ENGINE_FACTORS_H
+
+#include "ir/graph.h"
+#include "ops/cpu/factors.h"
+
+enum {
+    LS_FACTOR_TILE_ROWS = 12, /* of a gradient that one worker computes at a time */
+    LS_FACTOR_TILE_COLUMNS = 1024
+};
+
+struct ls_factors;
+
+/* For all parameters of the set whose gradient travels as factors; `workers` compute tiles. */
+int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls_factors **factors,
+                      struct ls_error *error);
+void ls_factors_free(struct ls_factors *factors);
+/* How many there are: weights, each with its bias. */
+size_t ls_factors_count(const struct ls_factors *factors);
+
+/* Finds where the rows of an update's micro-batches go, which run through these graphs, and makes
+ * room for them. */
+int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *graphs,
+                     size_t micro_batches, struct ls_error *error);
+
+/* Begins an update. */
+void ls_factors_begin(struct ls_factors *factors);
+/* What a micro-batch records through: see ls_context.record. */
+struct ls_recorder {
+    struct ls_factors *factors;
+    int micro_batch;
+};
+void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
+                       enum ls_factor_side side, const float *numbers, size_t count);
+/* After all workers are done: whether all factors and, where all micro-batches have run, all
+ * gradients are finite. If not, the first micro-batch whose rows make it so, and the parameter. */
+bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
+                       int *micro_batch);
+
+/* A piece of the gradient of a parameter, of weights or a bias. */
+void ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
+                         const struct ls_gradient_piece *piece, float *gradient);
+/* Memory of a worker for a tile of a gradient. */
+float *ls_factors_tile(const struct ls_factors *factors, int worker);
+/* Whether two trainings have the same factors. */
+bool ls_factors_equal(const struct ls_factors *a, const struct ls_factors *b);
+
+#endif

@@ -1,0 +1,36 @@
+/* Gradients from factors. See ops/cpu/factors.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/factors.h"
+
+#include "ops/cpu/vector/product.h"
+
+/* Row i, column j of dw [outputs, inputs] is the sum of dy[r, i] x[r, j] over rows r; of its
+ * transpose, x and dy change places. */
+void ls_factors_weight_gradient(const struct ls_factoring *factoring,
+                                const struct ls_factor_rows *factors,
+                                const struct ls_gradient_piece *piece, float *gradient)
+{
+    enum ls_factor_side down = factoring->transpose ? LS_FACTOR_INPUT : LS_FACTOR_OUTPUT;
+    enum ls_factor_side along = factoring->transpose ? LS_FACTOR_OUTPUT : LS_FACTOR_INPUT;
+    size_t width = (size_t)factoring->size[along];
+    size_t i = piece->begin / width, j = piece->begin % width;
+    const struct ls_product product = {
+        .rows = piece->rows,
+        .columns = piece->columns,
+        .depth = factors->rows,
+        .p = {.data = factors->side[down] + i, .row = 1, .step = (size_t)factoring->size[down]},
+        .q = factors->side[along] + j,
+        .q_row = width,
+        .out = gradient,
+        .out_row = piece->columns};
+    ls_vector_product()->combine(&product);
+}
+
+void ls_factors_bias_gradient(const struct ls_factoring *factoring,
+                              const struct ls_factor_rows *factors,
+                              const struct ls_gradient_piece *piece, float *gradient)
+{
+    ls_vector_product()->add_rows(factors->side[LS_FACTOR_OUTPUT] + piece->begin,
+                                  (size_t)factoring->size[LS_FACTOR_OUTPUT], factors->rows,
+                                  gradient, piece->columns);
+}

@@ -1,0 +1,113 @@
+/* For product.c: registers of 16 or 8 floats, or one float, by instruction set, that multiply and
+ * add with one rounding; and how many of them a piece of a product takes.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_VECTOR_PRODUCT_REGISTERS_H
+#define LS_OPS_CPU_VECTOR_PRODUCT_REGISTERS_H
+
+#include <stdbool.h>
+
+#include "ops/cpu/vector/lanes.h"
+
+#if LS_ISA_IS(AVX512)
+
+#define FUSED
+#define REGISTER                 __m512
+#define WIDTH                    16
+#define ZERO()                   _mm512_setzero_ps()
+#define LOAD(from)               _mm512_loadu_ps(from)
+#define STORE(to, value)         _mm512_storeu_ps(to, value)
+#define SPREAD(value)            _mm512_set1_ps(value)
+#define ADD(a, b)                _mm512_add_ps(a, b)
+#define FMA(a, b, c)             _mm512_fmadd_ps(a, b, c)
+#define MASK(n)                  ((__mmask16)((1U << (n)) - 1))
+#define LOAD_SOME(from, n)       _mm512_maskz_loadu_ps(MASK(n), from)
+#define STORE_SOME(to, n, value) _mm512_mask_storeu_ps(to, MASK(n), value)
+enum { COMBINE_VECTORS = 4, DOT_ROWS = 6, DOT_COLUMNS = 4 };
+
+static inline float fold(const REGISTER lane[1])
+{
+    __m256 high = _mm512_castps512_ps256(_mm512_shuffle_f32x4(lane[0], lane[0], 0x4e));
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(lane[0]), high);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+#elif LS_ISA_IS(AVX2)
+
+#define FUSED                    __attribute__((target("avx2,fma")))
+#define REGISTER                 __m256
+#define WIDTH                    8
+#define ZERO()                   _mm256_setzero_ps()
+#define LOAD(from)               _mm256_loadu_ps(from)
+#define STORE(to, value)         _mm256_storeu_ps(to, value)
+#define SPREAD(value)            _mm256_set1_ps(value)
+#define ADD(a, b)                _mm256_add_ps(a, b)
+#define FMA(a, b, c)             _mm256_fmadd_ps(a, b, c)
+#define MASK(n)                  _mm256_loadu_si256((const __m256i *)(const void *)(mask_bits + 8 - (n)))
+#define LOAD_SOME(from, n)       _mm256_maskload_ps(from, MASK(n))
+#define STORE_SOME(to, n, value) _mm256_maskstore_ps(to, MASK(n), value)
+enum { COMBINE_VECTORS = 2, DOT_ROWS = 3, DOT_COLUMNS = 2 };
+
+static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+FUSED static inline float fold(const REGISTER lane[2])
+{
+    __m256 eight = _mm256_add_ps(lane[0], lane[1]);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+#else
+
+#define FUSED
+#define REGISTER                 float
+#define WIDTH                    1
+#define ZERO()                   0.0F
+#define LOAD(from)               (*(from))
+#define STORE(to, value)         (*(to) = (value))
+#define SPREAD(value)            (value)
+#define ADD(a, b)                ((a) + (b))
+#define FMA(a, b, c)             fused(a, b, c)
+#define LOAD_SOME(from, n)       (*(from))
+#define STORE_SOME(to, n, value) (*(to) = (value))
+enum { COMBINE_VECTORS = 1, DOT_ROWS = 1, DOT_COLUMNS = 1 };
+
+/* a b + c with one rounding. The product is exact in double. Its sum with c is rounded to odd (the
+ * last bit says that something was cut off), which 24 bits can be rounded from correctly. Boldo and
+ * Melquiond: Emulation of a FMA and correctly rounded sums; 2008. */
+static inline float fused(float a, float b, float c)
+{
+    double product = (double)a * (double)b, added = (double)c;
+    double sum = product + added, part = sum - product;
+    double rest = (product - (sum - part)) + (added - part);
+    uint64_t bits = ls_double_bits(sum);
+    bool away = (rest > 0) == (sum > 0);
+    if ((rest > 0 || rest < 0) && (bits & 1) == 0)
+        bits += away ? 1 : UINT64_MAX;
+    return (float)ls_bits_double(bits);
+}
+
+static inline float fold(const REGISTER lane[LS_LANES])
+{
+    return ls_fold_lanes(lane);
+}
+
+#endif
+
+/* The first `n` floats, at most a register of them, and zeros. */
+#define LOAD_UP_TO(from, n) ((n) >= WIDTH ? LOAD(from) : (n) > 0 ? LOAD_SOME(from, n) : ZERO())
+
+enum { COMBINE_ROWS = 6, LANE_REGISTERS = LS_LANES / WIDTH };
+
+/* In front of loops over registers, which must become registers; clang does so by itself. */
+#if defined(__clang__)
+#define UNROLL
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define INLINE FUSED static inline __attribute__((always_inline))
+
+#endif

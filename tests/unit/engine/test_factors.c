@@ -1,0 +1,160 @@
+/* Factors of gradients: places of rows, and what is not finite, by itself or as a product.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/factors.h"
+
+enum { INPUTS = 5, OUTPUTS = 3, MICRO_BATCHES = 4 };
+
+struct scene {
+    struct ls_parameter sum, weight, bias;
+    struct ls_parameter *items[3];
+    struct ls_parameter_set set;
+    struct ls_graph *graphs[MICRO_BATCHES];
+    struct ls_factors *factors;
+    float x[MICRO_BATCHES * 4 * INPUTS], dy[MICRO_BATCHES * 4 * OUTPUTS];
+};
+
+/* Micro-batch m has m + 1 rows. */
+static void open_scene(struct scene *scene)
+{
+    *scene = (struct scene){.sum = {.index = 0},
+                            .bias = {.index = 1, .shape = {.rank = 1, .dim = {OUTPUTS}}},
+                            .weight = {.index = 2, .shape = {.rank = 2, .dim = {OUTPUTS, INPUTS}}}};
+    scene->items[0] = &scene->sum;
+    scene->items[1] = &scene->bias;
+    scene->items[2] = &scene->weight;
+    scene->set = (struct ls_parameter_set){.items = scene->items, .count = 3};
+    struct ls_factoring factoring = {
+        .weight = &scene->weight, .bias = &scene->bias, .size = {INPUTS, OUTPUTS}, .rows = 10};
+    for (int m = 0; m < MICRO_BATCHES; m++) {
+        struct ls_shape shape = {.rank = 2, .dim = {m + 1, INPUTS}};
+        scene->graphs[m] = ls_graph_new();
+        assert_non_null(scene->graphs[m]);
+        struct ls_value *value = ls_graph_value(scene->graphs[m], "x", &shape, NULL);
+        ls_graph_factors(scene->graphs[m], &factoring, m + 1, value, value);
+    }
+    for (int i = 0; i < MICRO_BATCHES * 4 * INPUTS; i++)
+        scene->x[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < MICRO_BATCHES * 4 * OUTPUTS; i++)
+        scene->dy[i] = (float)(i % 5) - 2;
+    assert_int_equal(ls_factors_create(&scene->set, 2, &scene->factors, NULL), 0);
+    assert_int_equal(ls_factors_count(scene->factors), 1);
+}
+
+static void close_scene(struct scene *scene)
+{
+    ls_factors_free(scene->factors);
+    for (int m = 0; m < MICRO_BATCHES; m++)
+        ls_graph_free(scene->graphs[m]);
+}
+
+/* Records all rows, the last micro-batch first. */
+static void record(struct scene *scene, int micro_batches)
+{
+    assert_int_equal(ls_factors_place(scene->factors, (const struct ls_graph *const *)scene->graphs,
+                                      MICRO_BATCHES, NULL),
+                     0);
+    ls_factors_begin(scene->factors);
+    for (int m = micro_batches; m-- > 0;) {
+        struct ls_recorder recorder = {.factors = scene->factors, .micro_batch = m};
+        size_t first = (size_t)(m * (m + 1) / 2), rows = (size_t)m + 1;
+        ls_factors_record(&recorder, &scene->weight, LS_FACTOR_OUTPUT, scene->dy + first * OUTPUTS,
+                          rows * OUTPUTS);
+        ls_factors_record(&recorder, &scene->weight, LS_FACTOR_INPUT, scene->x + first * INPUTS,
+                          rows * INPUTS);
+    }
+}
+
+static void check(struct scene *scene, int micro_batch, int parameter)
+{
+    int which = -1, first = -1;
+    record(scene, MICRO_BATCHES);
+    bool finite = ls_factors_finite(scene->factors, true, &which, &first);
+    assert_true(finite == (micro_batch < 0));
+    assert_int_equal(first, micro_batch);
+    assert_int_equal(which, parameter);
+}
+
+static void rows_of_an_update(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    check(&scene, -1, -1);
+    float gradient[OUTPUTS * INPUTS], bias[OUTPUTS];
+    struct ls_gradient_piece all = {.rows = OUTPUTS, .columns = INPUTS, .row = INPUTS};
+    struct ls_gradient_piece row = {.rows = 1, .columns = OUTPUTS};
+    ls_factors_gradient(scene.factors, &scene.weight, &all, gradient);
+    ls_factors_gradient(scene.factors, &scene.bias, &row, bias);
+    for (int n = 0; n < OUTPUTS; n++) {
+        float sum = 0;
+        for (int k = 0; k < INPUTS; k++) {
+            float wanted = 0;
+            for (int r = 0; r < 10; r++)
+                wanted += scene.dy[r * OUTPUTS + n] * scene.x[r * INPUTS + k];
+            assert_true(gradient[n * INPUTS + k] == wanted);
+        }
+        for (int r = 0; r < 10; r++)
+            sum += scene.dy[r * OUTPUTS + n];
+        assert_true(bias[n] == sum);
+    }
+    close_scene(&scene);
+}
+
+static void not_finite(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    scene.x[4 * INPUTS] = INFINITY; /* rows 3 to 5 are those of micro-batch 2 */
+    check(&scene, 2, 2);
+    scene.dy[OUTPUTS] = NAN; /* row 1 is of micro-batch 1 */
+    check(&scene, 1, 2);
+    close_scene(&scene);
+    open_scene(&scene);
+    scene.dy[9 * OUTPUTS] = FLT_MAX; /* finite, but not times 3 */
+    scene.x[9 * INPUTS] = 3;
+    check(&scene, 3, 2);
+    scene.x[9 * INPUTS] = 1; /* large, but finite: whoever looks finds nothing */
+    for (int i = 0; i < 10 * INPUTS; i++)
+        scene.x[i] = 0.5F;
+    check(&scene, -1, -1);
+    for (int i = 0; i < 10 * INPUTS; i++)
+        scene.x[i] = 0;
+    for (int r = 0; r < 10; r++) /* products are 0; the bias overflows with rows 0 and 1 */
+        scene.dy[r * OUTPUTS] = 3e38F;
+    check(&scene, 1, 1);
+    close_scene(&scene);
+}
+
+/* While the first micro-batch is run by itself nobody looks at the rows of others. */
+static void measured(void **state)
+{
+    (void)state;
+    struct scene scene;
+    int which = -1, first = -1;
+    open_scene(&scene);
+    scene.dy[OUTPUTS] = NAN;
+    record(&scene, MICRO_BATCHES);
+    scene.dy[0] = FLT_MAX;
+    record(&scene, 1);
+    assert_true(ls_factors_finite(scene.factors, false, &which, &first));
+    close_scene(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_an_update),
+                                       cmocka_unit_test(not_finite), cmocka_unit_test(measured)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
