@@ -37,10 +37,11 @@ static double flops_each(const struct ls_op *op)
         return window_points(&op->attr.pooling.window);
     case LS_OP_LRN:
     case LS_OP_LRN_BACKWARD:
-        return 40 + 2 * (double)op->attr.lrn.size;
-    case LS_OP_DROPOUT:
-    case LS_OP_FILL:
-        return 20; /* Philox */
+        return 100 + 2 * (double)op->attr.lrn.size;
+    case LS_OP_DROPOUT: /* Philox, sixteen at a time */
+        return 60;
+    case LS_OP_FILL: /* one by one */
+        return op->attr.fill.filler == NULL ? 1 : 300;
     case LS_OP_SOFTMAX:
         return 20;
     case LS_OP_ACTIVATION:

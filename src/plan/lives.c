@@ -137,7 +137,8 @@ static void measure(struct ls_program *program)
             program->arena_bytes = arena + ls_align(scratch);
         if (held > program->held_bytes)
             program->held_bytes = held;
-        program->area += (double)arena + (double)held;
+        if (!program->line[l].replay) /* else a replay would seem to add all that is alive */
+            program->area += (double)arena + (double)held;
     }
 }
 

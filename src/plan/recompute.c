@@ -3,9 +3,9 @@
  *
  * Two rules decide, both from the plan and the budget only.
  *
- * Always, where a plan is cut at sync points: each of many micro-batches holds what lives across a
- * cut, so a result that is cheap to have again (batch norm applied, a ReLU, a sum) from what is
- * held anyway is replayed, if the work is small for the bytes.
+ * Always: what is cheap to have again (batch norm applied, a ReLU, a sum, a join) from what is kept
+ * anyway is replayed, if the work is small for the bytes. Where a plan is cut at sync points that
+ * may be a chain of such steps, because each of many micro-batches holds what lives across a cut.
  *
  * To fit a budget: candidates are tried, each of which cuts the forward pass into groups of about
  * the same bytes. What is read across the end of a group is kept, all else replayed, group by
@@ -30,8 +30,11 @@ enum {
     LINES_TRIED_MAX = 8 << 20 /* planning must end: no more lines than this are made */
 };
 
-/* Traffic for a byte that is not held, at most, where replaying is always worth it. */
-#define ALWAYS_TRAFFIC 14.0
+/* Traffic for a byte that is not kept, at most, where replaying is always worth it: of what each
+ * micro-batch holds; and of what is kept in an arena, where one step that reads and writes is all
+ * that is no slower than to read from further away what was kept. */
+#define HELD_TRAFFIC  20.0
+#define ARENA_TRAFFIC 3.0
 /* The same for a step by itself, to count as cheap. */
 #define CHEAP_TRAFFIC 8.0
 /* A candidate may not cost more than this part of the whole work. */
@@ -146,28 +149,6 @@ static int try(struct search *search, struct measure *measure)
 static bool may_go_on(const struct search *search)
 {
     return search->lines_tried < LINES_TRIED_MAX;
-}
-
-/* ---- Always ---------------------------------------------------------------------------------- */
-
-/* Drops cheap steps, going forward, where that pays in held memory. */
-static int drop_held(struct search *search)
-{
-    struct ls_program *program = search->program;
-    struct measure best, now;
-    LS_TRY(try(search, &best));
-    for (size_t s = 0; s < search->steps && may_go_on(search); s++) {
-        if (!search->pure[s] || !search->cheap[s] || !search->read[s])
-            continue;
-        program->dropped[s] = true;
-        LS_TRY(try(search, &now));
-        double limit = ALWAYS_TRAFFIC * LS_WORK_OF_BYTE * (double)search->bytes[s];
-        if (now.area < best.area && now.bytes <= best.bytes && now.work - best.work <= limit)
-            best = now;
-        else
-            program->dropped[s] = false;
-    }
-    return 0;
 }
 
 /* ---- Candidates for a budget ----------------------------------------------------------------- */
@@ -339,6 +320,31 @@ static int keep_dear(struct search *search, struct measure *best, double bytes)
     return status;
 }
 
+/* ---- Always ---------------------------------------------------------------------------------- */
+
+/* Drops cheap steps, going forward, where that pays; then keeps what makes no difference. */
+static int drop_cheap(struct search *search)
+{
+    struct ls_program *program = search->program;
+    double traffic = program->plan->segments > 1 ? HELD_TRAFFIC : ARENA_TRAFFIC;
+    struct measure best, now;
+    LS_TRY(try(search, &best));
+    for (size_t s = 0; s < search->steps && may_go_on(search); s++) {
+        if (!search->pure[s] || !search->cheap[s] || !search->read[s])
+            continue;
+        program->dropped[s] = true;
+        LS_TRY(try(search, &now));
+        double limit = traffic * LS_WORK_OF_BYTE * (double)search->bytes[s];
+        if (now.area < best.area && now.bytes <= best.bytes && now.work - best.work <= limit)
+            best = now;
+        else
+            program->dropped[s] = false;
+    }
+    return keep_dear(search, &best, best.bytes);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
 static int fit(struct search *search)
 {
     struct measure best;
@@ -353,8 +359,6 @@ static int fit(struct search *search)
     double bytes = fits(search, &best) ? (double)search->budget->bytes : best.bytes;
     return keep_dear(search, &best, bytes);
 }
-
-/* ---- All of it ------------------------------------------------------------------------------- */
 
 static int create(struct search *search)
 {
@@ -386,13 +390,11 @@ static void destroy(struct search *search)
 
 static int choose(struct search *search)
 {
-    const struct ls_plan *plan = search->program->plan;
     LS_TRY(create(search));
     describe_steps(search);
     find_frontier(search);
     drop_unread(search);
-    if (plan->segments > 1)
-        LS_TRY(drop_held(search));
+    LS_TRY(drop_cheap(search));
     for (size_t s = 0; s < search->steps; s++)
         search->work_max += WORK_SHARE_MAX * search->program->work[s];
     return search->budget->bytes > 0 ? fit(search) : 0;

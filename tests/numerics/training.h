@@ -206,6 +206,31 @@ static inline void finish(struct training *training)
     free(training);
 }
 
+/* The train net anew, before the first update, with plans for `bytes` of activations (1: the
+ * smallest there are). Returns what it takes. */
+static inline size_t limit_memory(struct training *training, size_t bytes)
+{
+    struct ls_trainer *trainer = training->trainer->inner;
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct ls_net_options options = trainer->train->options;
+    struct ls_net *net = NULL;
+    options.activation_bytes = bytes;
+    options.workers = trainer->engine->workers;
+    options.follow_groups_place = "";
+    ls_pass_free(trainer->train_pass);
+    ls_feed_close(trainer->feed);
+    ls_net_close(trainer->train);
+    trainer->train_pass = NULL;
+    trainer->feed = NULL;
+    if (ls_net_open(&options, &net, error) != 0)
+        fail_msg("%s", error->problems[0].message);
+    trainer->train = net;
+    assert_int_equal(ls_pass_create(trainer->engine, net, &trainer->train_pass, error), 0);
+    assert_int_equal(ls_net_feed(net, INT64_MAX, &trainer->feed, error), 0);
+    free(error);
+    return ls_net_memory_bytes(net, trainer->engine->workers);
+}
+
 static inline void step(struct training *training, int64_t updates)
 {
     if (lockstep_trainer_step(training->trainer, updates, training->error) != 0)

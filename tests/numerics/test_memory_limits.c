@@ -1,0 +1,207 @@
+/* A limit on memory changes no bit: nets of many kinds are trained with no limit, with one half way
+ * to the smallest plan there is, and with the smallest, on one worker and on three. Snapshots are
+ * the same bytes, and plans really are smaller.
+ *
+ * LOCKSTEP_NETS="FIRST COUNT" runs other random nets than those of every day.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+
+#include "numerics/random_net.h"
+#include "numerics/sizes.h"
+
+enum { UPDATES = 3 };
+
+struct outcome {
+    int status;
+    size_t memory;
+    struct bytes state;
+};
+
+static size_t replays; /* in the first plans of all trainings so far */
+
+/* `limit` 0: none. */
+static struct outcome train(const struct lockstep_solver *solver, int workers, size_t limit)
+{
+    struct training *training = start(solver, workers, NULL, NULL);
+    const struct ls_trainer *trainer = training->trainer->inner;
+    struct outcome outcome = {.memory = limit > 0 ? limit_memory(training, limit)
+                                                  : ls_net_memory_bytes(trainer->train, workers)};
+    replays += trainer->train->plans[0]->plan->replays;
+    for (int i = 0; i < UPDATES && outcome.status == 0; i++)
+        outcome.status = lockstep_trainer_step(training->trainer, 1, training->error);
+    outcome.state = snapshot(training);
+    finish(training);
+    return outcome;
+}
+
+static void check_outcome(const struct outcome *first, struct outcome other, const char *what,
+                          int workers, size_t limit)
+{
+    assert_int_equal(first->status, other.status);
+    check_same(first->state, other.state, "%s, %d workers, %zu bytes", what, workers, limit);
+}
+
+/* Returns the smallest part of its memory that the net can be trained in. */
+static double check_limits(const struct lockstep_solver *solver, const char *what)
+{
+    struct outcome free_one = train(solver, 1, 0), least = train(solver, 1, 1);
+    size_t middle = (free_one.memory + least.memory) / 2;
+    double part = (double)least.memory / (double)free_one.memory;
+    assert_true(least.memory <= free_one.memory);
+    check_outcome(&free_one, least, what, 1, 1);
+    struct outcome half = train(solver, 1, middle);
+    if (half.memory > middle)
+        fail_msg("%s: %zu bytes where %zu are allowed", what, half.memory, middle);
+    check_outcome(&free_one, half, what, 1, middle);
+    for (int i = 0; i < 3; i++) {
+        size_t limit = i == 0 ? 0 : i == 1 ? 3 * middle : 1;
+        check_outcome(&free_one, train(solver, 3, limit), what, 3, limit);
+    }
+    free(free_one.state.data);
+    return part;
+}
+
+/* ---- Nets by hand ---------------------------------------------------------------------------- */
+
+#define DATA                                                                                       \
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078 }\n"  \
+    "  data_param { backend: CIFAR source: '%s' batch_size: 20 shuffle: true } }\n"
+#define CONV(name, bottom, fields)                                                                 \
+    CONVOLUTION(name, bottom, "num_output: 16 kernel_size: 3 pad: 1 " fields)
+#define BLOCK(a, b, sum, bottom, group)                                                            \
+    CONV(a, bottom, "")                                                                            \
+    NORM(a, group)                                                                                 \
+    RELU(a)                                                                                        \
+    CONV(b, a, "") NORM(b, group) "layer { name: '" sum "' type: 'Eltwise' bottom: '" b            \
+                                  "' bottom: '" bottom "' top: '" sum "' }\n" RELU(sum)
+#define POOLED(name, bottom)                                                                       \
+    "layer { name: '" name "' type: 'Pooling' bottom: '" bottom "' top: '" name "'\n"              \
+    "  pooling_param { kernel_size: 3 stride: 2 } }\n"
+#define DROPPED(name)                                                                              \
+    "layer { name: '" name "_d' type: 'Dropout' bottom: '" name "' top: '" name "' }\n"
+#define PRODUCT(name, bottom, n)                                                                   \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
+    "  inner_product_param { num_output: " n " weight_filler { type: 'xavier' } } }\n"
+#define HEAD(bottom)                                                                               \
+    PRODUCT("ip", bottom, "10")                                                                    \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+#define RESIDUAL(group)                                                                            \
+    CONV("c0", "data", "")                                                                         \
+    NORM("c0", group)                                                                              \
+    RELU("c0")                                                                                     \
+    BLOCK("a1", "a2", "a", "c0", group) BLOCK("b1", "b2", "b", "a", group)                         \
+        BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e") HEAD("p")
+
+static const struct {
+    const char *what, *net;
+    double part; /* of its memory is enough */
+} nets[] = {
+    {"convolution and pooling",
+     CONV("c1", "data", "") RELU("c1") POOLED("p1", "c1") CONV("c2", "p1", "") RELU("c2") CONV(
+         "c3", "c2", "") RELU("c3") CONV("c4", "c3", "") RELU("c4") POOLED("p2", "c4") HEAD("p2"),
+     1.0},
+    {"a deep chain",
+     CONV("c1", "data", "") "layer { name: 's1' type: 'TanH' bottom: 'c1' top: 's1' }\n" CONV(
+         "c2", "s1", "") RELU("c2") CONV("c3", "c2", "") RELU("c3") CONV("c4", "c3", "") RELU("c4")
+         CONV("c5", "c4", "") RELU("c5") CONV("c6", "c5", "") RELU("c6") CONV("c7", "c6", "")
+             RELU("c7") CONV("c8", "c7", "") RELU("c8") CONV("c9", "c8", "") RELU("c9") HEAD("c9"),
+     0.6},
+    {"residual blocks, statistics of the batch", RESIDUAL(""), 0.6},
+    {"residual blocks, statistics of groups", RESIDUAL("group: 5"), 0.7},
+    {"dropout and inner products",
+     POOLED("p", "data") PRODUCT("i1", "p", "300") RELU("i1") DROPPED("i1")
+         PRODUCT("i2", "i1",
+                 "200") "layer { name: 's' type: 'Sigmoid' bottom: 'i2' top: 's' }\n" DROPPED("s")
+             HEAD("s"),
+     1.0},
+    {"dropout between convolutions",
+     CONV("c1", "data", "") RELU("c1") DROPPED("c1") CONV("c2", "c1", "") RELU("c2") DROPPED("c2")
+         CONV("c3", "c2", "") RELU("c3") DROPPED("c3") POOLED("p", "c3") HEAD("p"),
+     0.7},
+};
+
+static void test_nets(void **state)
+{
+    (void)state;
+    write_cifar(ls_test_path("cifar.bin"), 61);
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        struct lockstep_solver *solver =
+            load_solver(SGD "micro_batch: 5 max_iter: 9 random_seed: 3 net_param {\n" DATA "%s}\n",
+                        ls_test_path("cifar.bin"), nets[i].net);
+        double part = check_limits(solver, nets[i].what);
+        if (part > nets[i].part)
+            fail_msg("%s: %.2f of the memory is needed", nets[i].what, part);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- Pictures of different sizes ------------------------------------------------------------- */
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    mkdir(ls_test_path("p"), 0755);
+    mkdir(ls_test_path("p_maps"), 0755);
+    for (int i = 0; i < PICTURES; i++)
+        write_pair("p", i, size_of(i));
+    struct lockstep_solver *solver =
+        make_solver(SGD "micro_batch: 3 max_iter: 9", "p", "batch_size: 12 shuffle: true", "",
+                    NORMALISED("", DECONVOLUTION) LOSS(""));
+    check_limits(solver, "sizes");
+    lockstep_solver_free(solver);
+}
+
+/* ---- Nets at random -------------------------------------------------------------------------- */
+
+static void test_random(void **state)
+{
+    (void)state;
+    uint64_t first = 1, count = 12;
+    const char *chosen = getenv("LOCKSTEP_NETS");
+    if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
+        fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
+    write_random_net_data();
+    replays = 0;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct ls_text text = make_random_net(seed);
+        assert_false(text.failed);
+        struct lockstep_solver *solver = load_solver("%s", text.data);
+        check_limits(solver, text.data);
+        lockstep_solver_free(solver);
+        ls_text_free(&text);
+    }
+    assert_true(replays > 0);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* A test phase works in the arena that training has anyway. */
+static void test_tests_add_nothing(void **state)
+{
+    (void)state;
+    write_cifar(ls_test_path("cifar.bin"), 61);
+    for (int group = 0; group < 2; group++) {
+        struct lockstep_solver *solver = load_solver(
+            SGD "micro_batch: 5 max_iter: 9 test_interval: 2 net_param {\n" DATA "%s}\n",
+            ls_test_path("cifar.bin"), group == 0 ? RESIDUAL("") : RESIDUAL("group: 5"));
+        struct training *training = start(solver, 2, NULL, NULL);
+        const struct ls_trainer *trainer = training->trainer->inner;
+        const struct ls_plan *train_plan = trainer->train->plans[0]->plan;
+        const struct ls_plan *test_plan = trainer->tests[0].net->plans[0]->plan;
+        assert_true(trainer->test_count > 0 && test_plan->arena_bytes < train_plan->arena_bytes);
+        step(training, 2);
+        assert_int_equal(trainer->engine->arena_bytes, train_plan->arena_bytes);
+        assert_int_equal(trainer->engine->held_bytes, train_plan->held_bytes);
+        finish(training);
+        lockstep_solver_free(solver);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nets), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_random),
+                                       cmocka_unit_test(test_tests_add_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
