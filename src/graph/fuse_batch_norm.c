@@ -7,15 +7,15 @@
  *   dz = relu'(dy, y);  dscale, dbias = sums(dz, a);  da = dz scale;  partials = SUMS(da, x);
  *   sync point;  dx = BACKWARD(da, x)
  *
- * two passes remain: dscale, dbias and partials = SUMS(dy, x, y); sync point; dx = BACKWARD(dy, x,
- * y). The sums stand where those of the scale stood, in front of what reads their results.
+ * two passes remain: dscale, dbias and partials = SUMS(dy, x); sync point; dx = BACKWARD(dy, x).
+ * The sums stand where those of the scale stood, in front of what reads their results.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "graph/build.h"
 
 /* Inputs of the ops, as ir/op.h has them. */
 enum { NORM_X = 0, NORM_AVERAGES = 1, NORM_SCALE = 4, NORM_BIAS = 5 };
-enum { GRAD_DY = 0, GRAD_X = 1, GRAD_Y = 2, GRAD_AVERAGES = 3, GRAD_SCALE = 6, SUMS_INPUTS = 6 };
+enum { GRAD_DY = 0, GRAD_X = 1, GRAD_Y = 2, GRAD_AVERAGES = 3, GRAD_SCALE = 6, GRAD_BIAS = 7 };
 
 /* An op of a layer, or NULL: a layer has at most one of each kind in each direction. */
 static struct ls_op *find_op(const struct ls_graph *graph, enum ls_op_kind kind,
@@ -88,7 +88,7 @@ static struct ls_op *find_scale(const struct ls_graph *graph, const struct ls_op
 static void turn_sums(struct ls_graph *graph, struct ls_op *sums, const struct ls_op *norm,
                       const struct ls_op *old)
 {
-    while (sums->inputs < SUMS_INPUTS && !graph->failed)
+    while (sums->inputs < GRAD_SCALE && !graph->failed)
         ls_op_in(graph, sums, NULL);
     if (graph->failed)
         return;
@@ -169,6 +169,22 @@ static void fuse_relu(struct ls_graph *graph, struct ls_op *norm)
     delete_op(graph, relu);
 }
 
+/* Whether y was positive is worked out again from x, which these ops read anyway: y is one stream
+ * from memory less. By saved averages BACKWARD does not read x. */
+static void forget_output(struct ls_graph *graph, const struct ls_op *norm, enum ls_op_kind kind)
+{
+    struct ls_op *op = find_op(graph, kind, norm->layer, true);
+    if (op == NULL || !op->attr.batch_norm.relu || op->attr.batch_norm.moments < 0)
+        return;
+    while (op->inputs <= GRAD_BIAS && !graph->failed)
+        ls_op_in(graph, op, NULL);
+    if (graph->failed)
+        return;
+    op->input[GRAD_Y] = NULL;
+    op->input[GRAD_SCALE] = norm->input[NORM_SCALE];
+    op->input[GRAD_BIAS] = norm->input[NORM_BIAS];
+}
+
 void ls_graph_fuse_batch_norm(struct ls_graph *graph)
 {
     for (size_t i = 0; i < graph->op_count && !graph->failed; i++) {
@@ -178,5 +194,7 @@ void ls_graph_fuse_batch_norm(struct ls_graph *graph)
         fuse_scale(graph, norm); /* removes ops behind this one only */
         if (!graph->failed)
             fuse_relu(graph, norm);
+        forget_output(graph, norm, LS_OP_BATCH_NORM_SUMS);
+        forget_output(graph, norm, LS_OP_BATCH_NORM_BACKWARD);
     }
 }

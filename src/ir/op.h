@@ -130,10 +130,12 @@ enum ls_op_kind {
     /* in: x, (mean [C], variance [C], factor [1]: saved averages), (scale [C]), (bias [C]);
      * out: y = f(scale (x - mean) / sqrt(variance + eps) + bias) */
     LS_OP_BATCH_NORM,
-    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor); out: (dscale [C]), (dbias [C])
-     * of this micro-batch. Partial results for sync attr.batch_norm.sums, where there is one. */
+    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale), (bias); out: (dscale
+     * [C]), (dbias [C]) of this micro-batch. Where y is absent, whether it was positive is found
+     * from x, scale and bias. Partial results for sync attr.batch_norm.sums, where there is one. */
     LS_OP_BATCH_NORM_SUMS,
-    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale); out: dx */
+    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale), (bias); out: dx. y
+     * as in SUMS; by saved averages a ReLU needs it. */
     LS_OP_BATCH_NORM_BACKWARD,
     /* in: x, (factor), (bias), which lie along some axes of x; out: y = x factor + bias. With dy
      * for x and no bias it is its own backward. attr.scale */

@@ -26,8 +26,9 @@ static const struct fuse_case cases[] = {
     {"all three", NET(NORM("") SCALE("") RELU("s") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > grad(s.scale) grad(s.bias)) relu\n"
-     "n: batch norm backward data(grad(r) c r - - - s.scale > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - s.scale s.bias > grad(s.scale) grad(s.bias)) "
+     "relu\n"
+     "n: batch norm backward data(grad(r) c - - - - s.scale s.bias > grad(c)) relu\n",
      false},
     {"in place",
      NET(LAYER("n", "BatchNorm", "c", "c", "")
@@ -35,8 +36,9 @@ static const struct fuse_case cases[] = {
                  LAYER("r", "ReLU", "c", "c", "") IP("c")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > c) relu\n"
-     "n: batch norm backward sums(grad(c) c c - - - > grad(s.scale) grad(s.bias)) relu\n"
-     "n: batch norm backward data(grad(c) c c - - - s.scale > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(c) c - - - - s.scale s.bias > grad(s.scale) grad(s.bias)) "
+     "relu\n"
+     "n: batch norm backward data(grad(c) c - - - - s.scale s.bias > grad(c)) relu\n",
      false},
     {"test phase", NET(NORM("") SCALE("") RELU("s") IP("r")),
      "n: batch norm(c n.mean n.variance n.factor s.scale s.bias > r) relu\n", true},
@@ -49,20 +51,21 @@ static const struct fuse_case cases[] = {
     {"no scale", NET(NORM("") RELU("n") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - - - > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > - -) relu\n"
-     "n: batch norm backward data(grad(r) c r - - - - > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - - - > - -) relu\n"
+     "n: batch norm backward data(grad(r) c - - - - - - > grad(c)) relu\n",
      false},
     {"a scale of its own", NET(NORM("batch_norm_param { scale_bias: true }") RELU("n") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - n.scale n.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > grad(n.scale) grad(n.bias)) relu\n"
-     "n: batch norm backward data(grad(r) c r - - - n.scale > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - n.scale n.bias > grad(n.scale) grad(n.bias)) "
+     "relu\n"
+     "n: batch norm backward data(grad(r) c - - - - n.scale n.bias > grad(c)) relu\n",
      false},
     {"a bias alone", NET(NORM("") LAYER("s", "Bias", "n", "s", "") RELU("s") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - - s.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > - grad(s.bias)) relu\n"
-     "n: batch norm backward data(grad(r) c r - - - - > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - - s.bias > - grad(s.bias)) relu\n"
+     "n: batch norm backward data(grad(r) c - - - - - s.bias > grad(c)) relu\n",
      false},
     {"a bias behind the scale",
      NET(NORM("") LAYER("s", "Scale", "n", "s", "") LAYER("b", "Bias", "s", "b", "") IP("b")),
@@ -77,8 +80,8 @@ static const struct fuse_case cases[] = {
      NET(NORM("") SCALE("param { lr_mult: 0 } param { lr_mult: 0 }") RELU("s") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > - -) relu\n"
-     "n: batch norm backward data(grad(r) c r - - - s.scale > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - s.scale s.bias > - -) relu\n"
+     "n: batch norm backward data(grad(r) c - - - - s.scale s.bias > grad(c)) relu\n",
      false},
     {"frozen averages",
      NET(NORM("batch_norm_param { use_global_stats: true }") SCALE("") RELU("s") IP("r")),
@@ -90,20 +93,22 @@ static const struct fuse_case cases[] = {
     {"no gradient wanted below", NET(NORM("propagate_down: false") SCALE("") RELU("s") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > grad(s.scale) grad(s.bias)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - s.scale s.bias > grad(s.scale) grad(s.bias)) "
+     "relu\n",
      false},
     {"no gradient through the scale",
      NET(NORM("") SCALE("propagate_down: false") RELU("s") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > r) relu\n"
-     "n: batch norm backward sums(grad(r) c r - - - > grad(s.scale) grad(s.bias)) relu\n",
+     "n: batch norm backward sums(grad(r) c - - - - s.scale s.bias > grad(s.scale) grad(s.bias)) "
+     "relu\n",
      false},
     {"a leaky ReLU",
      NET(NORM("") LAYER("r", "ReLU", "n", "r", "relu_param { negative_slope: 0.25 }") IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - - - > r) relu 0.25\n"
-     "n: batch norm backward sums(grad(r) c r - - - > - -) relu 0.25\n"
-     "n: batch norm backward data(grad(r) c r - - - - > grad(c)) relu 0.25\n",
+     "n: batch norm backward sums(grad(r) c - - - - - - > - -) relu 0.25\n"
+     "n: batch norm backward data(grad(r) c - - - - - - > grad(c)) relu 0.25\n",
      false},
     /* The gradient of a residual block's sum goes two ways; the ReLU is behind the sum. */
     {"a residual block",
@@ -180,8 +185,8 @@ static const struct fuse_case cases[] = {
      "s: scale(n s.scale s.bias > s)\n"
      "s: scale backward sums(grad(s) n > grad(s.scale) grad(s.bias))\n"
      "s: scale(grad(s) s.scale - > grad(n))\n"
-     "n: batch norm backward sums(grad(n) c n - - - > - -) relu\n"
-     "n: batch norm backward data(grad(n) c n - - - - > grad(c)) relu\n",
+     "n: batch norm backward sums(grad(n) c - - - - - - > - -) relu\n"
+     "n: batch norm backward data(grad(n) c - - - - - - > grad(c)) relu\n",
      false},
     /* The sign of y does not tell that of x. */
     {"a ReLU with a negative slope",

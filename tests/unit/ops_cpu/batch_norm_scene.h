@@ -18,7 +18,7 @@ struct norm_case {
     int micro_batch[CUTS]; /* where each ends; the last at n */
     int group[CUTS];
     double mean, spread; /* x lies in mean + [-spread, spread) */
-    int relu;
+    int relu;            /* 2: backward ops do not see y, unless averages are saved */
     double slope;
     int scale, bias;
     int rows; /* of a sample; 0: 1. Cuts are in samples, n in rows */
@@ -33,6 +33,9 @@ static const struct norm_case cases[] = {
     {"leaky", 5, 24, 3, 3, {3, 5}, {4, 5}, 0, 1, 1, 0.1, 1, 1, 0},
     {"neither scale nor bias", 6, 5, 4, 3, {3, 6}, {6}, 0.5, 1, 0, 0, 0, 0, 0},
     {"scale alone, ReLU", 6, 5, 4, 3, {3, 6}, {6}, 0.5, 1, 1, 0, 1, 0, 0},
+    {"y from x", 9, 33, 4, 4, {4, 9}, {2, 7, 9}, -2, 3, 2, 0, 1, 1, 0},
+    {"y from x, leaky, no bias", 5, 24, 3, 3, {3, 5}, {4, 5}, 0, 1, 2, 0.1, 1, 0, 0},
+    {"y from x, rank 2", 40, 37, 0, 0, {13, 27, 40}, {20, 40}, 1, 2, 2, 0, 1, 1, 0},
     {"large means", 8, 20, 6, 6, {3, 5, 8}, {8}, 1000, 1.7, 0, 0, 1, 1, 0},
     {"larger means", 8, 20, 6, 6, {3, 5, 8}, {8}, -2e5, 2, 1, 0, 1, 1, 0},
     {"rank 2", 40, 37, 0, 0, {13, 27, 40}, {20, 40}, 1, 2, 1, 0, 1, 1, 0},
@@ -380,11 +383,13 @@ static inline void add_backward_inputs(struct trial *trial, const struct scene *
 {
     add_in(trial, scene, scene->dy);
     add_in(trial, scene, scene->x);
-    if (scene->how->relu)
+    if (scene->how->relu == 1 || (scene->how->relu == 2 && scene->norm.saved_mean != NULL))
         add_in(trial, scene, scene->y);
     else
         trial->own->op.inputs++;
     add_averages(trial, scene, factor);
+    add_parameter(trial, scene->norm.scale);
+    add_parameter(trial, scene->norm.bias);
 }
 
 /* Gradients of scale and bias, of which a micro-batch has its share. */
@@ -421,7 +426,6 @@ static inline void check_backward(struct scene *scene, const struct ls_layout *l
         struct trial trial;
         trial_start(&trial, &ls_kernel_batch_norm_backward, scene, m);
         add_backward_inputs(&trial, scene, factor);
-        add_parameter(&trial, scene->norm.scale);
         own_out(trial.own, &trial.shape)->rows = rows_of(scene);
         trial_run(&trial, scene, m, -1, layout);
         near_part(&trial, scene->dx);

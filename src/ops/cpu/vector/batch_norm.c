@@ -189,10 +189,12 @@ static void sums_of_row(const struct ls_batch_norm_view *view, const struct chan
     double lane[LS_LANES] = {0}, lane_x[LS_LANES] = {0};
     for (int64_t run = 0; run < view->runs; run++) {
         int64_t at = run * view->run_stride;
-        if (relu)
-            row_sums(dy + at, x + at, y + at, view->points, channel, true, lane, lane_x);
+        if (!relu)
+            row_sums(dy + at, x + at, NULL, view->points, channel, GATE_OPEN, lane, lane_x);
+        else if (y != NULL)
+            row_sums(dy + at, x + at, y + at, view->points, channel, GATE_Y, lane, lane_x);
         else
-            row_sums(dy + at, x + at, y + at, view->points, channel, false, lane, lane_x);
+            row_sums(dy + at, x + at, NULL, view->points, channel, GATE_X, lane, lane_x);
     }
     *sum_dz = ls_fold_lanes_double(lane);
     *sum_dzx = ls_fold_lanes_double(lane_x);
@@ -202,10 +204,10 @@ static void vector_sums(const struct ls_batch_norm_view *view,
                         const struct ls_batch_norm_channels *channels, const float *dy,
                         const float *x, const float *y, double *sum_dz, double *sum_dzx)
 {
-    y = channels->relu ? y : dy; /* an address; not read */
     if (view->block > 1) {
 #define DO(width)                                                                                  \
-    column_sums##width(view, channels, c, dy + o, x + o, y + o, sum_dz + c, sum_dzx + c)
+    column_sums##width(view, channels, c, dy + o, x + o, y == NULL ? NULL : y + o, sum_dz + c,     \
+                       sum_dzx + c)
         EACH_COLUMN(view, DO)
 #undef DO
         return;
@@ -214,9 +216,12 @@ static void vector_sums(const struct ls_batch_norm_view *view,
         const struct channel channel = {.mean = channels->mean[c],
                                         .rest = channels->rest[c],
                                         .inv_std = channels->inv_std[c],
+                                        .scale = channels->scale[c],
+                                        .bias = channels->bias[c],
                                         .slope = channels->slope};
         int64_t o = c * view->block_stride;
-        sums_of_row(view, &channel, channels->relu, dy + o, x + o, y + o, sum_dz + c, sum_dzx + c);
+        sums_of_row(view, &channel, channels->relu, dy + o, x + o, y == NULL ? NULL : y + o,
+                    sum_dz + c, sum_dzx + c);
     }
 }
 
@@ -226,10 +231,12 @@ static void backward_of_row(const struct ls_batch_norm_view *view, const struct 
     for (int64_t run = 0; run < view->runs; run++) {
         int64_t at = run * view->run_stride;
         const float *from = x == NULL ? NULL : x + at;
-        if (relu)
-            row_backward(dy + at, from, y + at, view->points, channel, true, dx + at);
+        if (!relu)
+            row_backward(dy + at, from, NULL, view->points, channel, GATE_OPEN, dx + at);
+        else if (y != NULL)
+            row_backward(dy + at, from, y + at, view->points, channel, GATE_Y, dx + at);
         else
-            row_backward(dy + at, from, y + at, view->points, channel, false, dx + at);
+            row_backward(dy + at, from, NULL, view->points, channel, GATE_X, dx + at);
     }
 }
 
@@ -237,10 +244,10 @@ static void vector_backward(const struct ls_batch_norm_view *view,
                             const struct ls_batch_norm_channels *channels, const float *dy,
                             const float *x, const float *y, float *dx)
 {
-    y = channels->relu ? y : dy;
     if (view->block > 1) {
 #define DO(width)                                                                                  \
-    column_backward##width(view, channels, c, dy + o, x == NULL ? NULL : x + o, y + o, dx + o)
+    column_backward##width(view, channels, c, dy + o, x == NULL ? NULL : x + o,                    \
+                           y == NULL ? NULL : y + o, dx + o)
         EACH_COLUMN(view, DO)
 #undef DO
         return;
@@ -249,13 +256,15 @@ static void vector_backward(const struct ls_batch_norm_view *view,
         const struct channel channel = {.mean = channels->mean[c],
                                         .rest = channels->rest[c],
                                         .inv_std = channels->inv_std[c],
+                                        .scale = channels->scale[c],
+                                        .bias = channels->bias[c],
                                         .factor = channels->factor[c],
                                         .mean_dz = x == NULL ? 0 : channels->mean_dz[c],
                                         .mean_dzx = x == NULL ? 0 : channels->mean_dzx[c],
                                         .slope = channels->slope};
         int64_t o = c * view->block_stride;
-        backward_of_row(view, &channel, channels->relu, dy + o, x == NULL ? NULL : x + o, y + o,
-                        dx + o);
+        backward_of_row(view, &channel, channels->relu, dy + o, x == NULL ? NULL : x + o,
+                        y == NULL ? NULL : y + o, dx + o);
     }
 }
 

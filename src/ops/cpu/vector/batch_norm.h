@@ -27,7 +27,7 @@ struct ls_batch_norm_view {
 /* What the loops know of each channel; arrays of at least `channels` floats. */
 struct ls_batch_norm_channels {
     const float *mean, *rest, *inv_std;
-    const float *scale, *bias;                /* forward */
+    const float *scale, *bias;                /* forward; backward with a ReLU and no y */
     const float *factor, *mean_dz, *mean_dzx; /* backward: factor is scale inv_std */
     bool relu;                                /* else f(z) = z, and y is not read */
     float slope;
@@ -39,11 +39,13 @@ struct ls_vector_batch_norm {
                     double *m2);
     void (*forward)(const struct ls_batch_norm_view *view,
                     const struct ls_batch_norm_channels *channels, const float *x, float *y);
-    /* The sums of dz and of dz x^, by channel. */
+    /* The sums of dz and of dz x^, by channel. Here and in `backward`, y may be NULL: whether it is
+     * positive is found from x then, with the same bits. */
     void (*sums)(const struct ls_batch_norm_view *view,
                  const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
                  const float *y, double *sum_dz, double *sum_dzx);
-    /* dx may be dy. Without x (NULL): dx = factor dz, and no means of dz are read. */
+    /* dx may be dy. Without x (NULL): dx = factor dz, no means of dz are read, and a ReLU needs y.
+     */
     void (*backward)(const struct ls_batch_norm_view *view,
                      const struct ls_batch_norm_channels *channels, const float *dy, const float *x,
                      const float *y, float *dx);

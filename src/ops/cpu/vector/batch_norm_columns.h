@@ -125,28 +125,32 @@ static void NAME(column_forward)(const struct ls_batch_norm_view *view,
         NAME(forward)(view, channels, c, x, y, false);
 }
 
-/* dz of the values at y and dy. Without a ReLU y is not read. */
-static ALWAYS_INLINE NAME(reg) NAME(behind)(const float *y, const float *dy, float slope, bool relu)
+/* dz of the values at y and dy; z is what y was made of, as in the forward pass. */
+static ALWAYS_INLINE NAME(reg)
+    NAME(behind)(NAME(reg) z, const float *y, const float *dy, float slope, enum gate gate)
 {
     NAME(reg) gradient = NAME(load)(dy);
-    return relu ? NAME(positive)(NAME(load)(y), gradient, slope * gradient) : gradient;
+    if (gate == GATE_OPEN)
+        return gradient;
+    return NAME(positive)(gate == GATE_Y ? NAME(load)(y) : z, gradient, slope * gradient);
 }
 
 static ALWAYS_INLINE void NAME(sums)(const struct ls_batch_norm_view *view,
                                      const struct ls_batch_norm_channels *channels, int64_t c,
                                      const float *dy, const float *x, const float *y,
-                                     double *sum_dz, double *sum_dzx, bool relu)
+                                     double *sum_dz, double *sum_dzx, enum gate gate)
 {
     const NAME(reg) mean = NAME(load)(channels->mean + c), rest = NAME(load)(channels->rest + c);
     const NAME(reg) inv_std = NAME(load)(channels->inv_std + c);
+    const NAME(reg) scale = NAME(load)(channels->scale + c), bias = NAME(load)(channels->bias + c);
     const float slope = channels->slope;
     struct NAME(sum) a = {0}, b = {0}, ax = {0}, bx = {0};
 #define TERM(at, sum)                                                                              \
     do {                                                                                           \
-        NAME(reg) dz = NAME(behind)(y + (at), dy + (at), slope, relu);                             \
+        NAME(reg) normal = NAME(normal)(NAME(load)(x + (at)), mean, rest, inv_std);                \
+        NAME(reg) dz = NAME(behind)(scale * normal + bias, y + (at), dy + (at), slope, gate);      \
         NAME(add)(&(sum), dz);                                                                     \
-        NAME(add_product)                                                                          \
-        (&(sum##x), dz, NAME(normal)(NAME(load)(x + (at)), mean, rest, inv_std));                  \
+        NAME(add_product)(&(sum##x), dz, normal);                                                  \
     } while (0)
     EACH_POSITION(view, TERM, a, b, a, b);
 #undef TERM
@@ -161,27 +165,30 @@ static void NAME(column_sums)(const struct ls_batch_norm_view *view,
                               const float *dy, const float *x, const float *y, double *sum_dz,
                               double *sum_dzx)
 {
-    if (channels->relu)
-        NAME(sums)(view, channels, c, dy, x, y, sum_dz, sum_dzx, true);
+    if (!channels->relu)
+        NAME(sums)(view, channels, c, dy, x, NULL, sum_dz, sum_dzx, GATE_OPEN);
+    else if (y != NULL)
+        NAME(sums)(view, channels, c, dy, x, y, sum_dz, sum_dzx, GATE_Y);
     else
-        NAME(sums)(view, channels, c, dy, x, y, sum_dz, sum_dzx, false);
+        NAME(sums)(view, channels, c, dy, x, NULL, sum_dz, sum_dzx, GATE_X);
 }
 
 static ALWAYS_INLINE void NAME(backward)(const struct ls_batch_norm_view *view,
                                          const struct ls_batch_norm_channels *channels, int64_t c,
                                          const float *dy, const float *x, const float *y, float *dx,
-                                         bool relu)
+                                         enum gate gate)
 {
     const NAME(reg) mean = NAME(load)(channels->mean + c), rest = NAME(load)(channels->rest + c);
     const NAME(reg) inv_std = NAME(load)(channels->inv_std + c);
+    const NAME(reg) scale = NAME(load)(channels->scale + c), bias = NAME(load)(channels->bias + c);
     const NAME(reg) factor = NAME(load)(channels->factor + c);
     const NAME(reg) mean_dz = NAME(load)(channels->mean_dz + c);
     const NAME(reg) mean_dzx = NAME(load)(channels->mean_dzx + c);
     const float slope = channels->slope;
 #define STEP(at, unused)                                                                           \
     do {                                                                                           \
-        NAME(reg) dz = NAME(behind)(y + (at), dy + (at), slope, relu);                             \
         NAME(reg) normal = NAME(normal)(NAME(load)(x + (at)), mean, rest, inv_std);                \
+        NAME(reg) dz = NAME(behind)(scale * normal + bias, y + (at), dy + (at), slope, gate);      \
         NAME(store)(dx + (at), factor * ((dz - mean_dz) - normal * mean_dzx));                     \
     } while (0)
     EACH_POSITION(view, STEP, , , , );
@@ -190,12 +197,12 @@ static ALWAYS_INLINE void NAME(backward)(const struct ls_batch_norm_view *view,
 
 static ALWAYS_INLINE void NAME(scaled)(const struct ls_batch_norm_view *view,
                                        const struct ls_batch_norm_channels *channels, int64_t c,
-                                       const float *dy, const float *y, float *dx, bool relu)
+                                       const float *dy, const float *y, float *dx, enum gate gate)
 {
     const NAME(reg) factor = NAME(load)(channels->factor + c);
     const float slope = channels->slope;
 #define STEP(at, unused)                                                                           \
-    NAME(store)(dx + (at), factor * NAME(behind)(y + (at), dy + (at), slope, relu))
+    NAME(store)(dx + (at), factor * NAME(behind)(factor, y + (at), dy + (at), slope, gate))
     EACH_POSITION(view, STEP, , , , );
 #undef STEP
 }
@@ -205,11 +212,13 @@ static void NAME(column_backward)(const struct ls_batch_norm_view *view,
                                   const float *dy, const float *x, const float *y, float *dx)
 {
     if (x == NULL && channels->relu)
-        NAME(scaled)(view, channels, c, dy, y, dx, true);
+        NAME(scaled)(view, channels, c, dy, y, dx, GATE_Y);
     else if (x == NULL)
-        NAME(scaled)(view, channels, c, dy, y, dx, false);
-    else if (channels->relu)
-        NAME(backward)(view, channels, c, dy, x, y, dx, true);
+        NAME(scaled)(view, channels, c, dy, NULL, dx, GATE_OPEN);
+    else if (!channels->relu)
+        NAME(backward)(view, channels, c, dy, x, NULL, dx, GATE_OPEN);
+    else if (y != NULL)
+        NAME(backward)(view, channels, c, dy, x, y, dx, GATE_Y);
     else
-        NAME(backward)(view, channels, c, dy, x, y, dx, false);
+        NAME(backward)(view, channels, c, dy, x, NULL, dx, GATE_X);
 }

@@ -13,6 +13,10 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* Where a gradient goes back through a ReLU: everywhere (there is none), by y, or by what x gives.
+ */
+enum gate { GATE_OPEN, GATE_Y, GATE_X };
+
 #if LS_WIDTH >= 16
 typedef __m512 reg16;
 typedef __m512d dreg16;

@@ -6,6 +6,7 @@
 #define LS_OPS_CPU_VECTOR_BATCH_NORM_ROWS_H
 
 #include "ops/cpu/vector/batch_norm.h"
+#include "ops/cpu/vector/batch_norm_registers.h"
 #include "ops/cpu/vector/lanes.h"
 
 /* The numbers of one channel. */
@@ -43,26 +44,31 @@ static void row_squares(const float *restrict x, int64_t n, float shift, double 
         lane[i - whole] += square_of(x[i] - shift);
 }
 
-/* y > 0 ? dy : slope dy */
-static inline float behind(float y, float dy, float slope, bool relu)
+/* dz of value i. */
+static ALWAYS_INLINE float behind(const struct channel *channel, const float *x, const float *y,
+                                  float dy, int64_t i, enum gate gate)
 {
-    return !relu || y > 0 ? dy : slope * dy;
+    if (gate == GATE_OPEN)
+        return dy;
+    float z = gate == GATE_Y ? y[i] : channel->scale * normal(x[i], channel) + channel->bias;
+    return z > 0 ? dy : channel->slope * dy;
 }
 
-static inline __attribute__((always_inline)) void
-row_sums(const float *restrict dy, const float *restrict x, const float *restrict y, int64_t n,
-         const struct channel *channel, bool relu, double *restrict lane, double *restrict lane_x)
+static ALWAYS_INLINE void row_sums(const float *restrict dy, const float *restrict x,
+                                   const float *restrict y, int64_t n,
+                                   const struct channel *channel, enum gate gate,
+                                   double *restrict lane, double *restrict lane_x)
 {
     const struct channel at = *channel;
     int64_t whole = n - n % LS_LANES;
     for (int64_t i = 0; i < whole; i += LS_LANES)
         for (int l = 0; l < LS_LANES; l++) {
-            float dz = behind(y[i + l], dy[i + l], at.slope, relu);
+            float dz = behind(&at, x, y, dy[i + l], i + l, gate);
             lane[l] += (double)dz;
             lane_x[l] += (double)dz * (double)normal(x[i + l], &at);
         }
     for (int64_t i = whole; i < n; i++) {
-        float dz = behind(y[i], dy[i], at.slope, relu);
+        float dz = behind(&at, x, y, dy[i], i, gate);
         lane[i - whole] += (double)dz;
         lane_x[i - whole] += (double)dz * (double)normal(x[i], &at);
     }
@@ -85,21 +91,19 @@ static void row_forward(const float *x, int64_t n, const struct channel *channel
     }
 }
 
-static inline __attribute__((always_inline)) void row_backward(const float *dy, const float *x,
-                                                               const float *y, int64_t n,
-                                                               const struct channel *channel,
-                                                               bool relu, float *dx)
+static ALWAYS_INLINE void row_backward(const float *dy, const float *x, const float *y, int64_t n,
+                                       const struct channel *channel, enum gate gate, float *dx)
 {
     const struct channel at = *channel;
     if (x == NULL) {
         LS_ELEMENTWISE
         for (int64_t i = 0; i < n; i++)
-            dx[i] = at.factor * behind(y[i], dy[i], at.slope, relu);
+            dx[i] = at.factor * behind(&at, x, y, dy[i], i, gate);
         return;
     }
     LS_ELEMENTWISE
     for (int64_t i = 0; i < n; i++) {
-        float dz = behind(y[i], dy[i], at.slope, relu);
+        float dz = behind(&at, x, y, dy[i], i, gate);
         dx[i] = at.factor * ((dz - at.mean_dz) - normal(x[i], &at) * at.mean_dzx);
     }
 }
