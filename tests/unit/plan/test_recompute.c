@@ -1,0 +1,224 @@
+/* Plans of small graphs made by hand, with kernels that do nothing: what is replayed, that readers
+ * read what they should, that nothing that is alive overlaps, and that budgets are kept.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "plan/plan.h"
+
+/* ---- A backend of nothing -------------------------------------------------------------------- */
+
+static const struct ls_kernel inner_product = {.kind = LS_OP_INNER_PRODUCT, .in_place = -1},
+                              inner_data = {.kind = LS_OP_INNER_PRODUCT_DATA, .in_place = -1},
+                              activation = {.kind = LS_OP_ACTIVATION, .in_place = 0},
+                              activation_back = {.kind = LS_OP_ACTIVATION_BACKWARD, .in_place = 0},
+                              eltwise = {.kind = LS_OP_ELTWISE, .in_place = LS_IN_PLACE_ANY},
+                              loss = {.kind = LS_OP_SUM_LOSS, .in_place = -1},
+                              loss_back = {.kind = LS_OP_SUM_LOSS_BACKWARD, .in_place = -1};
+
+static const struct ls_kernel *const *kernels(void)
+{
+    static const struct ls_kernel *const list[] = {&inner_product,   &inner_data, &activation,
+                                                   &activation_back, &eltwise,    &loss,
+                                                   &loss_back,       NULL};
+    return list;
+}
+
+static const struct ls_backend backend = {.name = "none", .kernels = kernels};
+
+/* ---- Graphs ---------------------------------------------------------------------------------- */
+
+enum { ROWS = 4, WIDTH = 256, BYTES = ROWS * WIDTH * 4 };
+
+static struct ls_value *new_value(struct ls_graph *graph)
+{
+    const struct ls_shape shape = {.rank = 2, .dim = {ROWS, WIDTH}};
+    return ls_graph_value(graph, "v", &shape, NULL);
+}
+
+/* An op of one, two or three inputs. */
+static struct ls_value *apply(struct ls_graph *graph, enum ls_op_kind kind, struct ls_value *a,
+                              struct ls_value *b, struct ls_value *c)
+{
+    struct ls_value *y = new_value(graph);
+    struct ls_op *op = ls_graph_op(graph, kind);
+    struct ls_value *in[] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        if (in[i] != NULL)
+            ls_op_in(graph, op, in[i]);
+    ls_op_out(graph, op, y);
+    if (kind == LS_OP_INNER_PRODUCT || kind == LS_OP_INNER_PRODUCT_DATA) {
+        op->attr.inner_product.m = ROWS;
+        op->attr.inner_product.k = op->attr.inner_product.n = WIDTH;
+    }
+    return y;
+}
+
+/* A chain of `n` products, whose backward ops read their inputs (as that of a convolution does). */
+static struct ls_graph *make_chain(int n)
+{
+    struct ls_graph *graph = ls_graph_new();
+    struct ls_value *x[64], *dy;
+    x[0] = new_value(graph);
+    x[0]->storage = LS_STORE_INPUT;
+    for (int i = 0; i < n; i++)
+        x[i + 1] = apply(graph, LS_OP_INNER_PRODUCT, x[i], NULL, NULL);
+    ls_op_in(graph, ls_graph_op(graph, LS_OP_SUM_LOSS), x[n]);
+    graph->backward = true;
+    dy = apply(graph, LS_OP_SUM_LOSS_BACKWARD, NULL, NULL, NULL);
+    for (int i = n; i-- > 0;)
+        dy = apply(graph, LS_OP_INNER_PRODUCT_DATA, dy, x[i], NULL);
+    graph->backward = false;
+    return graph;
+}
+
+static struct ls_plan *make_plan(struct ls_graph *graph, size_t budget)
+{
+    struct ls_view_set views = {0};
+    struct ls_plan *plan = NULL;
+    struct ls_plan_options options = {.backend = &backend,
+                                      .views = &views,
+                                      .budget = {.bytes = budget, .workers = 1, .slots = 1}};
+    assert_int_equal(ls_plan_build(graph, &options, &plan, NULL), 0);
+    return plan;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+static const struct ls_value *root_of(const struct ls_value *value)
+{
+    while (value->same_memory != NULL)
+        value = value->same_memory;
+    return value;
+}
+
+/* Runs the plan with numbers for contents: each write puts the value's own (a copy has that of what
+ * it is a copy of, which `meaning` knows) into its memory, each read finds what it should. */
+static void check_contents(const struct ls_plan *plan)
+{
+    static const void *memory[1 << 16];
+    size_t steps = plan->step_count;
+    for (size_t s = 0; s < steps; s++) {
+        const struct ls_op *op = plan->steps[s].prepared.op;
+        for (int i = 0; i < op->inputs; i++) {
+            const struct ls_value *root = root_of(op->input[i]);
+            if (root->storage != LS_STORE_ARENA)
+                continue;
+            for (size_t at = 0; at < BYTES; at += 64)
+                assert_ptr_equal(memory[(plan->offset[root->index] + at) / 64], op->input[i]);
+        }
+        for (int i = 0; i < op->outputs; i++) {
+            size_t offset = plan->offset[root_of(op->output[i])->index];
+            assert_true(offset + BYTES <= plan->arena_bytes);
+            for (size_t at = 0; at < BYTES; at += 64)
+                memory[(offset + at) / 64] = op->output[i];
+        }
+    }
+}
+
+static size_t count_effects(const struct ls_plan *plan)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < plan->step_count; s++)
+        count += ls_op_has_effect(plan->steps[s].prepared.op->kind);
+    return count;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* Without a limit dear steps run once, and all that is read later is kept. */
+static void no_limit(void **state)
+{
+    (void)state;
+    struct ls_plan *plan = make_plan(make_chain(16), 0);
+    assert_int_equal(plan->replays, 0);
+    assert_int_equal(plan->arena_bytes, 17 * BYTES); /* 16 results, of which the last dies first */
+    assert_int_equal(plan->live_bytes, plan->arena_bytes);
+    check_contents(plan);
+    ls_plan_free(plan);
+}
+
+/* The smallest plan of a chain grows like the root of its length; no step is replayed twice. */
+static void smallest(void **state)
+{
+    (void)state;
+    for (int n = 4; n <= 49; n++) {
+        struct ls_plan *plan = make_plan(make_chain(n), 1);
+        int root = 1;
+        while (root * root < n)
+            root++;
+        if (plan->arena_bytes > (size_t)(2 * root + 3) * BYTES)
+            fail_msg("%d products: %zu results are there at once", n, plan->arena_bytes / BYTES);
+        assert_true(plan->replays < (size_t)n);
+        assert_true(n < 9 || plan->replays > 0);
+        assert_true(plan->replay_work <= plan->work / 2);
+        assert_int_equal(count_effects(plan), 1);
+        check_contents(plan);
+        ls_plan_free(plan);
+    }
+}
+
+/* Every budget between the smallest and all is kept, and less memory is never less work. */
+static void budgets(void **state)
+{
+    (void)state;
+    struct ls_plan *least = make_plan(make_chain(36), 1);
+    double work = least->replay_work;
+    for (size_t budget = least->arena_bytes; budget <= 37 * BYTES; budget += BYTES) {
+        struct ls_plan *plan = make_plan(make_chain(36), budget);
+        assert_true(plan->arena_bytes <= budget);
+        assert_true(plan->replay_work <= work);
+        assert_true(budget < 37 * BYTES || plan->replays == 0);
+        check_contents(plan);
+        ls_plan_free(plan);
+    }
+    ls_plan_free(least);
+}
+
+/* A cheap step between dear ones, whose output alone the backward pass reads beside what it was
+ * made from: it is done again rather than kept. A sum lies where the operand lay that nobody reads.
+ */
+static void cheap_steps(void **state)
+{
+    (void)state;
+    struct ls_graph *graph = ls_graph_new();
+    struct ls_value *x[9], *y[9], *dy;
+    x[0] = new_value(graph);
+    x[0]->storage = LS_STORE_INPUT;
+    y[0] = x[0];
+    for (int i = 1; i <= 8; i++) {
+        x[i] = apply(graph, LS_OP_INNER_PRODUCT, y[i - 1], NULL, NULL);
+        y[i] = apply(graph, LS_OP_ACTIVATION, x[i], NULL, NULL);
+    }
+    graph->backward = true;
+    dy = apply(graph, LS_OP_SUM_LOSS_BACKWARD, NULL, NULL, NULL);
+    for (int i = 8; i > 0; i--) {
+        struct ls_value *dx = apply(graph, LS_OP_ACTIVATION_BACKWARD, dy, x[i], y[i]);
+        struct ls_value *through = apply(graph, LS_OP_INNER_PRODUCT_DATA, dx, y[i - 1], NULL);
+        dy = apply(graph, LS_OP_ELTWISE, dx, through, NULL);
+    }
+    graph->backward = false;
+    struct ls_plan *plan = make_plan(graph, 0);
+    assert_true(plan->replays > 0);
+    assert_true(plan->arena_bytes <= 13 * BYTES); /* all 16 are kept otherwise */
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const struct ls_op *op = plan->steps[s].prepared.op;
+        assert_true(!plan->steps[s].replay || op->kind == LS_OP_ACTIVATION);
+        if (op->kind == LS_OP_ELTWISE)
+            assert_non_null(op->output[0]->same_memory);
+    }
+    check_contents(plan);
+    ls_plan_free(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_limit), cmocka_unit_test(smallest),
+                                       cmocka_unit_test(budgets), cmocka_unit_test(cheap_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
