@@ -73,8 +73,9 @@ static double check_limits(const struct lockstep_solver *solver, const char *wha
     CONV(a, bottom, "")                                                                            \
     NORM(a, group)                                                                                 \
     RELU(a)                                                                                        \
-    CONV(b, a, "") NORM(b, group) "layer { name: '" sum "' type: 'Eltwise' bottom: '" b            \
-                                  "' bottom: '" bottom "' top: '" sum "' }\n" RELU(sum)
+    CONV(b, a, "")                                                                                 \
+    NORM(b, group) "layer { name: '" sum "' type: 'Eltwise' bottom: '" b "' bottom: '" bottom      \
+                   "' top: '" sum "' }\n" RELU(sum)
 #define POOLED(name, bottom)                                                                       \
     "layer { name: '" name "' type: 'Pooling' bottom: '" bottom "' top: '" name "'\n"              \
     "  pooling_param { kernel_size: 3 stride: 2 } }\n"
@@ -90,8 +91,9 @@ static double check_limits(const struct lockstep_solver *solver, const char *wha
     CONV("c0", "data", "")                                                                         \
     NORM("c0", group)                                                                              \
     RELU("c0")                                                                                     \
-    BLOCK("a1", "a2", "a", "c0", group) BLOCK("b1", "b2", "b", "a", group)                         \
-        BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e") HEAD("p")
+    BLOCK("a1", "a2", "a", "c0", group)                                                            \
+    BLOCK("b1", "b2", "b", "a", group) BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e")         \
+        HEAD("p")
 
 static const struct {
     const char *what, *net;
