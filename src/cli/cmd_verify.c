@@ -97,7 +97,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
                "override a field of the solver; may be given several times"),
     LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+               "pin the instruction set: generic, sse41, avx2, avx512; default: best"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_verify = {

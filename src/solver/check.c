@@ -46,16 +46,26 @@ int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error 
     return 0;
 }
 
-/* Whether a layer that normalises by saved averages finds none: Caffe's factor is zero then, and
- * where there is no factor all variances are. */
-static bool lacks_averages(const struct ls_store *store, const struct ls_op *op)
+static bool all_are(const struct ls_store *store, const struct ls_value *value, float number)
 {
-    const struct ls_value *factor = op->input[3] != NULL ? op->input[3] : op->input[2];
-    const struct ls_slot *slot = &store->slots[factor->parameter->index];
-    for (size_t i = 0; i < slot->elements; i++)
-        if (slot->weights[i] != 0)
+    const struct ls_slot *slot = &store->slots[value->parameter->index];
+    int64_t elements = ls_shape_size(&slot->parameter->shape); /* the rest is padding */
+    for (int64_t i = 0; i < elements; i++)
+        if (slot->weights[i] != number)
             return false;
     return true;
+}
+
+/* Whether a layer that normalises by saved averages finds none: Caffe's factor is zero then; where
+ * there is no factor all variances are, or all is as it was before anything was learned, which
+ * `fresh` asks about. */
+static bool lacks_averages(const struct ls_store *store, const struct ls_op *op, bool fresh)
+{
+    const struct ls_value *mean = op->input[1], *variance = op->input[2], *factor = op->input[3];
+    if (factor != NULL)
+        return all_are(store, factor, 0);
+    return all_are(store, variance, 0) ||
+           (fresh && all_are(store, mean, 0) && all_are(store, variance, 1));
 }
 
 int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph, const char *hint,
@@ -65,7 +75,7 @@ int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph
     for (size_t i = 0; i < graph->op_count; i++) {
         const struct ls_op *op = graph->ops[i];
         if (op->kind == LS_OP_BATCH_NORM && op->attr.batch_norm.moments < 0 &&
-            lacks_averages(store, op))
+            lacks_averages(store, op, graph->training))
             status = ls_layer_fail(op->layer, error, NULL, NULL, hint,
                                    "normalises by saved averages, but there are none");
     }

@@ -45,6 +45,8 @@ refused 'norm: group 4294967295 is more samples than a batch may have' 'group: 4
 refused 'norm: scale filler: .*std nan' 'scale_filler { type: "gaussian" std: nan }'
 refused 'norm: there is nothing to fill without scale_bias' 'scale_bias: false bias_filler { }'
 refused 'norm: normalises by saved averages, but there are none.*--weights' 'use_global_stats: true'
+refused 'q: normalises by saved averages, but there are none.*--weights' '' \
+    "$(behind BN 'bn_param { frozen: true }')"
 refused 'q: slope_filler belongs to the form of BN that keeps averages' '' \
     "$(behind BN 'bn_param { scale_filler { } slope_filler { } }')"
 refused 'q: eps has no effect with bn_mode: INFERENCE' '' \
