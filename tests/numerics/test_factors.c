@@ -72,8 +72,7 @@ static void check_counts(const struct lockstep_solver *solver, int64_t updates, 
 static const char *const solvers[] = {
     "base_lr: 0.05 momentum: 0.9 weight_decay: 0.001 ",
     "base_lr: 0.05 momentum: 0.9 weight_decay: 0.001 clip_gradients: 0.1 iter_size: 2 ",
-    "type: 'Nesterov' base_lr: 0.02 momentum: 0.9 weight_decay: 0.001 regularization_type: 'L1' "
-    "display: 1 ",
+    "type: 'Nesterov' base_lr: 0.02 momentum: 0.9 regularization_type: 'L1' weight_decay: 0.001 ",
     "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 iter_size: 3 ",
     "type: 'AdamW' base_lr: 0.002 momentum: 0.9 weight_decay: 0.05 weight_average { decay: 0.9 } ",
     "type: 'AdaGrad' base_lr: 0.01 ",

@@ -44,12 +44,16 @@ static inline float fold(const REGISTER lane[1])
 #define SPREAD(value)            _mm256_set1_ps(value)
 #define ADD(a, b)                _mm256_add_ps(a, b)
 #define FMA(a, b, c)             _mm256_fmadd_ps(a, b, c)
-#define MASK(n)                  _mm256_loadu_si256((const __m256i *)(const void *)(mask_bits + 8 - (n)))
-#define LOAD_SOME(from, n)       _mm256_maskload_ps(from, MASK(n))
-#define STORE_SOME(to, n, value) _mm256_maskstore_ps(to, MASK(n), value)
+#define LOAD_SOME(from, n)       _mm256_maskload_ps(from, mask(n))
+#define STORE_SOME(to, n, value) _mm256_maskstore_ps(to, mask(n), value)
 enum { COMBINE_VECTORS = 2, DOT_ROWS = 3, DOT_COLUMNS = 2 };
 
-static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+/* The first `n` of 8. */
+static inline __m256i mask(size_t n)
+{
+    static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(bits + 8 - n));
+}
 
 FUSED static inline float fold(const REGISTER lane[2])
 {
