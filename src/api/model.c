@@ -10,6 +10,7 @@
 #include "ops/cpu/backend.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
+#include "solver/fit.h"
 #include "solver/notes.h"
 
 void lockstep_model_options_init(struct lockstep_model_options *options)
@@ -29,7 +30,8 @@ static bool has_layer(const struct ls_net_definition *definition, const char *ty
 /* ---- Loading --------------------------------------------------------------------------------- */
 
 static int read_net(struct lockstep_model *model, const char *path,
-                    const struct lockstep_model_options *options, struct ls_error *error)
+                    const struct lockstep_model_options *options, int64_t micro_batch,
+                    struct ls_error *error)
 {
     struct ls_net_state state = {.phase = LOCKSTEP__PHASE__TEST,
                                  .level = options->level,
@@ -40,11 +42,64 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .phase = LOCKSTEP__PHASE__TEST,
                                  .from_outside = has_layer(&model->definition, "Input"),
                                  .seed = 1,
+                                 .micro_batch = micro_batch,
+                                 .workers = model->workers,
                                  .backend = &ls_backend_cpu,
                                  .parameters = model->parameters,
                                  .views = &model->views,
                                  .output = ls_model_output};
     return ls_net_open(&net, &model->net, error);
+}
+
+int ls_model_plan(const char *path, const struct lockstep_model_options *options, int workers,
+                  int64_t micro_batch, struct lockstep_model **out, struct ls_error *error)
+{
+    struct lockstep_model *model = ls_alloc(1, sizeof *model);
+    *out = NULL;
+    if (model == NULL)
+        return ls_fail_memory(error, "a model");
+    model->workers = workers;
+    model->parameters = ls_parameter_set_new();
+    int status = model->parameters == NULL ? ls_fail_memory(error, "a model")
+                                           : read_net(model, path, options, micro_batch, error);
+    if (status != 0)
+        lockstep_model_free(model);
+    else
+        *out = model;
+    return status;
+}
+
+static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,
+                      struct ls_error *error)
+{
+    const struct ls_model_trial *from = user;
+    struct ls_model_trial made = *from;
+    LS_TRY(ls_model_plan(from->path, from->options, from->model->workers, micro_batch, &made.model,
+                         error));
+    ls_model_fit(&made, fit);
+    fit->user = NULL; /* no trials of a trial */
+    *trial = made.model;
+    return 0;
+}
+
+static void close_trial(void *trial)
+{
+    struct lockstep_model *model = trial;
+    lockstep_model_free(model);
+}
+
+void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
+{
+    struct lockstep_model *model = trial->model;
+    *fit = (struct ls_fit){.what = "testing",
+                           .nets = &model->net,
+                           .count = 1,
+                           .set = model->parameters,
+                           .views = &model->views,
+                           .store = {.workers = model->workers, .seed = 1},
+                           .open = open_trial,
+                           .close = close_trial,
+                           .user = trial};
 }
 
 /* The names of classes, one a line, to a list. */
@@ -92,17 +147,21 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
                 const struct lockstep_model_options *options, struct ls_error *error)
 {
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    struct ls_store_options store = {.workers = workers, .seed = 1};
+    struct ls_model_trial trial = {path, options, model};
+    struct ls_fit fit;
+    model->workers = workers;
     model->outer_callbacks = options->callbacks;
     model->callbacks = ls_caller_callbacks(&model->outer_callbacks);
     model->iterations = options->iterations;
     model->parameters = ls_parameter_set_new();
     if (model->parameters == NULL)
         return ls_fail_memory(error, "a model");
-    LS_TRY(read_net(model, path, options, error));
+    LS_TRY(read_net(model, path, options, 0, error));
+    ls_model_fit(&trial, &fit);
+    LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
     LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &model->engine, error));
-    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &store, &model->store,
-                           error));
+    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &fit.store,
+                           &model->store, error));
     LS_TRY(load_weights(model, weights, error));
     ls_team_enter(model->engine->team);
     int status = ls_engine_bind(model->engine, model->store, &model->net, 1, error);
@@ -239,29 +298,23 @@ int64_t lockstep_model_sample_count(const struct lockstep_model *model)
 
 /* ---- Saving ---------------------------------------------------------------------------------- */
 
+static int fetch(void *user, size_t index, void *out, struct ls_error *error)
+{
+    return ls_store_read(user, (int)index, LS_WEIGHTS, out, error);
+}
+
 static int save_archive(const struct lockstep_model *model, const char *path,
                         struct ls_error *error)
 {
     const struct ls_parameter_set *set = model->parameters;
-    struct ls_archive archive = {0};
-    float **plain = ls_alloc(set->count + 1, sizeof *plain);
-    int status = plain == NULL ? ls_fail_memory(error, "weights") : 0;
-    for (size_t i = 0; i < set->count && status == 0; i++) {
-        const struct ls_parameter *what = set->items[i];
-        plain[i] = ls_alloc_aligned((size_t)ls_shape_size(&what->shape) * sizeof **plain);
-        status = plain[i] == NULL
-                     ? ls_fail_memory(error, "weights")
-                     : ls_store_read(model->store, (int)i, LS_WEIGHTS, plain[i], error);
-        if (status == 0)
-            status =
-                ls_archive_add(&archive, what->name, LS_DTYPE_F32, &what->shape, plain[i], error);
-    }
+    struct ls_archive archive = {.fetch = fetch, .user = model->store};
+    int status = 0;
+    for (size_t i = 0; i < set->count && status == 0; i++)
+        status = ls_archive_add(&archive, set->items[i]->name, LS_DTYPE_F32, &set->items[i]->shape,
+                                ls_store_plain(model->store, (int)i, LS_WEIGHTS), error);
     if (status == 0)
         status = ls_archive_write(&archive, path, error);
     ls_archive_free(&archive);
-    for (size_t i = 0; i < set->count && plain != NULL; i++)
-        ls_free_aligned(plain[i]);
-    ls_free(plain);
     return status;
 }
 

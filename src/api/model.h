@@ -13,6 +13,8 @@ struct lockstep_model {
     struct lockstep_callbacks outer_callbacks, callbacks; /* the caller's, and around them */
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
+    int workers;
+    struct ls_forecast forecast; /* what it takes */
     struct ls_engine *engine;
     struct ls_store *store;
     struct ls_net *net;
@@ -34,6 +36,18 @@ struct lockstep_model {
     struct ls_transform transform; /* of pictures, where there is no data layer */
     struct ls_definition *trained; /* the definition in the weights file, or NULL */
 };
+
+/* A model with its net and nothing else: a plan. micro_batch 0: the rule. */
+int ls_model_plan(const char *path, const struct lockstep_model_options *options, int workers,
+                  int64_t micro_batch, struct lockstep_model **model, struct ls_error *error);
+/* What `fit` needs to know of it (solver/fit.h); `user` is kept for trials. */
+struct ls_fit;
+struct ls_model_trial {
+    const char *path;
+    const struct lockstep_model_options *options;
+    struct lockstep_model *model;
+};
+void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit);
 
 /* The value that is a net's prediction, or NULL (api/predict.c). */
 struct ls_value *ls_model_output(const struct ls_graph *graph);

@@ -3,14 +3,33 @@
  * The counter lets a test state that nothing is allocated between two steps of training; the
  * switch lets it walk through every "out of memory" path of a function, one after the other.
  *
+ * Large aligned blocks are mapped from the kernel one by one. So they begin as zeros without being
+ * touched, and go back when they are freed: what a process really takes is what it has in use,
+ * which a plan can foretell. (A heap keeps what was freed below something that is still there.)
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGNMENT = 64 };
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+/* Bytes from which on a block is mapped. A sanitizer watches the heap only. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+#define MAPPED SIZE_MAX
+#else
+#define MAPPED ((size_t)1 << 18)
+#endif
 
 static _Atomic uint64_t allocations;
 static _Atomic long fail_after = -1; /* negative: never */
@@ -63,23 +82,53 @@ void ls_free(void *memory)
     free(memory);
 }
 
+/* In front of an aligned block: how long its mapping is, 0 for one on the heap. */
+union header {
+    size_t mapped;
+    unsigned char room[ALIGNMENT];
+};
+
+static void *map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
 void *ls_alloc_aligned(size_t bytes)
 {
-    if (!admit() || bytes > SIZE_MAX - ALIGNMENT)
+    if (!admit() || bytes > SIZE_MAX - 3 * ALIGNMENT)
         return NULL;
     /* aligned_alloc wants a multiple of the alignment; zero bytes still give a pointer. */
-    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (rounded == 0)
-        rounded = ALIGNMENT;
-    void *memory = aligned_alloc(ALIGNMENT, rounded);
-    if (memory != NULL)
-        memset(memory, 0, rounded);
-    return memory;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + sizeof(union header);
+    bool mapped = rounded >= MAPPED;
+    union header *header = mapped ? map(rounded) : aligned_alloc(ALIGNMENT, rounded);
+    if (header == NULL)
+        return NULL;
+    if (!mapped)
+        memset(header, 0, rounded);
+    header->mapped = mapped ? rounded : 0;
+    return header + 1;
 }
 
 void ls_free_aligned(void *memory)
 {
-    free(memory);
+    union header *header = memory;
+    if (header == NULL)
+        return;
+    if (header[-1].mapped > 0)
+        munmap(header - 1, header[-1].mapped);
+    else
+        free(header - 1);
+}
+
+bool ls_memory_is_there(size_t bytes)
+{
+    if (!admit())
+        return false;
+    void *memory = map(bytes);
+    if (memory != NULL)
+        munmap(memory, bytes);
+    return memory != NULL;
 }
 
 bool ls_multiply(int64_t a, int64_t b, int64_t *product)

@@ -21,6 +21,9 @@ void ls_free(void *memory);
 void *ls_alloc_aligned(size_t bytes);
 void ls_free_aligned(void *memory);
 
+/* Whether so much could be allocated now; for libraries that do not survive it when they cannot. */
+bool ls_memory_is_there(size_t bytes);
+
 /* *product = a * b for non-negative numbers; false when it does not fit. */
 bool ls_multiply(int64_t a, int64_t b, int64_t *product);
 

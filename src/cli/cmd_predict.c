@@ -164,7 +164,7 @@ static int run(const void *data)
     enum ls_cli_format format = LS_CLI_FORMAT_TEXT;
     int status = check(session.values, &format);
     if (status == 0)
-        status = ls_cli_load_model("predict", &session.values->model, 0,
+        status = ls_cli_load_model("predict", &session.values->model, 0, 0,
                                    (struct lockstep_callbacks){NULL, NULL, NULL}, &session.model);
     if (status != 0)
         return status;

@@ -12,6 +12,7 @@
 struct values {
     struct ls_cli_model_values model;
     int64_t iterations;
+    uint64_t memory;
 };
 
 static int run(const void *data)
@@ -21,7 +22,7 @@ static int run(const void *data)
     struct lockstep_model *model;
     ls_monitor_init(&monitor, stdout, NULL, NULL);
     int status =
-        ls_cli_load_model("test", &values->model, values->iterations,
+        ls_cli_load_model("test", &values->model, values->iterations, values->memory,
                           (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL}, &model);
     if (status != 0)
         return status;
@@ -46,6 +47,8 @@ static const struct ls_cli_option options[] = {
     LS_CLI_MODEL_OPTIONS(struct values, model),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "test N batches; default: every sample once"),
+    LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
+               "refuse to take more than so much (600MiB, 1.5GiB)"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_test = {

@@ -15,6 +15,7 @@
 struct values {
     const char *solver, *prefix, *resume, *weights, *log, *isa;
     int64_t workers, iterations;
+    uint64_t memory;
     struct ls_cli_list set;
 };
 
@@ -53,6 +54,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.snapshot_prefix = values->prefix;
     options.resume = values->resume;
     options.weights = values->weights;
+    options.memory = values->memory;
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
@@ -98,6 +100,8 @@ static void put_resume(FILE *line, const struct values *values, const char *snap
         put_option(line, "--set", values->set.items[i]);
     if (values->workers > 0)
         fprintf(line, " --workers %" PRId64, values->workers);
+    if (values->memory > 0)
+        fprintf(line, " --memory %" PRIu64, values->memory);
     if (values->iterations >= 0)
         fprintf(line, " --iterations %" PRId64, values->iterations);
     put_option(line, "--log-json", values->log);
@@ -180,6 +184,9 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", struct values, workers, 1,
                "workers that compute; default: the cores that this process may\n"
                "use. The result does not depend on it"),
+    LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
+               "take no more than so much (600MiB, 1.5GiB): compute some things\n"
+               "again instead of keeping them. The result does not depend on it"),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 0,
                "stop after N updates in all, with a snapshot; changes no schedule"),
     LS_CLI_ROW(LS_CLI_TEXT, "snapshot-prefix", "P", struct values, prefix, 0,
@@ -196,7 +203,7 @@ static const struct ls_cli_option options[] = {
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),
     LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+               "pin the instruction set: generic, sse41, avx2, avx512; default: best"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {

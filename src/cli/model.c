@@ -5,7 +5,7 @@
 #include "cli/report.h"
 
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
-                      int64_t iterations, struct lockstep_callbacks callbacks,
+                      int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
                       struct lockstep_model **model)
 {
     *model = NULL;
@@ -21,6 +21,7 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;
     options.iterations = iterations;
+    options.memory = memory;
     options.callbacks = callbacks;
     struct lockstep_error *error = lockstep_error_new();
     int status = lockstep_model_load(values->model, values->weights, &options, model, error);

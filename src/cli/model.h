@@ -31,7 +31,7 @@ struct ls_cli_model_values {
 
 /* Loads the model for the command of that name. Messages go to stderr. */
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,
-                      int64_t iterations, struct lockstep_callbacks callbacks,
+                      int64_t iterations, uint64_t memory, struct lockstep_callbacks callbacks,
                       struct lockstep_model **model);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/report.h"
+#include "cli/size.h"
 
 enum { OPTIONS_MAX = 32, HELP_COLUMN = 26 };
 
@@ -96,6 +97,16 @@ static int set_integer(const struct ls_cli_option *option, const char *text, int
     return 0;
 }
 
+static int set_size(const struct ls_cli_option *option, const char *text, uint64_t *value)
+{
+    if (ls_cli_parse_size(text, value))
+        return 0;
+    return ls_cli_usage_error(
+        "--%s: '%s' is not a size. hint: write it as 600MiB, 1.5GiB, 512MB or "
+        "in bytes",
+        option->name, text);
+}
+
 /* A flag is set by being there; "--flag=false" is for scripts. */
 static int set_flag(const struct ls_cli_option *option, const char *text, int *value)
 {
@@ -118,6 +129,8 @@ static int set_value(const struct ls_cli_option *option, const char *text, void 
         return 0;
     case LS_CLI_INTEGER:
         return set_integer(option, text, (int64_t *)(void *)place);
+    case LS_CLI_SIZE:
+        return set_size(option, text, (uint64_t *)(void *)place);
     case LS_CLI_FLAG:
         return set_flag(option, text, (int *)(void *)place);
     case LS_CLI_LIST:

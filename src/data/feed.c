@@ -97,6 +97,27 @@ static int start(const struct ls_feed_options *options, struct ls_feed *feed,
     return 0;
 }
 
+/* Of a decoder: its stack, what its library for pictures and its heap keep. */
+enum { DECODER_BYTES = 256 << 10 };
+
+int ls_feed_bytes(const struct ls_feed_options *options, size_t *bytes, struct ls_error *error)
+{
+    struct ls_feed feed = {.decoder_count = options->threads};
+    size_t slot = 0;
+    int slots = 0;
+    int status = copy_options(options, &feed, error);
+    if (status == 0 && feed.decoder_count == 0)
+        feed.decoder_count = default_threads(&feed);
+    if (status == 0)
+        status = slot_target(&feed, options->memory, &slots, error);
+    if (status == 0)
+        status = ls_slot_bytes(&feed, &slot, error);
+    ls_free(feed.datasets);
+    ls_free(feed.inputs);
+    *bytes = slot * (size_t)slots + (size_t)feed.decoder_count * DECODER_BYTES;
+    return status;
+}
+
 int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
                  struct ls_error *error)
 {

@@ -35,6 +35,8 @@ struct ls_feed_options {
 int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
                  struct ls_error *error);
 void ls_feed_close(struct ls_feed *feed);
+/* What a feed with these options will take in memory, without opening it. */
+int ls_feed_bytes(const struct ls_feed_options *options, size_t *bytes, struct ls_error *error);
 
 /* Nothing is decoded until the first seek. Begins at update `update` (forward or back); nothing of
  * an earlier position is handed out any more. No item may be held. Called at the start, after a

@@ -58,6 +58,9 @@ struct ls_totals {
 /* How many micro-batches an update has at most. */
 int64_t ls_engine_update_micro_batches(const struct ls_net *net);
 
+/* Batches whose micro-batches are one job: those of an update, or some of a test. */
+int64_t ls_engine_batches_at_once(const struct ls_net *net);
+
 /* Memory for the records of a net's passes; one per net, reused. */
 struct ls_pass;
 int ls_pass_create(struct ls_engine *engine, struct ls_net *net, struct ls_pass **pass,

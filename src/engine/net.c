@@ -196,6 +196,56 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
     return 0;
 }
 
+int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error)
+{
+    net->options.activation_bytes = activation_bytes;
+    for (size_t i = 0; i < net->plan_count; i++) {
+        struct ls_micro micro = {.count = net->plans[i]->samples};
+        memcpy(micro.shape, net->plans[i]->shape, sizeof micro.shape);
+        struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
+        int status = plan == NULL ? ls_fail_memory(error, "a plan")
+                                  : build_plan(net, &micro, plan, error);
+        if (status != 0) {
+            free_plan(plan);
+            return status;
+        }
+        plan->used = net->plans[i]->used;
+        plan->kept = net->plans[i]->kept;
+        free_plan(net->plans[i]);
+        net->plans[i] = plan;
+    }
+    return 0;
+}
+
+void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held)
+{
+    *arena = *held = 0;
+    struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
+    if (plan == NULL)
+        return;
+    struct ls_source_shape before = net->shapes[net->varying];
+    struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
+    memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
+    if (build_plan(net, &micro, plan, NULL) == 0) {
+        *arena = plan->plan->arena_bytes;
+        *held = plan->plan->held_bytes;
+    }
+    free_plan(plan);
+    net->shapes[net->varying] = before;
+}
+
+int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error)
+{
+    size_t most = (size_t)ls_batching_most(&net->batching, batch);
+    struct ls_micro *cut = ls_alloc(most, sizeof *cut);
+    if (cut == NULL)
+        return ls_fail_memory(error, "the micro-batches of a batch");
+    ls_free(net->cut);
+    net->cut = cut;
+    net->batching.batch = batch;
+    return 0;
+}
+
 /* How many samples batches can have: a full one, and what is left at the end of the data. */
 static int batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
 {
@@ -440,14 +490,25 @@ size_t ls_net_input_size(const struct ls_net *net, int input)
     return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
 }
 
+static struct ls_feed_options feed_options(const struct ls_net *net, int64_t updates_end)
+{
+    return (struct ls_feed_options){.datasets = net->datasets,
+                                    .dataset_count = net->dataset_count,
+                                    .inputs = (const int(*)[2])net->inputs,
+                                    .input_count = net->input_count,
+                                    .batching = net->batching,
+                                    .updates_end = updates_end};
+}
+
 int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
                 struct ls_error *error)
 {
-    struct ls_feed_options options = {.datasets = net->datasets,
-                                      .dataset_count = net->dataset_count,
-                                      .inputs = (const int(*)[2])net->inputs,
-                                      .input_count = net->input_count,
-                                      .batching = net->batching,
-                                      .updates_end = updates_end};
+    struct ls_feed_options options = feed_options(net, updates_end);
     return ls_feed_open(&options, feed, error);
+}
+
+int ls_net_feed_bytes(const struct ls_net *net, size_t *bytes, struct ls_error *error)
+{
+    struct ls_feed_options options = feed_options(net, INT64_MAX);
+    return ls_feed_bytes(&options, bytes, error);
 }

@@ -90,6 +90,13 @@ int ls_net_open_datasets(struct ls_net *net, struct ls_error *error);
  * not wanted for long go, and what is wrong with a plan is said of its size. */
 int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **plan,
                    struct ls_error *error);
+/* Makes all plans anew, for that much memory for activations. None may be bound. */
+int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error);
+/* What the plan for the largest sample there can be would take, where samples differ in size; zeros
+ * where they do not, or where there is none for that size. */
+void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held);
+/* As if the batch were another one (for forecasts; nothing is planned anew). */
+int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error);
 /* Plans that are wanted from now on stay until the next call. */
 void ls_net_begin_job(struct ls_net *net);
 /* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
@@ -136,5 +143,7 @@ bool ls_net_reads_before(const struct ls_net *net, int input);
 /* Feeds the net's data to workers, beginning with update 0. */
 int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
                 struct ls_error *error);
+/* What that feed's decoded samples will take. */
+int ls_net_feed_bytes(const struct ls_net *net, size_t *bytes, struct ls_error *error);
 
 #endif

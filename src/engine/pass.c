@@ -21,10 +21,11 @@ enum {
     REPEATS_MAX = 8            /* of an update, before its sums are taken for a mistake of ours */
 };
 
-/* Batches per job of a test. */
-static int64_t batches_at_once(const struct ls_net *net)
+int64_t ls_engine_batches_at_once(const struct ls_net *net)
 {
     const struct ls_batching *batching = &net->batching;
+    if (net->options.training)
+        return batching->iter_size;
     int64_t n = ls_batching_most(batching, batching->batch);
     int64_t doubles = n * (int64_t)(ls_net_graph(net)->record_size + 1);
     int64_t batches = RECORDS_AT_ONCE / (doubles > 0 ? doubles : 1);
@@ -57,9 +58,7 @@ static int create(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     const struct ls_graph *graph = ls_net_graph(net);
-    size_t batches = (size_t)net->batching.iter_size;
-    if (!net->options.training)
-        batches = (size_t)batches_at_once(net);
+    size_t batches = (size_t)ls_engine_batches_at_once(net);
     size_t most = (size_t)ls_batching_most(&net->batching, net->batching.batch);
     size_t units = batches * most;
     pass->record_size = (size_t)graph->record_size;
@@ -314,7 +313,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
 {
-    int64_t at_once = batches_at_once(pass->net);
+    int64_t at_once = ls_engine_batches_at_once(pass->net);
     int64_t samples = 0;
     memset(pass->total, 0, pass->record_size * sizeof *pass->total);
     for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)

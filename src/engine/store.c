@@ -257,6 +257,12 @@ int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_arr
                                               array_of(store, parameter, array), plain, error);
 }
 
+const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array)
+{
+    bool plain = store->set->items[parameter]->layout == &ls_layout_plain;
+    return plain ? array_of(store, parameter, array) : NULL;
+}
+
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
                    const float *plain, struct ls_error *error)
 {

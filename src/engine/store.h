@@ -75,6 +75,8 @@ enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
 /* Copies an array of a parameter out of or into the store, in Caffe's order of elements. */
 int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
                   float *plain, struct ls_error *error);
+/* The same where it lies in that order anyway, else NULL: it must be copied. */
+const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array);
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
                    const float *plain, struct ls_error *error);
 /* The gradient of the last update, in Caffe's order. */

@@ -155,45 +155,63 @@ uint32_t ls_archive_crc(uint32_t crc, const void *bytes, size_t size)
     return crc;
 }
 
-/* Hands every tensor to `write` in the order of the file. */
-static int each_tensor(const struct ls_archive *archive,
-                       int (*write)(void *user, const struct ls_tensor *, struct ls_error *),
+/* Room for the largest tensor that has to be fetched; NULL where there is none. */
+static int make_room(const struct ls_archive *archive, void **room, struct ls_error *error)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < archive->tensor_count; i++)
+        if (archive->tensors[i].data == NULL && archive->tensors[i].size > most)
+            most = archive->tensors[i].size;
+    *room = most > 0 ? ls_alloc_aligned(most) : NULL;
+    return most == 0 || *room != NULL ? 0 : ls_fail_memory(error, "a tensor to be written");
+}
+
+/* Hands the bytes of every tensor to `write` in the order of the file. */
+static int each_tensor(const struct ls_archive *archive, void *room,
+                       int (*write)(void *user, const void *bytes, size_t size, struct ls_error *),
                        void *user, struct ls_error *error)
 {
     for (int s = 0; s < ELEMENT_SIZES; s++) {
         for (size_t i = 0; i < archive->tensor_count; i++) {
-            if (ls_dtype_size(archive->tensors[i].type) == element_sizes[s])
-                LS_TRY(write(user, &archive->tensors[i], error));
+            const struct ls_tensor *tensor = &archive->tensors[i];
+            const void *bytes = tensor->data != NULL ? tensor->data : room;
+            if (ls_dtype_size(tensor->type) != element_sizes[s])
+                continue;
+            if (tensor->data == NULL && tensor->size > 0)
+                LS_TRY(archive->fetch(archive->user, i, room, error));
+            LS_TRY(write(user, bytes, tensor->size, error));
         }
     }
     return 0;
 }
 
-static int sum_tensor(void *user, const struct ls_tensor *tensor, struct ls_error *error)
+static int sum_bytes(void *user, const void *bytes, size_t size, struct ls_error *error)
 {
     (void)error;
     uint32_t *crc = user;
-    *crc = ls_archive_crc(*crc, tensor->data, tensor->size);
+    *crc = ls_archive_crc(*crc, bytes, size);
     return 0;
 }
 
-static int write_tensor(void *user, const struct ls_tensor *tensor, struct ls_error *error)
+static int write_bytes(void *user, const void *bytes, size_t size, struct ls_error *error)
 {
-    return ls_atomic_write(user, tensor->data, tensor->size, error);
+    return ls_atomic_write(user, bytes, size, error);
 }
 
 /* Writes the checksum's digits into the header. */
-static void sign_header(const struct ls_archive *archive, struct ls_text *header)
+static int sign_header(const struct ls_archive *archive, void *room, struct ls_text *header,
+                       struct ls_error *error)
 {
     uint64_t length = header->length;
     uint32_t crc = ls_archive_crc(0, &length, sizeof length);
     crc = ls_archive_crc(crc, header->data, header->length);
-    each_tensor(archive, sum_tensor, &crc, NULL);
+    LS_TRY(each_tensor(archive, room, sum_bytes, &crc, error));
     char digits[9];
     snprintf(digits, sizeof digits, "%08" PRIx32, crc);
     /* Our notes are the first ones, so that the first hit is the place. */
     char *place = strstr(header->data, LS_CHECKSUM_KIND);
     memcpy(place + strlen(LS_CHECKSUM_KIND), digits, 8);
+    return 0;
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -236,7 +254,7 @@ int ls_archive_check_names(const struct ls_archive *archive, int status, const c
     return result;
 }
 
-static int write_all(const struct ls_archive *archive, const struct ls_text *header,
+static int write_all(const struct ls_archive *archive, void *room, const struct ls_text *header,
                      const char *path, struct ls_error *error)
 {
     struct ls_atomic_file *file;
@@ -246,7 +264,7 @@ static int write_all(const struct ls_archive *archive, const struct ls_text *hea
     if (status == 0)
         status = ls_atomic_write(file, header->data, header->length, error);
     if (status == 0)
-        status = each_tensor(archive, write_tensor, file, error);
+        status = each_tensor(archive, room, write_bytes, file, error);
     if (status == 0)
         return ls_atomic_commit(file, error);
     ls_atomic_abandon(file);
@@ -271,8 +289,13 @@ int ls_archive_write(const struct ls_archive *archive, const char *path, struct 
                          "the header would have %zu bytes; readers take at most %d", header.length,
                          LS_HEADER_LIMIT);
     } else {
-        sign_header(archive, &header);
-        status = write_all(archive, &header, path, error);
+        void *room = NULL;
+        status = make_room(archive, &room, error);
+        if (status == 0)
+            status = sign_header(archive, room, &header, error);
+        if (status == 0)
+            status = write_all(archive, room, &header, path, error);
+        ls_free_aligned(room);
     }
     ls_text_free(&header);
     return status;

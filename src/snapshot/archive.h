@@ -57,8 +57,9 @@ struct ls_tensor {
     char *name; /* owned by the archive */
     enum ls_dtype type;
     struct ls_shape shape; /* a dimension may be 0 */
-    /* Row-major. To be written: the caller's, borrowed until the archive is freed. As read: in the
-     * archive's mapping, not aligned for sure; see ls_tensor_copy and ls_tensor_floats. */
+    /* Row-major. To be written: the caller's, borrowed until the archive is freed, or NULL: it is
+     * fetched when it is needed (ls_archive.fetch). As read: in the archive's mapping, not aligned
+     * for sure; see ls_tensor_copy and ls_tensor_floats. */
     const void *data;
     size_t size; /* bytes */
 };
@@ -77,6 +78,10 @@ struct ls_archive {
     size_t tensor_count, tensor_capacity;
     struct ls_note *notes; /* without the writer's own two */
     size_t note_count, note_capacity;
+    /* To be written, for tensors without data: puts those of tensor `index` into `out`. Called more
+     * than once for each, so that one at a time needs to be in memory. */
+    int (*fetch)(void *user, size_t index, void *out, struct ls_error *error);
+    void *user;
     /* What follows is set by ls_archive_read. */
     char *path;
     bool ours;          /* has our format's note and a checksum that was found right */

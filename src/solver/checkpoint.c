@@ -51,28 +51,36 @@ static bool slot_has(const struct ls_slot *slot, enum ls_store_array array)
 struct draft {
     struct ls_trainer *trainer;
     struct ls_archive archive;
-    float **plain; /* copies in Caffe's order */
-    size_t plain_count, plain_capacity;
+    struct source {
+        int parameter;
+        enum ls_store_array array;
+    } * sources; /* by tensor, of those that come from the store */
+    size_t source_count, source_capacity;
     int32_t *exponents;
     struct ls_error *error;
 };
+
+static int fetch(void *user, size_t index, void *out, struct ls_error *error)
+{
+    const struct draft *draft = user;
+    const struct source *source = &draft->sources[index];
+    return ls_store_read(draft->trainer->store, source->parameter, source->array, out, error);
+}
 
 static int add_array(struct draft *draft, size_t parameter, size_t which)
 {
     const struct ls_store *store = draft->trainer->store;
     const struct ls_parameter *what = store->set->items[parameter];
-    float *plain = ls_alloc_aligned((size_t)ls_shape_size(&what->shape) * sizeof *plain);
-    if (plain == NULL || !LS_GROW(draft->plain, draft->plain_count, draft->plain_capacity)) {
-        ls_free_aligned(plain);
+    if (!LS_GROW(draft->sources, draft->source_count, draft->source_capacity))
         return ls_fail_memory(draft->error, "a snapshot");
-    }
-    draft->plain[draft->plain_count++] = plain;
-    LS_TRY(ls_store_read(store, (int)parameter, arrays[which].array, plain, draft->error));
+    draft->sources[draft->source_count++] = (struct source){(int)parameter, arrays[which].array};
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", arrays[which].prefix, what->name);
-    int status = name.failed ? ls_fail_memory(draft->error, "a snapshot")
-                             : ls_archive_add(&draft->archive, name.data, LS_DTYPE_F32,
-                                              &what->shape, plain, draft->error);
+    int status = name.failed
+                     ? ls_fail_memory(draft->error, "a snapshot")
+                     : ls_archive_add(&draft->archive, name.data, LS_DTYPE_F32, &what->shape,
+                                      ls_store_plain(store, (int)parameter, arrays[which].array),
+                                      draft->error);
     ls_text_free(&name);
     return status;
 }
@@ -159,15 +167,15 @@ static int add_notes(struct draft *draft)
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error)
 {
     struct draft draft = {.trainer = trainer, .error = error};
+    draft.archive.fetch = fetch;
+    draft.archive.user = &draft;
     int status = add_tensors(&draft);
     if (status == 0)
         status = add_notes(&draft);
     if (status == 0)
         status = ls_archive_write(&draft.archive, path, error);
     ls_archive_free(&draft.archive);
-    for (size_t i = 0; i < draft.plain_count; i++)
-        ls_free_aligned(draft.plain[i]);
-    ls_free(draft.plain);
+    ls_free(draft.sources);
     ls_free(draft.exponents);
     return status;
 }

@@ -40,9 +40,10 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
 {
     return (struct ls_net_options){.definition = definition,
                                    .seed = trainer->seed,
-                                   .micro_batch = trainer->solver->micro_batch,
+                                   .micro_batch = trainer->micro_batch,
+                                   .workers = trainer->workers,
                                    .iter_size = 1,
-                                   .backend = trainer->engine->backend,
+                                   .backend = &ls_backend_cpu,
                                    .parameters = trainer->parameters,
                                    .views = (struct ls_view_set *)&trainer->views,
                                    .phase = LOCKSTEP__PHASE__TEST};
@@ -137,29 +138,26 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
                      error);
 }
 
+struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer)
+{
+    return (struct ls_store_options){.training = true,
+                                     .workers = trainer->workers,
+                                     .histories = ls_update_histories(trainer->update_kind),
+                                     .average = trainer->solver->weight_average != NULL,
+                                     .seed = trainer->seed};
+}
+
 static int create_store(struct ls_trainer *trainer, struct ls_error *error)
 {
-    struct ls_store_options options = {.training = true,
-                                       .workers = trainer->engine->workers,
-                                       .histories = ls_update_histories(trainer->update_kind),
-                                       .average = trainer->solver->weight_average != NULL,
-                                       .seed = trainer->seed};
+    struct ls_store_options options = ls_trainer_store_options(trainer);
     return ls_store_create(trainer->engine->backend, trainer->parameters, &trainer->views, &options,
                            &trainer->store, error);
 }
 
 static int bind(struct ls_trainer *trainer, struct ls_error *error)
 {
-    struct ls_net **nets = ls_alloc(trainer->test_count + 1, sizeof *nets);
-    if (nets == NULL)
-        return ls_fail_memory(error, "nets");
-    nets[0] = trainer->train;
-    for (size_t i = 0; i < trainer->test_count; i++)
-        nets[i + 1] = trainer->tests[i].net;
-    int status =
-        ls_engine_bind(trainer->engine, trainer->store, nets, trainer->test_count + 1, error);
-    ls_free(nets);
-    LS_TRY(status);
+    LS_TRY(ls_engine_bind(trainer->engine, trainer->store, trainer->nets, trainer->test_count + 1,
+                          error));
     LS_TRY(ls_pass_create(trainer->engine, trainer->train, &trainer->train_pass, error));
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(
@@ -177,49 +175,85 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     return trainer->losses != NULL ? 0 : ls_fail_memory(error, "a trainer");
 }
 
-static int create(struct ls_trainer *trainer, const struct lockstep_train_options *options,
-                  struct ls_error *error)
+/* Opens the nets and checks them; nothing that is large is allocated. */
+static int open_nets(struct ls_trainer *trainer, struct ls_error *error)
 {
-    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    trainer->prefix =
-        options->snapshot_prefix != NULL
-            ? ls_snapshot_prefix(trainer->definition->definition->file, options->snapshot_prefix)
-            : ls_copy_string(trainer->solver->snapshot_prefix);
-    trainer->parameters = ls_parameter_set_new();
-    if (trainer->prefix == NULL || trainer->parameters == NULL)
-        return ls_fail_memory(error, "a trainer");
     LS_TRY(find_kind(trainer, error));
-    LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &trainer->engine, error));
     int status = open_train_net(trainer, error);
     int test_status = open_tests(trainer, error);
     LS_TRY(status);
     LS_TRY(test_status);
-    (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */
     LS_TRY(ls_trainer_check_names(trainer, error));
-    LS_TRY(ls_trainer_check_training(trainer, error));
+    return ls_trainer_check_training(trainer, error);
+}
+
+static int create(struct ls_trainer *trainer, const struct lockstep_train_options *options,
+                  struct ls_error *error)
+{
+    trainer->prefix =
+        options->snapshot_prefix != NULL
+            ? ls_snapshot_prefix(trainer->definition->definition->file, options->snapshot_prefix)
+            : ls_copy_string(trainer->solver->snapshot_prefix);
+    if (trainer->prefix == NULL)
+        return ls_fail_memory(error, "a trainer");
+    LS_TRY(ls_engine_create(&ls_backend_cpu, trainer->workers, &trainer->engine, error));
+    LS_TRY(open_nets(trainer, error));
+    LS_TRY(ls_trainer_fit(trainer, (size_t)options->memory, error));
+    (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
     LS_TRY(bind(trainer, error));
     return 0;
 }
 
-int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
+/* A trainer without anything in it. */
+static struct ls_trainer *new_trainer(const struct ls_solver_definition *definition, int workers,
+                                      struct ls_error *error)
 {
     struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
-    if (trainer == NULL)
-        return ls_fail_memory(error, "a trainer");
+    struct ls_parameter_set *parameters = ls_parameter_set_new();
+    if (trainer == NULL || parameters == NULL) {
+        ls_free(trainer);
+        ls_parameter_set_free(parameters);
+        ls_fail_memory(error, "a trainer");
+        return NULL;
+    }
     trainer->definition = definition;
     trainer->solver = definition->solver;
-    trainer->parameters = ls_parameter_set_new();
-    int status = trainer->parameters == NULL
-                     ? ls_fail_memory(error, "a trainer")
-                     : ls_engine_create(&ls_backend_cpu, 1, &trainer->engine, error);
-    if (status == 0) {
-        status = open_train_net(trainer, error);
-        int test_status = open_test_nets(trainer, error);
-        status = status != 0 ? status : test_status;
-    }
+    trainer->seed = ls_solver_seed(definition->solver);
+    trainer->workers = workers;
+    trainer->micro_batch = definition->solver->micro_batch;
+    trainer->parameters = parameters;
+    trainer->snapshot_at = -1;
+    trainer->best_iteration = -1;
+    return trainer;
+}
+
+int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
+{
+    struct ls_trainer *trainer = new_trainer(definition, 1, error);
+    if (trainer == NULL)
+        return LOCKSTEP_RESOURCE;
+    int status = open_train_net(trainer, error);
+    int test_status = open_test_nets(trainer, error);
     ls_trainer_free(trainer);
+    return status != 0 ? status : test_status;
+}
+
+int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, int64_t micro_batch,
+                    struct ls_trainer **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_trainer *trainer = new_trainer(definition, workers, error);
+    if (trainer == NULL)
+        return LOCKSTEP_RESOURCE;
+    if (micro_batch > 0)
+        trainer->micro_batch = micro_batch;
+    int status = open_nets(trainer, error);
+    if (status != 0)
+        ls_trainer_free(trainer);
+    else
+        *out = trainer;
     return status;
 }
 
@@ -228,15 +262,11 @@ int ls_trainer_create(const struct ls_solver_definition *definition,
                       struct ls_error *error)
 {
     *out = NULL;
-    struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    struct ls_trainer *trainer =
+        new_trainer(definition, options->workers > 0 ? options->workers : ls_cpu_count(), error);
     if (trainer == NULL)
-        return ls_fail_memory(error, "a trainer");
-    trainer->definition = definition;
-    trainer->solver = definition->solver;
-    trainer->seed = ls_solver_seed(definition->solver);
+        return LOCKSTEP_RESOURCE;
     trainer->callbacks = options->callbacks;
-    trainer->snapshot_at = -1;
-    trainer->best_iteration = -1;
     int status = create(trainer, options, error);
     if (status != 0)
         ls_trainer_free(trainer);
@@ -253,6 +283,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_pass_free(trainer->train_pass);
     ls_net_close(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++) {
+        ls_feed_close(trainer->tests[i].feed);
         ls_pass_free(trainer->tests[i].pass);
         ls_net_close(trainer->tests[i].net);
     }
@@ -266,6 +297,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
         ls_free(trainer->train_test_net->layer);
     ls_free(trainer->train_test_net);
     ls_free(trainer->tests);
+    ls_free(trainer->nets);
     ls_free(trainer->losses);
     ls_free(trainer->prefix);
     ls_free(trainer);

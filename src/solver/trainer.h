@@ -4,6 +4,7 @@
 #define LS_SOLVER_TRAINER_H
 
 #include "engine/engine.h"
+#include "engine/forecast.h"
 #include "lockstep/lockstep.h"
 #include "ops/cpu/update.h"
 #include "schema/solver.h"
@@ -13,6 +14,7 @@
 struct ls_test {
     struct ls_net *net;
     struct ls_pass *pass;
+    struct ls_feed *feed; /* made for the first test and kept; NULL before */
     int64_t batches; /* one pass over its data, or test_iter */
 };
 
@@ -36,6 +38,11 @@ struct ls_trainer {
     uint64_t seed;
     struct lockstep_callbacks callbacks;
     char *prefix; /* of snapshots */
+    int workers;
+    int64_t micro_batch;         /* as the nets are asked for; 0: the rule */
+    struct ls_net **nets;        /* all of them, made when they are fitted */
+    size_t memory;               /* that it may take; 0: no limit */
+    struct ls_forecast forecast; /* what it takes */
 
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
@@ -81,6 +88,13 @@ int ls_trainer_create(const struct ls_solver_definition *definition,
                       const struct lockstep_train_options *options, struct ls_trainer **trainer,
                       struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
+/* A trainer with its nets and nothing else: a plan. micro_batch 0: the definition's. */
+int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, int64_t micro_batch,
+                    struct ls_trainer **trainer, struct ls_error *error);
+struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer);
+/* Forecasts what a trainer with its nets takes, and plans the nets anew if that is more than
+ * `memory` (0: no limit). If it cannot fit, the error says what would (solver/fit.c). */
+int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error);
 /* Reports what is wrong with the nets of a solver that is itself wrong, so that a user sees all
  * problems at once. */
 int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error);

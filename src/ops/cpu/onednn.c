@@ -363,10 +363,9 @@ int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive *
     status = fill_plan(spec, description, &primitive->plan, error);
     /* Where memory runs out while it generates code, oneDNN 2.6 crashes: ask for more than it takes
      * first. */
-    void *reserve = ls_alloc(1, CODE_RESERVE);
-    if (status == 0 && reserve == NULL)
+    bool reserve = ls_memory_is_there(CODE_RESERVE);
+    if (status == 0 && !reserve)
         status = ls_fail_memory(error, kind_names[spec->kind]);
-    ls_free(reserve);
     int threads = ls_onednn_one_thread();
     if (status == 0) {
         dnnl_status_t built = dnnl_primitive_create(&primitive->primitive, description);

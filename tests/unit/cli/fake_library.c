@@ -256,6 +256,99 @@ void lockstep_source_options_init(struct lockstep_source_options *options)
     *options = (struct lockstep_source_options){.struct_size = sizeof *options};
 }
 
+/* ---- Plans ---- */
+
+void lockstep_plan_options_init(struct lockstep_plan_options *options)
+{
+    *options = (struct lockstep_plan_options){.struct_size = sizeof *options};
+}
+
+static const struct lockstep_plan_layer plan_layers[] = {
+    {.name = "conv1", .type = "Convolution", .output = 2048, .kept = 1024, .parameters = 100}};
+static const struct lockstep_plan_step plan_steps[] = {
+    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .layout = "nChw16c"},
+    {.layer = "conv1", .op = "reorder", .implementation = "jit:uni", .reorder = 1},
+    {.layer = "conv1", .op = "synchronisation", .implementation = "", .sync = 1},
+    {.layer = "conv1", .op = "lrn backward", .implementation = "ref:any", .backward = 1, .slow = 1},
+    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .replay = 1}};
+static const struct lockstep_plan_net plan_nets[] = {
+    {.name = "train",
+     .training = 1,
+     .batch = 64,
+     .micro_batch = 8,
+     .micro_batches = 8,
+     .layers = plan_layers,
+     .layer_count = 1,
+     .steps = plan_steps,
+     .step_count = 5,
+     .segments = 2,
+     .arena = 3 << 20,
+     .held = 4096,
+     .replay_part = 0.125},
+    {.name = "test", .batch = 10, .micro_batch = 1, .micro_batches = 10, .segments = 1}};
+
+struct lockstep_plan {
+    int nothing;
+};
+
+static int make_plan(const char *what, const struct lockstep_plan_options *options,
+                     struct lockstep_plan **plan, struct lockstep_error *error)
+{
+    note("plan(%s|%d|%" PRIu64 ") ", what, options->workers, options->memory);
+    *plan = fake.create_status == 0 ? make(sizeof **plan) : NULL;
+    return answer(fake.create_status, error);
+}
+
+int lockstep_plan_training(const struct lockstep_solver *solver,
+                           const struct lockstep_plan_options *options, struct lockstep_plan **plan,
+                           struct lockstep_error *error)
+{
+    (void)solver;
+    return make_plan("-", options, plan, error);
+}
+
+int lockstep_plan_model(const char *path, const struct lockstep_plan_options *options,
+                        struct lockstep_plan **plan, struct lockstep_error *error)
+{
+    return make_plan(path, options, plan, error);
+}
+
+void lockstep_plan_free(struct lockstep_plan *plan)
+{
+    unmake(plan);
+}
+
+const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)
+{
+    static const struct lockstep_plan_memory memory = {
+        .workers = 2, .arena = 3 << 20, .held = 4096, .slots = 8, .total = 7 << 20};
+    (void)plan;
+    return &memory;
+}
+
+size_t lockstep_plan_net_count(const struct lockstep_plan *plan)
+{
+    (void)plan;
+    return 2;
+}
+
+const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan, size_t index)
+{
+    (void)plan;
+    return &plan_nets[index];
+}
+
+int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index, uint64_t memory,
+                                int64_t *batch, int *bounded, struct lockstep_error *error)
+{
+    (void)plan;
+    (void)memory;
+    (void)error;
+    *batch = index == 0 ? 208 : 4096;
+    *bounded = index == 0;
+    return 0;
+}
+
 static void note_source(const char *what, const struct lockstep_source_options *source,
                         const char *path)
 {

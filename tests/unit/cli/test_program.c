@@ -453,6 +453,55 @@ static int free_texts(void **state)
     return 0;
 }
 
+static void test_plan(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("plan", "--solver", "s.prototxt", "--workers", "2"), 0);
+    assert_non_null(strstr(fake.calls, "plan(-|2|0)"));
+    assert_non_null(strstr(out, "jit:best"));
+    assert_non_null(strstr(out, "sync point of conv1"));
+    assert_non_null(strstr(out, "12.5 % more work"));
+    assert_non_null(strstr(out, "warning: lrn backward of layer 'conv1' (train) has only a slow"));
+    assert_non_null(strstr(out, "7.0 MiB"));
+    assert_null(strstr(out, "Largest batch"));
+    assert_int_equal(RUN("plan", "--model", "n.prototxt", "--memory", "1.5GiB"), 0);
+    assert_non_null(strstr(fake.calls, "plan(n.prototxt|0|1610612736)"));
+    assert_non_null(strstr(out, "training (micro-batches of 8): 208\n"));
+    assert_non_null(strstr(out, "test (micro-batches of 1): any"));
+    assert_int_equal(RUN("plan", "--model", "n.prototxt", "--json"), 0);
+    assert_non_null(strstr(out, "\"implementation\": \"jit:best\""));
+    assert_int_equal(RUN("plan"), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--solver", "s"), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--set", "base_lr=1"), 2);
+    assert_int_equal(RUN("plan", "--solver", "s", "--stage", "x"), 2);
+    fake.create_status = LOCKSTEP_RESOURCE;
+    assert_int_equal(RUN("plan", "--solver", "s"), LOCKSTEP_RESOURCE);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bytes;
+    } good[] = {{"600MiB", "|629145600)"}, {"600mib", "|629145600)"},
+                {"600M", "|629145600)"},   {"512MB", "|512000000)"},
+                {"1GiB", "|1073741824)"},  {"1.5 KiB", "|1536)"},
+                {"1048576", "|1048576)"},  {"7B", "|7)"},
+                {"2k", "|2048)"}};
+    static const char *const bad[] = {"x",     "MiB",         "-1MiB", "0",     "0x10",
+                                      "1e3",   "inf",         "nan",   "1MiBs", "1..2",
+                                      "1,5MB", "99999999TiB", "0.1",   ".",     "1 1"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        fake_reset();
+        assert_int_equal(RUN("plan", "--solver", "s", "--memory", good[i].text), 0);
+        assert_non_null(strstr(fake.calls, good[i].bytes));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(RUN("train", "--solver", "s", "--memory", bad[i]), LOCKSTEP_USAGE);
+        assert_non_null(strstr(messages, "is not a size"));
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void)
@@ -475,6 +524,8 @@ int main(void)
         TEST(test_predict_csv),
         TEST(test_predict_samples),
         TEST(test_predict_draw),
+        TEST(test_plan),
+        TEST(test_sizes),
         TEST(test_output_fails),
     };
     return cmocka_run_group_tests(tests, NULL, free_texts);

@@ -1,0 +1,168 @@
+/* A plan as rows: layers with what they take, steps with what does them. See api/plan.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/plan.h"
+#include "base/memory.h"
+#include "ir/layer.h"
+
+/* The plan of the micro-batches that take most. */
+static const struct ls_plan *largest_plan(const struct ls_net *net)
+{
+    const struct ls_plan *largest = net->plans[0]->plan;
+    for (size_t i = 1; i < net->plan_count; i++)
+        if (net->plans[i]->plan->graph->samples > largest->graph->samples)
+            largest = net->plans[i]->plan;
+    return largest;
+}
+
+static struct lockstep_plan_layer *
+row_of(const struct ls_plan_net *rows, const struct ls_graph *graph, const struct ls_layer *layer)
+{
+    for (size_t i = 0; layer != NULL && i < graph->layer_count; i++)
+        if (graph->layers[i] == layer)
+            return &rows->layers[i];
+    return NULL;
+}
+
+static void add_learned(const struct ls_layer *layer, const struct ls_view_set *views,
+                        const struct ls_store_options *store, struct lockstep_plan_layer *row)
+{
+    for (int b = 0; b < layer->blobs; b++) {
+        const struct ls_parameter *blob = layer->blob[b];
+        if (blob == NULL || strcmp(blob->layer, layer->name) != 0)
+            continue; /* another layer's, that this one shares */
+        size_t bytes = ls_parameter_bytes(blob);
+        row->parameters += bytes;
+        for (size_t v = 0; v < views->count; v++)
+            if (views->items[v].parameter == blob)
+                row->views += ls_view_bytes(&views->items[v]);
+        if (!blob->trained || !store->training)
+            continue;
+        row->gradients += ls_gradient_bytes(blob);
+        row->state += bytes * (size_t)(store->histories + (store->average ? 1 : 0));
+    }
+}
+
+static int make_layers(const struct ls_graph *graph, const struct ls_view_set *views,
+                       const struct ls_store_options *store, struct ls_plan_net *rows,
+                       struct ls_error *error)
+{
+    rows->layers = ls_alloc(graph->layer_count + 1, sizeof *rows->layers);
+    if (rows->layers == NULL)
+        return ls_fail_memory(error, "a plan");
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        rows->layers[i].name = layer->name;
+        rows->layers[i].type = layer->type->type;
+        for (int t = 0; t < layer->tops; t++)
+            if (layer->top[t] != NULL && layer->top[t]->storage != LS_STORE_NONE)
+                rows->layers[i].output += ls_value_bytes(layer->top[t]);
+        add_learned(layer, views, store, &rows->layers[i]);
+    }
+    rows->shown.layers = rows->layers;
+    rows->shown.layer_count = graph->layer_count;
+    return 0;
+}
+
+static const struct ls_value *root_of(const struct ls_value *value)
+{
+    while (value->same_memory != NULL)
+        value = value->same_memory;
+    return value;
+}
+
+/* Adds to the layers that wrote it in the forward pass what the backward pass reads. `writer` has
+ * room for a layer by value. */
+static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
+                     struct ls_plan_net *rows)
+{
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const struct ls_op *op = plan->steps[s].prepared.op;
+        bool backward = op->backward || plan->steps[s].replay;
+        for (int i = 0; i < op->inputs && op->backward; i++) {
+            const struct ls_value *root = op->input[i] != NULL ? root_of(op->input[i]) : NULL;
+            struct lockstep_plan_layer *row =
+                root != NULL ? row_of(rows, plan->graph, writer[root->index]) : NULL;
+            if (row == NULL || root->storage != LS_STORE_ARENA)
+                continue;
+            row->kept += ls_value_bytes(root);
+            writer[root->index] = NULL; /* once */
+        }
+        for (int i = 0; i < op->outputs && !backward; i++)
+            if (op->output[i] != NULL && writer[root_of(op->output[i])->index] == NULL)
+                writer[root_of(op->output[i])->index] = op->layer;
+        for (int i = 0; i < op->outputs && plan->steps[s].replay; i++)
+            if (op->output[i] != NULL)
+                writer[root_of(op->output[i])->index] = NULL; /* made anew: not kept */
+    }
+}
+
+static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_net *rows)
+{
+    const struct ls_step *step = &plan->steps[index];
+    const struct ls_op *op = step->prepared.op;
+    const struct ls_value *out = op->outputs > 0 ? op->output[0] : NULL;
+    struct lockstep_plan_layer *row = row_of(rows, plan->graph, op->layer);
+    if (row != NULL && step->prepared.scratch_bytes > row->scratch)
+        row->scratch = step->prepared.scratch_bytes;
+    memcpy(rows->implementations[index], step->prepared.implementation, 64);
+    rows->steps[index] = (struct lockstep_plan_step){
+        .layer = op->layer != NULL ? op->layer->name : NULL,
+        .op = ls_op_kind_name(op->kind),
+        .implementation = rows->implementations[index],
+        .layout = out != NULL && out->layout != NULL ? out->layout->name : NULL,
+        .scratch = step->prepared.scratch_bytes,
+        .backward = op->backward,
+        .slow = step->prepared.slow,
+        .reorder = op->kind == LS_OP_REORDER,
+        .replay = step->replay,
+        .sync = step->cut};
+}
+
+static int make_steps(const struct ls_plan *plan, struct ls_plan_net *rows, struct ls_error *error)
+{
+    const struct ls_layer **writer = ls_alloc(plan->graph->value_count + 1, sizeof *writer);
+    rows->steps = ls_alloc(plan->step_count + 1, sizeof *rows->steps);
+    rows->implementations = ls_alloc(plan->step_count + 1, sizeof *rows->implementations);
+    if (rows->steps == NULL || rows->implementations == NULL || writer == NULL) {
+        ls_free((void *)writer);
+        return ls_fail_memory(error, "a plan");
+    }
+    for (size_t i = 0; i < plan->step_count; i++)
+        show_step(plan, i, rows);
+    add_kept(plan, writer, rows);
+    ls_free((void *)writer);
+    rows->shown.steps = rows->steps;
+    rows->shown.step_count = plan->step_count;
+    return 0;
+}
+
+int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
+                 const struct ls_store_options *store, struct ls_plan_net *rows,
+                 struct ls_error *error)
+{
+    const struct ls_plan *plan = largest_plan(net);
+    bool outside = net->options.from_outside;
+    rows->shown = (struct lockstep_plan_net){
+        .name = rows->name,
+        .training = net->options.training,
+        .batch = outside ? 1 : net->batching.batch,
+        .micro_batch = outside ? 1 : ls_batching_largest(&net->batching),
+        .micro_batches = outside ? 1 : ls_batching_most(&net->batching, net->batching.batch),
+        .segments = plan->segments,
+        .arena = plan->arena_bytes,
+        .held = plan->held_bytes,
+        .scratch = plan->scratch_bytes,
+        .replay_part = plan->work > 0 ? plan->replay_work / plan->work : 0};
+    LS_TRY(make_layers(plan->graph, views, store, rows, error));
+    return make_steps(plan, rows, error);
+}
+
+void ls_plan_rows_free(struct ls_plan_net *rows)
+{
+    ls_free(rows->layers);
+    ls_free(rows->steps);
+    ls_free(rows->implementations);
+}

@@ -1,0 +1,106 @@
+/* A plan as one JSON object. See cli/plan_table.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/plan_table.h"
+#include "monitor/json.h"
+
+static void put_bytes(struct ls_json_writer *json, const char *key, uint64_t bytes)
+{
+    ls_json_integer(json, key, (int64_t)bytes);
+}
+
+static void put_layer(struct ls_json_writer *json, const struct lockstep_plan_layer *layer)
+{
+    ls_json_open(json, NULL, '{');
+    ls_json_string(json, "name", layer->name);
+    ls_json_string(json, "type", layer->type);
+    put_bytes(json, "output", layer->output);
+    put_bytes(json, "kept", layer->kept);
+    put_bytes(json, "scratch", layer->scratch);
+    put_bytes(json, "parameters", layer->parameters);
+    put_bytes(json, "views", layer->views);
+    put_bytes(json, "gradients", layer->gradients);
+    put_bytes(json, "optimizer", layer->state);
+    ls_json_close(json, '}');
+}
+
+static void put_step(struct ls_json_writer *json, const struct lockstep_plan_step *step)
+{
+    ls_json_open(json, NULL, '{');
+    ls_json_string(json, "layer", step->layer);
+    ls_json_string(json, "op", step->op);
+    ls_json_string(json, "implementation", step->implementation);
+    ls_json_string(json, "layout", step->layout);
+    put_bytes(json, "scratch", step->scratch);
+    ls_json_integer(json, "backward", step->backward);
+    ls_json_integer(json, "slow", step->slow);
+    ls_json_integer(json, "replay", step->replay);
+    ls_json_integer(json, "sync", step->sync);
+    ls_json_close(json, '}');
+}
+
+static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net *net,
+                    const struct ls_cli_largest *largest)
+{
+    ls_json_open(json, NULL, '{');
+    ls_json_string(json, "name", net->name);
+    ls_json_integer(json, "training", net->training);
+    ls_json_integer(json, "batch", net->batch);
+    ls_json_integer(json, "micro_batch", net->micro_batch);
+    ls_json_integer(json, "micro_batches", net->micro_batches);
+    ls_json_integer(json, "segments", (int64_t)net->segments);
+    put_bytes(json, "arena", net->arena);
+    put_bytes(json, "held", net->held);
+    ls_json_number(json, "replay_part", net->replay_part);
+    if (largest != NULL) {
+        ls_json_integer(json, "largest_batch", largest->batch);
+        ls_json_integer(json, "largest_batch_bounded", largest->bounded);
+    }
+    ls_json_open(json, "layers", '[');
+    for (size_t i = 0; i < net->layer_count; i++)
+        put_layer(json, &net->layers[i]);
+    ls_json_close(json, ']');
+    ls_json_open(json, "steps", '[');
+    for (size_t i = 0; i < net->step_count; i++)
+        put_step(json, &net->steps[i]);
+    ls_json_close(json, ']');
+    ls_json_close(json, '}');
+}
+
+static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_memory *memory)
+{
+    ls_json_open(json, "memory", '{');
+    ls_json_integer(json, "workers", memory->workers);
+    ls_json_integer(json, "slots", memory->slots);
+    put_bytes(json, "arena", memory->arena);
+    put_bytes(json, "held", memory->held);
+    put_bytes(json, "parameters", memory->parameters);
+    put_bytes(json, "views", memory->views);
+    put_bytes(json, "gradients", memory->gradients);
+    put_bytes(json, "optimizer", memory->state);
+    put_bytes(json, "averages", memory->averages);
+    put_bytes(json, "statistics", memory->statistics);
+    put_bytes(json, "data", memory->data);
+    put_bytes(json, "snapshot", memory->snapshot);
+    put_bytes(json, "programs", memory->programs);
+    put_bytes(json, "base", memory->base);
+    put_bytes(json, "total", memory->total);
+    put_bytes(json, "cache", memory->cache);
+    put_bytes(json, "limit", memory->limit);
+    ls_json_close(json, '}');
+}
+
+void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
+{
+    struct ls_json_writer json = {.stream = stdout};
+    ls_json_open(&json, NULL, '{');
+    put_memory(&json, lockstep_plan_memory(plan));
+    ls_json_open(&json, "nets", '[');
+    for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
+        put_net(&json, lockstep_plan_net(plan, i), largest != NULL ? &largest[i] : NULL);
+    ls_json_close(&json, ']');
+    ls_json_close(&json, '}');
+    putchar('\n');
+}

@@ -1,0 +1,174 @@
+/* A plan as text. See cli/plan_table.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/plan_table.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/size.h"
+
+enum { NAME = 24, TYPE = 18 };
+
+static void put_size(uint64_t bytes)
+{
+    char text[LS_CLI_SIZE_ROOM];
+    printf(" %10s", ls_cli_format_size(bytes, text));
+}
+
+/* A name in its column; one that is too long keeps its end, which tells it from others. */
+static void put_name(const char *name, int width)
+{
+    int length = (int)strlen(name);
+    if (length > width)
+        printf("~%s ", name + (length - width + 1));
+    else
+        printf("%-*s ", width, name);
+}
+
+static void put_layers(const struct lockstep_plan_net *net)
+{
+    printf("\n%-*s %-*s %10s %10s %10s", NAME, "layer", TYPE, "type", "output",
+           net->training ? "kept" : "", "scratch");
+    printf(net->training ? " %10s %10s %10s\n" : " %10s\n", "parameters", "gradients", "optimizer");
+    for (size_t i = 0; i < net->layer_count; i++) {
+        const struct lockstep_plan_layer *layer = &net->layers[i];
+        put_name(layer->name, NAME);
+        put_name(layer->type, TYPE - 1);
+        put_size(layer->output);
+        if (net->training)
+            put_size(layer->kept);
+        else
+            printf(" %10s", "");
+        put_size(layer->scratch);
+        put_size(layer->parameters);
+        if (net->training) {
+            put_size(layer->gradients);
+            put_size(layer->state);
+        }
+        putchar('\n');
+    }
+}
+
+static void put_step(const struct lockstep_plan_step *step)
+{
+    put_name(step->layer != NULL ? step->layer : "", NAME);
+    put_name(step->op, 36);
+    put_name(step->implementation, 26);
+    printf("%s%s%s\n", step->layout != NULL ? step->layout : "", step->replay ? "  again" : "",
+           step->slow ? "  SLOW" : "");
+}
+
+static void put_steps(const struct lockstep_plan_net *net)
+{
+    bool backward = false;
+    printf("\n%-*s %-36s %-26s %s\n", NAME, "step of layer", "what it does", "implementation",
+           "layout");
+    for (size_t i = 0; i < net->step_count; i++) {
+        const struct lockstep_plan_step *step = &net->steps[i];
+        if (step->backward && !backward)
+            puts("backward:");
+        backward |= step->backward;
+        if (step->sync)
+            printf("-- sync point of %s: the micro-batches of a batch meet --\n",
+                   step->layer != NULL ? step->layer : "the net");
+        else
+            put_step(step);
+    }
+}
+
+static void put_net(const struct lockstep_plan_net *net)
+{
+    char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
+    size_t replays = 0, reorders = 0;
+    for (size_t i = 0; i < net->step_count; i++) {
+        replays += net->steps[i].replay != 0;
+        reorders += net->steps[i].reorder != 0;
+    }
+    printf("Net \"%s\": batch %" PRId64 ", %" PRId64 " micro-batches of at most %" PRId64
+           " samples. Sizes are those of one.\n",
+           net->name, net->batch, net->micro_batches, net->micro_batch);
+    put_layers(net);
+    put_steps(net);
+    printf("\n%zu steps in %zu segment%s, %zu reorder%s; arena %s", net->step_count, net->segments,
+           net->segments == 1 ? "" : "s", reorders, reorders == 1 ? "" : "s",
+           ls_cli_format_size(net->arena, arena));
+    if (net->held > 0)
+        printf(", held by each micro-batch %s", ls_cli_format_size(net->held, held));
+    putchar('\n');
+    if (replays > 0)
+        printf("%zu steps are done again in the backward pass instead of keeping what they wrote: "
+               "about %.1f %% more work\n",
+               replays, 100 * net->replay_part);
+    putchar('\n');
+}
+
+static void put_total(const char *what, uint64_t bytes)
+{
+    char text[LS_CLI_SIZE_ROOM];
+    if (bytes > 0)
+        printf("  %-58s %10s\n", what, ls_cli_format_size(bytes, text));
+}
+
+static void put_memory(const struct lockstep_plan_memory *memory)
+{
+    char line[96], each[LS_CLI_SIZE_ROOM];
+    printf("Memory with %d worker%s\n", memory->workers, memory->workers == 1 ? "" : "s");
+    snprintf(line, sizeof line, "activations: %d arena%s of %s", memory->workers,
+             memory->workers == 1 ? "" : "s", ls_cli_format_size(memory->arena, each));
+    put_total(line, memory->arena * (uint64_t)memory->workers);
+    snprintf(line, sizeof line, "held across sync points: %d micro-batches, %s each", memory->slots,
+             ls_cli_format_size(memory->held, each));
+    put_total(line, memory->held * (uint64_t)memory->slots);
+    put_total("parameters", memory->parameters);
+    put_total("copies of parameters in other layouts", memory->views);
+    put_total("gradients", memory->gradients);
+    put_total("optimizer", memory->state);
+    put_total("moving averages of the weights", memory->averages);
+    put_total("sync points and figures", memory->statistics);
+    put_total("data decoded ahead", memory->data);
+    put_total("a snapshot while it is written", memory->snapshot);
+    put_total("plans and code of kernels", memory->programs);
+    put_total("libraries and threads", memory->base);
+    put_total("total", memory->total);
+    put_total("limit", memory->limit);
+    put_total("kept data (cache), apart from the total", memory->cache);
+}
+
+static void put_largest(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
+{
+    for (size_t i = 0; i < lockstep_plan_net_count(plan); i++) {
+        const struct lockstep_plan_net *net = lockstep_plan_net(plan, i);
+        printf("Largest batch that fits, %s (micro-batches of %" PRId64 "): ",
+               net->training ? "training" : net->name, net->micro_batch);
+        if (largest[i].batch == 0)
+            puts("none");
+        else if (largest[i].bounded)
+            printf("%" PRId64 "\n", largest[i].batch);
+        else
+            printf("any; memory does not grow with it (looked at up to %" PRId64 ")\n",
+                   largest[i].batch);
+    }
+}
+
+static void put_warnings(const struct lockstep_plan_net *net)
+{
+    for (size_t i = 0; i < net->step_count; i++) {
+        const struct lockstep_plan_step *step = &net->steps[i];
+        if (step->slow && !step->replay)
+            printf("warning: %s of layer '%s' (%s) has only a slow kernel here: %s\n", step->op,
+                   step->layer != NULL ? step->layer : "?", net->name, step->implementation);
+    }
+}
+
+void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_largest *largest)
+{
+    for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
+        put_net(lockstep_plan_net(plan, i));
+    put_memory(lockstep_plan_memory(plan));
+    if (largest != NULL)
+        put_largest(plan, largest);
+    for (size_t i = 0; i < lockstep_plan_net_count(plan); i++)
+        put_warnings(lockstep_plan_net(plan, i));
+}

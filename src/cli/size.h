@@ -1,0 +1,17 @@
+/* Sizes of memory as people write and read them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_SIZE_H
+#define LS_CLI_SIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "600MiB", "1.5 GiB", "512MB" (millions), "600M" (MiB), "1048576" (bytes), in any case of the
+ * letters. False where it is no size, or no more than none, or more than fits. */
+bool ls_cli_parse_size(const char *text, uint64_t *bytes);
+
+enum { LS_CLI_SIZE_ROOM = 16 };
+/* "-", "640 B", "12.5 KiB", "3.1 MiB", "1.2 GiB"; the buffer is returned. */
+const char *ls_cli_format_size(uint64_t bytes, char buffer[LS_CLI_SIZE_ROOM]);
+
+#endif

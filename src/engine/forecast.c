@@ -1,0 +1,159 @@
+/* Adding up what will be allocated. See engine/forecast.h.
+ *
+ * Each sum follows the code that allocates: the store, the engine's arenas, a pass with its sync
+ * points, the feed. What kernels and plans take for themselves cannot be asked for; it goes by the
+ * number of primitives, as measured with oneDNN.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/forecast.h"
+
+#include "engine/engine.h"
+
+enum {
+    BASE = 17 << 18,    /* libraries, the environment's fingerprint */
+    THREAD = 200 << 10, /* a stack, and the heap of its own that a thread has */
+    STEP = 3 << 10,     /* of a plan: the op, its primitive */
+    CODE = 8 << 10,     /* that oneDNN generates for one primitive */
+    BOUND_STEP = 512,   /* of a plan in one slot */
+    PARAMETER = 1 << 10
+};
+
+size_t ls_parameter_bytes(const struct ls_parameter *parameter)
+{
+    const struct ls_layout *layout =
+        parameter->layout != NULL ? parameter->layout : &ls_layout_plain;
+    return ls_layout_elements(layout, &parameter->shape) * sizeof(float);
+}
+
+size_t ls_gradient_bytes(const struct ls_parameter *parameter)
+{
+    const struct ls_factoring *factoring = &parameter->factoring;
+    if (!parameter->trained)
+        return 0;
+    if (factoring->weight == NULL)
+        return ls_parameter_bytes(parameter) / sizeof(float) * sizeof(int64_t);
+    int64_t row = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
+    return factoring->weight == parameter ? (size_t)(factoring->rows * row) * sizeof(float) : 0;
+}
+
+size_t ls_view_bytes(const struct ls_view *view)
+{
+    return ls_layout_elements(view->layout, &view->parameter->shape) * sizeof(float);
+}
+
+static void add_parameters(const struct ls_parameter_set *set, const struct ls_view_set *views,
+                           const struct ls_store_options *store, struct ls_forecast *forecast)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct ls_parameter *parameter = set->items[i];
+        size_t bytes = ls_parameter_bytes(parameter);
+        forecast->weights += bytes;
+        if (!parameter->trained || !store->training)
+            continue;
+        forecast->history += bytes * (size_t)store->histories;
+        forecast->averages += store->average ? bytes : 0;
+        forecast->gradients += ls_gradient_bytes(parameter);
+    }
+    for (size_t i = 0; i < views->count; i++)
+        forecast->views += ls_view_bytes(&views->items[i]);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Partial results of sync points for all micro-batches of a job, and what is merged. */
+static size_t sync_bytes(const struct ls_net *net, int64_t batches, int workers)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    int64_t units = batches * ls_batching_most(&net->batching, net->batching.batch), bytes = 0;
+    int64_t largest = ls_batching_largest(&net->batching);
+    for (size_t s = 0; s < graph->sync_count; s++) {
+        const struct ls_sync *sync = &graph->syncs[s];
+        if (sync->grouping < 0)
+            continue;
+        int64_t group = graph->groupings[sync->grouping];
+        int64_t parts = group > 0 ? largest / ((group + 1) / 2) + 2 : 1;
+        parts = parts < largest ? parts : largest;
+        int64_t merged = ls_net_local(net, group)
+                             ? parts * workers
+                             : batches * ls_batching_groups(net->batching.batch, group);
+        bytes += units * parts * ls_sync_row(sync) * (int64_t)sizeof(double) +
+                 merged * ls_sync_merged(sync) * (int64_t)sizeof(float);
+    }
+    return (size_t)bytes;
+}
+
+static void add_pass(const struct ls_net *net, int workers, struct ls_forecast *forecast)
+{
+    int64_t batches = ls_engine_batches_at_once(net);
+    size_t units = (size_t)(batches * ls_batching_most(&net->batching, net->batching.batch));
+    size_t records = units * ((size_t)ls_net_graph(net)->record_size + 1) * sizeof(double);
+    forecast->statistics += records + sync_bytes(net, batches, workers);
+}
+
+static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast)
+{
+    int slots = ls_net_slots(net, workers);
+    size_t arena, held;
+    ls_net_largest_plan(net, &arena, &held);
+    forecast->arena = larger(forecast->arena, arena);
+    forecast->held = larger(forecast->held, held);
+    for (size_t i = 0; i < net->plan_count; i++) {
+        const struct ls_plan *plan = net->plans[i]->plan;
+        forecast->arena = larger(forecast->arena, plan->arena_bytes);
+        forecast->held = larger(forecast->held, plan->held_bytes);
+        int bound = plan->segments > 1 ? slots : workers;
+        forecast->programs += plan->step_count * (STEP + (size_t)bound * BOUND_STEP);
+        for (size_t s = 0; s < plan->step_count; s++)
+            if (plan->steps[s].prepared.state != NULL)
+                forecast->programs += CODE;
+        if (plan->held_bytes > 0 && slots > forecast->slots)
+            forecast->slots = slots;
+    }
+}
+
+int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_parameter_set *set,
+                     const struct ls_view_set *views, const struct ls_store_options *store,
+                     struct ls_forecast *forecast, struct ls_error *error)
+{
+    *forecast = (struct ls_forecast){.workers = store->workers, .base = BASE};
+    size_t fed_later = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t data = 0;
+        add_plans(nets[i], store->workers, forecast);
+        if (nets[i]->options.from_outside)
+            continue;
+        add_pass(nets[i], store->workers, forecast);
+        LS_TRY(ls_net_feed_bytes(nets[i], &data, error));
+        if (i == 0)
+            forecast->data = data;
+        else
+            fed_later = larger(fed_later, data);
+    }
+    forecast->data += fed_later;
+    add_parameters(set, views, store, forecast);
+    forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
+    return 0;
+}
+
+void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i]->layout != &ls_layout_plain) /* others are written from where they lie */
+            forecast->snapshot = larger(
+                forecast->snapshot, (size_t)ls_shape_size(&set->items[i]->shape) * sizeof(float));
+}
+
+size_t ls_forecast_activations(const struct ls_forecast *forecast)
+{
+    return forecast->arena * (size_t)forecast->workers + forecast->held * (size_t)forecast->slots;
+}
+
+size_t ls_forecast_total(const struct ls_forecast *forecast)
+{
+    return ls_forecast_activations(forecast) + forecast->weights + forecast->views +
+           forecast->gradients + forecast->history + forecast->averages + forecast->statistics +
+           forecast->data + forecast->snapshot + forecast->programs + forecast->base;
+}

@@ -1,0 +1,186 @@
+/* Fitting a training into a limit on memory.
+ *
+ * What is learned and what belongs to it takes what it takes; activations get the rest, and the
+ * planner computes some of them again in the backward pass if that is too little. It changes no
+ * bit. If the smallest plan is too large, a user wants to know what would do: fewer workers, or
+ * a smaller micro_batch, which is another training. The batch does not matter: it is cut.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/fit.h"
+
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, struct ls_error *error)
+{
+    LS_TRY(ls_forecast_nets(fit->nets, fit->count, fit->set, fit->views, &fit->store, forecast,
+                            error));
+    if (fit->snapshots)
+        ls_forecast_add_snapshot(forecast, fit->set);
+    return 0;
+}
+
+int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecast *forecast,
+                 struct ls_error *error)
+{
+    for (size_t i = 0; i < fit->count; i++) {
+        fit->nets[i]->options.workers = fit->store.workers;
+        LS_TRY(ls_net_limit(fit->nets[i], activations, error));
+    }
+    return ls_fit_forecast(fit, forecast, error);
+}
+
+/* Plans for `memory`, if that can be; else the smallest plans. */
+static int fit_into(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
+                    struct ls_error *error)
+{
+    LS_TRY(ls_fit_forecast(fit, forecast, error));
+    size_t total = ls_forecast_total(forecast);
+    if (memory == 0 || total <= memory)
+        return 0;
+    size_t fixed = total - ls_forecast_activations(forecast);
+    for (int round = 0; round < 3 && fixed < memory; round++) {
+        LS_TRY(ls_fit_limit(fit, memory - fixed, forecast, error));
+        total = ls_forecast_total(forecast);
+        if (total <= memory)
+            return 0;
+        fixed = total - ls_forecast_activations(forecast); /* replays are steps, too */
+    }
+    return ls_fit_limit(fit, 1, forecast, error);
+}
+
+/* The least with one worker. */
+static int least_alone(const struct ls_fit *fit, size_t *bytes, struct ls_error *error)
+{
+    struct ls_fit alone = *fit;
+    struct ls_forecast forecast;
+    alone.store.workers = 1;
+    LS_TRY(ls_fit_limit(&alone, 1, &forecast, error));
+    *bytes = ls_forecast_total(&forecast);
+    return 0;
+}
+
+/* The largest micro_batch below the net's, halved and halved again, that fits; 0: none does. */
+static int find_micro_batch(const struct ls_fit *fit, size_t memory, int64_t *found,
+                            struct ls_error *error)
+{
+    int64_t micro_batch = ls_batching_largest(&fit->nets[0]->batching);
+    for (*found = 0; micro_batch > 1;) {
+        struct ls_forecast forecast;
+        void *trial = NULL;
+        struct ls_fit other;
+        micro_batch /= 2;
+        if (fit->open(fit->user, micro_batch, &trial, &other, NULL) != 0)
+            return 0; /* too many micro-batches, for one */
+        int status = fit_into(&other, memory, &forecast, error);
+        fit->close(trial);
+        LS_TRY(status);
+        if (ls_forecast_total(&forecast) <= memory) {
+            *found = micro_batch;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static double mebibytes(size_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls_forecast *least,
+                        struct ls_error *error)
+{
+    char alone[80] = "", hint[400];
+    size_t bytes = ls_forecast_total(least), one = bytes;
+    int64_t micro_batch = 0;
+    if (fit->store.workers > 1) {
+        LS_TRY(least_alone(fit, &one, error));
+        snprintf(alone, sizeof alone, ", %.1f MiB with 1", mebibytes(one));
+    }
+    LS_TRY(find_micro_batch(fit, memory, &micro_batch, error));
+    const char *fewer = one <= memory ? "use --workers 1, which changes no bits; " : "";
+    if (micro_batch > 0)
+        snprintf(hint, sizeof hint,
+                 "%smicro_batch: %lld would fit, but changes the bits (it is another training); "
+                 "the batch need not shrink",
+                 fewer, (long long)micro_batch);
+    else if (least->held > 0)
+        snprintf(hint, sizeof hint,
+                 "%sno smaller micro_batch would fit; what is held across sync points grows with "
+                 "the batch: a group within micro-batches (follow_groups) or a smaller batch would "
+                 "take less, and are other trainings",
+                 fewer);
+    else
+        snprintf(hint, sizeof hint,
+                 "%sno smaller micro_batch would fit, and no smaller batch: %.1f MiB are not "
+                 "activations",
+                 fewer, mebibytes(bytes - ls_forecast_activations(least)));
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, hint,
+                   "%s needs at least %.1f MiB with %d worker%s%s; the limit is %.1f MiB",
+                   fit->what, mebibytes(bytes), fit->store.workers,
+                   fit->store.workers > 1 ? "s" : "", alone, mebibytes(memory));
+}
+
+int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
+           struct ls_error *error)
+{
+    LS_TRY(fit_into(fit, memory, forecast, error));
+    if (memory == 0 || ls_forecast_total(forecast) <= memory)
+        return 0;
+    return does_not_fit(fit, memory, forecast, error);
+}
+
+/* ---- Trainers -------------------------------------------------------------------------------- */
+
+static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,
+                      struct ls_error *error)
+{
+    const struct ls_trainer *trainer = user;
+    struct ls_trainer *made;
+    LS_TRY(ls_trainer_plan(trainer->definition, trainer->workers, micro_batch, &made, error));
+    int status = ls_fit_of_trainer(made, fit, error);
+    if (status != 0)
+        ls_trainer_free(made);
+    else
+        *trial = made;
+    return status;
+}
+
+static void close_trial(void *trial)
+{
+    struct ls_trainer *trainer = trial;
+    ls_trainer_free(trainer);
+}
+
+int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_error *error)
+{
+    if (trainer->nets == NULL)
+        trainer->nets = ls_alloc(trainer->test_count + 1, sizeof(struct ls_net *));
+    if (trainer->nets == NULL)
+        return ls_fail_memory(error, "nets");
+    trainer->nets[0] = trainer->train;
+    for (size_t i = 0; i < trainer->test_count; i++)
+        trainer->nets[i + 1] = trainer->tests[i].net;
+    *fit = (struct ls_fit){.what = "training",
+                           .nets = trainer->nets,
+                           .count = trainer->test_count + 1,
+                           .set = trainer->parameters,
+                           .views = &trainer->views,
+                           .store = ls_trainer_store_options(trainer),
+                           .snapshots = true,
+                           .open = open_trial,
+                           .close = close_trial,
+                           .user = trainer};
+    return 0;
+}
+
+int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error)
+{
+    struct ls_fit fit;
+    trainer->memory = memory;
+    LS_TRY(ls_fit_of_trainer(trainer, &fit, error));
+    return ls_fit(&fit, memory, &trainer->forecast, error);
+}

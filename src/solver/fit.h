@@ -1,0 +1,36 @@
+/* Fitting nets into a limit on memory: what they take, plans that take less, and what would fit.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SOLVER_FIT_H
+#define LS_SOLVER_FIT_H
+
+#include "engine/forecast.h"
+#include "solver/trainer.h"
+
+/* Nets that share workers, parameters and views; not bound yet. */
+struct ls_fit {
+    const char *what; /* "training", for messages */
+    struct ls_net **nets;
+    size_t count;
+    const struct ls_parameter_set *set;
+    const struct ls_view_set *views;
+    struct ls_store_options store;
+    bool snapshots; /* are written now and then */
+    /* The same with another micro_batch, for as long as it is looked at. */
+    int (*open)(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,
+                struct ls_error *error);
+    void (*close)(void *trial);
+    void *user;
+};
+
+/* What the nets take as they are planned now. */
+int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, struct ls_error *error);
+/* Plans them anew for so much memory of activations (1: the smallest plans). */
+int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecast *forecast,
+                 struct ls_error *error);
+/* Plans that take at most `memory` in all (0: no limit). LOCKSTEP_RESOURCE if there are none, with
+ * what would fit. */
+int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
+           struct ls_error *error);
+int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_error *error);
+
+#endif

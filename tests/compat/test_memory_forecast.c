@@ -1,0 +1,246 @@
+/* What a plan foretells against what a training touches: for small networks of every kind, in
+ * processes of their own, the anonymous memory that the kernel counts after a few updates and a
+ * test. And limits: a training that fits into less computes the same bits, one that does not says
+ * what would.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lockstep/lockstep.h"
+#include "support/support.h"
+
+#define DATA(size, batch)                                                                          \
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "     \
+    "batch_size: " batch " synthetic_param { count: 400 channels: 3 height: " size " width: " size \
+    " } } transform_param { scale: 0.01 } }"
+#define LOSS                                                                                       \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' inner_product_param { "         \
+    "num_output: 10 weight_filler { type: 'xavier' } } }"                                          \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }"
+#define CONV(name, bottom, outputs)                                                                \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                \
+    "' convolution_param { num_output: " outputs " kernel_size: 3 pad: 1 weight_filler { type: "   \
+    "'msra' } } }"
+#define NORM(name)                                                                                 \
+    "layer { name: '" name "n' type: 'BatchNorm' bottom: '" name "' top: '" name                   \
+    "' batch_norm_param { scale_bias: true } }"                                                    \
+    "layer { name: '" name "r' type: 'ReLU' bottom: '" name "' top: '" name "' }"
+#define POOL(bottom)                                                                               \
+    "layer { name: 'x' type: 'Pooling' bottom: '" bottom "' top: 'x' pooling_param { "             \
+    "kernel_size: 2 stride: 2 } }"
+
+static const struct net {
+    const char *name, *text;
+} nets[] = {
+    {"lenet", DATA("28", "64") CONV("c1", "data", "20") CONV("c2", "c1", "50") POOL("c2") LOSS},
+    {"quick", DATA("16", "100") CONV("c1", "data", "32") CONV("c2", "c1", "32")
+                  CONV("c3", "c2", "64") POOL("c3") LOSS},
+    {"batch norm", DATA("24", "64") CONV("c1", "data", "32") NORM("c1") CONV("c2", "c1", "32")
+                       NORM("c2") CONV("c3", "c2", "32") NORM("c3") POOL("c3") LOSS},
+    {"large inner products",
+     DATA("32",
+          "32") "layer { name: 'f1' type: 'InnerProduct' bottom: 'data' top: 'f1' "
+                "inner_product_param { num_output: 2048 weight_filler { type: 'xavier' } } }"
+                "layer { name: 'x' type: 'InnerProduct' bottom: 'f1' top: 'x' "
+                "inner_product_param { num_output: 1000 weight_filler { type: 'xavier' } } }" LOSS},
+};
+enum { NETS = sizeof nets / sizeof *nets, WORKERS = 2 };
+
+static const char solver[] =
+    "net: 'net.prototxt' base_lr: 0.0001 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 "
+    "test_interval: 1000 test_initialization: false snapshot: 0 snapshot_after_train: false";
+
+static void write_net(const struct net *net)
+{
+    ls_test_write_text(ls_test_path("net.prototxt"), net->text);
+    ls_test_write_text(ls_test_path("solver.prototxt"), solver);
+}
+
+/* Bytes of anonymous memory that this process has touched; 0 where the kernel does not say. */
+static double anonymous_memory(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    double kibibytes = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "Anonymous: %lf kB", &kibibytes);
+    if (file != NULL)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
+struct figures {
+    double foreseen, snapshot, touched;
+};
+
+static int measure(struct figures *figures)
+{
+    struct lockstep_solver *definition;
+    struct lockstep_trainer *trainer;
+    struct lockstep_train_options options;
+    const struct lockstep_output *outputs;
+    size_t count;
+    lockstep_train_options_init(&options);
+    options.workers = WORKERS;
+    mallopt(M_TRIM_THRESHOLD, INT_MAX); /* what a test frees still counts, it was there at once */
+    if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
+        lockstep_trainer_create(definition, &options, &trainer, NULL) != 0 ||
+        lockstep_trainer_step(trainer, 8, NULL) != 0 ||
+        lockstep_trainer_evaluate(trainer, 0, &outputs, &count, NULL) != 0)
+        return 1;
+    figures->touched = anonymous_memory();
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(definition);
+    return 0;
+}
+
+static int foresee(struct figures *figures)
+{
+    struct lockstep_solver *definition;
+    struct lockstep_plan *plan;
+    struct lockstep_plan_options options;
+    lockstep_plan_options_init(&options);
+    options.workers = WORKERS;
+    double before = anonymous_memory();
+    if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
+        lockstep_plan_training(definition, &options, &plan, NULL) != 0)
+        return 1;
+    figures->touched = anonymous_memory() - before; /* by the plan itself */
+    figures->foreseen = (double)lockstep_plan_memory(plan)->total;
+    figures->snapshot = (double)lockstep_plan_memory(plan)->snapshot;
+    lockstep_plan_free(plan);
+    lockstep_solver_free(definition);
+    return 0;
+}
+
+/* Does it in a process of its own. */
+static void in_child(int (*work)(struct figures *), struct figures *figures)
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int failed = work(figures);
+        failed |= write(ends[1], figures, sizeof *figures) != (ssize_t)sizeof *figures;
+        _exit(failed);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], figures, sizeof *figures), sizeof *figures);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void test_forecasts(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    ls_test_skip("a sanitizer takes memory of its own");
+#endif
+    if (!(anonymous_memory() > 0))
+        ls_test_skip("the kernel does not count anonymous memory");
+    for (int i = 0; i < NETS; i++) {
+        struct figures plan = {0}, run = {0};
+        write_net(&nets[i]);
+        in_child(foresee, &plan);
+        in_child(measure, &run);
+        double foreseen = plan.foreseen - plan.snapshot; /* none is written */
+        double allowed = fmax(0.02 * run.touched, 4 * 1048576.0);
+        print_message("%s: foreseen %.2f MiB, touched %.2f MiB\n", nets[i].name, foreseen / 1048576,
+                      run.touched / 1048576);
+        assert_true(fabs(foreseen - run.touched) <= allowed);
+        assert_true(plan.touched < 6 * 1048576.0); /* nothing large for a plan */
+    }
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+static char *train_with(uint64_t memory, size_t *size)
+{
+    struct lockstep_solver *definition;
+    struct lockstep_trainer *trainer;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    options.workers = WORKERS;
+    options.memory = memory;
+    assert_int_equal(
+        lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL), 0);
+    assert_int_equal(lockstep_trainer_create(definition, &options, &trainer, NULL), 0);
+    assert_int_equal(lockstep_trainer_step(trainer, 2, NULL), 0);
+    assert_int_equal(lockstep_trainer_snapshot(trainer, ls_test_path("s.safetensors"), NULL), 0);
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(definition);
+    return ls_test_read(ls_test_path("s.safetensors"), size);
+}
+
+/* The total of a plan for `memory`, or 0 and the reason. */
+static uint64_t total_for(uint64_t memory, char *reason, size_t size, int64_t *batch)
+{
+    struct lockstep_solver *definition;
+    struct lockstep_plan *plan;
+    struct lockstep_plan_options options;
+    struct lockstep_error *error = lockstep_error_new();
+    uint64_t total = 0;
+    int bounded = 0;
+    lockstep_plan_options_init(&options);
+    options.workers = WORKERS;
+    options.memory = memory;
+    assert_int_equal(
+        lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, error), 0);
+    int status = lockstep_plan_training(definition, &options, &plan, error);
+    if (status == 0) {
+        total = lockstep_plan_memory(plan)->total;
+        assert_int_equal(lockstep_plan_largest_batch(plan, 0, memory > 0 ? memory : total, batch,
+                                                     &bounded, error),
+                         0);
+    } else {
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        snprintf(reason, size, "%s", lockstep_error_text(error));
+    }
+    lockstep_plan_free(plan);
+    lockstep_solver_free(definition);
+    lockstep_error_free(error);
+    return total;
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    char reason[2000] = "";
+    int64_t batch = 0;
+    size_t size, size2;
+    write_net(&nets[2]);
+    uint64_t all = total_for(0, reason, sizeof reason, &batch);
+    assert_true(batch >= 64);
+    assert_int_equal(total_for(1 << 20, reason, sizeof reason, &batch), 0);
+    const char *least_at = strstr(reason, "needs at least ");
+    assert_non_null(least_at);
+    double least = strtod(least_at + strlen("needs at least "), NULL) * 1048576;
+    assert_true(least > 0 && least < (double)all);
+    uint64_t smallest = (uint64_t)(least + 0.1 * 1048576);
+    uint64_t fitted = total_for(smallest, reason, sizeof reason, &batch);
+    assert_true(fitted > 0 && fitted <= smallest);
+    assert_true(batch >= 64);
+    char *free_run = train_with(0, &size), *limited = train_with(smallest, &size2);
+    assert_int_equal(size, size2);
+    assert_memory_equal(free_run, limited, size);
+    free(free_run);
+    free(limited);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forecasts),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
