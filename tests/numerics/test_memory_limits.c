@@ -74,8 +74,9 @@ static double check_limits(const struct lockstep_solver *solver, const char *wha
     NORM(a, group)                                                                                 \
     RELU(a)                                                                                        \
     CONV(b, a, "")                                                                                 \
-    NORM(b, group) "layer { name: '" sum "' type: 'Eltwise' bottom: '" b "' bottom: '" bottom      \
-                   "' top: '" sum "' }\n" RELU(sum)
+    NORM(b, group)                                                                                 \
+    "layer { name: '" sum "' type: 'Eltwise' bottom: '" b "' bottom: '" bottom "' top: '" sum      \
+    "' }\n" RELU(sum)
 #define POOLED(name, bottom)                                                                       \
     "layer { name: '" name "' type: 'Pooling' bottom: '" bottom "' top: '" name "'\n"              \
     "  pooling_param { kernel_size: 3 stride: 2 } }\n"
@@ -92,8 +93,7 @@ static double check_limits(const struct lockstep_solver *solver, const char *wha
     NORM("c0", group)                                                                              \
     RELU("c0")                                                                                     \
     BLOCK("a1", "a2", "a", "c0", group)                                                            \
-    BLOCK("b1", "b2", "b", "a", group) BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e")         \
-        HEAD("p")
+    BLOCK("b1", "b2", "b", "a", group) BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e") HEAD("p")
 
 static const struct {
     const char *what, *net;
