@@ -6,7 +6,11 @@
 
 #include <string.h>
 
-enum { MICRO_MAX = 1 << 20 /* micro-batches of a batch */ };
+enum {
+    MICRO_MAX = 1 << 20,  /* micro-batches of a batch */
+    EIGHT = 8,            /* parts of a batch by default: as many for 1, 2, 4 and 8 workers */
+    LARGEST_DEFAULT = 16, /* samples of a part; more parts where they would be larger */
+};
 
 /* Batches that an epoch has where updates end with it (PARTIAL, DROP). */
 static int64_t batches_per_epoch(const struct ls_batching *b)
@@ -179,6 +183,6 @@ int ls_batching_cut(const struct ls_batching *b, const struct ls_batch *batch,
 
 int64_t ls_micro_batch_default(int64_t batch)
 {
-    int64_t eighth = batch / 8;
-    return eighth < 1 ? 1 : eighth > 16 ? 16 : eighth;
+    int64_t parts = EIGHT * divide_up(batch, LARGEST_DEFAULT * EIGHT);
+    return divide_up(batch, parts);
 }

@@ -75,7 +75,8 @@ int64_t ls_batching_groups(int64_t count, int64_t group);
 /* The first sample of part i when `count` things are cut into n even parts: floor(i count / n). */
 int64_t ls_even_cut(int64_t count, int64_t n, int64_t i);
 
-/* The default of micro_batch: an eighth of the batch, at least 1 and at most 16. */
+/* The default of micro_batch: a batch is cut into eight even parts for each 128 samples that it
+ * begins, so that 2, 4 or 8 workers have equal work: ceil(batch / (8 ceil(batch / 128))). */
 int64_t ls_micro_batch_default(int64_t batch);
 
 #endif

@@ -105,7 +105,7 @@ static void test_loss(void **state)
     static const char *const parts[] = {"iteration 1: the loss 'loss'", "layer 'loss'",
                                         "samples 100 to 110", NULL};
     struct lockstep_solver *solver = load_solver(
-        "base_lr: 1e25 lr_policy: 'fixed' max_iter: 10\n"
+        "base_lr: 1e25 lr_policy: 'fixed' max_iter: 10 micro_batch: 12\n"
         "net_param {\n" IDX_DATA
         "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
         "  inner_product_param { num_output: 8 weight_filler { type: 'xavier' } } }\n"
@@ -145,7 +145,7 @@ enum { BRIGHT = 157 }; /* the one sample that is not black */
 static struct lockstep_solver *distance_solver(void)
 {
     return load_solver(
-        "base_lr: 1e-30 lr_policy: 'fixed' max_iter: 10\n"
+        "base_lr: 1e-30 lr_policy: 'fixed' max_iter: 10 micro_batch: 12\n"
         "net_param {\n" IDX_DATA
         "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
         "  inner_product_param { num_output: 1 } }\n"
@@ -206,7 +206,7 @@ static void test_weights(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
-        "base_lr: 3e38 lr_policy: 'fixed' max_iter: 10\n"
+        "base_lr: 3e38 lr_policy: 'fixed' max_iter: 10 micro_batch: 12\n"
         "net_param {\n" IDX_DATA
         "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
         "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"

@@ -16,7 +16,7 @@ static struct lockstep_solver *image_solver(void)
 {
     return load_solver(
         "type: 'Nesterov' base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 20\n"
-        "clip_gradients: 3 iter_size: 2\n"
+        "clip_gradients: 3 iter_size: 2 micro_batch: 6\n"
         "net_param {\n"
         "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
         "  transform_param { scale: 0.004 }\n"

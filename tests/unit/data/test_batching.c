@@ -240,10 +240,22 @@ static void test_default_micro_batch(void **state)
 {
     (void)state;
     assert_int_equal(ls_micro_batch_default(1), 1);
-    assert_int_equal(ls_micro_batch_default(15), 1);
+    assert_int_equal(ls_micro_batch_default(8), 1);
+    assert_int_equal(ls_micro_batch_default(15), 2);
     assert_int_equal(ls_micro_batch_default(64), 8);
-    assert_int_equal(ls_micro_batch_default(100), 12);
+    assert_int_equal(ls_micro_batch_default(100), 13);
+    assert_int_equal(ls_micro_batch_default(128), 16);
+    assert_int_equal(ls_micro_batch_default(129), 9);
+    assert_int_equal(ls_micro_batch_default(256), 16);
     assert_int_equal(ls_micro_batch_default(100000), 16);
+    /* Eight workers are never left with a rest: where a batch has enough samples for it to matter,
+     * the number of micro-batches is a multiple of eight, or within an eighth of one. */
+    for (int64_t batch = 57; batch < 5000; batch++) {
+        int64_t micro_batch = ls_micro_batch_default(batch);
+        int64_t n = (batch + micro_batch - 1) / micro_batch;
+        assert_in_range(micro_batch, 8, 16);
+        assert_true((n + 7) / 8 * 8 * 7 <= n * 8);
+    }
 }
 
 static void test_check(void **state)
