@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -81,6 +82,8 @@ static int check_fit(const struct opening *o)
         status = bad_field(o, d, "rand_skip", "use shuffle: true", "rand_skip is not supported");
     if (d->new_height > 65536 || d->new_width > 65536)
         status = bad_field(o, d, "new_height", NULL, "new_height or new_width is too large");
+    if (d->has_cache_mb && !d->cache)
+        status = bad_field(o, d, "cache_mb", "cache: true", "cache_mb is for cache: true");
     if (d->label_pad > 65535)
         status = bad_field(o, d, "label_pad", NULL, "label_pad is larger than 65535");
     return status;
@@ -156,7 +159,7 @@ static void free_paths(struct opening *o)
 
 /* ---- Source, split, transformation ---- */
 
-static int open_source(const struct opening *o, struct ls_dataset *dataset)
+static struct ls_source_options source_options(const struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
     const Lockstep__TransformationParameter *t = o->layer->transform_param;
@@ -164,7 +167,7 @@ static int open_source(const struct opening *o, struct ls_dataset *dataset)
     const Lockstep__SyntheticParameter *s =
         d->synthetic_param != NULL ? d->synthetic_param : &plain;
     int64_t crop = t == NULL ? 0 : (int64_t)t->crop_size - 2 * (int64_t)t->pad;
-    struct ls_source_options options = {
+    return (struct ls_source_options){
         .path = (const char *const *)o->path,
         .path_count = o->paths,
         .label_path = o->label_path,
@@ -185,9 +188,14 @@ static int open_source(const struct opening *o, struct ls_dataset *dataset)
         .synthetic_noise = (double)s->noise,
         .place = o->place,
     };
+}
+
+static int open_source(const struct opening *o, struct ls_dataset *dataset)
+{
+    struct ls_source_options options = source_options(o);
     LS_TRY(ls_source_open(o->type, &options, &dataset->source, o->error));
     if (o->layer->n_top >= 2 && !dataset->source->has_labels)
-        return bad_field(o, d, "source", "give label_source, or leave the second top out",
+        return bad_field(o, o->data, "source", "give label_source, or leave the second top out",
                          "the layer has a top for labels, and the source has none");
     return 0;
 }
@@ -255,8 +263,10 @@ static uint64_t hash_record(const struct ls_record *record, uint64_t seed)
                                  : ls_hash(record->floats, size * sizeof(float), seed);
 }
 
-/* The first and the last record are read for this: a source that cannot be read is found now. */
-static int take_fingerprint(struct ls_dataset *dataset, struct ls_error *error)
+/* The first and the last record are read for this: a source that cannot be read is found now.
+ * *ends is the hash of these two; *floats: whether the first one is floats. */
+static int take_fingerprint(struct ls_dataset *dataset, uint64_t *ends, bool *floats,
+                            struct ls_error *error)
 {
     const struct ls_source *source = dataset->source;
     struct ls_source_reader *reader;
@@ -266,16 +276,67 @@ static int take_fingerprint(struct ls_dataset *dataset, struct ls_error *error)
     hash = ls_hash(numbers, sizeof numbers, hash);
     if (source->sizes != NULL)
         hash = ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, hash);
-    int64_t ends[2] = {0, source->count - 1};
     int status = 0;
+    *ends = 0;
+    *floats = false;
     for (int i = 0; i < 2 && status == 0; i++) {
         struct ls_record record;
-        status = ls_source_read(reader, ends[i], true, &record, error);
-        if (status == 0)
-            hash = hash_record(&record, hash);
+        status = ls_source_read(reader, i == 0 ? 0 : source->count - 1, true, &record, error);
+        if (status != 0)
+            break;
+        hash = hash_record(&record, hash);
+        *ends = hash_record(&record, *ends);
+        *floats = i == 0 ? record.bytes == NULL : *floats;
     }
     ls_source_reader_close(reader);
     dataset->fingerprint = hash;
+    return status;
+}
+
+/* ---- The cache ---- */
+
+static void add_path(struct ls_text *key, const char *name, const char *path)
+{
+    char *real = path != NULL ? realpath(path, NULL) : NULL; /* one file has many names */
+    ls_text_format(key, "%s=%s\n", name, real != NULL ? real : path != NULL ? path : "");
+    free(real);
+}
+
+/* Everything that decides what the records of a source are, as text. */
+static void describe_records(const struct opening *o, const struct ls_source *source, uint64_t ends,
+                             struct ls_text *key)
+{
+    const struct ls_source_options s = source_options(o);
+    uint64_t sizes = source->sizes == NULL
+                         ? 0
+                         : ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, 0);
+    ls_text_format(key, "%s %" PRIx64 " %" PRIx64 "\n", source->type->name, ends, sizes);
+    for (size_t i = 0; i < o->paths; i++)
+        add_path(key, "source", o->path[i]);
+    add_path(key, "labels", o->label_path);
+    add_path(key, "root", o->root_folder);
+    ls_text_format(key, "%d x %d, gray %d, clip %u, force %d %d, crop %d\n", s.height, s.width,
+                   s.gray, (unsigned)s.label_clip, s.force_color, s.force_gray, s.crop);
+    if (o->type == &ls_source_synthetic) /* the rest of it is what other sources ignore */
+        ls_text_format(key, "first %" PRIu64 ", seed %" PRIu64 ", noise %a,", s.synthetic_first,
+                       s.synthetic_seed, s.synthetic_noise);
+    for (int i = 0; i < 3; i++)
+        ls_text_format(key, " %" PRId64, source->shape[i]);
+}
+
+static int join_cache(struct opening *o, struct ls_dataset *dataset, uint64_t ends, bool floats)
+{
+    struct ls_text key = {0};
+    describe_records(o, dataset->source, ends, &key);
+    struct ls_cache_options options = {.source = dataset->source,
+                                       .key = key.data,
+                                       .floats = floats,
+                                       .limit = (size_t)o->data->cache_mb << 20,
+                                       .records = dataset->records,
+                                       .count = dataset->size};
+    int status = key.failed ? ls_fail_memory(o->error, "the cache of a data set")
+                            : ls_cache_join(&options, &dataset->cache, o->error);
+    ls_text_free(&key);
     return status;
 }
 
@@ -295,12 +356,10 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
-    if (d->cache) {
-        dataset->cache = ls_alloc((size_t)dataset->source->count, sizeof *dataset->cache);
-        if (dataset->cache == NULL)
-            return ls_fail_memory(o->error, "the cache of a data set");
-    }
-    return take_fingerprint(dataset, o->error);
+    uint64_t ends;
+    bool floats;
+    LS_TRY(take_fingerprint(dataset, &ends, &floats, o->error));
+    return d->cache ? join_cache(o, dataset, ends, floats) : 0;
 }
 
 int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
@@ -338,9 +397,7 @@ void ls_dataset_close(struct ls_dataset *dataset)
 {
     if (dataset == NULL)
         return;
-    for (int64_t i = 0; dataset->cache != NULL && i < dataset->source->count; i++)
-        ls_free(atomic_load(&dataset->cache[i]));
-    ls_free(dataset->cache);
+    ls_cache_leave(dataset->cache);
     ls_source_close(dataset->source);
     ls_transform_free(&dataset->transform);
     ls_free(dataset->records);
@@ -349,6 +406,11 @@ void ls_dataset_close(struct ls_dataset *dataset)
 }
 
 /* ---- What is known about a data set ---- */
+
+const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset)
+{
+    return dataset->cache;
+}
 
 int64_t ls_dataset_size(const struct ls_dataset *dataset)
 {

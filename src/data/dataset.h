@@ -15,6 +15,7 @@
 #include "ir/shape.h"
 #include "schema/definition.h"
 
+struct ls_cache;
 struct ls_dataset;
 struct ls_reader; /* what one thread needs to fetch: buffers, decoders, a database transaction */
 
@@ -48,6 +49,8 @@ const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);
 /* The largest label, where it is known without decoding all records (a database larger than 1 GiB
  * is not looked through); else -1. */
 int64_t ls_dataset_largest_label(const struct ls_dataset *dataset);
+/* The cache of its records (data/cache.h), which other data sets may share; NULL: there is none. */
+const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset);
 int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode ahead */
 bool ls_dataset_encoded(const struct ls_dataset *dataset); /* decoding takes long */
 /* A hash of what the data are: sizes, shapes, first and last records; equal for equal data. */

@@ -5,16 +5,11 @@
 
 #include <stdatomic.h>
 
+#include "data/cache.h"
 #include "data/dataset.h"
 #include "data/order.h"
 #include "data/source.h"
 #include "data/transform.h"
-
-/* A decoded record that is kept in memory: its numbers follow it. */
-struct ls_cached {
-    struct ls_record record;
-    double align; /* what follows is aligned for floats */
-};
 
 struct ls_dataset {
     struct ls_source *source;
@@ -29,9 +24,7 @@ struct ls_dataset {
     char *name; /* of the source, for messages: its first path */
     uint64_t fingerprint;
     _Atomic uint64_t reads;
-    /* One for each record of the source, or NULL: nothing is kept. Whoever decodes a record first
-     * puts it there; nothing is changed afterwards. */
-    _Atomic(struct ls_cached *) *cache;
+    struct ls_cache *cache; /* NULL: nothing is kept */
 };
 
 /* The record behind an ordinal. `order` is the caller's: that of the epoch which it asked for last,

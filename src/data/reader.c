@@ -52,30 +52,6 @@ static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
     return ls_dataset_record(reader->dataset, ordinal, &reader->order);
 }
 
-/* Keeps a copy of a record, unless there is no memory, or another thread was faster. */
-static void keep(struct ls_dataset *dataset, int64_t index, const struct ls_record *record)
-{
-    size_t count = (size_t)ls_record_size(record->shape);
-    size_t bytes = record->bytes != NULL ? count : count * sizeof(float);
-    size_t labels = (size_t)(record->shape[1] * record->shape[2]) * sizeof *record->map;
-    size_t map = (bytes + 15) & ~(size_t)15; /* where it begins */
-    struct ls_cached *kept =
-        ls_alloc(1, sizeof *kept + (record->map != NULL ? map + labels : bytes));
-    if (kept == NULL)
-        return;
-    kept->record = *record;
-    uint8_t *numbers = (uint8_t *)(kept + 1);
-    if (record->bytes != NULL)
-        kept->record.bytes = memcpy(numbers, record->bytes, bytes);
-    else
-        kept->record.floats = memcpy(numbers, record->floats, bytes);
-    if (record->map != NULL)
-        kept->record.map = memcpy(numbers + map, record->map, labels);
-    struct ls_cached *none = NULL;
-    if (!atomic_compare_exchange_strong(&dataset->cache[index], &none, kept))
-        ls_free(kept);
-}
-
 /* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
  * What is kept is kept whole, with its map. */
 static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
@@ -86,18 +62,13 @@ static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixe
         return ls_fail(error, LOCKSTEP_INTERNAL, dataset->name, NULL,
                        "sample %" PRId64 " was asked for", ordinal);
     int64_t index = record_index(reader, ordinal);
-    if (dataset->cache != NULL) {
-        const struct ls_cached *kept = atomic_load(&dataset->cache[index]);
-        if (kept != NULL) {
-            *record = kept->record;
-            return 0;
-        }
-    }
+    if (dataset->cache != NULL && ls_cache_find(dataset->cache, dataset->source, index, record))
+        return 0;
     bool keeps = dataset->cache != NULL && want_pixels;
     reader->source->without_maps = !want_label && !keeps;
     LS_TRY(ls_source_read(reader->source, index, want_pixels, record, error));
     if (keeps)
-        keep(dataset, index, record);
+        ls_cache_keep(dataset->cache, dataset->source, index, record);
     return 0;
 }
 

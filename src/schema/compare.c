@@ -34,7 +34,8 @@ static const char *const allowed_of_solver[] = {
 };
 
 /* Fields anywhere in the net that change nothing in the numbers. */
-static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch", "cache"};
+static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch", "cache",
+                                             "cache_mb"};
 
 /* One pass over both definitions; there are two, for the order of the list. */
 struct comparison {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "data/cache.h"
 #include "ir/layer.h"
 #include "solver/trainer.h"
 
@@ -68,6 +69,35 @@ static void report_data(struct ls_trainer *trainer, int64_t end)
     if (batching->last == LS_LAST_DROP && batching->samples % batching->batch != 0)
         WARN("last_batch: DROP leaves out %lld samples of every epoch",
              ll(batching->samples % batching->batch));
+}
+
+/* Whether an earlier data set of the trainer has the same cache. */
+static bool cache_is_known(const struct ls_trainer *trainer, const struct ls_net *net, int dataset)
+{
+    const struct ls_cache *cache = ls_dataset_cache(net->datasets[dataset]);
+    for (size_t i = 0; i <= trainer->test_count; i++) {
+        const struct ls_net *other = i == 0 ? trainer->train : trainer->tests[i - 1].net;
+        for (int d = 0; d < other->dataset_count; d++) {
+            if (other == net && d == dataset)
+                return false;
+            if (ls_dataset_cache(other->datasets[d]) == cache)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void report_caches(struct ls_trainer *trainer, const struct ls_net *net)
+{
+    for (int d = 0; d < net->dataset_count; d++) {
+        const struct ls_dataset *dataset = net->datasets[d];
+        const struct ls_cache *cache = ls_dataset_cache(dataset);
+        if (cache == NULL || cache_is_known(trainer, net, d))
+            continue;
+        SAY("Cache of layer '%s': room for %lld records, %.1f MiB%s", net->data_layers[d]->name,
+            ll(ls_cache_records(cache)), (double)ls_cache_bytes(cache) / 1048576,
+            ls_cache_full(cache) ? "; the others are decoded each time" : "");
+    }
 }
 
 /* Folders of classes are read class by class: batches of one class only teach little. */
@@ -224,6 +254,9 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_model(trainer);
     report_memory(trainer);
     report_tests(trainer);
+    report_caches(trainer, trainer->train);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        report_caches(trainer, trainer->tests[i].net);
     for (size_t i = 0; i < trainer->definition->warning_count; i++)
         WARN("%s", trainer->definition->warning[i]);
     return 0;
