@@ -77,6 +77,19 @@ static int default_threads(const struct ls_feed *feed)
     return 1 + cores / 8;
 }
 
+/* The slots that takers look through without the lock: those that there are now. */
+static int note_slots(struct ls_feed *feed, struct ls_error *error)
+{
+    feed->fast = ls_alloc((size_t)feed->slot_count, sizeof *feed->fast);
+    if (feed->fast == NULL)
+        return ls_fail_memory(error, "a feed of data");
+    for (int i = 0; i < feed->slot_count; i++)
+        feed->fast[i] = feed->slots[i];
+    feed->fast_count = feed->slot_count;
+    feed->enough = (feed->slot_count + 1) / 2;
+    return 0;
+}
+
 static int start(const struct ls_feed_options *options, struct ls_feed *feed,
                  struct ls_error *error)
 {
@@ -92,6 +105,7 @@ static int start(const struct ls_feed_options *options, struct ls_feed *feed,
     LS_TRY(slot_target(feed, options->memory, &slots, error));
     for (; slots > 0; slots--)
         LS_TRY(ls_slot_add(feed, error));
+    LS_TRY(note_slots(feed, error));
     for (int i = 0; i < threads; i++)
         LS_TRY(ls_decoder_start(feed, &feed->decoders[i], error));
     return 0;
@@ -150,6 +164,7 @@ void ls_feed_close(struct ls_feed *feed)
     for (int i = 0; i < feed->slot_count; i++)
         ls_slot_free(feed->slots[i]);
     ls_position_close(feed);
+    ls_free((void *)feed->fast);
     ls_free(feed->slots);
     ls_free(feed->decoders);
     ls_free(feed->datasets);
@@ -165,12 +180,14 @@ void ls_feed_close(struct ls_feed *feed)
 void ls_feed_seek(struct ls_feed *feed, int64_t update)
 {
     pthread_mutex_lock(&feed->lock);
-    feed->generation++;
+    atomic_fetch_add(&feed->generation, 1);
     feed->started = true;
-    feed->cancelled = false;
-    for (int i = 0; i < feed->slot_count; i++)
-        if (feed->slots[i]->state == READY || feed->slots[i]->state == FAILED)
-            feed->slots[i]->state = EMPTY;
+    atomic_store(&feed->cancelled, false);
+    for (int i = 0; i < feed->slot_count; i++) {
+        enum ls_slot_state state = ls_slot_state(feed->slots[i]);
+        if (state == READY || state == FAILED)
+            ls_slot_set(feed, feed->slots[i], EMPTY);
+    }
     ls_position_go_to(feed, update);
     pthread_cond_broadcast(&feed->work);
     pthread_mutex_unlock(&feed->lock);
@@ -179,7 +196,7 @@ void ls_feed_seek(struct ls_feed *feed, int64_t update)
 void ls_feed_cancel(struct ls_feed *feed)
 {
     pthread_mutex_lock(&feed->lock);
-    feed->cancelled = true;
+    atomic_store(&feed->cancelled, true);
     pthread_cond_broadcast(&feed->done);
     pthread_mutex_unlock(&feed->lock);
 }
@@ -192,15 +209,16 @@ void ls_feed_report(const struct ls_error *from, struct ls_error *to)
     }
 }
 
-/* An item that was found: hands it out, or says why not. */
-static int hand_out(struct ls_slot *slot, const struct ls_feed_item **item, struct ls_error *error)
+/* With the lock held. An item that was found: hands it out, or says why not. */
+static int hand_out(struct ls_feed *feed, struct ls_slot *slot, const struct ls_feed_item **item,
+                    struct ls_error *error)
 {
-    if (slot->state == READY) {
-        slot->state = HELD;
+    if (ls_slot_state(slot) == READY) { /* its only taker is this one */
+        ls_slot_set(feed, slot, HELD);
         *item = &slot->item;
         return 0;
     }
-    if (slot->state == HELD)
+    if (ls_slot_state(slot) == HELD)
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                        "micro-batch %d of update %" PRId64 " was taken twice", slot->item.index,
                        slot->item.update);
@@ -214,17 +232,16 @@ static int take(struct ls_feed *feed, int64_t update, int index, const struct ls
                 struct ls_error *error)
 {
     for (;;) {
-        if (feed->cancelled)
+        if (atomic_load(&feed->cancelled))
             return ls_fail(error, LOCKSTEP_STOPPED, NULL, NULL, "the feed of data was stopped");
         struct ls_slot *slot = ls_slot_of(feed, update, index);
-        if (slot != NULL && slot->state != DECODING)
-            return hand_out(slot, item, error);
+        if (slot != NULL && ls_slot_state(slot) != DECODING)
+            return hand_out(feed, slot, item, error);
         if (slot == NULL) {
             LS_TRY(ls_position_expect(feed, update, index, error));
-            if (ls_slot_in_state(feed, EMPTY) == NULL && ls_slot_in_state(feed, DECODING) == NULL) {
+            if (ls_slot_in_state(feed, EMPTY) == NULL && ls_slot_in_state(feed, DECODING) == NULL)
                 LS_TRY(ls_slot_add(feed, error));
-                pthread_cond_signal(&feed->work);
-            }
+            pthread_cond_broadcast(&feed->work);
         }
         pthread_cond_wait(&feed->done, &feed->lock);
     }
@@ -234,17 +251,28 @@ int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct l
                  struct ls_error *error)
 {
     *item = NULL;
+    if (!atomic_load(&feed->cancelled)) {
+        struct ls_slot *slot = ls_slot_grab(feed, update, index);
+        if (slot != NULL) {
+            *item = &slot->item;
+            return 0;
+        }
+    }
     pthread_mutex_lock(&feed->lock);
+    atomic_fetch_add(&feed->waiting, 1);
     int status = take(feed, update, index, item, error);
+    atomic_fetch_sub(&feed->waiting, 1);
     pthread_mutex_unlock(&feed->lock);
     return status;
 }
 
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item)
 {
-    struct ls_slot *slot = (struct ls_slot *)(uintptr_t)item;
+    ls_slot_set(feed, (struct ls_slot *)(uintptr_t)item, EMPTY);
+    bool worth = atomic_load(&feed->empty) >= feed->enough || atomic_load(&feed->waiting) > 0;
+    if (!worth || atomic_load(&feed->idle) == 0)
+        return;
     pthread_mutex_lock(&feed->lock);
-    slot->state = EMPTY;
     pthread_cond_signal(&feed->work);
     pthread_mutex_unlock(&feed->lock);
 }

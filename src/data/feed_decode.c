@@ -2,6 +2,8 @@
  * slot, and decodes it there, without the lock.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <sched.h>
+
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/feed_inner.h"
@@ -49,20 +51,42 @@ static int decode(struct ls_decoder *decoder, struct ls_slot *slot)
 static void finish(struct ls_decoder *decoder, struct ls_slot *slot, int status)
 {
     struct ls_feed *feed = decoder->feed;
-    if (slot->generation != feed->generation) {
-        slot->state = EMPTY;
+    if (slot->generation != atomic_load(&feed->generation)) {
+        ls_slot_set(feed, slot, EMPTY);
         pthread_cond_signal(&feed->work);
     } else if (status == 0) {
-        slot->state = READY;
+        ls_slot_set(feed, slot, READY);
     } else {
-        slot->state = FAILED;
         slot->status = status;
         if (slot->error == NULL)
             slot->error = ls_alloc(1, sizeof *slot->error);
         if (slot->error != NULL)
             *slot->error = decoder->error;
+        ls_slot_set(feed, slot, FAILED);
     }
-    pthread_cond_broadcast(&feed->done);
+    if (atomic_load(&feed->waiting) > 0)
+        pthread_cond_broadcast(&feed->done);
+}
+
+/* Decoding is not urgent, workers are: a batch thread does not push another off its core when it
+ * wakes up, but gets its fair share. Who gave this process another policy has reasons for it. */
+static void enter_background(void)
+{
+    struct sched_param parameter;
+    int policy;
+    if (pthread_getschedparam(pthread_self(), &policy, &parameter) == 0 && policy == SCHED_OTHER)
+        (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameter);
+}
+
+/* With the lock held: the next slot to decode into, or NULL. */
+static struct ls_slot *claim(struct ls_feed *feed)
+{
+    struct ls_slot *slot = ls_slot_in_state(feed, EMPTY);
+    if (slot == NULL || !ls_position_claim(feed, &slot->item))
+        return NULL;
+    slot->generation = atomic_load(&feed->generation);
+    ls_slot_set(feed, slot, DECODING);
+    return slot;
 }
 
 static void *decode_ahead(void *argument)
@@ -71,15 +95,17 @@ static void *decode_ahead(void *argument)
     struct ls_feed *feed = decoder->feed;
     ls_unpin_thread();
     ls_set_float_mode();
+    enter_background();
     pthread_mutex_lock(&feed->lock);
     while (!feed->stop) {
-        struct ls_slot *slot = ls_slot_in_state(feed, EMPTY);
-        if (slot == NULL || !ls_position_claim(feed, &slot->item)) {
+        /* Who makes a slot EMPTY looks at `idle` afterwards: one of the two sees the other. */
+        atomic_fetch_add(&feed->idle, 1);
+        struct ls_slot *slot = claim(feed);
+        if (slot == NULL)
             pthread_cond_wait(&feed->work, &feed->lock);
+        atomic_fetch_sub(&feed->idle, 1);
+        if (slot == NULL)
             continue;
-        }
-        slot->state = DECODING;
-        slot->generation = feed->generation;
         pthread_mutex_unlock(&feed->lock);
         int status = decode(decoder, slot);
         pthread_mutex_lock(&feed->lock);

@@ -5,22 +5,29 @@
  *   EMPTY -> DECODING -> READY -> HELD -> EMPTY
  *                     -> FAILED until the next seek
  *
- * One lock guards everything but what a slot in DECODING holds, which is its decoder's.
+ * What a slot holds belongs to its decoder while it is DECODING and to its taker while it is HELD.
+ * State, update and index are one atomic word: takers find a READY slot by it and make it HELD, and
+ * EMPTY again, without a lock. One lock guards all the rest: claims, waiting, what is not there
+ * yet.
+ *
+ * Decoders that found nothing to do sleep until half of the slots are EMPTY or somebody waits, so
+ * that they run seldom and for long, not once for every release.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_FEED_INNER_H
 #define LS_DATA_FEED_INNER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "data/feed.h"
 
-enum ls_slot_state { EMPTY, DECODING, READY, HELD, FAILED };
+enum ls_slot_state { EMPTY, DECODING, READY, HELD, FAILED, LS_SLOT_STATES = 8 };
 
 struct ls_slot {
     struct ls_feed_item item; /* first: items are slots to their takers */
-    enum ls_slot_state state;
-    uint64_t generation; /* of the seek that it was claimed under */
+    _Atomic uint64_t word;    /* ls_slot_word */
+    uint64_t generation;      /* of the seek that it was claimed under */
     float *memory;
     size_t capacity;        /* floats */
     int status;             /* FAILED: why */
@@ -59,6 +66,14 @@ struct ls_feed {
     struct ls_decoder *decoders;
     int decoder_count;
 
+    struct ls_slot **fast; /* the slots that were there from the start */
+    int fast_count;
+    _Atomic int hint;    /* of `fast`: where the next item will be, probably */
+    _Atomic int empty;   /* slots */
+    _Atomic int idle;    /* decoders that sleep */
+    _Atomic int waiting; /* takers */
+    int enough;          /* EMPTY slots that are worth waking a decoder for */
+
     pthread_mutex_t lock;
     pthread_cond_t work; /* for decoders: a slot became EMPTY, a seek, the end */
     pthread_cond_t done; /* for takers: a slot left DECODING, cancelled, nothing can be claimed */
@@ -67,8 +82,9 @@ struct ls_feed {
     size_t slot_capacity;
     struct ls_position position;
     struct ls_batch *check; /* room for the batches of an update */
-    uint64_t generation;
-    bool started, stop, cancelled;
+    _Atomic uint64_t generation;
+    bool started, stop;
+    atomic_bool cancelled;
 };
 
 /* ---- feed_position.c: the sequence of micro-batches. With the lock held ---- */
@@ -91,6 +107,15 @@ int ls_slot_bytes(const struct ls_feed *feed, size_t *bytes, struct ls_error *er
 /* Adds an EMPTY slot to the feed, which frees it in the end. */
 int ls_slot_add(struct ls_feed *feed, struct ls_error *error);
 void ls_slot_free(struct ls_slot *slot);
+/* State, generation, update and index of a slot. Of the last three there are the lower bits, which
+ * tell apart all that can be in slots at one time. */
+uint64_t ls_slot_word(enum ls_slot_state state, uint64_t generation, int64_t update, int index);
+enum ls_slot_state ls_slot_state(const struct ls_slot *slot);
+/* Changes the state of a slot that the caller may change. */
+void ls_slot_set(struct ls_feed *feed, struct ls_slot *slot, enum ls_slot_state state);
+/* The slot that an item is in, READY and now HELD; NULL: it is not, or not yet, or not among the
+ * first slots. Without the lock. */
+struct ls_slot *ls_slot_grab(struct ls_feed *feed, int64_t update, int index);
 /* Any slot in this state, or NULL. */
 struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state);
 /* The slot that an item is in, or NULL. */

@@ -99,6 +99,7 @@ int ls_slot_add(struct ls_feed *feed, struct ls_error *error)
         ls_slot_free(slot);
         return status;
     }
+    atomic_fetch_add(&feed->empty, 1);
     feed->slots[feed->slot_count++] = slot;
     return 0;
 }
@@ -111,10 +112,52 @@ void ls_slot_free(struct ls_slot *slot)
     ls_free(slot);
 }
 
+uint64_t ls_slot_word(enum ls_slot_state state, uint64_t generation, int64_t update, int index)
+{
+    enum { STATE_BITS = 3, GENERATION_BITS = 8, UPDATE_BITS = 24, INDEX_BITS = 29 };
+    uint64_t word = (uint64_t)index & ((1U << INDEX_BITS) - 1);
+    word = word << UPDATE_BITS | ((uint64_t)update & ((1U << UPDATE_BITS) - 1));
+    word = word << GENERATION_BITS | (generation & ((1U << GENERATION_BITS) - 1));
+    return word << STATE_BITS | (uint64_t)state;
+}
+
+enum ls_slot_state ls_slot_state(const struct ls_slot *slot)
+{
+    return (enum ls_slot_state)(atomic_load(&slot->word) % LS_SLOT_STATES);
+}
+
+void ls_slot_set(struct ls_feed *feed, struct ls_slot *slot, enum ls_slot_state state)
+{
+    enum ls_slot_state before = ls_slot_state(slot);
+    atomic_store(&slot->word,
+                 ls_slot_word(state, slot->generation, slot->item.update, slot->item.index));
+    int more = (state == EMPTY) - (before == EMPTY);
+    if (more != 0)
+        atomic_fetch_add(&feed->empty, more);
+}
+
+struct ls_slot *ls_slot_grab(struct ls_feed *feed, int64_t update, int index)
+{
+    uint64_t ready = ls_slot_word(READY, atomic_load(&feed->generation), update, index);
+    uint64_t held = ready - READY + HELD;
+    int start = atomic_load_explicit(&feed->hint, memory_order_relaxed);
+    for (int i = 0; i < feed->fast_count; i++) {
+        int at = (start + i) % feed->fast_count;
+        struct ls_slot *slot = feed->fast[at];
+        uint64_t expected = ready;
+        if (atomic_load_explicit(&slot->word, memory_order_relaxed) != ready ||
+            !atomic_compare_exchange_strong(&slot->word, &expected, held))
+            continue;
+        atomic_store_explicit(&feed->hint, (at + 1) % feed->fast_count, memory_order_relaxed);
+        return slot;
+    }
+    return NULL;
+}
+
 struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state)
 {
     for (int i = 0; i < feed->slot_count; i++)
-        if (feed->slots[i]->state == state)
+        if (ls_slot_state(feed->slots[i]) == state)
             return feed->slots[i];
     return NULL;
 }
@@ -123,7 +166,7 @@ struct ls_slot *ls_slot_of(const struct ls_feed *feed, int64_t update, int index
 {
     for (int i = 0; i < feed->slot_count; i++) {
         struct ls_slot *slot = feed->slots[i];
-        if (slot->state != EMPTY && slot->generation == feed->generation &&
+        if (ls_slot_state(slot) != EMPTY && slot->generation == feed->generation &&
             slot->item.update == update && slot->item.index == index)
             return slot;
     }
