@@ -31,6 +31,7 @@ void ls_engine_free(struct ls_engine *engine)
     if (engine == NULL)
         return;
     ls_team_free(engine->team);
+    ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         ls_free_aligned(engine->arenas[w]);
     for (int i = 0; i < engine->held_count; i++)

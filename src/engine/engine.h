@@ -28,6 +28,8 @@ struct ls_engine {
     int held_count;
     int generation;         /* of this memory: bindings to an earlier one are stale */
     int64_t *micro_batches; /* by worker: how many it has run */
+    /* Made by the first update (engine/update.c). */
+    struct ls_update_memory *update;
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
     void *user;
@@ -97,6 +99,8 @@ struct ls_update_request {
     void (*rule)(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule);
     void *user;
 };
+/* Frees what updates have made. */
+void ls_engine_free_update(struct ls_engine *engine);
 int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
                            int *not_finite, struct ls_error *error);
 /* The L2 norm of the gradient over all trained parameters; the same on any number of workers. */

@@ -15,6 +15,13 @@
 
 enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK };
 
+/* What updates and norms need besides the store; made once. */
+struct ls_update_memory {
+    struct ls_update_rule *rules; /* by parameter */
+    _Atomic uint32_t *seen;       /* by parameter: of the gradient, then of the weights */
+    double *partial;              /* CHUNKS_PER_TILE a tile */
+};
+
 struct tiles_job {
     struct ls_engine *engine;
     _Atomic size_t next;
@@ -52,11 +59,11 @@ static void apply_row(struct tiles_job *job, const struct ls_tile *tile, size_t 
 {
     const struct ls_store *store = job->engine->store;
     const struct ls_slot *slot = &store->slots[tile->parameter];
-    struct ls_update_slice slice = {
-        .n = tile->piece.columns,
-        .gradient = gradient,
-        .weight = slot->weights + begin,
-        .average = slot->average != NULL ? slot->average + begin : NULL};
+    struct ls_update_slice slice = {.n = tile->piece.columns,
+                                    .gradient = gradient,
+                                    .weight = slot->weights + begin,
+                                    .average =
+                                        slot->average != NULL ? slot->average + begin : NULL};
     if (gradient == NULL) {
         slice.sum = ls_sums_total(store->sums, tile->parameter) + begin;
         slice.exponent = ls_sums_total_exponent(store->sums, tile->parameter);
@@ -82,34 +89,61 @@ static void apply_some(void *argument, int worker)
     }
 }
 
+static int prepare(struct ls_engine *engine, struct ls_error *error)
+{
+    size_t count = engine->store->set->count, tiles = engine->store->tile_count;
+    if (engine->update != NULL)
+        return 0;
+    struct ls_update_memory *memory = ls_alloc(1, sizeof *memory);
+    if (memory == NULL)
+        return ls_fail_memory(error, "the update");
+    engine->update = memory;
+    memory->rules = ls_alloc(count + 1, sizeof *memory->rules);
+    memory->seen = ls_alloc(2 * (count + 1), sizeof *memory->seen);
+    memory->partial = ls_alloc(tiles * CHUNKS_PER_TILE + 1, sizeof *memory->partial);
+    if (memory->rules != NULL && memory->seen != NULL && memory->partial != NULL)
+        return 0;
+    ls_engine_free_update(engine);
+    return ls_fail_memory(error, "the update");
+}
+
+void ls_engine_free_update(struct ls_engine *engine)
+{
+    struct ls_update_memory *memory = engine->update;
+    engine->update = NULL;
+    if (memory == NULL)
+        return;
+    ls_free(memory->rules);
+    ls_free((void *)memory->seen);
+    ls_free(memory->partial);
+    ls_free(memory);
+}
+
 int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
                            int *not_finite, struct ls_error *error)
 {
     struct ls_store *store = engine->store;
     size_t count = store->set->count;
     *not_finite = -1;
-    struct ls_update_rule *rules = ls_alloc(count + 1, sizeof *rules);
-    _Atomic uint32_t *seen = ls_alloc(2 * (count + 1), sizeof *seen);
-    int status = rules == NULL || seen == NULL ? ls_fail_memory(error, "the update") : 0;
-    if (status == 0) {
-        for (size_t i = 0; i < count; i++)
-            request->rule(request->user, store->set->items[i], &rules[i]);
-        struct tiles_job job = {
-            .engine = engine, .rules = rules, .gradient = seen, .weight = seen + count + 1};
-        ls_team_run(engine->team, apply_some, &job);
-        for (size_t i = count; i-- > 0;) {
-            if (!store->set->items[i]->trained)
-                continue;
-            if (!ls_store_has_factors(store, (int)i))
-                ls_sums_next(store->sums, (int)i, atomic_load(&job.gradient[i]));
-            if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
-                *not_finite = (int)i;
-        }
-        status = ls_store_refresh_views(store, engine->team, error);
+    LS_TRY(prepare(engine, error));
+    struct ls_update_rule *rules = engine->update->rules;
+    _Atomic uint32_t *seen = engine->update->seen;
+    for (size_t i = 0; i < 2 * (count + 1); i++)
+        atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < count; i++)
+        request->rule(request->user, store->set->items[i], &rules[i]);
+    struct tiles_job job = {
+        .engine = engine, .rules = rules, .gradient = seen, .weight = seen + count + 1};
+    ls_team_run(engine->team, apply_some, &job);
+    for (size_t i = count; i-- > 0;) {
+        if (!store->set->items[i]->trained)
+            continue;
+        if (!ls_store_has_factors(store, (int)i))
+            ls_sums_next(store->sums, (int)i, atomic_load(&job.gradient[i]));
+        if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
+            *not_finite = (int)i;
     }
-    ls_free(rules);
-    ls_free((void *)seen);
-    return status;
+    return ls_store_refresh_views(store, engine->team, error);
 }
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
@@ -147,12 +181,11 @@ static void measure_some(void *argument, int worker)
     }
 }
 
-/* Runs the job; its partial results are then in tile order. Freed by the caller. */
+/* Runs the job; its partial results are then in tile order. */
 static int measure(struct tiles_job *job, struct ls_error *error)
 {
-    job->partial = ls_alloc(job->engine->store->tile_count * CHUNKS_PER_TILE + 1, sizeof(double));
-    if (job->partial == NULL)
-        return ls_fail_memory(error, "a norm");
+    LS_TRY(prepare(job->engine, error));
+    job->partial = job->engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
     ls_team_run(job->engine->team, measure_some, job);
     return 0;
 }
@@ -172,7 +205,6 @@ int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_er
             ls_sum_doubles(job.partial + begin * CHUNKS_PER_TILE, (tile - begin) * CHUNKS_PER_TILE);
     }
     *norm = sqrt(total);
-    ls_free(job.partial);
     return 0;
 }
 
@@ -188,6 +220,5 @@ int ls_engine_penalty(struct ls_engine *engine, bool l1,
         total += factor(user, store->set->items[store->tiles[i].parameter]) *
                  job.partial[i * CHUNKS_PER_TILE];
     *penalty = total;
-    ls_free(job.partial);
     return 0;
 }

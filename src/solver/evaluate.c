@@ -60,13 +60,16 @@ static int stop_asked(void *user)
 static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *samples,
                     struct ls_error *error)
 {
-    struct ls_feed *feed = NULL;
     struct ls_totals totals;
-    LS_TRY(ls_net_feed(test->net, test->batches, &feed, error));
-    ls_feed_seek(feed, 0);
-    int status = ls_engine_test(trainer->engine, test->pass, feed, test->batches, stop_asked,
+    if (test->feed == NULL)
+        LS_TRY(ls_net_feed(test->net, test->batches, &test->feed, error));
+    ls_feed_seek(test->feed, 0);
+    int status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
                                 trainer, &totals, error);
-    ls_feed_close(feed);
+    if (status != 0) { /* the next test begins as the first one does */
+        ls_feed_close(test->feed);
+        test->feed = NULL;
+    }
     LS_TRY(status);
     *samples = totals.samples;
     trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
