@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/forecast.h"
 
+#include "data/cache.h"
 #include "engine/engine.h"
 
 enum {
@@ -114,12 +115,33 @@ static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forec
     }
 }
 
+static bool has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)
+{
+    for (int d = 0; d < datasets && !net->options.from_outside; d++)
+        if (ls_dataset_cache(net->datasets[d]) == cache)
+            return true;
+    return false;
+}
+
+/* Of the caches of net `which` that none of the nets before it has. */
+static size_t cache_bytes(struct ls_net *const *nets, size_t which)
+{
+    size_t bytes = 0;
+    for (int d = 0; d < nets[which]->dataset_count; d++) {
+        const struct ls_cache *cache = ls_dataset_cache(nets[which]->datasets[d]);
+        bool known = cache == NULL || has_cache(nets[which], d, cache);
+        for (size_t i = 0; i < which; i++)
+            known = known || has_cache(nets[i], nets[i]->dataset_count, cache);
+        bytes += known ? 0 : ls_cache_bytes(cache);
+    }
+    return bytes;
+}
+
 int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_parameter_set *set,
                      const struct ls_view_set *views, const struct ls_store_options *store,
                      struct ls_forecast *forecast, struct ls_error *error)
 {
     *forecast = (struct ls_forecast){.workers = store->workers, .base = BASE};
-    size_t fed_later = 0;
     for (size_t i = 0; i < count; i++) {
         size_t data = 0;
         add_plans(nets[i], store->workers, forecast);
@@ -127,12 +149,9 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
             continue;
         add_pass(nets[i], store->workers, forecast);
         LS_TRY(ls_net_feed_bytes(nets[i], &data, error));
-        if (i == 0)
-            forecast->data = data;
-        else
-            fed_later = larger(fed_later, data);
+        forecast->data += data; /* feeds are kept from test to test */
+        forecast->cache += cache_bytes(nets, i);
     }
-    forecast->data += fed_later;
     add_parameters(set, views, store, forecast);
     forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
     return 0;
