@@ -10,7 +10,10 @@
 #include "ir/layer.h"
 #include "ops/cpu/filler.h"
 
-enum { PLANS_KEPT = 64 /* of a net whose samples differ in size */ };
+enum {
+    PLANS_KEPT = 64,  /* of a net whose samples differ in size */
+    SIZES_TRIED = 256 /* of its data, at the start */
+};
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
@@ -203,8 +206,8 @@ int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *e
         struct ls_micro micro = {.count = net->plans[i]->samples};
         memcpy(micro.shape, net->plans[i]->shape, sizeof micro.shape);
         struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
-        int status = plan == NULL ? ls_fail_memory(error, "a plan")
-                                  : build_plan(net, &micro, plan, error);
+        int status =
+            plan == NULL ? ls_fail_memory(error, "a plan") : build_plan(net, &micro, plan, error);
         if (status != 0) {
             free_plan(plan);
             return status;
@@ -288,6 +291,48 @@ static int add_plans(struct ls_net *net, struct ls_error *error)
     for (int i = 0; i < count; i++)
         LS_TRY(add_plans_for_batch(net, sizes[i], error));
     return 0;
+}
+
+/* Whether `shape` is new among `count` of them; if so it is added. */
+static bool is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3])
+{
+    for (size_t i = 0; i < *count; i++)
+        if (memcmp(seen[i], shape, sizeof seen[i]) == 0)
+            return false;
+    memcpy(seen[(*count)++], shape, sizeof *seen);
+    return true;
+}
+
+static int check_size(struct ls_net *net, const struct ls_micro *micro, struct ls_error *error)
+{
+    struct ls_graph_options options = graph_options_of(net, micro->count);
+    struct ls_graph *graph = NULL;
+    int problems = error != NULL ? error->count : 0;
+    memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
+    int status = ls_graph_build(&options, &graph, error);
+    if (status == 0)
+        ls_graph_free(graph);
+    return name_size(net, micro, problems, status, error);
+}
+
+/* A size that the net cannot take is found now and not after hours of training. Of data with
+ * very many sizes the first are tried; the others are checked when they come. */
+static int check_sizes(struct ls_net *net, struct ls_error *error)
+{
+    struct ls_dataset *dataset = net->datasets[net->varying];
+    struct ls_source_shape before = net->shapes[net->varying];
+    int64_t(*seen)[3] = ls_alloc(SIZES_TRIED, sizeof *seen);
+    int status = seen == NULL ? ls_fail_memory(error, "sizes of samples") : 0;
+    size_t count = 0;
+    for (int64_t i = 0; i < net->batching.samples && count < SIZES_TRIED && status == 0; i++) {
+        struct ls_micro micro = {.ordinal = i, .count = 1};
+        status = ls_dataset_sample_shape(dataset, i, micro.shape, error);
+        if (status == 0 && is_new_size(seen, &count, micro.shape))
+            status = check_size(net, &micro, error);
+    }
+    net->shapes[net->varying] = before;
+    ls_free(seen);
+    return status;
 }
 
 /* ---- Groups of samples ----------------------------------------------------------------------- */
@@ -436,6 +481,8 @@ static int open(struct ls_net *net, struct ls_error *error)
         LS_TRY(ls_net_require(net, &one, &plan, error));
     else
         LS_TRY(add_plans(net, error));
+    if (net->varying >= 0 && !net->options.from_outside)
+        LS_TRY(check_sizes(net, error));
     LS_TRY(map_inputs(net, error));
     return net->options.from_outside ? 0 : ls_net_check_labels(net, error);
 }

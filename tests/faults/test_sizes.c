@@ -1,6 +1,7 @@
-/* What cannot be done with pictures that differ in size, and is found when the size comes up: the
- * message names the layer, the size and a record that has it, the weights stay what they were, and
- * the same call fails again in the same way.
+/* What cannot be done with pictures that differ in size. It is found before anything is trained; of
+ * data with very many sizes, when the size comes up. The message names the layer, the size and a
+ * record that has it, the weights stay what they were, and the same call fails again in the same
+ * way.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/sizes.h"
@@ -15,41 +16,48 @@ static void check_says(struct lockstep_error *error, const char *const *parts)
 
 #define SAYS(error, ...) check_says(error, (const char *const[]){__VA_ARGS__, NULL})
 
-/* ---- While it runs --------------------------------------------------------------------------- */
+enum { SIZES_TRIED = 256 /* before a training begins */ };
 
-/* Sizes 16 x 12 in front, then 13 x 10 among them. */
+/* "even": sizes 16 x 12 in front, then 13 x 10 among them. "crowd": so many even sizes that nobody
+ * tries them all, and an odd one behind them. */
 static void write_pictures(void)
 {
     for (int i = 0; i < 8; i++)
         write_pair("even", i, i == 5 ? (struct size){13, 10} : (struct size){16, 12});
+    for (int i = 0; i < SIZES_TRIED; i++)
+        write_pair("crowd", i, (struct size){2 + 2 * (i % 16), 2 + 2 * (i / 16)});
+    for (int i = SIZES_TRIED; i < SIZES_TRIED + 4; i++)
+        write_pair("crowd", i, (struct size){13, 10});
 }
 
-/* Trains until the size comes up that the net cannot take. */
-static struct training *run_into(const char *net, const char *const *parts)
+/* ---- Before it runs -------------------------------------------------------------------------- */
+
+static void refuse(struct lockstep_solver *solver, const char *const *parts)
 {
-    struct lockstep_solver *solver =
-        make_solver(SGD "max_iter: 9 micro_batch: 2", "even", "batch_size: 4", "", net);
-    struct training *training = start(solver, 2, NULL, NULL);
-    training->schedule.workers = 1;
-    step(training, 1);
-    struct bytes before = snapshot(training);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(lockstep_trainer_step(training->trainer, 1, training->error),
-                         LOCKSTEP_DEFINITION);
-        check_says(training->error, parts);
-        assert_int_equal(lockstep_trainer_iteration(training->trainer), 1);
-    }
-    check_same(before, snapshot(training), "after the failure");
-    free(before.data);
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer;
+    struct lockstep_error *error = lockstep_error_new();
+    lockstep_train_options_init(&options);
+    int status = lockstep_trainer_create(solver, &options, &trainer, error);
+    if (status == 0)
+        lockstep_trainer_free(trainer);
+    assert_int_equal(status, LOCKSTEP_DEFINITION);
+    check_says(error, parts);
+    lockstep_error_free(error);
     lockstep_solver_free(solver);
-    return training;
+}
+
+/* Refuses a net whose data have a size that it cannot take. */
+static void refuse_size(const char *net, const char *const *parts)
+{
+    refuse(make_solver(SGD "max_iter: 9 micro_batch: 2", "even", "batch_size: 4", "", net), parts);
 }
 
 /* Its weights have the shape that pictures give them. */
 static void test_inner_product(void **state)
 {
     (void)state;
-    finish(run_into(
+    refuse_size(
         CONVOLUTION(
             "c1", "data",
             "num_output: 4 kernel_size: 1") "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' "
@@ -63,27 +71,49 @@ static void test_inner_product(void **state)
                                             "bottom: 'zeros' top: 'l' }\n"
                                             "layer { name: 's' type: 'Silence' bottom: 'label' }\n",
         (const char *const[]){"solver.prototxt:", "for samples of 3 x 13 x 10: ip: ", "weight",
-                              "3 768", "3 520", "record 5 (005.png)", "differ in size", NULL}));
+                              "3 768", "3 520", "record 5 (005.png)", "differ in size", NULL});
 }
 
 /* What was pooled and enlarged again is as large as it was only where sizes are even. */
+#define UP                                                                                         \
+    CONVOLUTION("c1", "data", "num_output: 4 kernel_size: 3 pad: 1")                               \
+    POOL "layer { name: 'up' type: 'Deconvolution' bottom: 'pool' top: 'up'\n"                     \
+         "  convolution_param { num_output: 4 kernel_size: 2 stride: 2 } }\n"
+#define EVEN_ONLY(type)                                                                            \
+    UP "layer { name: 'both' type: '" type                                                         \
+       "' bottom: 'c1' bottom: 'up' top: 'both' }\n" CONVOLUTION(                                  \
+           "score", "both", "num_output: 4 kernel_size: 1") LOSS("")
+
 static void test_odd_sizes(void **state)
 {
     (void)state;
-    static const char *const both[] = {
-        "layer { name: 'both' type: 'Eltwise' bottom: 'c1' bottom: 'up' top: 'both' }\n",
-        "layer { name: 'both' type: 'Concat' bottom: 'c1' bottom: 'up' top: 'both' }\n"};
+    static const char *const nets[] = {EVEN_ONLY("Eltwise"), EVEN_ONLY("Concat")};
+    for (int i = 0; i < 2; i++)
+        refuse_size(nets[i], (const char *const[]){"for samples of 3 x 13 x 10: both: ", "13", "14",
+                                                   "record 5 (005.png)", NULL});
+}
+
+/* ---- While it runs --------------------------------------------------------------------------- */
+
+static void test_in_training(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver(SGD "max_iter: 99 micro_batch: 2", "crowd",
+                                                 "batch_size: 8", "", EVEN_ONLY("Eltwise"));
+    struct training *training = start(solver, 2, NULL, NULL);
+    training->schedule.workers = 1;
+    step(training, SIZES_TRIED / 8);
+    struct bytes before = snapshot(training);
     for (int i = 0; i < 2; i++) {
-        char net[2048];
-        snprintf(net, sizeof net,
-                 CONVOLUTION("c1", "data", "num_output: 4 kernel_size: 3 pad: 1") POOL
-                 "layer { name: 'up' type: 'Deconvolution' bottom: 'pool' top: 'up'\n"
-                 "  convolution_param { num_output: 4 kernel_size: 2 stride: 2 } }\n"
-                 "%s" CONVOLUTION("score", "both", "num_output: 4 kernel_size: 1") LOSS(""),
-                 both[i]);
-        finish(run_into(net, (const char *const[]){"for samples of 3 x 13 x 10: both: ", "13", "14",
-                                                   "record 5 (005.png)", NULL}));
+        assert_int_equal(lockstep_trainer_step(training->trainer, 1, training->error),
+                         LOCKSTEP_DEFINITION);
+        SAYS(training->error, "for samples of 3 x 13 x 10: both: ", "record 256 (256.png)");
+        assert_int_equal(lockstep_trainer_iteration(training->trainer), SIZES_TRIED / 8);
     }
+    check_same(before, snapshot(training), "after the failure");
+    free(before.data);
+    finish(training);
+    lockstep_solver_free(solver);
 }
 
 /* A test fails, training goes on. */
@@ -92,20 +122,19 @@ static void test_in_a_test(void **state)
     (void)state;
     const struct lockstep_output *outputs;
     size_t count;
-    struct lockstep_solver *solver =
-        make_solver(SGD "max_iter: 9 micro_batch: 2 test_interval: 100", "p", "batch_size: 12",
-                    test_layer("even", "batch_size: 4"),
-                    CONVOLUTION("c1", "data", "num_output: 4 kernel_size: 3 pad: 1")
-                        CONVOLUTION("score", "c1", "num_output: 4 kernel_size: 1")
-                            LOSS("") "layer { name: 'half' type: 'Pooling' bottom: 'c1' top: "
-                                     "'half' include { phase: TEST }\n"
-                                     "  pooling_param { pool: AVE kernel_size: 2 stride: 2 } }\n"
-                                     "layer { name: 'up' type: 'Interp' bottom: 'half' top: 'up' "
-                                     "include { phase: TEST }\n"
-                                     "  interp_param { height: 16 width: 12 } }\n"
-                                     "layer { name: 'both' type: 'EuclideanLoss' bottom: 'up' "
-                                     "bottom: 'c1' top: 'both'\n"
-                                     "  include { phase: TEST } }\n");
+    struct lockstep_solver *solver = make_solver(
+        SGD "max_iter: 9 micro_batch: 2 test_interval: 100", "p", "batch_size: 12",
+        test_layer("crowd", "batch_size: 4"),
+        CONVOLUTION("score", "data", "num_output: 4 kernel_size: 1")
+            LOSS("") "layer { name: 'half' type: 'Pooling' bottom: 'score' top: 'half' include { "
+                     "phase: TEST "
+                     "}\n  pooling_param { pool: AVE kernel_size: 2 stride: 2 } }\n"
+                     "layer { name: 'up' type: 'Deconvolution' bottom: 'half' top: 'up' include { "
+                     "phase: TEST "
+                     "}\n  convolution_param { num_output: 4 kernel_size: 2 stride: 2 } }\n"
+                     "layer { name: 'both' type: 'EuclideanLoss' bottom: 'up' bottom: 'score' top: "
+                     "'both'\n"
+                     "  include { phase: TEST } }\n");
     struct training *untested = start(solver, 1, NULL, NULL), *training;
     step(untested, 4);
     struct bytes first = snapshot(untested);
@@ -116,7 +145,7 @@ static void test_in_a_test(void **state)
         assert_int_equal(
             lockstep_trainer_evaluate(training->trainer, 0, &outputs, &count, training->error),
             LOCKSTEP_DEFINITION);
-        SAYS(training->error, "for samples of 3 x 13 x 10: both: ", "record 5 (005.png)");
+        SAYS(training->error, "for samples of 3 x 13 x 10: both: ", "record 256 (256.png)");
     }
     step(training, 2);
     check_same(first, snapshot(training), "after a test that failed");
@@ -125,20 +154,7 @@ static void test_in_a_test(void **state)
     lockstep_solver_free(solver);
 }
 
-/* ---- Before it runs -------------------------------------------------------------------------- */
-
-static void refuse(struct lockstep_solver *solver, const char *const *parts)
-{
-    struct lockstep_error *error = lockstep_error_new();
-    struct lockstep_trainer *trainer = NULL;
-    struct lockstep_train_options options;
-    lockstep_train_options_init(&options);
-    assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, error),
-                     LOCKSTEP_DEFINITION);
-    check_says(error, parts);
-    lockstep_error_free(error);
-    lockstep_solver_free(solver);
-}
+/* ---- What samples of different sizes cannot be used for -------------------------------------- */
 
 static void test_two_that_differ(void **state)
 {
@@ -212,9 +228,10 @@ static void test_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inner_product), cmocka_unit_test(test_odd_sizes),
-        cmocka_unit_test(test_in_a_test),     cmocka_unit_test(test_two_that_differ),
-        cmocka_unit_test(test_follow_groups), cmocka_unit_test(test_model),
+        cmocka_unit_test(test_inner_product),   cmocka_unit_test(test_odd_sizes),
+        cmocka_unit_test(test_in_training),     cmocka_unit_test(test_in_a_test),
+        cmocka_unit_test(test_two_that_differ), cmocka_unit_test(test_follow_groups),
+        cmocka_unit_test(test_model),
     };
     write_pictures();
     for (int i = 0; i < PICTURES; i++)
