@@ -47,6 +47,12 @@ int ls_cpu_count(void)
     return count > 1 ? count : 1;
 }
 
+bool ls_fill_cores(int threads)
+{
+    int usable = ls_cpu_count();
+    return threads == usable && usable == CPU_COUNT(&process_cores);
+}
+
 void ls_pin_thread(int index)
 {
     pthread_once(&cores_once, read_cores);

@@ -12,6 +12,11 @@
  * (v1 and v2) rounded up; at least 1. */
 int ls_cpu_count(void);
 
+/* Whether that many threads fill the cores of the affinity mask, with no quota below it. Only then
+ * should they be pinned: fewer threads, or those of several processes with shares of one machine,
+ * would all meet on its first cores while others idle. */
+bool ls_fill_cores(int threads);
+
 /* Pins the calling thread to the index-th core of the process's affinity mask (modulo their
  * number). Best effort. */
 void ls_pin_thread(int index);

@@ -74,8 +74,7 @@ int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **out
         return ls_fail_memory(error, "workers");
     team->workers = workers;
     team->enter_thread = enter_thread;
-    /* More workers than cores: the system should move them as it likes. */
-    team->pin = workers <= ls_cpu_count();
+    team->pin = ls_fill_cores(workers); /* else the system should move them as it likes */
     ls_barrier_init(&team->begin, workers);
     ls_barrier_init(&team->end, workers);
     ls_barrier_init(&team->middle, workers);

@@ -36,6 +36,58 @@ static void test_cores_are_limited_by_affinity(void **state)
     assert_true(count >= 1 && count <= CPU_COUNT(&mask));
 }
 
+/* In a child with the first two cores of the mask, or with one if it has no more. The mask is read
+ * once in a process: nothing may have asked for it before. */
+static int ask_child(int (*ask)(int cores))
+{
+    cpu_set_t mask, some;
+    int cores = 0;
+    CPU_ZERO(&some);
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0)
+        ls_test_skip("the affinity mask cannot be read");
+    for (int core = 0; core < CPU_SETSIZE && cores < 2; core++)
+        if (CPU_ISSET(core, &mask)) {
+            CPU_SET(core, &some);
+            cores++;
+        }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(sched_setaffinity(0, sizeof some, &some) == 0 ? ask(cores) : 99);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Threads are pinned where they fill the cores: neither fewer nor more, nor where there is a quota.
+ */
+static int ask_whether_filled(int cores)
+{
+    bool limited = ls_cpu_count() < cores;
+    bool good = ls_fill_cores(cores) == !limited;
+    for (int threads = 1; threads <= 4; threads++)
+        good &= threads == cores || !ls_fill_cores(threads);
+    return good ? 0 : 1;
+}
+
+/* Who has to wait for a core that a waiting thread spins on waits in vain: with more threads than
+ * cores a barrier hardly spins. */
+static int ask_whether_spinning(int cores)
+{
+    struct ls_barrier fitting, crowded;
+    ls_barrier_init(&fitting, ls_cpu_count());
+    ls_barrier_init(&crowded, cores + 1);
+    return crowded.spins < 100 && fitting.spins > 10 * crowded.spins ? 0 : 1;
+}
+
+static void test_few_cores(void **state)
+{
+    (void)state;
+    assert_int_equal(ask_child(ask_whether_filled), 0);
+    assert_int_equal(ask_child(ask_whether_spinning), 0);
+}
+
 static void *pinned_thread(void *result)
 {
     cpu_set_t mask;
@@ -216,6 +268,7 @@ static void test_clock_goes_forward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_cores), /* first: see ask_child */
         cmocka_unit_test(test_cores_are_limited_by_affinity),
         cmocka_unit_test(test_pinning_leaves_the_count_alone),
         cmocka_unit_test(test_float_mode),
