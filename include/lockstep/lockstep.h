@@ -246,6 +246,9 @@ LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
 LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3]);
 /* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
 LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
+/* Positions that these numbers are for: 1 for a classifier; height x width where every position of a
+ * picture is classified, and the output is one map after the other, class by class. */
+LOCKSTEP_API size_t lockstep_model_output_positions(const struct lockstep_model *model);
 /* The name of a class, from the weights file; NULL if it is not known. */
 LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model,
                                                    size_t index);

@@ -214,6 +214,14 @@ size_t lockstep_model_output_size(const struct lockstep_model *model)
     return model->output_size;
 }
 
+size_t lockstep_model_output_positions(const struct lockstep_model *model)
+{
+    const struct ls_value *output = model->single->output;
+    if (output == NULL || output->shape.rank < 3)
+        return 1;
+    return (size_t)ls_shape_count(&output->shape, 2, output->shape.rank);
+}
+
 /* ---- Running --------------------------------------------------------------------------------- */
 
 struct prediction {

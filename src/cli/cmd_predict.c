@@ -104,6 +104,8 @@ static int predict_samples(struct session *session)
 {
     const struct values *values = session->values;
     int64_t end = lockstep_model_sample_count(session->model);
+    if (end == 0)
+        return ls_cli_usage_error("predict: the net has no test data to take samples from");
     if (values->first >= end)
         return ls_cli_usage_error("predict: there is no sample %" PRId64
                                   "; the net's test data have %" PRId64,
@@ -123,10 +125,24 @@ static int predict_samples(struct session *session)
     return result;
 }
 
+/* What is told is a class for each picture. */
+static int refuse_maps(const struct lockstep_model *model)
+{
+    size_t size = lockstep_model_output_size(model);
+    size_t positions = lockstep_model_output_positions(model);
+    return ls_cli_error(LOCKSTEP_DEFINITION,
+                        "predict tells the class of a picture, but this net classifies each of %zu "
+                        "positions (%zu numbers each). hint: 'lockstep test' measures such a net; "
+                        "lockstep_model_predict gives a program its maps",
+                        positions, size / positions);
+}
+
 static int predict(struct session *session, enum ls_cli_format format)
 {
     const struct values *values = session->values;
     size_t size = lockstep_model_output_size(session->model);
+    if (lockstep_model_output_positions(session->model) > 1)
+        return refuse_maps(session->model);
     session->output = calloc(size + 1, sizeof *session->output);
     if (size == 0 || session->output == NULL)
         return ls_cli_error(size == 0 ? LOCKSTEP_DEFINITION : LOCKSTEP_RESOURCE,

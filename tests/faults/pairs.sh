@@ -135,6 +135,11 @@ train 4 '^lockstep: list:2: there is no such file: "y/9.png"'
 printf 'x/1.png y/1.png\nx/2.png\ty/2.png\n' >list
 train 0 'Optimization Done'
 
+# ---- Predictions: maps are no classes of pictures ------------------------------------------------------
+snapshots=(s_iter_*.safetensors)
+expect 3 'predict tells the class of a picture, but this net classifies each of [0-9]+ positions.*hint' \
+    '!1\.0000' -- "$LOCKSTEP" predict --model net.prototxt --weights "${snapshots[0]}" --samples 1
+
 # ---- Different sizes --------------------------------------------------------------------------------
 segmenting >net.prototxt
 broken '^lockstep: x/2.png: the picture is too large' \
