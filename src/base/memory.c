@@ -7,6 +7,10 @@
  * touched, and go back when they are freed: what a process really takes is what it has in use,
  * which a plan can foretell. (A heap keeps what was freed below something that is still there.)
  *
+ * Blocks of 4 MiB and more begin where a huge page does, and the kernel is asked for huge pages for
+ * those that lie in them as a whole: walking through an arena misses the table of pages much less.
+ * What is left at the end has small pages, so that a block takes no more than it did.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 
@@ -14,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -82,6 +87,9 @@ void ls_free(void *memory)
     free(memory);
 }
 
+/* Bytes of a huge page, and from which on a block has them. */
+static const size_t huge_page = (size_t)1 << 21, huge_block = (size_t)1 << 22;
+
 /* In front of an aligned block: how long its mapping is, 0 for one on the heap. */
 union header {
     size_t mapped;
@@ -94,6 +102,23 @@ static void *map(size_t bytes)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
+/* As map, from the beginning of a huge page on. What is mapped around it goes back. */
+static void *map_huge(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t rounded = (bytes + page - 1) / page * page;
+    unsigned char *memory = map(rounded + huge_page);
+    if (memory == NULL)
+        return map(bytes); /* less, which may be there */
+    size_t before = (huge_page - (uintptr_t)memory % huge_page) % huge_page;
+    if (before > 0)
+        munmap(memory, before);
+    munmap(memory + before + rounded, huge_page - before);
+    memory += before;
+    madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE); /* small pages do, too */
+    return memory;
+}
+
 void *ls_alloc_aligned(size_t bytes)
 {
     if (!admit() || bytes > SIZE_MAX - 3 * ALIGNMENT)
@@ -101,7 +126,9 @@ void *ls_alloc_aligned(size_t bytes)
     /* aligned_alloc wants a multiple of the alignment; zero bytes still give a pointer. */
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + sizeof(union header);
     bool mapped = rounded >= MAPPED;
-    union header *header = mapped ? map(rounded) : aligned_alloc(ALIGNMENT, rounded);
+    union header *header = rounded >= huge_block && mapped ? map_huge(rounded)
+                           : mapped                        ? map(rounded)
+                                                           : aligned_alloc(ALIGNMENT, rounded);
     if (header == NULL)
         return NULL;
     if (!mapped)

@@ -43,6 +43,32 @@ static void test_aligned_memory(void **state)
     assert_null(ls_alloc_aligned(SIZE_MAX - 10));
 }
 
+/* Small pages, huge pages and what lies between: every byte is there, and zero at first. */
+static void test_large_aligned_memory(void **state)
+{
+    (void)state;
+    const size_t huge = (size_t)1 << 21,
+                 sizes[] = {huge / 8,      2 * huge - 64, 2 * huge - 63, 2 * huge,
+                            3 * huge - 64, 3 * huge,      5 * huge + 1,  4 * huge - 100};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    unsigned char *blocks[COUNT];
+    for (int round = 0; round < 2; round++) {
+        for (int b = 0; b < COUNT; b++) {
+            blocks[b] = ls_alloc_aligned(sizes[b]);
+            assert_non_null(blocks[b]);
+            assert_int_equal((uintptr_t)blocks[b] % 64, 0);
+            assert_int_equal(blocks[b][0], 0);
+            assert_memory_equal(blocks[b], blocks[b] + 1, sizes[b] - 1);
+            memset(blocks[b], b + 1, sizes[b]);
+        }
+        for (int b = 0; b < COUNT; b++) {
+            assert_int_equal(blocks[b][0], b + 1); /* nobody else wrote there */
+            assert_memory_equal(blocks[b], blocks[b] + 1, sizes[b] - 1);
+            ls_free_aligned(blocks[b]);
+        }
+    }
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -120,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_memory_is_zeroed_and_checked, teardown),
         cmocka_unit_test_teardown(test_aligned_memory, teardown),
+        cmocka_unit_test_teardown(test_large_aligned_memory, teardown),
         cmocka_unit_test_teardown(test_copies, teardown),
         cmocka_unit_test_teardown(test_products, teardown),
         cmocka_unit_test_teardown(test_allocations_are_counted_and_fail_on_demand, teardown),
