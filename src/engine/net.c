@@ -451,8 +451,11 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
+/* Looks at the batch first: the list would be as long as it says. */
 static int make_cut(struct ls_net *net, struct ls_error *error)
 {
+    const char *file = net->options.definition->definition->file;
+    LS_TRY(ls_batching_check(&net->batching, file, error));
     size_t most = (size_t)ls_batching_most(&net->batching, net->batching.batch);
     net->cut = ls_alloc(most, sizeof *net->cut);
     return net->cut != NULL ? 0 : ls_fail_memory(error, "the micro-batches of a batch");
