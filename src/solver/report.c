@@ -31,9 +31,11 @@ static void report_batch(struct ls_trainer *trainer)
     int64_t n = ls_batching_most(batching, batching->batch);
     int64_t useful = n * batching->iter_size;
     bool varying = batching->size_of != NULL;
-    SAY("Batch %lld%s, cut into %s%lld micro-batches of at most %lld samples%s",
+    int64_t largest = ls_batching_largest(batching);
+    largest = largest < batching->batch ? largest : batching->batch;
+    SAY("Batch %lld%s, cut into %s%lld micro-batch%s of at most %lld sample%s%s",
         ll(batching->batch), batching->iter_size > 1 ? " (one of several in an update)" : "",
-        varying ? "at most " : "", ll(n), ll(ls_batching_largest(batching)),
+        varying ? "at most " : "", ll(n), n == 1 ? "" : "es", ll(largest), largest == 1 ? "" : "s",
         varying                            ? " of equal size"
         : batching->group > 0              ? ", along the groups of batch norm"
         : trainer->solver->micro_batch > 0 ? ""
@@ -45,9 +47,12 @@ static void report_batch(struct ls_trainer *trainer)
     SAY("Workers: %d (up to %lld are useful; the result is the same on any number)",
         trainer->engine->workers, ll(useful));
     if (trainer->engine->workers > useful)
-        WARN("%d workers share %lld micro-batches, so that %lld of them idle; a smaller "
-             "micro_batch would use them (and is another training)",
-             trainer->engine->workers, ll(useful), ll(trainer->engine->workers - useful));
+        WARN("%d workers share %lld micro-batch%s, so that %lld of them idle; %s would use them "
+             "(and %s another training)",
+             trainer->engine->workers, ll(useful), useful == 1 ? "" : "es",
+             ll(trainer->engine->workers - useful),
+             batching->group > 0 ? "smaller groups of batch norm" : "a smaller micro_batch",
+             batching->group > 0 ? "are" : "is");
 }
 
 static void report_data(struct ls_trainer *trainer, int64_t end)
