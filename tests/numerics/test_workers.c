@@ -56,7 +56,7 @@ enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 static struct lockstep_solver *idx_solver(const char *settings, const char *data)
 {
     return load_solver(
-        "%s lr_policy: 'inv' gamma: 0.01 power: 0.75 max_iter: 40 random_seed: 5\n"
+        "%s lr_policy: 'inv' gamma: 0.01 power: 0.75 max_iter: 40 random_seed: 5 micro_batch: 12\n"
         "net_param {\n"
         "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
             17) "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n" BODY LOSS
@@ -74,7 +74,7 @@ static struct lockstep_solver *plain_idx_solver(const char *optimizer)
 static struct lockstep_solver *cifar_solver(const char *settings)
 {
     return load_solver(
-        "%s lr_policy: 'step' gamma: 0.5 stepsize: 20 max_iter: 50\n"
+        "%s lr_policy: 'step' gamma: 0.5 stepsize: 20 max_iter: 50 micro_batch: 12\n"
         "net_param {\n"
         "layer { name: 'cifar' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
             28) "  data_param { backend: CIFAR source: '%s' batch_size: 100 shuffle: true } "
@@ -166,7 +166,7 @@ static void test_ignored_labels(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
-        SGD "lr_policy: 'fixed' max_iter: 20 iter_size: 2\n"
+        SGD "lr_policy: 'fixed' max_iter: 20 iter_size: 2 micro_batch: 11\n"
             "net_param {\n"
             "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
             "  transform_param { scale: 0.004 }\n"
@@ -310,6 +310,7 @@ static void test_test_phases(void **state)
     struct lockstep_solver *solver = load_solver(
         SGD
         "weight_average { decay: 0.9 } lr_policy: 'fixed' max_iter: 20 test_interval: 100\n"
+        "micro_batch: 12\n"
         "net_param {\n"
         "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
         "  include { phase: TRAIN }\n" AUGMENTED(
