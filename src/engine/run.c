@@ -71,13 +71,32 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     ls_net_run(pass->units[unit].plan, slot, segment, pass->items[unit]->input, &context);
 }
 
+/* The unit that is taken as number `turn`. Micro-batches of a batch differ by a sample; in the order
+ * 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of each run of units,
+ * two for every worker, those with the most samples come first. (Short runs, because data are
+ * decoded in order.) */
+static size_t unit_of(const struct ls_pass *pass, size_t turn)
+{
+    size_t run = 2 * (size_t)pass->engine->workers, begin = turn / run * run, left = turn - begin;
+    size_t end = begin + run < pass->unit_count ? begin + run : pass->unit_count;
+    int64_t most = 0;
+    for (size_t i = begin; i < end; i++)
+        most = pass->units[i].range.count > most ? pass->units[i].range.count : most;
+    for (int larger = 1; larger >= 0; larger--)
+        for (size_t i = begin; i < end; i++)
+            if ((pass->units[i].range.count == most) == larger && left-- == 0)
+                return i;
+    return turn;
+}
+
 static void run_freely(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     for (;;) {
-        size_t unit = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
-        if (unit >= pass->unit_count)
+        size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
+        if (turn >= pass->unit_count)
             return;
+        size_t unit = unit_of(pass, turn);
         if (take_item(pass, worker, unit))
             run_unit(pass, worker, unit, worker, LS_RUN_ALL);
         release_item(pass, worker, unit);
