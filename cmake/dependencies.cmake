@@ -1,4 +1,4 @@
-# The libraries that Lockstep stands on; all are packages of Debian 12.
+# The libraries that Lockstep stands on; all are packages of Debian 12 (oneDNN may be a newer one).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -8,8 +8,7 @@ pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 find_program(PROTOC_C NAMES protoc-c REQUIRED)
 find_path(LMDB_INCLUDE lmdb.h REQUIRED)
 find_library(LMDB_LIBRARY lmdb REQUIRED)
-find_path(DNNL_INCLUDE dnnl.h REQUIRED)
-find_library(DNNL_LIBRARY dnnl REQUIRED)
+include(cmake/onednn.cmake)
 find_path(SLEEF_INCLUDE sleef.h REQUIRED)
 find_library(SLEEF_LIBRARY sleef REQUIRED)
 

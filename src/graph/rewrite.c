@@ -48,7 +48,10 @@ void ls_graph_fuse_relu(struct ls_graph *graph)
         if (producer == NULL)
             continue;
         if (producer->kind == LS_OP_CONVOLUTION) {
-            if (producer->attr.convolution.relu)
+            /* Winograd's kernels know no slope but 0. */
+            if (producer->attr.convolution.relu ||
+                (producer->attr.convolution.algorithm == LS_CONVOLUTION_WINOGRAD &&
+                 relu->attr.activation.slope != 0))
                 continue;
             producer->attr.convolution.relu = true;
             producer->attr.convolution.relu_slope = relu->attr.activation.slope;

@@ -160,9 +160,17 @@ struct ls_window {
     int64_t kernel[3], stride[3], pad[3], dilation[3];
 };
 
+/* How a convolution is computed; see ops/cpu/winograd.h. */
+enum ls_convolution_algorithm {
+    LS_CONVOLUTION_AUTO, /* as a static rule says, which knows the shapes and what there is */
+    LS_CONVOLUTION_DIRECT,
+    LS_CONVOLUTION_WINOGRAD
+};
+
 struct ls_convolution_attr {
     struct ls_window window;
     int64_t group;
+    enum ls_convolution_algorithm algorithm;
     bool bias;
     bool relu; /* fused: y = y > 0 ? y : relu_slope * y */
     float relu_slope;

@@ -7,6 +7,9 @@
  * them counts as samples. Several bottoms of one shape give as many tops with the
  * same weights. Caffe's convolution_param; what is shared with Deconvolution is in window.c.
  *
+ * `algorithm` says how: WINOGRAD for windows of 3 x 3 (fewer multiplications, more rounding),
+ * DIRECT as above, AUTO the faster one by a rule of the backend's.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/extent.h"
 #include "layers/window.h"
@@ -44,9 +47,42 @@ static const struct ls_window_kind kind = {
     .extents = extents,
 };
 
+/* Whether Winograd's algorithm is one for such windows; if a backend has it is its own affair. */
+static bool winograd_fits(const struct ls_convolution_attr *attr)
+{
+    const struct ls_window *window = &attr->window;
+    bool fits = window->axes == 2 && attr->group == 1;
+    for (int i = 0; i < window->axes; i++)
+        fits = fits && window->kernel[i] == 3 && window->stride[i] == 1 &&
+               window->dilation[i] == 1 && window->pad[i] <= 1;
+    return fits;
+}
+
+static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
+{
+    struct ls_window_state *state = layer->state;
+    switch (ls_window_param(layer)->algorithm) {
+    case LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__DIRECT:
+        state->attr.algorithm = LS_CONVOLUTION_DIRECT;
+        return 0;
+    case LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD:
+        state->attr.algorithm = LS_CONVOLUTION_WINOGRAD;
+        if (winograd_fits(&state->attr))
+            return 0;
+        return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
+                             "AUTO chooses it where it pays",
+                             "WINOGRAD is for two spatial axes, kernel_size 3, stride 1, "
+                             "dilation 1, group 1 and a pad of 0 or 1");
+    default:
+        state->attr.algorithm = LS_CONVOLUTION_AUTO;
+        return 0;
+    }
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
-    return ls_window_setup(layer, error, &kind);
+    LS_TRY(ls_window_setup(layer, error, &kind));
+    return read_algorithm(layer, error);
 }
 
 const struct ls_layer_type ls_layer_convolution = {

@@ -60,6 +60,10 @@ static const struct ls_window_kind kind = {
 
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
+    const Lockstep__ConvolutionParameter *p = ls_window_param(layer);
+    if (p->algorithm == LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD)
+        return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm", NULL,
+                             "a Deconvolution has no WINOGRAD");
     return ls_window_setup(layer, error, &kind);
 }
 

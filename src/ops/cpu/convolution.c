@@ -16,11 +16,13 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/isa.h"
 #include "ops/cpu/primitive.h"
+#include "ops/cpu/winograd.h"
 
 enum { PLAIN_CHANNELS_MAX = 3 };
 
 struct choice {
     const struct ls_layout *source, *target, *weights;
+    bool winograd;
 };
 
 /* x or y, without and with blocks: [samples, channels, spatial...]. What stands before the channels
@@ -59,8 +61,10 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
     const struct ls_shape *x = &ls_primitive_value(op, LS_SOURCE)->shape;
     const struct ls_shape *y = &ls_primitive_value(op, LS_TARGET)->shape;
     int axes = attr->window.axes;
-    struct ls_primitive_spec spec = {
-        .kind = LS_PRIMITIVE_CONVOLUTION, .pass = pass, .window = attr->window};
+    struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_CONVOLUTION,
+                                     .pass = pass,
+                                     .window = attr->window,
+                                     .winograd = choice->winograd};
     struct ls_tensor *source = &spec.tensor[LS_SOURCE], *target = &spec.tensor[LS_TARGET];
     struct ls_tensor *weights = &spec.tensor[LS_WEIGHTS];
     set_activation(source, x, axes, samples, choice->source);
@@ -107,6 +111,8 @@ static int choose(const struct ls_op *op, enum ls_pass pass, const struct ls_lay
         int status = ls_primitive_query_weights(op, &spec, preferred, &plan, last ? error : NULL);
         if (last)
             LS_TRY(status);
+        if (status == LOCKSTEP_RESOURCE)
+            return ls_fail_memory(error, "a convolution");
         if (last || (status == 0 && !plan.reference)) {
             *result = choice[i];
             result->weights = plan.weights;
@@ -122,15 +128,43 @@ static bool is_transposed(const struct ls_op *op)
            op->kind == LS_OP_DECONVOLUTION_WEIGHTS;
 }
 
+/* What the op does in a backward pass by Winograd's algorithm: `choice` is that of the forward
+ * pass. */
+static int choose_winograd(const struct ls_op *op, enum ls_pass pass, struct choice *choice,
+                           struct ls_error *error)
+{
+    struct choice free_weights = *choice;
+    struct ls_primitive_plan plan;
+    free_weights.weights = NULL;
+    struct ls_primitive_spec spec = make_spec(op, pass, LS_QUERY_SAMPLES, &free_weights, false);
+    LS_TRY(ls_primitive_query_weights(op, &spec, choice->weights, &plan, error));
+    choice->weights = plan.weights;
+    return 0;
+}
+
+/* All that is decided for an op: algorithm and layouts. */
+static int decide(const struct ls_op *op, struct choice *choice, struct ls_error *error)
+{
+    enum ls_pass pass = ls_primitive_pass(op);
+    if (is_transposed(op)) {
+        LS_TRY(choose(op, LS_PASS_DATA, NULL, choice, error));
+        return pass == LS_PASS_DATA ? 0 : choose(op, pass, choice->weights, choice, error);
+    }
+    LS_TRY(choose(op, LS_PASS_FORWARD, NULL, choice, error));
+    struct ls_primitive_spec forward = make_spec(op, LS_PASS_FORWARD, 0, choice, false);
+    forward.relu = false;
+    LS_TRY(ls_winograd_choose(op, &forward, &choice->winograd, error));
+    if (pass == LS_PASS_FORWARD)
+        return 0;
+    return choice->winograd ? choose_winograd(op, pass, choice, error)
+                            : choose(op, pass, choice->weights, choice, error);
+}
+
 int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *result,
                            struct ls_error *error)
 {
-    enum ls_pass pass = ls_primitive_pass(op);
-    enum ls_pass first = is_transposed(op) ? LS_PASS_DATA : LS_PASS_FORWARD;
     struct choice choice;
-    LS_TRY(choose(op, first, NULL, &choice, error));
-    if (pass != first)
-        LS_TRY(choose(op, pass, choice.weights, &choice, error));
+    LS_TRY(decide(op, &choice, error));
     const struct ls_layout *const by_slot[LS_SLOTS] = {choice.source, choice.weights,
                                                        &ls_layout_plain, choice.target};
     for (int i = 0; i < LS_SLOTS; i++) {
@@ -144,9 +178,11 @@ int ls_convolution_layouts(const struct ls_op *op, struct ls_op_layouts *result,
 int ls_convolution_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_op *op = prepared->op;
-    struct choice choice = {.source = ls_primitive_value(op, LS_SOURCE)->layout,
-                            .target = ls_primitive_value(op, LS_TARGET)->layout,
-                            .weights = ls_primitive_value(op, LS_WEIGHTS)->layout};
+    struct choice choice;
+    LS_TRY(decide(op, &choice, error));
+    choice.source = ls_primitive_value(op, LS_SOURCE)->layout;
+    choice.target = ls_primitive_value(op, LS_TARGET)->layout;
+    choice.weights = ls_primitive_value(op, LS_WEIGHTS)->layout;
     struct ls_primitive_spec spec =
         make_spec(op, ls_primitive_pass(op), 0, &choice, ls_primitive_value(op, LS_BIAS) != NULL);
     return ls_primitive_prepare(prepared, &spec, error);

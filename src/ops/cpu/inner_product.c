@@ -1,8 +1,9 @@
 /* Inner products: y = x w^T + b, and its gradients dx = dy w, dw = dy^T x, db = sum dy.
  *
  * x is [M, K] and y [M, N] in plain order whatever their shapes are. The weights lie as the forward
- * pass likes them for a fixed number of rows, and all three passes use them as they lie: a second
- * copy of a large matrix costs more than a kernel gains by it.
+ * pass likes them for a fixed number of rows, plain where one of the other passes has no kernel for
+ * that, and all three passes use them as they lie: a second copy of a large matrix costs more than
+ * a kernel gains by it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/primitive.h"
@@ -28,18 +29,45 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
     return spec;
 }
 
-static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
+/* Makes *weights plain where a pass cannot use weights that lie like that by something better than
+ * plain loops. */
+static int suit(const struct ls_op *op, enum ls_pass pass, const struct ls_layout **weights,
+                struct ls_error *error)
+{
+    struct ls_primitive_spec spec = make_spec(op, pass, LS_QUERY_SAMPLES, false);
+    struct ls_primitive_plan plan;
+    spec.relu = false;
+    spec.tensor[LS_WEIGHTS].layout = *weights;
+    int status = ls_primitive_query(&spec, &plan, NULL);
+    if (status == LOCKSTEP_RESOURCE)
+        return ls_fail_memory(error, "an inner product");
+    if (status != 0 || plan.reference)
+        *weights = &ls_layout_plain;
+    return 0;
+}
+
+static int choose(const struct ls_op *op, const struct ls_layout **weights, struct ls_error *error)
 {
     struct ls_primitive_spec spec = make_spec(op, LS_PASS_FORWARD, LS_QUERY_SAMPLES, false);
     struct ls_primitive_plan plan;
+    *weights = &ls_layout_plain;
+    if (op->attr.inner_product.large) /* so that all kernels agree */
+        return 0;
     spec.relu = false;
-    plan.weights = &ls_layout_plain;
-    if (!op->attr.inner_product.large) /* those are plain, so that all kernels agree */
-        LS_TRY(ls_primitive_query_weights(op, &spec, NULL, &plan, error));
+    LS_TRY(ls_primitive_query_weights(op, &spec, NULL, &plan, error));
+    *weights = plan.weights;
+    LS_TRY(suit(op, LS_PASS_DATA, weights, error));
+    return suit(op, LS_PASS_WEIGHTS, weights, error);
+}
+
+static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
+{
+    const struct ls_layout *weights;
+    LS_TRY(choose(op, &weights, error));
     for (int i = 0; i < LS_SLOTS; i++) {
         const struct ls_layout **layout = ls_primitive_layout(op, result, (enum ls_tensor_slot)i);
         if (layout != NULL)
-            *layout = i == LS_WEIGHTS ? plan.weights : &ls_layout_plain;
+            *layout = i == LS_WEIGHTS ? weights : &ls_layout_plain;
     }
     return 0;
 }

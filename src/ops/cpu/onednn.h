@@ -3,8 +3,8 @@
  * A primitive is what oneDNN built for one set of shapes and layouts; it is constant and shared by
  * all workers. An execution is a worker's own: the memory that the primitive works on. Both run on
  * the calling thread alone: with more threads inside a primitive, sums would be cut by their
- * number. All that knows oneDNN's types is in onednn*.c, so that another version (3.x has other
- * functions to describe primitives) touches nothing else.
+ * number. All that knows oneDNN's types is in onednn*.c, and what its versions 2.x and 3.x have
+ * different functions for in onednn_api2.c and onednn_api3.c.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_ONEDNN_H
@@ -48,6 +48,7 @@ struct ls_primitive_spec {
     enum ls_pass pass;
     struct ls_tensor tensor[LS_SLOTS];
     struct ls_window window; /* convolution */
+    bool winograd;           /* convolution: by Winograd's algorithm, else directly */
     bool relu;               /* forward: y = y > 0 ? y : slope * y */
     float slope;
 };
@@ -70,7 +71,7 @@ int ls_primitive_new(const struct ls_primitive_spec *spec, struct ls_primitive *
 void ls_primitive_free(struct ls_primitive *primitive);
 size_t ls_primitive_scratch(const struct ls_primitive *primitive); /* bytes */
 const char *ls_primitive_implementation(const struct ls_primitive *primitive);
-bool ls_primitive_is_reference(const struct ls_primitive *primitive);
+bool ls_primitive_is_slow(const struct ls_primitive *primitive);
 
 struct ls_execution;
 /* `scratch` stays where it is; it may be NULL where ls_primitive_scratch is 0. */

@@ -126,8 +126,10 @@ int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive
     if (preferred == NULL || preferred == plan->weights)
         return 0;
     trial.tensor[LS_WEIGHTS].layout = preferred;
-    if (ls_primitive_query(&trial, &forced, NULL) == 0 &&
-        strcmp(forced.implementation, plan->implementation) == 0)
+    int status = ls_primitive_query(&trial, &forced, NULL);
+    if (status == LOCKSTEP_RESOURCE)
+        return ls_fail_memory(error, "a kernel's description");
+    if (status == 0 && strcmp(forced.implementation, plan->implementation) == 0)
         *plan = forced;
     return 0;
 }
@@ -142,7 +144,7 @@ int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive
         return say_where(prepared->op, &found, error);
     prepared->state = primitive;
     prepared->scratch_bytes = ls_primitive_scratch(primitive);
-    prepared->slow = ls_primitive_is_reference(primitive);
+    prepared->slow = ls_primitive_is_slow(primitive);
     snprintf(prepared->implementation, sizeof prepared->implementation, "%s",
              ls_primitive_implementation(primitive));
     return 0;
