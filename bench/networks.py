@@ -147,8 +147,7 @@ def lenet():
 
 def cifar10_quick(batch=100):
     """Caffe's quick network for CIFAR-10."""
-    # 100 samples in 8 micro-batches: the rule would make 9, which two workers cannot share evenly.
-    n = Network("cifar10_quick", batch, (3, 32, 32), micro_batch=13 if batch == 100 else 0)
+    n = Network("cifar10_quick", batch, (3, 32, 32))
     x = n.relu(n.pooling("pool1", n.convolution("conv1", "data", 32, 5, pad=2), "MAX", 3, 2))
     x = n.relu(n.convolution("conv2", x, 32, 5, pad=2))
     x = n.pooling("pool2", x, "AVE", 3, 2)
@@ -160,7 +159,7 @@ def cifar10_quick(batch=100):
 
 def cifar10_full():
     """Caffe's full network for CIFAR-10, with normalisation within channels."""
-    n = Network("cifar10_full", 100, (3, 32, 32), micro_batch=13)  # as cifar10_quick
+    n = Network("cifar10_full", 100, (3, 32, 32))
     x = n.relu(n.pooling("pool1", n.convolution("conv1", "data", 32, 5, pad=2), "MAX", 3, 2))
     x = n.lrn("norm1", x, 3, 5e-5, "WITHIN_CHANNEL")
     x = n.relu(n.convolution("conv2", x, 32, 5, pad=2))
@@ -237,7 +236,8 @@ def resnet50(group=0):
 
 def caffenet():
     """Caffe's form of AlexNet."""
-    n = Network("caffenet", 32, (3, 227, 227), 1000)
+    # Two micro-batches for two workers: the weights are read once for each of them.
+    n = Network("caffenet", 32, (3, 227, 227), 1000, micro_batch=16)
     x = n.relu(n.convolution("conv1", "data", 96, 11, 4))
     x = n.lrn("norm1", n.pooling("pool1", x, "MAX", 3, 2), 5, 0.0001)
     x = n.relu(n.convolution("conv2", x, 256, 5, pad=2, groups=2))
@@ -254,7 +254,7 @@ def caffenet():
 
 def vgg16():
     """VGG-16 (Simonyan, Zisserman 2014, configuration D)."""
-    n = Network("vgg16", 8, (3, 224, 224), 1000)
+    n = Network("vgg16", 8, (3, 224, 224), 1000, micro_batch=4)  # as caffenet
     x = "data"
     for stage, (outputs, count) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))):
         for i in range(count):
