@@ -129,7 +129,7 @@ refused '.*weight_decay' --set weight_decay=0.1
 small_net | sed 's/batch_size: 16/batch_size: 8/' >other.prototxt
 refused '.*batch_size.*16, now 8' --set net=other.prototxt
 small_net | sed 's/kernel_size: 2/kernel_size: 3/' >other.prototxt
-refused '.*kernel_size.*2, now 3' --set net=other.prototxt
+refused '.*kernel_size: .2., now .3.' --set net=other.prototxt
 small_net | sed 's/name: "ip"/name: "ip2"/' >other.prototxt
 refused '.*ip' --set net=other.prototxt
 small_net | sed 's/count: 300/count: 301/' >other.prototxt
