@@ -13,6 +13,7 @@ static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_reorder,
     &ls_kernel_view,
     &ls_kernel_convolution,
+    &ls_kernel_depthwise_data,
     &ls_kernel_convolution_data,
     &ls_kernel_convolution_weights,
     &ls_kernel_deconvolution,

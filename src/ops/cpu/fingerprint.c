@@ -29,6 +29,7 @@ enum shape {
     IMAGE,
     FEATURES,
     FILTERS,
+    OWN_FILTERS,
     IMAGE_FILTERS,
     BIAS,
     ROWS,
@@ -47,6 +48,7 @@ static const struct ls_shape shapes[] = {
     [IMAGE] = {4, {2, 3, 7, 6}},
     [FEATURES] = {4, {2, 24, 7, 6}},
     [FILTERS] = {4, {24, 20, 3, 3}},
+    [OWN_FILTERS] = {4, {24, 1, 3, 3}},
     [IMAGE_FILTERS] = {4, {24, 3, 3, 3}},
     [BIAS] = {1, {24}},
     [ROWS] = {2, {4, 300}},
@@ -69,6 +71,7 @@ static const struct probe probes[] = {
     {LS_OP_CONVOLUTION, 0, {IMAGE, IMAGE_FILTERS, BIAS}, {FEATURES}, {0}},
     {LS_OP_CONVOLUTION, 1, {PICTURE, FILTERS, BIAS}, {FEATURES}, {0}},
     {LS_OP_CONVOLUTION_DATA, 0, {FEATURES, FILTERS}, {PICTURE}, {0}},
+    {LS_OP_CONVOLUTION_DATA, 24, {FEATURES, OWN_FILTERS}, {FEATURES}, {0}},
     {LS_OP_CONVOLUTION_WEIGHTS, 0, {IMAGE, FEATURES}, {IMAGE_FILTERS, BIAS}, {0}},
     {LS_OP_CONVOLUTION_WEIGHTS, 0, {PICTURE, FEATURES}, {FILTERS, BIAS}, {0}},
     {LS_OP_INNER_PRODUCT, 0, {ROWS, MATRIX, OFFSETS}, {PRODUCTS}, {0}},
@@ -129,8 +132,10 @@ static void set_attributes(struct ls_op *op, int variant)
     case LS_OP_CONVOLUTION:
     case LS_OP_CONVOLUTION_DATA:
     case LS_OP_CONVOLUTION_WEIGHTS:
-        op->attr.convolution = (struct ls_convolution_attr){
-            .window = keeps_size, .group = 1, .bias = true, .relu = variant == 1};
+        op->attr.convolution = (struct ls_convolution_attr){.window = keeps_size,
+                                                            .group = variant > 1 ? variant : 1,
+                                                            .bias = true,
+                                                            .relu = variant == 1};
         break;
     case LS_OP_INNER_PRODUCT:
     case LS_OP_INNER_PRODUCT_DATA:

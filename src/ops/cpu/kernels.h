@@ -34,6 +34,9 @@ extern const struct ls_kernel ls_kernel_sum_loss_backward;
 extern const struct ls_kernel ls_kernel_accumulate;
 extern const struct ls_kernel ls_kernel_count_labels;
 
+/* Convolutions of single channels; goes before oneDNN's. */
+extern const struct ls_kernel ls_kernel_depthwise_data;
+
 /* Inner products with weights in plain order. */
 extern const struct ls_kernel ls_kernel_product;
 extern const struct ls_kernel ls_kernel_product_data;
