@@ -342,6 +342,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     ls_graph_remove_dead(builder->graph);
     ls_graph_fuse_batch_norm(builder->graph);
     ls_graph_fuse_relu(builder->graph);
+    ls_graph_fuse_eltwise(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
 

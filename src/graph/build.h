@@ -30,6 +30,9 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
 void ls_graph_fuse_relu(struct ls_graph *graph);
 /* Batch norm takes in the learned scale and bias behind it, and then the ReLU behind that. */
 void ls_graph_fuse_batch_norm(struct ls_graph *graph);
+/* Sums, products and maxima take in the ReLU behind them, sums of gradients that of a ReLU
+ * (graph/fuse_eltwise.c). */
+void ls_graph_fuse_eltwise(struct ls_graph *graph);
 /* Removes ops whose results nobody reads. */
 void ls_graph_remove_dead(struct ls_graph *graph);
 /* For rewrites: how often ops read `value`; and the end of one op. */

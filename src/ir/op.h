@@ -258,6 +258,10 @@ struct ls_eltwise_attr {
     enum ls_eltwise method;
     const float *coefficients; /* SUM: one an input, owned by the graph; NULL: all 1 */
     int which;                 /* BACKWARD: the input whose gradient this is */
+    /* Not BACKWARD, of the result s: relu: y = s > 0 ? s : relu_slope s. gated: the last input, g,
+     * is none of those above: y = g > 0 ? s : relu_slope s. relu_slope >= 0; not both. */
+    bool relu, gated;
+    float relu_slope;
 };
 
 /* Position i of n along an axis of y is position begin + i (m - 1) / (n - 1) along x (begin, where

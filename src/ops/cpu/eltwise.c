@@ -1,7 +1,7 @@
 /* Elementwise product, sum and maximum of n inputs, in any layout that they share.
  *
- * Tiles stay in the first-level cache. With three inputs and more a tile is finished before it is
- * written, because the output may lie where an input lies that is named twice.
+ * Tiles stay in the first-level cache. With three inputs and more, or a ReLU, a tile is finished
+ * before it is written, because the output may lie where an input lies that is read again.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -36,6 +36,20 @@ static void combine(const struct ls_eltwise_attr *attr, const float *a, const fl
     }
 }
 
+/* What was combined, through the ReLU that was fused, at `from`. */
+static void finish(const struct ls_op *op, void *const *in, size_t from, const float *tile,
+                   float *y, size_t count)
+{
+    const struct ls_eltwise_attr *attr = &op->attr.eltwise;
+    if (attr->gated)
+        ls_vector_elementwise()->relu_backward(tile, (const float *)in[op->inputs - 1] + from, y,
+                                               attr->relu_slope, count);
+    else if (attr->relu)
+        ls_vector_elementwise()->relu(tile, y, attr->relu_slope, count);
+    else
+        memcpy(y, tile, count * sizeof *y);
+}
+
 static void eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
                         void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -44,24 +58,39 @@ static void eltwise_run(const struct ls_prepared *prepared, void *local, void *c
     const struct ls_eltwise_attr *attr = &op->attr.eltwise;
     size_t n = ls_value_elements(op->output[0]);
     bool scaled = attr->method == LS_ELTWISE_SUM && attr->coefficients != NULL;
+    int inputs = op->inputs - attr->gated;
+    bool direct = inputs > 1 && !attr->relu && !attr->gated;
     for (size_t from = 0; from < n; from += TILE) {
         size_t count = n - from < TILE ? n - from : TILE;
         float tile[TILE];
         const float *so_far = (const float *)in[0] + from;
         float *y = (float *)out[0] + from;
-        if (scaled || op->inputs == 1) {
+        if (scaled || inputs == 1) {
             ls_vector_elementwise()->multiply_by(so_far, scaled ? coefficient(attr, 0) : 1, tile,
                                                  count);
             so_far = tile;
         }
-        for (int i = 1; i < op->inputs; i++) {
-            bool last = i == op->inputs - 1;
-            combine(attr, so_far, (const float *)in[i] + from, i, last ? y : tile, count);
+        for (int i = 1; i < inputs; i++) {
+            float *to = direct && i == inputs - 1 ? y : tile;
+            combine(attr, so_far, (const float *)in[i] + from, i, to, count);
             so_far = tile;
         }
-        if (op->inputs == 1)
-            memcpy(y, tile, count * sizeof *y);
+        if (!direct)
+            finish(op, in, from, tile, y, count);
     }
+}
+
+/* Values follow the first one, or that which is the gate: it was laid out by a forward pass. */
+static int eltwise_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
+                           struct ls_error *error)
+{
+    if (!op->attr.eltwise.gated)
+        return ls_layouts_follow(op, layouts, error);
+    const struct ls_layout *layout = layouts->in[op->inputs - 1];
+    for (int i = 0; i < op->inputs; i++)
+        layouts->in[i] = layout;
+    layouts->out[0] = layout;
+    return 0;
 }
 
 /* dx = dy * product of the other inputs, from the first to the last, as in Caffe's stable form. */
@@ -128,7 +157,7 @@ static void backward_run(const struct ls_prepared *prepared, void *local, void *
 const struct ls_kernel ls_kernel_eltwise = {
     .kind = LS_OP_ELTWISE,
     .name = "eltwise",
-    .layouts = ls_layouts_follow,
+    .layouts = eltwise_layouts,
     .prepare = ls_own_prepare,
     .run = eltwise_run,
     .in_place = LS_IN_PLACE_ANY,

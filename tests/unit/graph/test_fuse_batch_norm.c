@@ -117,7 +117,6 @@ static const struct fuse_case cases[] = {
              IP("r")),
      "n: moments(c)\n"
      "n: batch norm(c - - - s.scale s.bias > s)\n"
-     "r: activation(e > r)\n"
      "r: activation backward(grad(r) r > grad(e))\n"
      "n: batch norm backward sums(grad(e) c - - - - > grad(s.scale) grad(s.bias))\n"
      "n: batch norm backward data(grad(e) c - - - - s.scale > grad(c))\n",

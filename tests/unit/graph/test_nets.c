@@ -157,7 +157,7 @@ static const struct net_case
                 "data 2x3x16x16\nlabel 2\nc1 2x4x16x16\ns1 2x4x16x16\ns2 2x4x16x16\nc2 2x4x16x16\n"
                 "sum 2x4x16x16\nsum 2x4x16x16\npool 2x4x1x1\nflat 2x4\n",
             .forward =
-                "c1: convolution\nc2: convolution\nsum: eltwise\nrelu: activation\npool: pooling\n"
+                "c1: convolution\nc2: convolution\nsum: eltwise\npool: pooling\n"
                 "flat: view\nloss: softmax loss\n",
             .backward =
                 "loss: softmax loss backward\nflat: view\npool: pooling backward\n"

@@ -239,6 +239,75 @@ static void test_eltwise(void **state)
             }
 }
 
+static struct own *run_eltwise(const struct ls_shape *shape, const struct ls_layout *layout,
+                               const struct ls_eltwise_attr *attr, int count)
+{
+    struct own *own = own_new(&ls_kernel_eltwise);
+    own->op.attr.eltwise = *attr;
+    for (int i = 0; i < count + attr->gated; i++)
+        own_in(own, shape, 10 + (uint64_t)i, 2);
+    own_out(own, shape);
+    own_run(own, layout);
+    return own;
+}
+
+/* A ReLU that was taken in, or the gate of one, gives the bits that it gives by itself. */
+static void check_eltwise_relu(const struct ls_shape *shape, const struct ls_layout *layout,
+                               enum ls_eltwise method, int count, float slope)
+{
+    struct ls_eltwise_attr attr = {.method = method};
+    struct own *plain = run_eltwise(shape, layout, &attr, count);
+    attr.relu = true;
+    attr.relu_slope = slope;
+    struct own *relu = run_eltwise(shape, layout, &attr, count);
+    attr.relu = false;
+    attr.gated = true;
+    struct own *gated = run_eltwise(shape, layout, &attr, count);
+    const float *s = own_plain(plain, plain->out[0]), *y = own_plain(relu, relu->out[0]);
+    const float *gate = own_plain(gated, gated->in[count]), *dx = own_plain(gated, gated->out[0]);
+    for (int64_t i = 0; i < size_of(shape); i++) {
+        float closed = slope == 0 ? 0.0F : slope * s[i];
+        float expected_y = s[i] < 0 ? closed : s[i], expected_dx = gate[i] > 0 ? s[i] : closed;
+        assert_memory_equal(&y[i], &expected_y, sizeof *y);
+        assert_memory_equal(&dx[i], &expected_dx, sizeof *dx);
+    }
+    own_free(plain);
+    own_free(relu);
+    own_free(gated);
+}
+
+static void test_eltwise_relu(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SHAPES; s++)
+        for (int l = 0; l < OWN_LAYOUTS; l++)
+            for (int count = 1; count <= 3; count++)
+                for (int method = LS_ELTWISE_PROD; method <= LS_ELTWISE_MAX; method++) {
+                    check_eltwise_relu(&shapes[s], own_layouts[l], (enum ls_eltwise)method, count,
+                                       0);
+                    check_eltwise_relu(&shapes[s], own_layouts[l], (enum ls_eltwise)method, count,
+                                       0.2F);
+                }
+}
+
+/* The result may lie where the gate lies, which is read last. */
+static void test_eltwise_in_place(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {1, {3000}};
+    const struct ls_eltwise_attr attr = {.method = LS_ELTWISE_SUM, .gated = true};
+    struct own *own = run_eltwise(&shape, &ls_layout_plain, &attr, 2);
+    for (int where = 0; where < 3; where++) {
+        float copy[3][3000];
+        for (int i = 0; i < 3; i++)
+            memcpy(copy[i], own_plain(own, own->in[i]), sizeof copy[i]);
+        void *in[3] = {copy[0], copy[1], copy[2]}, *out[1] = {copy[where]};
+        own->kernel->run(&own->prepared, NULL, in, out, NULL, &own->context);
+        assert_memory_equal(copy[where], own_plain(own, own->out[0]), sizeof copy[where]);
+    }
+    own_free(own);
+}
+
 /* One value named three times, and the output where it lies. */
 static void test_eltwise_same(void **state)
 {
@@ -302,10 +371,11 @@ static void test_references(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_references),   cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_dropout_cut),  cmocka_unit_test(test_eltwise),
-        cmocka_unit_test(test_eltwise_same),
+        cmocka_unit_test(test_references),       cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_not_finite),       cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_cut),      cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_eltwise_same),     cmocka_unit_test(test_eltwise_relu),
+        cmocka_unit_test(test_eltwise_in_place),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);
