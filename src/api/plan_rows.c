@@ -112,7 +112,8 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
         .layer = op->layer != NULL ? op->layer->name : NULL,
         .op = ls_op_kind_name(op->kind),
         .implementation = rows->implementations[index],
-        .layout = out != NULL && out->layout != NULL ? out->layout->name : NULL,
+        .layout = out != NULL && out->layout != NULL ? ls_layout_name(out->layout, out->shape.rank)
+                                                     : NULL,
         .scratch = step->prepared.scratch_bytes,
         .backward = op->backward,
         .slow = step->prepared.slow,

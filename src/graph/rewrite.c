@@ -29,14 +29,17 @@ static struct ls_op *fusible_producer(const struct ls_graph *graph, const struct
     for (size_t i = 0; i < graph->op_count; i++) {
         struct ls_op *op = graph->ops[i];
         bool kind = op->kind == LS_OP_CONVOLUTION || op->kind == LS_OP_INNER_PRODUCT;
-        if (kind && op->output[0] == value)
+        /* The backend applies it together with the bias. */
+        bool transposed = op->kind == LS_OP_DECONVOLUTION && op->inputs > 2 && op->input[2] != NULL;
+        if ((kind || transposed) && op->output[0] == value)
             return op;
     }
     return NULL;
 }
 
-/* Convolution or inner product, then ReLU, becomes one op. The backward pass of ReLU needs only y,
- * so nothing else changes; with a negative slope below zero it needs x, and stays. */
+/* Convolution, deconvolution with a bias, or inner product, then ReLU, becomes one op. The backward
+ * pass of ReLU needs only y, so nothing else changes; with a negative slope below zero it needs x,
+ * and stays. */
 void ls_graph_fuse_relu(struct ls_graph *graph)
 {
     for (size_t i = 0; i < graph->op_count; i++) {
@@ -47,7 +50,7 @@ void ls_graph_fuse_relu(struct ls_graph *graph)
         struct ls_op *producer = fusible_producer(graph, relu->input[0]);
         if (producer == NULL)
             continue;
-        if (producer->kind == LS_OP_CONVOLUTION) {
+        if (producer->kind != LS_OP_INNER_PRODUCT) {
             /* Winograd's kernels know no slope but 0. */
             if (producer->attr.convolution.relu ||
                 (producer->attr.convolution.algorithm == LS_CONVOLUTION_WINOGRAD &&

@@ -6,6 +6,15 @@ const struct ls_layout ls_layout_plain = {.name = "plain", .block = 1};
 const struct ls_layout ls_layout_blocked8 = {.name = "nChw8c", .block = 8};
 const struct ls_layout ls_layout_blocked16 = {.name = "nChw16c", .block = 16};
 
+const char *ls_layout_name(const struct ls_layout *layout, int rank)
+{
+    static const char *const names[2][4] = {{"nC8c", "nCw8c", "nChw8c", "nCdhw8c"},
+                                            {"nC16c", "nCw16c", "nChw16c", "nCdhw16c"}};
+    if (layout->block < 8 || rank < 2 || rank > 5)
+        return layout->name;
+    return names[layout->block == 16][rank - 2];
+}
+
 size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape *shape)
 {
     if (layout->block == 0)

@@ -14,15 +14,18 @@
 #include "ir/shape.h"
 
 struct ls_layout {
-    const char *name;   /* for `plan`: "plain", "nChw16c", "OIhw16i16o" */
+    const char *name;   /* "plain", "nChw16c", "OIhw16i16o" */
     int block;          /* channels per block; 1: plain; 0: opaque */
     size_t elements;    /* opaque: fp32 elements including padding; else 0 */
     const void *detail; /* opaque: what the backend needs */
 };
 
 extern const struct ls_layout ls_layout_plain;
-extern const struct ls_layout ls_layout_blocked8;  /* nChw8c */
+extern const struct ls_layout ls_layout_blocked8;  /* nChw8c, with any number of spatial axes */
 extern const struct ls_layout ls_layout_blocked16; /* nChw16c */
+
+/* For reports: the name with a letter for each axis of a tensor of `rank`, "nCdhw16c" say. */
+const char *ls_layout_name(const struct ls_layout *layout, int rank);
 
 /* fp32 elements, padding included, that a tensor of `shape` takes. */
 size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape *shape);

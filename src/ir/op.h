@@ -29,7 +29,7 @@ enum ls_op_kind {
     LS_OP_CONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
     /* Transposed convolution: what the gradient by data of a convolution of y to x would be, and a
      * bias. in: x [N,C,...], w [C,O/group,k...], (b [O]); out: y [N,O,...] with
-     * s (h - 1) + d (k - 1) + 1 - 2p. attr.convolution (without relu) */
+     * s (h - 1) + d (k - 1) + 1 - 2p. attr.convolution (relu only beside a bias) */
     LS_OP_DECONVOLUTION,
     LS_OP_DECONVOLUTION_DATA,    /* in: dy, w; out: dx */
     LS_OP_DECONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */

@@ -172,10 +172,11 @@ load_solver(const char *format, ...)
     return solver;
 }
 
-/* A trainer on `workers` workers that meet; from a snapshot if `resume` is not NULL. `prefix` (may
- * be NULL) is that of its snapshots in the test's directory. */
-static inline struct training *start(const struct lockstep_solver *solver, int workers,
-                                     const char *prefix, const char *resume)
+/* A trainer on `workers` workers that meet; from a snapshot if `resume` is not NULL. `isa` pins the
+ * instruction set (may be NULL), `prefix` (may be NULL) is that of its snapshots in the test's
+ * directory. */
+static inline struct training *start_on(const struct lockstep_solver *solver, int workers,
+                                        const char *isa, const char *prefix, const char *resume)
 {
     struct training *training = calloc(1, sizeof *training);
     struct lockstep_train_options options;
@@ -188,6 +189,7 @@ static inline struct training *start(const struct lockstep_solver *solver, int w
                                            .dawdler = -1};
     lockstep_train_options_init(&options);
     options.workers = workers;
+    options.isa = isa;
     options.snapshot_prefix = ls_test_path(prefix != NULL ? prefix : "unnamed");
     options.resume = resume;
     options.callbacks = (struct lockstep_callbacks){.user = training, .event = notice_event};
@@ -197,6 +199,12 @@ static inline struct training *start(const struct lockstep_solver *solver, int w
     engine->before_micro_batch = follow_schedule;
     engine->user = &training->schedule;
     return training;
+}
+
+static inline struct training *start(const struct lockstep_solver *solver, int workers,
+                                     const char *prefix, const char *resume)
+{
+    return start_on(solver, workers, NULL, prefix, resume);
 }
 
 static inline void finish(struct training *training)

@@ -140,9 +140,10 @@ def check_sense(name, run, other, why):
     """A case is of use if `other`, a less precise run, comes to the same numbers: none is zero but
     for rounding, and nothing lies so near to the kink of a ReLU or a maximum that rounding
     decides. Nor is a loss so near to zero that it is the rounding of a probability of 1."""
-    worst = setting(run.text, "tolerance", TOLERANCE) / 5
+    tolerance = setting(run.text, "tolerance", TOLERANCE)
+    worst = tolerance / 5
     for got, want in zip(other.losses, run.losses):
-        if not abs(got - want) < worst * abs(want):
+        if not abs(got - want) < tolerance * abs(want):
             raise SystemExit("%s: %s: a loss is %.3g, not %.3g" % (name, why, got, want))
     for key, parameter in run.net.parameters.items():
         rounding = len(run.losses) * float(parameter.value.detach().abs().max()) * 2.0**-24

@@ -1,5 +1,5 @@
 /* Deconvolution: the primitives of a convolution with its parts exchanged (convolution.c), and a
- * bias of its own, which oneDNN's gradient by data has not.
+ * bias and a ReLU of its own, which oneDNN's gradient by data has not.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/primitive.h"
@@ -38,7 +38,10 @@ static void run(const struct ls_prepared *prepared, void *local, void *const *in
     if (op->inputs < 3 || op->input[2] == NULL)
         return;
     const struct ls_channel_shape shape = shape_of(op->output[0]);
-    ls_vector_channel_bias()->add(&shape, in[2], out[0]);
+    if (op->attr.convolution.relu)
+        ls_vector_channel_bias()->add_relu(&shape, in[2], op->attr.convolution.relu_slope, out[0]);
+    else
+        ls_vector_channel_bias()->add(&shape, in[2], out[0]);
 }
 
 static void weights_run(const struct ls_prepared *prepared, void *local, void *const *in,

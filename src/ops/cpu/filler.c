@@ -93,9 +93,13 @@ static int resolve_shaped(struct ls_filler *filler, const Lockstep__FillerParame
         filler->kind = LS_FILLER_UNITBALL;
         filler->row = ls_shape_count(shape, 1, shape->rank);
     } else if (strcmp(parameter->type, "bilinear") == 0) {
-        if (shape->rank != 4 || shape->dim[2] != shape->dim[3])
+        if (shape->rank != 4 || shape->dim[2] != shape->dim[3]) {
+            char text[160];
             return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL,
-                           "filler 'bilinear' needs a blob of 4 axes, the last two of one length");
+                           "filler 'bilinear' needs a blob of 4 axes, the last two of one length; "
+                           "this one is %s",
+                           ls_shape_text(shape, text, sizeof text));
+        }
         filler->kind = LS_FILLER_BILINEAR;
         filler->row = shape->dim[3];
     } else {

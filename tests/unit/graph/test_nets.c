@@ -11,6 +11,9 @@
 #define CONV(name, bottom, parameters)                                                             \
     "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                \
     "' convolution_param { " parameters " } }\n"
+#define DECONV(name, bottom, parameters)                                                           \
+    "layer { name: '" name "' type: 'Deconvolution' bottom: '" bottom "' top: '" name              \
+    "' convolution_param { " parameters " } }\n"
 #define RELU(name, blob)                                                                           \
     "layer { name: '" name "' type: 'ReLU' bottom: '" blob "' top: '" blob "' }\n"
 #define LOSS(bottom)                                                                               \
@@ -61,6 +64,24 @@ static const struct net_case lenet = {
     "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' "      \
     "top: 'each' include { phase: TEST } }\n"
 #define PROB "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
+
+/* A deconvolution takes in the ReLU behind its bias; without a bias there is nothing to do it
+ * with, and a slope below zero needs x. */
+static const struct net_case enlarged = {
+    .text = DATA DECONV("up1", "data", "num_output: 4 kernel_size: 2")
+        RELU("relu1", "up1") DECONV("up2", "up1", "num_output: 4 kernel_size: 2 bias_term: false")
+        RELU("relu2", "up2") DECONV("up3", "up2", "num_output: 4 kernel_size: 2")
+        "layer { name: 'relu3' type: 'ReLU' bottom: 'up3' top: 'up3' "
+        "relu_param { negative_slope: -0.5 } }\n" IP("ip", "up3", 10) LOSS("ip"),
+    .blobs = "data 2x3x16x16\nlabel 2\nup1 2x4x17x17\nup1 2x4x17x17\nup2 2x4x18x18\n"
+             "up2 2x4x18x18\nup3 2x4x19x19\nup3 2x4x19x19\nip 2x10\n",
+    .forward = "up1: deconvolution\nup2: deconvolution\nrelu2: activation\nup3: deconvolution\n"
+               "relu3: activation\nip: inner product\nloss: softmax loss\n",
+    .backward = "",
+    .parameters = "up1.weight 0\nup1.bias 0\nup2.weight 0\nup3.weight 0\nup3.bias 0\n"
+                  "ip.weight 0\nip.bias 0\n",
+    .figures = "loss 1\n",
+};
 
 static const struct net_case lenet_test = {
     .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5 stride: 3")
@@ -500,6 +521,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         NET(lenet),
         NET(lenet_test),
+        NET(enlarged),
         NET(branches),
         NET(residual),
         NET(autoencoder),

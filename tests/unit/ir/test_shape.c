@@ -82,6 +82,14 @@ static void test_layouts(void **state)
     assert_int_equal(ls_layout_elements(&ls_layout_blocked16, &vector), 7);
     assert_int_equal(ls_layout_elements(&ls_layout_blocked16, &matrix), 3 * 64);
     assert_int_equal(ls_layout_elements(&opaque, &matrix), 4096);
+    assert_string_equal(ls_layout_name(&ls_layout_plain, 5), "plain");
+    assert_string_equal(ls_layout_name(&ls_layout_blocked8, 2), "nC8c");
+    assert_string_equal(ls_layout_name(&ls_layout_blocked16, 3), "nCw16c");
+    assert_string_equal(ls_layout_name(&ls_layout_blocked8, 4), ls_layout_blocked8.name);
+    assert_string_equal(ls_layout_name(&ls_layout_blocked16, 4), ls_layout_blocked16.name);
+    assert_string_equal(ls_layout_name(&ls_layout_blocked16, 5), "nCdhw16c");
+    assert_string_equal(ls_layout_name(&ls_layout_blocked16, 6), "nChw16c");
+    assert_string_equal(ls_layout_name(&opaque, 5), "OIhw16i16o");
 }
 
 static void test_names(void **state)

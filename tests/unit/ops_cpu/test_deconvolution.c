@@ -69,8 +69,10 @@ static struct reference_convolution make_case(const struct shape_case *shape)
     return result;
 }
 
-static struct trial *make_trial(const struct ls_kernel *kernel,
-                                const struct reference_convolution *c, int axes, bool bias)
+/* `slope` is that of a ReLU behind the bias; NULL: there is none. */
+static struct trial *make_trial_relu(const struct ls_kernel *kernel,
+                                     const struct reference_convolution *c, int axes, bool bias,
+                                     const float *slope)
 {
     struct trial *trial = trial_new(kernel);
     struct ls_shape x = tensor_shape(c->n, c->o, c->out, axes);
@@ -78,12 +80,20 @@ static struct trial *make_trial(const struct ls_kernel *kernel,
     struct ls_shape w = tensor_shape(c->o, c->c / c->group, c->kernel, axes);
     struct ls_shape b = {.rank = 1, .dim = {c->c}};
     set_attributes(&trial->op.attr.convolution, c, axes, bias);
+    trial->op.attr.convolution.relu = slope != NULL;
+    trial->op.attr.convolution.relu_slope = slope != NULL ? *slope : 0;
     enum trial_pass pass = kernel->kind == LS_OP_DECONVOLUTION        ? TRIAL_FORWARD
                            : kernel->kind == LS_OP_DECONVOLUTION_DATA ? TRIAL_DATA
                                                                       : TRIAL_WEIGHTS;
     add_tensors(trial, pass, &x, &y, &w, bias ? &b : NULL);
     trial_prepare(trial);
     return trial;
+}
+
+static struct trial *make_trial(const struct ls_kernel *kernel,
+                                const struct reference_convolution *c, int axes, bool bias)
+{
+    return make_trial_relu(kernel, c, axes, bias, NULL);
 }
 
 /* y of the reference: [n][c][in] */
@@ -252,6 +262,36 @@ static void bits_of_a_sample(void **state)
     }
 }
 
+/* A ReLU behind the bias has the bits of one that is an op of its own. */
+static void check_relu(const struct shape_case *shape, float slope)
+{
+    struct reference_convolution c = make_case(shape);
+    struct trial *bare = make_trial(&ls_kernel_deconvolution, &c, shape->axes, true);
+    struct trial *with = make_trial_relu(&ls_kernel_deconvolution, &c, shape->axes, true, &slope);
+    trial_run(bare);
+    trial_run(with);
+    size_t count = (size_t)ls_shape_size(&bare->out[0]->shape), below = 0;
+    float *y = bare->plain[bare->out[0]->index];
+    for (size_t i = 0; i < count; i++) {
+        below += y[i] < 0;
+        y[i] = y[i] < 0 ? slope == 0 ? 0 : slope * y[i] : y[i];
+    }
+    assert_true(count < 50 || (below > 0 && below < count));
+    if (memcmp(y, with->plain[with->out[0]->index], count * sizeof *y) != 0)
+        fail_msg("%s: a ReLU with slope %g has other bits", shape->name, (double)slope);
+    trial_free(bare);
+    trial_free(with);
+}
+
+static void relu_behind_the_bias(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NAMED; i++) {
+        check_relu(&named_cases[i], 0);
+        check_relu(&named_cases[i], 0.3F);
+    }
+}
+
 static const struct ls_kernel *const kernels[] = {
     &ls_kernel_deconvolution, &ls_kernel_deconvolution_data, &ls_kernel_deconvolution_weights};
 
@@ -348,6 +388,7 @@ int main(void)
         cmocka_unit_test(reference_has_slopes), cmocka_unit_test(named_shapes),
         cmocka_unit_test(random_shapes),        cmocka_unit_test(bits_of_a_sample),
         cmocka_unit_test(threads_at_once),      cmocka_unit_test(nothing_is_slow),
+        cmocka_unit_test(relu_behind_the_bias),
     };
     return trial_main(tests);
 }

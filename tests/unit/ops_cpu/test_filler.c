@@ -187,12 +187,14 @@ static void refused(const Lockstep__FillerParameter *filler, const struct ls_sha
 static void test_errors(void **state)
 {
     (void)state;
-    const struct ls_shape oblong = {4, {1, 1, 3, 4}}, matrix = {2, {3, 3}}, scalar = {0, {0}};
+    const struct ls_shape oblong = {4, {1, 1, 3, 4}}, volume = {5, {1, 1, 2, 2, 2}},
+                          matrix = {2, {3, 3}}, scalar = {0, {0}};
     Lockstep__FillerParameter filler = filler_of("gausian");
     refused(&filler, &weights, "'gausian'");
     filler = filler_of("bilinear");
     refused(&filler, &oblong, "bilinear");
     refused(&filler, &matrix, "bilinear");
+    refused(&filler, &volume, "this one is 1 1 2 2 2");
     filler = filler_of("xavier");
     refused(&filler, &scalar, "xavier");
     filler = filler_of("positive_unitball");

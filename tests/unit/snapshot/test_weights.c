@@ -618,6 +618,37 @@ static void test_write_caffemodel(void **state)
     ls_weights_free(&weights);
 }
 
+/* Kernels over three axes: five extents in both kinds of files. */
+static void test_volumes(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {5, {2, 1, 3, 1, 2}}, other = {5, {2, 1, 3, 2, 1}};
+    const struct ls_caffemodel_blob blob = {shape, sequence};
+    const struct ls_caffemodel_layer layer = {
+        .name = "c", .type = "Convolution", .blobs = &blob, .blob_count = 1};
+    struct ls_archive archive = {0};
+    const char *paths[2] = {ls_test_path("volume.caffemodel"), ls_test_path("volume.safetensors")};
+    assert_int_equal(ls_caffemodel_write(paths[0], "net", &layer, 1, NULL), 0);
+    assert_int_equal(ls_archive_add(&archive, "c.weight", LS_DTYPE_F32, &shape, sequence, NULL), 0);
+    assert_int_equal(ls_archive_write(&archive, paths[1], NULL), 0);
+    ls_archive_free(&archive);
+    for (int i = 0; i < 2; i++)
+        for (int turn = 0; turn < 2; turn++) {
+            struct ls_weights weights;
+            struct ls_weights_report report = {0};
+            struct sink sink = {0};
+            want(&sink, "c", 0, 1, turn == 0 ? shape : other);
+            assert_int_equal(ls_weights_read(paths[i], LS_WEIGHTS_BEST, &weights, NULL), 0);
+            assert_true(ls_shape_equal(&weights.layers[0].blobs[0].shape, &shape));
+            int status = ls_weights_apply(&weights, sink.targets, 1, &report, NULL);
+            assert_int_equal(status, turn == 0 ? 0 : LOCKSTEP_WEIGHTS);
+            if (turn == 0)
+                assert_memory_equal(sink.stored[0], sequence, 12 * sizeof(float));
+            ls_weights_report_free(&report);
+            ls_weights_free(&weights);
+        }
+}
+
 static void test_too_large_for_caffe(void **state)
 {
     (void)state;
@@ -648,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_damaged_caffemodels),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_write_caffemodel),
+        cmocka_unit_test(test_volumes),
         cmocka_unit_test(test_too_large_for_caffe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

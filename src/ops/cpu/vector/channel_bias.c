@@ -18,15 +18,26 @@ static void load_block(const struct ls_channel_shape *shape, int64_t first, cons
         lane[i] = first + i < shape->channels ? b[first + i] : 0;
 }
 
-static ALWAYS_INLINE void add_block(const float *lane, int64_t points, int64_t block,
-                                    float *restrict y)
+enum end { PLAIN, RELU, SLOPE };
+
+static ALWAYS_INLINE float finish(float z, enum end end, float slope)
+{
+    if (end == PLAIN)
+        return z;
+    float negative = end == RELU ? 0.0F : slope * z; /* 0 * z is -0, or NaN for an infinite z */
+    return z < 0 ? negative : z;
+}
+
+static ALWAYS_INLINE void add_block(const float *lane, int64_t points, int64_t block, enum end end,
+                                    float slope, float *restrict y)
 {
     for (int64_t p = 0; p < points; p++)
         for (int64_t i = 0; i < block; i++)
-            y[p * block + i] += lane[i];
+            y[p * block + i] = finish(y[p * block + i] + lane[i], end, slope);
 }
 
-static void bias_add(const struct ls_channel_shape *shape, const float *b, float *y)
+static ALWAYS_INLINE void add_all(const struct ls_channel_shape *shape, const float *b,
+                                  enum end end, float slope, float *y)
 {
     float lane[LS_LANES];
     int64_t block = shape->block;
@@ -34,13 +45,27 @@ static void bias_add(const struct ls_channel_shape *shape, const float *b, float
         for (int64_t c = 0; c < shape->channels; c += block) {
             load_block(shape, c, b, lane);
             if (block == 1)
-                add_block(lane, shape->points, 1, y);
+                add_block(lane, shape->points, 1, end, slope, y);
             else if (block == 8)
-                add_block(lane, shape->points, 8, y);
+                add_block(lane, shape->points, 8, end, slope, y);
             else
-                add_block(lane, shape->points, 16, y);
+                add_block(lane, shape->points, 16, end, slope, y);
             y += shape->points * block;
         }
+}
+
+static void bias_add(const struct ls_channel_shape *shape, const float *b, float *y)
+{
+    add_all(shape, b, PLAIN, 0, y);
+}
+
+static void bias_add_relu(const struct ls_channel_shape *shape, const float *b, float slope,
+                          float *y)
+{
+    if (slope == 0)
+        add_all(shape, b, RELU, 0, y);
+    else
+        add_all(shape, b, SLOPE, slope, y);
 }
 
 static double sum_plain(const float *x, int64_t points)
@@ -83,5 +108,6 @@ static void bias_sum(const struct ls_channel_shape *shape, const float *dy, floa
 
 const struct ls_vector_channel_bias LS_ISA_NAME(ls_vector_channel_bias) = {
     .add = bias_add,
+    .add_relu = bias_add_relu,
     .sum = bias_sum,
 };
