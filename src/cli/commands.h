@@ -10,6 +10,8 @@ extern const struct ls_cli_command ls_cli_command_test;
 extern const struct ls_cli_command ls_cli_command_predict;
 extern const struct ls_cli_command ls_cli_command_verify;
 extern const struct ls_cli_command ls_cli_command_plan;
+extern const struct ls_cli_command ls_cli_command_time;
+extern const struct ls_cli_command ls_cli_command_tune;
 extern const struct ls_cli_command ls_cli_command_convert;
 extern const struct ls_cli_command ls_cli_command_mean;
 extern const struct ls_cli_command ls_cli_command_help;

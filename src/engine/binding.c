@@ -166,15 +166,14 @@ void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *co
         void **in = binding->pointers + plan->position[i], **out = in + op->inputs;
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
             continue;
-        if (op->kind == LS_OP_SYNC) {
-            if (segment == LS_RUN_ALL || !step->cut)
-                ls_exchange_merge_local(what->backend, what->graph, op->attr.sync, context);
-            continue;
-        }
-        set_inputs(op, in, inputs);
         uint64_t start = binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
-        step->prepared.kernel->run(&step->prepared, binding->local[i], in, out,
-                                   binding->arena + step->scratch_offset, context);
+        if (op->kind != LS_OP_SYNC) {
+            set_inputs(op, in, inputs);
+            step->prepared.kernel->run(&step->prepared, binding->local[i], in, out,
+                                       binding->arena + step->scratch_offset, context);
+        } else if (segment == LS_RUN_ALL || !step->cut) {
+            ls_exchange_merge_local(what->backend, what->graph, op->attr.sync, context);
+        }
         if (binding->nanoseconds != NULL)
             binding->nanoseconds[i] += ls_nanoseconds() - start;
     }

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
+#include "engine/stopwatch.h"
 
 /* Where the gradients of a micro-batch go. */
 struct gradients {
@@ -44,7 +45,12 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
         engine->before_micro_batch(engine->user, worker, (int)unit);
     ls_error_clear(&error);
     pass->items[unit] = NULL;
-    if (ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], &error) == 0)
+    struct ls_stopwatch *watch = ls_team_stopwatch(engine->team);
+    uint64_t start = ls_stopwatch_start(watch);
+    int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], &error);
+    if (watch != NULL)
+        watch->worker[worker].data += ls_nanoseconds() - start;
+    if (status == 0)
         return true;
     ls_pass_note_failure(pass, unit, &error);
     return false;
@@ -108,10 +114,14 @@ static void merge(struct ls_pass *pass, const struct ls_wave *wave, int segment,
 {
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     const struct ls_op *op = plan->steps[plan->segment[segment + 1] - 1].prepared.op;
+    struct ls_stopwatch *watch = ls_team_stopwatch(pass->engine->team);
+    uint64_t start = ls_stopwatch_start(watch);
     if (plan->graph->syncs[op->attr.sync].kind != LS_SYNC_COUNT)
         ls_exchange_merge(pass->exchange, op->attr.sync, wave->begin, wave->end, worker);
     else if (worker == 0)
         ls_pass_merge_count(pass, op->attr.sync);
+    if (watch != NULL)
+        watch->worker[worker].merging += ls_nanoseconds() - start;
 }
 
 /* A worker's part of a wave; false: some data could not be had. Nothing can fail once all have

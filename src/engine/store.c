@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "engine/stopwatch.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/filler.h"
 
@@ -204,6 +205,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 
 struct refresh {
     struct ls_store *store;
+    struct ls_stopwatch *watch; /* or NULL */
     _Atomic size_t next;
     _Atomic bool failed;
 };
@@ -212,13 +214,16 @@ static void refresh_some(void *argument, int worker)
 {
     struct refresh *refresh = argument;
     struct ls_store *store = refresh->store;
-    (void)worker;
     for (;;) {
         size_t i = atomic_fetch_add(&refresh->next, 1);
         if (i >= store->view_count)
             return;
+        uint64_t start = ls_stopwatch_start(refresh->watch);
         if (!convert_view(store, i))
             atomic_store(&refresh->failed, true);
+        if (refresh->watch != NULL)
+            refresh->watch->worker[worker].views[store->views->items[i].parameter->index] +=
+                ls_nanoseconds() - start;
     }
 }
 
@@ -226,7 +231,7 @@ int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct 
 {
     if (store->view_count == 0)
         return 0;
-    struct refresh refresh = {.store = store};
+    struct refresh refresh = {.store = store, .watch = ls_team_stopwatch(team)};
     ls_team_run(team, refresh_some, &refresh);
     return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
 }

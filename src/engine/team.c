@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/stopwatch.h"
 
 struct member {
     struct ls_team *team;
@@ -29,11 +30,23 @@ struct ls_team {
     struct ls_barrier begin, end, middle;
     void (*job)(void *argument, int worker); /* NULL: go home */
     void *argument;
+    struct ls_stopwatch *watch; /* NULL: nobody wants to know */
     bool pin;
     int entered;
     fenv_t caller_mode; /* of the calling thread, between enter and leave */
     cpu_set_t caller_cores;
 };
+
+static _Thread_local int this_worker; /* of the thread's job */
+
+static void do_job(const struct ls_team *team, int worker)
+{
+    this_worker = worker;
+    uint64_t start = ls_stopwatch_start(team->watch);
+    team->job(team->argument, worker);
+    if (team->watch != NULL)
+        team->watch->worker[worker].working += ls_nanoseconds() - start;
+}
 
 static void *work(void *argument)
 {
@@ -51,7 +64,7 @@ static void *work(void *argument)
         ls_barrier_wait(&team->begin);
         if (team->job == NULL)
             return NULL;
-        team->job(team->argument, member->worker);
+        do_job(team, member->worker);
         ls_barrier_wait(&team->end);
     }
     return NULL;
@@ -139,19 +152,33 @@ void ls_team_leave(struct ls_team *team)
 
 void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), void *argument)
 {
-    if (team->workers == 1) {
-        job(argument, 0);
-        return;
-    }
+    uint64_t start = ls_stopwatch_start(team->watch);
     team->job = job;
     team->argument = argument;
-    ls_barrier_wait(&team->begin);
-    job(argument, 0);
-    ls_barrier_wait(&team->end);
+    if (team->workers > 1)
+        ls_barrier_wait(&team->begin);
+    do_job(team, 0);
+    if (team->workers > 1)
+        ls_barrier_wait(&team->end);
+    if (team->watch != NULL)
+        team->watch->jobs += ls_nanoseconds() - start;
 }
 
 void ls_team_meet(struct ls_team *team)
 {
+    uint64_t start = ls_stopwatch_start(team->watch);
     if (team->workers > 1)
         ls_barrier_wait(&team->middle);
+    if (team->watch != NULL)
+        team->watch->worker[this_worker].meeting += ls_nanoseconds() - start;
+}
+
+void ls_team_watch(struct ls_team *team, struct ls_stopwatch *watch)
+{
+    team->watch = watch;
+}
+
+struct ls_stopwatch *ls_team_stopwatch(const struct ls_team *team)
+{
+    return team->watch;
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 
 struct ls_team;
+struct ls_stopwatch;
 
 /* Starts workers - 1 threads; `enter_thread` is called first thing in each. */
 int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **team,
@@ -25,5 +26,10 @@ void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), 
 /* Within a job, called by all workers: waits until all have come here. What any of them wrote
  * before is seen by all afterwards. */
 void ls_team_meet(struct ls_team *team);
+
+/* From now on (NULL: no longer) what jobs and meetings take is added to a stopwatch for as many
+ * workers; ls_team_stopwatch is for those who count more. Not while workers run. */
+void ls_team_watch(struct ls_team *team, struct ls_stopwatch *watch);
+struct ls_stopwatch *ls_team_stopwatch(const struct ls_team *team);
 
 #endif

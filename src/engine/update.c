@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
+#include "engine/stopwatch.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
 
@@ -78,14 +79,21 @@ static void apply_row(struct tiles_job *job, const struct ls_tile *tile, size_t 
 static void apply_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
+    struct ls_stopwatch *watch = ls_team_stopwatch(job->engine->team);
     const struct ls_tile *tile;
     size_t index;
     while ((tile = take(job, &index)) != NULL) {
         const struct ls_gradient_piece *piece = &tile->piece;
+        uint64_t start = ls_stopwatch_start(watch);
         const float *gradient = factored(job->engine->store, tile, worker);
+        uint64_t middle = ls_stopwatch_start(watch);
         for (size_t r = 0; r < piece->rows; r++)
             apply_row(job, tile, piece->begin + r * piece->row,
                       gradient != NULL ? gradient + r * piece->columns : NULL);
+        if (watch != NULL) {
+            watch->worker[worker].product[tile->parameter] += middle - start;
+            watch->worker[worker].update[tile->parameter] += ls_nanoseconds() - middle;
+        }
     }
 }
 

@@ -39,13 +39,21 @@ usage "" verify --solver solver.prototxt --workers 1,0
 usage "" verify --solver solver.prototxt --workers ,
 usage "" verify --solver solver.prototxt --workers 1,,2
 usage "" verify --solver solver.prototxt --workers 1,5000
+usage "time: --solver FILE is missing" time
+usage "--iterations: 0 is too small" time --solver solver.prototxt --iterations 0
+usage "5000 workers are not possible" time --solver solver.prototxt --workers 5000
+usage "tune: --solver FILE is missing" tune
+usage "tune: --workers '1,x' is not a list" tune --solver solver.prototxt --workers 1,x
+usage "tune: --batch '0' is not a list" tune --solver solver.prototxt --batch 0
+usage "tune: --micro-batch '8,' is not a list" tune --solver solver.prototxt --micro-batch 8,
+usage "tune: --seconds '0' is not a number" tune --solver solver.prototxt --seconds 0
 usage "convert: " convert
 usage "mean: " mean
 usage "" convert --backend LMBD --source x --output y
 usage "unknown command 'nothing'" help nothing
 expect 0 'usage: lockstep' 'example' 'exit codes' -- "$LOCKSTEP" --help
 expect 0 '^[Ll]ockstep [0-9]' -- "$LOCKSTEP" --version
-for command in train test predict verify convert mean; do
+for command in train test predict verify plan time tune convert mean; do
     expect 0 "^lockstep $command: " '^usage: ' '^example:' -- "$LOCKSTEP" "$command" --help
     expect 0 "^lockstep $command: " -- "$LOCKSTEP" help "$command"
 done

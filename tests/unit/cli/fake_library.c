@@ -354,6 +354,94 @@ int lockstep_plan_largest_batch(struct lockstep_plan *plan, size_t index, uint64
     return 0;
 }
 
+/* ---- Where the time goes ---- */
+
+struct lockstep_timing {
+    int nothing;
+};
+
+void lockstep_time_options_init(struct lockstep_time_options *options)
+{
+    *options = (struct lockstep_time_options){.struct_size = sizeof *options};
+}
+
+int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_time_options *options,
+                  struct lockstep_timing **timing, struct lockstep_error *error)
+{
+    (void)solver;
+    note("time(%d|%" PRId64 "|%" PRIu64 ") ", options->workers, options->iterations,
+         options->memory);
+    *timing = fake.create_status == 0 ? make(sizeof **timing) : NULL;
+    return answer(fake.create_status, error);
+}
+
+void lockstep_timing_free(struct lockstep_timing *timing)
+{
+    unmake(timing);
+}
+
+/* 100 GFLOP/s and 10 GB/s; an iteration of 10 ms with 0.5 GFLOP is half of that. */
+const struct lockstep_time_total *lockstep_timing_total(const struct lockstep_timing *timing)
+{
+    static const struct lockstep_time_total total = {.workers = 2,
+                                                     .iterations = 4,
+                                                     .batch = 64,
+                                                     .micro_batch = 8,
+                                                     .samples = 256,
+                                                     .seconds = 0.010,
+                                                     .fastest = 0.009,
+                                                     .median = 0.010,
+                                                     .slowest = 0.011,
+                                                     .meeting = 0.002,
+                                                     .before = {2, 100e9, 10e9},
+                                                     .after = {2, 100e9, 10e9}};
+    (void)timing;
+    return &total;
+}
+
+const struct lockstep_time_layer *lockstep_timing_layers(const struct lockstep_timing *timing,
+                                                         size_t *count)
+{
+    static const struct lockstep_time_layer layers[] = {
+        {.name = "data", .type = "Data"},
+        {"conv1",
+         "Convolution",
+         {[LOCKSTEP_TIME_FORWARD] = {0.005, 0.3e9, 1e6},
+          [LOCKSTEP_TIME_BACKWARD_WEIGHTS] = {0.003, 0.2e9, 1e6}}}};
+    (void)timing;
+    *count = 2;
+    return layers;
+}
+
+void lockstep_tune_options_init(struct lockstep_tune_options *options)
+{
+    *options = (struct lockstep_tune_options){.struct_size = sizeof *options};
+}
+
+/* Micro-batches above 16 cannot be; up to 8 each is faster than a smaller one. */
+int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tune_options *options,
+                  struct lockstep_tune_point *points, size_t count, struct lockstep_error *error)
+{
+    (void)solver;
+    note("tune(%g", options->seconds);
+    for (size_t i = 0; i < count; i++) {
+        struct lockstep_tune_point *point = &points[i];
+        note("|%d,%" PRId64 ",%" PRId64, point->workers, point->batch, point->micro_batch);
+        point->memory = 1 << 20;
+        if (point->micro_batch > 16) {
+            point->status = LOCKSTEP_RESOURCE;
+            snprintf(point->reason, sizeof point->reason, "too large");
+            continue;
+        }
+        point->median =
+            100.0 * point->workers * (double)(point->micro_batch < 8 ? point->micro_batch : 8);
+        point->slowest = 0.99 * point->median;
+        point->fastest = 1.01 * point->median;
+    }
+    note(") ");
+    return answer(fake.create_status, error);
+}
+
 static void note_source(const char *what, const struct lockstep_source_options *source,
                         const char *path)
 {

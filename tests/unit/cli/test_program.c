@@ -478,6 +478,52 @@ static void test_plan(void **state)
     assert_int_equal(RUN("plan", "--solver", "s"), LOCKSTEP_RESOURCE);
 }
 
+static void test_time(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("time", "--solver", "s", "--workers", "2", "--iterations", "4"), 0);
+    assert_non_null(strstr(fake.calls, "time(2|4|0)"));
+    assert_non_null(strstr(out, "6400 samples/s"));
+    assert_non_null(strstr(out, "no steps of its own"));
+    assert_non_null(strstr(out, "60.0 %")); /* 0.3 GFLOP in 5 ms */
+    assert_non_null(strstr(out, "reaches 50.0 % of the limit"));
+    assert_null(strstr(out, "not quiet"));
+    assert_int_equal(RUN("time", "--solver", "s", "--json"), 0);
+    assert_non_null(strstr(out, "\"share_of_peak\": 0.5"));
+    assert_non_null(strstr(out, "\"name\": \"conv1\""));
+    assert_int_equal(RUN("time"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("time", "--solver", "s", "--iterations", "0"), LOCKSTEP_USAGE);
+    fake.create_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("time", "--solver", "s"), LOCKSTEP_DIVERGED);
+}
+
+static void test_tune(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "1,2", "--batch", "64",
+                         "--micro-batch", "4,8,16,32,100", "--seconds", "0.5"),
+                     0);
+    assert_non_null(strstr(fake.calls, "tune(0.5|"));
+    assert_non_null(strstr(fake.calls, ",64,16|"));
+    assert_null(strstr(fake.calls, ",64,100")); /* no larger than the batch */
+    assert_non_null(strstr(out, "It stops paying at micro_batch 8: what is larger brings less"));
+    assert_non_null(strstr(out, "cannot be: too large"));
+    assert_null(strstr(out, "of best      +-     memory\n          32")); /* batch: not varied */
+    assert_non_null(strstr(out, "Workers change nothing but the speed"));
+    assert_int_equal(RUN("tune", "--solver", "s", "--json"), 0);
+    assert_non_null(strstr(out, "\"reason\": \"too large\""));
+    static const char *const bad[] = {"0", "x", "1,,2", ",", "1,", "4 5", "99999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(RUN("tune", "--solver", "s", "--micro-batch", bad[i]), LOCKSTEP_USAGE);
+        assert_int_equal(RUN("tune", "--solver", "s", "--workers", bad[i]), LOCKSTEP_USAGE);
+    }
+    assert_int_equal(RUN("tune", "--solver", "s", "--seconds", "-1"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("tune", "--solver", "s", "--seconds", "nan"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("tune"), LOCKSTEP_USAGE);
+    fake.create_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("tune", "--solver", "s"), LOCKSTEP_DEFINITION);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -525,6 +571,8 @@ int main(void)
         TEST(test_predict_samples),
         TEST(test_predict_draw),
         TEST(test_plan),
+        TEST(test_time),
+        TEST(test_tune),
         TEST(test_sizes),
         TEST(test_output_fails),
     };

@@ -1,0 +1,248 @@
+/* lockstep tune: throughput over micro-batch and batch sizes and workers.
+ *
+ * What is varied is varied by itself, the others stay as the definition has them; a list of one
+ * number sets it for all. All points are measured in alternation.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/tune_table.h"
+#include "monitor/terminal.h"
+
+enum { VALUES_MAX = 32, WORKERS_MAX = 4096, POINTS_MAX = 1 + LS_CLI_VARIED * VALUES_MAX };
+
+struct values {
+    const char *solver, *isa, *seconds;
+    const char *list[LS_CLI_VARIED];
+    int json;
+    struct ls_cli_list set;
+};
+
+/* The values of what is varied. */
+struct sweep {
+    int64_t value[VALUES_MAX];
+    size_t count;
+};
+
+static const char *const option_names[LS_CLI_VARIED] = {"micro-batch", "batch", "workers"};
+
+/* "1,2,4" to numbers. */
+static int parse_list(const char *text, const char *option, int64_t most, struct sweep *sweep)
+{
+    sweep->count = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        errno = 0;
+        long long number = strtoll(at, &end, 10);
+        if (errno != 0 || end == at || number < 1 || number > most || sweep->count == VALUES_MAX ||
+            (*end != ',' && *end != '\0'))
+            return ls_cli_usage_error("tune: --%s '%s' is not a list of at most %d numbers from 1 "
+                                      "to %lld, such as 1,2,4",
+                                      option, text, VALUES_MAX, (long long)most);
+        sweep->value[sweep->count++] = number;
+        if (*end == '\0')
+            return 0;
+        at = end;
+    }
+}
+
+static int parse_seconds(const char *text, double *seconds)
+{
+    char *end;
+    if (text == NULL)
+        return 0;
+    *seconds = strtod(text, &end);
+    if (*end == '\0' && isfinite(*seconds) && *seconds > 0 && *seconds <= 86400)
+        return 0;
+    return ls_cli_usage_error("tune: --seconds '%s' is not a number of seconds above 0", text);
+}
+
+static void add(struct sweep *sweep, int64_t value, int64_t most)
+{
+    if (value < 1 || value > most || sweep->count == VALUES_MAX)
+        return;
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->value[i] == value)
+            return;
+    sweep->value[sweep->count++] = value;
+}
+
+/* What is varied where nothing is said. */
+static void choose(enum ls_cli_varied varied, const struct lockstep_tune_point *base,
+                   struct sweep *sweep)
+{
+    int64_t own = ls_cli_varied_value(base, varied);
+    switch (varied) {
+    case LS_CLI_MICRO_BATCH:
+        for (int64_t factor = 8; factor > 1; factor /= 2)
+            add(sweep, own / factor, base->batch);
+        for (int64_t factor = 1; factor <= 8; factor *= 2)
+            add(sweep, own * factor, base->batch);
+        break;
+    case LS_CLI_BATCH:
+        for (int64_t factor = 4; factor > 1; factor /= 2)
+            add(sweep, own / factor, INT32_MAX);
+        for (int64_t factor = 1; factor <= 4; factor *= 2)
+            add(sweep, own * factor, INT32_MAX);
+        break;
+    default:
+        for (int64_t workers = 1; workers < own; workers *= 2)
+            add(sweep, workers, own);
+        add(sweep, own, own);
+    }
+}
+
+static void set_value(struct lockstep_tune_point *point, enum ls_cli_varied varied, int64_t value)
+{
+    if (varied == LS_CLI_MICRO_BATCH)
+        point->micro_batch = value;
+    else if (varied == LS_CLI_BATCH)
+        point->batch = value;
+    else
+        point->workers = (int)value;
+}
+
+/* The first point: what the definition says, and lists of one number. */
+static int find_base(const struct lockstep_solver *solver, const char *isa,
+                     const struct sweep *sweeps, struct lockstep_tune_point *base,
+                     struct lockstep_error *error)
+{
+    struct lockstep_plan_options options;
+    struct lockstep_plan *plan;
+    lockstep_plan_options_init(&options);
+    options.isa = isa;
+    int status = lockstep_plan_training(solver, &options, &plan, error);
+    if (status != 0)
+        return status;
+    const struct lockstep_plan_net *net = lockstep_plan_net(plan, 0);
+    *base = (struct lockstep_tune_point){.workers = lockstep_plan_memory(plan)->workers,
+                                         .batch = net->batch,
+                                         .micro_batch = net->micro_batch};
+    lockstep_plan_free(plan);
+    for (int varied = 0; varied < LS_CLI_VARIED; varied++)
+        if (sweeps[varied].count == 1)
+            set_value(base, (enum ls_cli_varied)varied, sweeps[varied].value[0]);
+    if (base->micro_batch > base->batch)
+        base->micro_batch = base->batch;
+    return 0;
+}
+
+/* Behind the base, what is varied; each point once. Returns how many there are. */
+static size_t make_points(const struct sweep *sweeps, struct lockstep_tune_point *points,
+                          unsigned *in)
+{
+    size_t count = 1;
+    in[0] = 0;
+    for (int v = 0; v < LS_CLI_VARIED; v++) {
+        enum ls_cli_varied varied = (enum ls_cli_varied)v;
+        struct sweep sweep = sweeps[v];
+        if (sweep.count == 0)
+            choose(varied, &points[0], &sweep);
+        for (size_t i = 0; i < sweep.count; i++) {
+            if (sweep.value[i] == ls_cli_varied_value(&points[0], varied))
+                continue;
+            points[count] = points[0];
+            set_value(&points[count], varied, sweep.value[i]);
+            if (points[count].micro_batch > points[count].batch)
+                continue; /* the same as with a micro-batch of the whole batch */
+            in[count++] = 1U << v;
+            in[0] |= 1U << v;
+        }
+    }
+    return count;
+}
+
+/* Lines of progress go to where messages go: the table is for those who read on. */
+static void show(void *user, const struct lockstep_event *event)
+{
+    (void)user;
+    if (event->kind == LOCKSTEP_EVENT_NOTICE && event->text != NULL)
+        fprintf(stderr, "lockstep: %s\n", event->text);
+}
+
+static int tune(const struct values *values, const struct sweep *sweeps, double seconds,
+                struct lockstep_error *error)
+{
+    static struct lockstep_tune_point points[POINTS_MAX]; /* too large for the stack */
+    unsigned in[POINTS_MAX];
+    size_t count = 0;
+    struct lockstep_solver *solver;
+    struct lockstep_tune_options options;
+    lockstep_tune_options_init(&options);
+    options.isa = values->isa;
+    options.seconds = seconds;
+    options.callbacks.event = show;
+    int status =
+        lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = find_base(solver, values->isa, sweeps, &points[0], error);
+    if (status == 0) {
+        count = make_points(sweeps, points, in);
+        status = lockstep_tune(solver, &options, points, count, error);
+    }
+    if (status == 0 && values->json)
+        ls_cli_put_tune_json(points, count);
+    else if (status == 0)
+        ls_cli_put_tune(points, in, count, ls_terminal_width(stdout));
+    lockstep_solver_free(solver);
+    return status;
+}
+
+static int run(const void *data)
+{
+    const struct values *values = data;
+    struct sweep sweeps[LS_CLI_VARIED] = {{.count = 0}};
+    double seconds = 0;
+    if (values->solver == NULL)
+        return ls_cli_usage_error("tune: --solver FILE is missing");
+    int status = parse_seconds(values->seconds, &seconds);
+    for (int v = 0; v < LS_CLI_VARIED && status == 0; v++)
+        if (values->list[v] != NULL)
+            status = parse_list(values->list[v], option_names[v],
+                                v == LS_CLI_WORKERS ? WORKERS_MAX : INT32_MAX, &sweeps[v]);
+    if (status != 0)
+        return status;
+    struct lockstep_error *error = lockstep_error_new();
+    status = tune(values, sweeps, seconds, error);
+    if (status != 0)
+        ls_cli_report(status, error);
+    lockstep_error_free(error);
+    return status;
+}
+
+static const struct ls_cli_option options[] = {
+    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
+               "the solver's definition (prototxt); nothing is written to disk"),
+    LS_CLI_ROW(LS_CLI_TEXT, "workers", "LIST", struct values, list[LS_CLI_WORKERS], 0,
+               "numbers of workers to try, such as 1,2,4 (one number: for all);\n"
+               "default: powers of two up to the cores that there are"),
+    LS_CLI_ROW(LS_CLI_TEXT, "batch", "LIST", struct values, list[LS_CLI_BATCH], 0,
+               "batch sizes to try; default: from a quarter of the definition's\n"
+               "to four times as much"),
+    LS_CLI_ROW(LS_CLI_TEXT, "micro-batch", "LIST", struct values, list[LS_CLI_MICRO_BATCH], 0,
+               "micro-batches to try; default: from an eighth to eight times"),
+    LS_CLI_ROW(LS_CLI_TEXT, "seconds", "S", struct values, seconds, 0,
+               "how long each point is measured, in five turns; default: 2.5"),
+    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
+               "override a field of the solver; may be given several times"),
+    LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, struct values, json, 0, "one JSON object instead"),
+    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
+               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+    {.name = NULL}};
+
+const struct ls_cli_command ls_cli_command_tune = {
+    .name = "tune",
+    .summary = "measures the speed with other batches, micro-batches and workers",
+    .usage = "--solver FILE [OPTIONS]",
+    .options = options,
+    .example = "lockstep tune --solver lenet_solver.prototxt\n"
+               "lockstep tune --solver lenet_solver.prototxt --workers 2 --batch 64 --micro-batch "
+               "4,8,16",
+    .run = run,
+    .values_size = sizeof(struct values),
+};

@@ -1,0 +1,46 @@
+/* A stopwatch: what the workers of a team do with their time, where somebody wants to know.
+ *
+ * What a step of a plan takes is counted with its binding (engine/net.h); this is all the rest.
+ * Each worker writes its own figures only. All are nanoseconds.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_STOPWATCH_H
+#define LS_ENGINE_STOPWATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+
+struct ls_stopwatch_worker {
+    uint64_t working;  /* in jobs, with all that is below */
+    uint64_t meeting;  /* waiting for the others within a job */
+    uint64_t data;     /* waiting for data */
+    uint64_t merging;  /* partial results of sync points */
+    uint64_t *update;  /* by parameter: the update of its weights */
+    uint64_t *product; /* by parameter: its gradient from factors */
+    uint64_t *views;   /* by parameter: its copies in other layouts */
+    char apart[64];    /* two workers do not write to one line of a cache */
+};
+
+struct ls_stopwatch {
+    uint64_t jobs; /* from the begin of each job until all workers are done with it */
+    int workers;
+    size_t parameters;
+    struct ls_stopwatch_worker *worker;
+};
+
+int ls_stopwatch_create(int workers, size_t parameters, struct ls_stopwatch **watch,
+                        struct ls_error *error);
+void ls_stopwatch_free(struct ls_stopwatch *watch);
+/* Back to zero. */
+void ls_stopwatch_reset(struct ls_stopwatch *watch);
+
+/* The time now; 0 without a watch, because reading the clock takes some, too. */
+static inline uint64_t ls_stopwatch_start(const struct ls_stopwatch *watch)
+{
+    return watch != NULL ? ls_nanoseconds() : 0;
+}
+
+#endif

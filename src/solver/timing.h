@@ -1,0 +1,24 @@
+/* Where the time of a training goes: what stands behind struct lockstep_timing.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SOLVER_TIMING_H
+#define LS_SOLVER_TIMING_H
+
+#include "solver/trainer.h"
+
+struct lockstep_timing {
+    struct lockstep_time_total total;
+    struct lockstep_time_layer *layers;
+    size_t layer_count;
+    char *names; /* of all layers, one behind the other */
+};
+
+/* See lockstep_time. Free what is in `timing` with ls_timing_clear, also after a failure. */
+int ls_timing(const struct ls_solver_definition *definition,
+              const struct lockstep_time_options *options, struct lockstep_timing *timing,
+              struct ls_error *error);
+void ls_timing_clear(struct lockstep_timing *timing);
+
+/* For tests: which part of an iteration a step belongs to. */
+enum lockstep_time_kind ls_timing_kind(const struct ls_step *step);
+
+#endif

@@ -1,0 +1,279 @@
+/* Tuning: points are measured in turns, each turn with all points, every second one in the other
+ * direction; a point's figure is the median of its turns. Each time a point gets a trainer of its
+ * own, so that only one is in memory and none has the better place in it for ever.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "schema/arena.h"
+
+enum { TURNS = 5, WARM_UP = 2, ARENA = 64 << 20 };
+static const double default_seconds = 2.5;
+
+/* A definition with another batch and micro-batch: the same messages but for those that say so. */
+struct variant {
+    struct ls_solver_definition definition;
+    Lockstep__SolverParameter solver;
+    struct ls_arena *arena;
+};
+
+struct tuning {
+    const struct ls_solver_definition *definition;
+    const struct lockstep_tune_options *options;
+    struct lockstep_tune_point *points;
+    size_t count;
+    double (*rates)[TURNS]; /* by point: samples a second */
+};
+
+/* ---- Another batch --------------------------------------------------------------------------- */
+
+static void *copy(struct ls_arena *arena, const void *what, size_t count, size_t size)
+{
+    void *memory = ls_arena_alloc(arena, count > 0 ? count : 1, size);
+    if (memory != NULL && count > 0)
+        memcpy(memory, what, count * size);
+    return memory;
+}
+
+static bool set_data(struct ls_arena *arena, Lockstep__LayerParameter *layer, int64_t batch)
+{
+    Lockstep__DataParameter *data = copy(arena, layer->data_param, 1, sizeof *data);
+    if (data == NULL)
+        return false;
+    data->has_batch_size = 1;
+    data->batch_size = (uint32_t)batch;
+    layer->data_param = data;
+    return true;
+}
+
+static Lockstep__BlobShape *shape_of(struct ls_arena *arena, const Lockstep__BlobShape *shape,
+                                     int64_t batch)
+{
+    Lockstep__BlobShape *mine = copy(arena, shape, 1, sizeof *mine);
+    if (mine == NULL ||
+        (mine->dim = copy(arena, shape->dim, shape->n_dim, sizeof *mine->dim)) == NULL)
+        return NULL;
+    if (mine->n_dim > 0)
+        mine->dim[0] = batch;
+    return mine;
+}
+
+static bool set_dummy(struct ls_arena *arena, Lockstep__LayerParameter *layer, int64_t batch)
+{
+    Lockstep__DummyDataParameter *dummy = copy(arena, layer->dummy_data_param, 1, sizeof *dummy);
+    if (dummy == NULL)
+        return false;
+    dummy->num = copy(arena, dummy->num, dummy->n_num, sizeof *dummy->num);
+    dummy->shape = copy(arena, dummy->shape, dummy->n_shape, sizeof *dummy->shape);
+    if (dummy->num == NULL || dummy->shape == NULL)
+        return false;
+    for (size_t i = 0; i < dummy->n_num; i++)
+        dummy->num[i] = (uint32_t)batch;
+    for (size_t i = 0; i < dummy->n_shape; i++)
+        if ((dummy->shape[i] = shape_of(arena, dummy->shape[i], batch)) == NULL)
+            return false;
+    layer->dummy_data_param = dummy;
+    return true;
+}
+
+/* Gives the sources of the train net another batch. */
+static bool set_batch(struct variant *variant, int64_t batch)
+{
+    struct ls_arena *arena = variant->arena;
+    Lockstep__NetParameter *net = copy(arena, variant->definition.train.net, 1, sizeof *net);
+    if (net == NULL ||
+        (net->layer = copy(arena, net->layer, net->n_layer, sizeof *net->layer)) == NULL)
+        return false;
+    variant->definition.train.net = net;
+    for (size_t i = 0; i < net->n_layer; i++) {
+        bool data = net->layer[i]->data_param != NULL, done;
+        if (!data && net->layer[i]->dummy_data_param == NULL)
+            continue;
+        Lockstep__LayerParameter *layer = copy(arena, net->layer[i], 1, sizeof *layer);
+        done = layer != NULL &&
+               (data ? set_data(arena, layer, batch) : set_dummy(arena, layer, batch));
+        if (!done)
+            return false;
+        net->layer[i] = layer;
+    }
+    return true;
+}
+
+static int make_variant(const struct ls_solver_definition *definition,
+                        const struct lockstep_tune_point *point, struct variant *variant,
+                        struct ls_error *error)
+{
+    variant->definition = *definition;
+    variant->solver = *definition->solver;
+    variant->definition.solver = &variant->solver;
+    variant->arena = ls_arena_new(ARENA);
+    if (point->micro_batch > 0) {
+        variant->solver.has_micro_batch = 1;
+        variant->solver.micro_batch = (uint32_t)point->micro_batch;
+    }
+    if (variant->arena != NULL && (point->batch == 0 || set_batch(variant, point->batch)))
+        return 0;
+    return ls_fail_memory(error, "another batch");
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* What can be had without the system taking it from others; 0: unknown. */
+static double available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[200];
+    double kib = 0;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = strtod(line + 13, NULL);
+    if (file != NULL)
+        fclose(file);
+    return kib * 1024;
+}
+
+/* A point that would drive the machine into its swap is not tried. */
+static int check_memory(const struct lockstep_tune_point *point, struct ls_error *error)
+{
+    double available = available_memory();
+    if (available <= 0 || (double)point->memory <= available)
+        return 0;
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                   "takes %.0f MiB, and %.0f MiB are available", (double)point->memory / 1048576,
+                   available / 1048576);
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+/* Some policies of the learning rate have no rate behind max_iter. */
+static bool goes_on(const struct ls_trainer *trainer)
+{
+    return trainer->schedule.max_iter <= 0 || trainer->iteration < trainer->schedule.max_iter;
+}
+
+/* Updates for so many seconds, at least one. */
+static int run_turn(struct ls_trainer *trainer, double seconds, double *rate,
+                    struct ls_error *error)
+{
+    for (int i = 0; i < WARM_UP && trainer->iteration + 1 < trainer->schedule.max_iter; i++)
+        LS_TRY(ls_trainer_update(trainer, error));
+    int64_t samples = 0;
+    double start = ls_clock(), taken = 0;
+    do {
+        LS_TRY(ls_trainer_update(trainer, error));
+        samples += trainer->totals.samples;
+        taken = ls_clock() - start;
+    } while (taken < seconds && goes_on(trainer));
+    *rate = (double)samples / taken;
+    return 0;
+}
+
+static int measure(struct tuning *tuning, size_t index, int turn, struct ls_error *error)
+{
+    struct lockstep_tune_point *point = &tuning->points[index];
+    struct variant variant = {.arena = NULL};
+    struct ls_trainer *trainer = NULL;
+    struct lockstep_train_options train = {.struct_size = sizeof train,
+                                           .workers = point->workers,
+                                           .callbacks = tuning->options->callbacks};
+    double seconds = tuning->options->seconds > 0 ? tuning->options->seconds : default_seconds;
+    int status = make_variant(tuning->definition, point, &variant, error);
+    if (status == 0)
+        status = ls_trainer_create(&variant.definition, &train, &trainer, error);
+    if (status == 0) {
+        point->workers = trainer->workers;
+        point->batch = trainer->train->batching.batch;
+        point->micro_batch = trainer->train->batching.micro_batch;
+        point->memory = ls_forecast_total(&trainer->forecast);
+        status = check_memory(point, error);
+    }
+    if (status == 0)
+        status = run_turn(trainer, seconds / TURNS, &tuning->rates[index][turn], error);
+    if (status == 0)
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                       "Turn %d of %d: workers %d, batch %lld, micro_batch %lld: %.6g samples/s",
+                       turn + 1, TURNS, point->workers, (long long)point->batch,
+                       (long long)point->micro_batch, tuning->rates[index][turn]);
+    ls_trainer_free(trainer);
+    ls_arena_free(variant.arena);
+    return status;
+}
+
+/* A point that cannot be is left out from now on; the first one is what is asked for. */
+static int note_failure(struct tuning *tuning, size_t index, int status,
+                        const struct ls_error *failure, struct ls_error *error)
+{
+    struct lockstep_tune_point *point = &tuning->points[index];
+    if (index == 0) {
+        if (error != NULL)
+            *error = *failure;
+        return status;
+    }
+    point->status = status;
+    const struct ls_problem *problem = &failure->problems[0];
+    if (failure->count > 0)
+        snprintf(point->reason, sizeof point->reason, "%.300s%s%.700s", problem->place,
+                 problem->place[0] != '\0' ? ": " : "", problem->message);
+    return 0;
+}
+
+static int run_turns(struct tuning *tuning, struct ls_error *error)
+{
+    const struct lockstep_callbacks *callbacks = &tuning->options->callbacks;
+    struct ls_error *failure = ls_alloc(1, sizeof *failure); /* large */
+    if (failure == NULL)
+        return ls_fail_memory(error, "tuning");
+    int status = 0;
+    for (int turn = 0; turn < TURNS && status == 0; turn++)
+        for (size_t i = 0; i < tuning->count && status == 0; i++) {
+            size_t index = turn % 2 == 0 ? i : tuning->count - 1 - i;
+            if (tuning->points[index].status != 0)
+                continue;
+            if (callbacks->poll != NULL &&
+                callbacks->poll(callbacks->user) == LOCKSTEP_SNAPSHOT_AND_STOP) {
+                status = LOCKSTEP_STOPPED;
+                break;
+            }
+            ls_error_clear(failure);
+            int result = measure(tuning, index, turn, failure);
+            if (result != 0)
+                status = note_failure(tuning, index, result, failure, error);
+        }
+    ls_free(failure);
+    return status;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int ls_tune(const struct ls_solver_definition *definition,
+            const struct lockstep_tune_options *options, struct lockstep_tune_point *points,
+            size_t count, struct ls_error *error)
+{
+    struct tuning tuning = {
+        .definition = definition, .options = options, .points = points, .count = count};
+    tuning.rates = ls_alloc(count, sizeof *tuning.rates);
+    int status = tuning.rates == NULL ? ls_fail_memory(error, "tuning") : 0;
+    if (status == 0)
+        status = run_turns(&tuning, error);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        double *rates = tuning.rates[i];
+        if (points[i].status != 0)
+            continue;
+        qsort(rates, TURNS, sizeof *rates, compare_doubles);
+        points[i].slowest = rates[0];
+        points[i].median = rates[TURNS / 2];
+        points[i].fastest = rates[TURNS - 1];
+    }
+    ls_free(tuning.rates);
+    return status;
+}

@@ -1,0 +1,220 @@
+/* Timing and tuning through the public interface: every layer is there, all parts add up to the
+ * iteration, operations are those of the definition, nothing is written, and mistakes are told.
+ * How fast anything is does not matter.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lockstep/lockstep.h"
+#include "support/support.h"
+
+enum { BATCH = 12, SIDE = 10, LAYERS = 7 };
+
+static const char *const names[LAYERS] = {"d", "conv", "norm", "relu", "pool", "ip", "loss"};
+
+static const char net[] =
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
+    "batch_size: 12 synthetic_param { count: 60 channels: 3 height: 10 width: 10 } } "
+    "transform_param { scale: 0.01 } }"
+    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { "
+    "num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }"
+    "layer { name: 'norm' type: 'BatchNorm' bottom: 'conv' top: 'conv' batch_norm_param { "
+    "scale_bias: true } }"
+    "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }"
+    "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool' pooling_param { kernel_size: "
+    "2 stride: 2 } }"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip' inner_product_param { "
+    "num_output: 10 weight_filler { type: 'xavier' } } }"
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+
+static struct lockstep_solver *load(const char *rest)
+{
+    char text[512];
+    struct lockstep_solver *solver;
+    struct lockstep_error *error = lockstep_error_new();
+    snprintf(text, sizeof text,
+             "net: 'net.prototxt' base_lr: 0.001 momentum: 0.9 lr_policy: 'fixed' "
+             "micro_batch: 4 snapshot_prefix: 'shot' snapshot: 1 %s",
+             rest);
+    ls_test_write_text(ls_test_path("net.prototxt"), net);
+    ls_test_write_text(ls_test_path("solver.prototxt"), text);
+    int status = lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &solver, error);
+    if (status != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    return solver;
+}
+
+static int count_files(void)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", ls_test_path("net.prototxt"));
+    *strrchr(path, '/') = '\0';
+    DIR *folder = opendir(path);
+    int count = 0;
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* All parts and all that is no layer's, in seconds. */
+static double add_up(const struct lockstep_timing *timing)
+{
+    const struct lockstep_time_total *total = lockstep_timing_total(timing);
+    size_t count;
+    const struct lockstep_time_layer *layers = lockstep_timing_layers(timing, &count);
+    double sum = total->data + total->meeting + total->merging + total->alone + total->engine;
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < LOCKSTEP_TIME_KINDS; k++) {
+            assert_true(layers[i].part[k].seconds >= 0);
+            sum += layers[i].part[k].seconds;
+        }
+    return sum;
+}
+
+static void check_layers(const struct lockstep_timing *timing)
+{
+    size_t count;
+    const struct lockstep_time_layer *layers = lockstep_timing_layers(timing, &count);
+    assert_int_equal(count, LAYERS);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(layers[i].name, names[i]);
+    const struct lockstep_time_part *conv = layers[1].part, *ip = layers[5].part;
+    double products = 2.0 * BATCH * SIDE * SIDE * 16 * 27;
+    assert_true(conv[LOCKSTEP_TIME_FORWARD].flops == products);
+    assert_true(conv[LOCKSTEP_TIME_BACKWARD_WEIGHTS].flops == products);
+    assert_true(conv[LOCKSTEP_TIME_BACKWARD_DATA].flops == 0); /* nobody wants it */
+    assert_true(conv[LOCKSTEP_TIME_BACKWARD_DATA].seconds == 0);
+    assert_true(ip[LOCKSTEP_TIME_BACKWARD_DATA].flops == 2.0 * BATCH * 400 * 10);
+    for (int i = 1; i < 6; i += 4) { /* both of them learn */
+        const struct lockstep_time_part *part = layers[i].part;
+        assert_true(part[LOCKSTEP_TIME_FORWARD].seconds > 0);
+        assert_true(part[LOCKSTEP_TIME_BACKWARD_WEIGHTS].seconds > 0);
+        assert_true(part[LOCKSTEP_TIME_REDUCTION].seconds > 0);
+        assert_true(part[LOCKSTEP_TIME_UPDATE].seconds > 0);
+        assert_true(part[LOCKSTEP_TIME_FORWARD].bytes > 0);
+    }
+    /* weights and bias with a history: sums of 8 bytes read, 2 x 8 bytes read and written */
+    assert_true(conv[LOCKSTEP_TIME_UPDATE].bytes >= 24.0 * (16 * 27 + 16));
+}
+
+static void time_with(int workers, const char *rest, int64_t iterations, int64_t measured)
+{
+    struct lockstep_solver *solver = load(rest);
+    struct lockstep_time_options options;
+    struct lockstep_timing *timing;
+    struct lockstep_error *error = lockstep_error_new();
+    int files = count_files();
+    lockstep_time_options_init(&options);
+    options.workers = workers;
+    options.iterations = iterations;
+    if (lockstep_time(solver, &options, &timing, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_solver_free(solver); /* a timing keeps what it needs */
+    const struct lockstep_time_total *total = lockstep_timing_total(timing);
+    assert_int_equal(total->workers, workers);
+    assert_int_equal(total->iterations, measured);
+    assert_int_equal(total->samples, measured * BATCH);
+    assert_int_equal(total->batch, BATCH);
+    assert_int_equal(total->micro_batch, 4);
+    assert_true(total->fastest <= total->median && total->median <= total->slowest);
+    assert_true(total->fastest <= total->seconds && total->seconds <= total->slowest);
+    assert_true(total->before.flops > 0 && total->after.bytes > 0);
+    assert_true(fabs(add_up(timing) - total->seconds) < 1e-6 + 1e-3 * total->seconds);
+    check_layers(timing);
+    assert_int_equal(count_files(), files);
+    lockstep_timing_free(timing);
+    lockstep_error_free(error);
+}
+
+static void test_time(void **state)
+{
+    (void)state;
+    time_with(2, "max_iter: 1000", 5, 5);
+    time_with(3, "max_iter: 1000 clip_gradients: 1 weight_decay: 0.001", 3, 3);
+    time_with(2, "max_iter: 4", 5, 2); /* no further than the rate is known */
+    time_with(2, "max_iter: 1", 5, 1);
+}
+
+static void test_time_mistakes(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("max_iter: 10");
+    struct lockstep_time_options options;
+    struct lockstep_timing *timing;
+    struct lockstep_probe probe;
+    lockstep_time_options_init(&options);
+    options.workers = 5000;
+    assert_int_equal(lockstep_time(solver, &options, &timing, NULL), LOCKSTEP_USAGE);
+    assert_null(timing);
+    lockstep_time_options_init(&options);
+    options.iterations = -1;
+    assert_int_equal(lockstep_time(solver, &options, &timing, NULL), LOCKSTEP_USAGE);
+    lockstep_time_options_init(&options);
+    options.struct_size = 1;
+    assert_int_equal(lockstep_time(solver, &options, &timing, NULL), LOCKSTEP_USAGE);
+    lockstep_solver_free(solver);
+    assert_int_equal(lockstep_probe(-1, &probe, NULL), LOCKSTEP_USAGE);
+    assert_int_equal(lockstep_probe(1, &probe, NULL), 0);
+    assert_int_equal(probe.cores, 1);
+}
+
+static enum lockstep_request stop(void *user)
+{
+    (void)user;
+    return LOCKSTEP_SNAPSHOT_AND_STOP;
+}
+
+static void test_tune(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("max_iter: 1000");
+    struct lockstep_tune_options options;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_tune_point points[] = {
+        {.workers = 2},
+        {.workers = 1, .batch = 24, .micro_batch = 3},
+        {.workers = 2, .batch = 200000000, .micro_batch = 100000000}};
+    int files = count_files();
+    lockstep_tune_options_init(&options);
+    options.seconds = 0.05;
+    if (lockstep_tune(solver, &options, points, 3, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(points[0].batch, BATCH);
+    assert_int_equal(points[0].micro_batch, 4);
+    assert_int_equal(points[1].batch, 24);
+    assert_int_equal(points[1].micro_batch, 3);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(points[i].status, 0);
+        assert_true(points[i].slowest > 0 && points[i].slowest <= points[i].median &&
+                    points[i].median <= points[i].fastest);
+        assert_true(points[i].memory > 0);
+    }
+    assert_int_not_equal(points[2].status, 0); /* it would fill any machine */
+    assert_true(points[2].reason[0] != '\0');
+    assert_true(points[2].median == 0);
+    points[0].batch = -1;
+    assert_int_equal(lockstep_tune(solver, &options, points, 1, error), LOCKSTEP_USAGE);
+    assert_int_equal(lockstep_tune(solver, &options, points, 0, error), LOCKSTEP_USAGE);
+    points[0].batch = 0;
+    options.callbacks.poll = stop;
+    assert_int_equal(lockstep_tune(solver, &options, points, 1, error), LOCKSTEP_STOPPED);
+    assert_int_equal(count_files(), files);
+    lockstep_solver_free(solver);
+    lockstep_error_free(error);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_time_mistakes),
+        cmocka_unit_test(test_tune),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
