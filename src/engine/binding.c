@@ -153,6 +153,15 @@ static void set_inputs(const struct ls_op *op, void **pointers, float *const *in
     }
 }
 
+void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
+                                  float *const *inputs)
+{
+    void **pointers = plan->bindings[slot].pointers + plan->position[step];
+    if (inputs != NULL)
+        set_inputs(plan->plan->steps[step].prepared.op, pointers, inputs);
+    return pointers;
+}
+
 void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                 const struct ls_context *context)
 {

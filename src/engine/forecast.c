@@ -97,7 +97,7 @@ static void add_pass(const struct ls_net *net, int workers, struct ls_forecast *
 static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast)
 {
     int slots = ls_net_slots(net, workers);
-    size_t arena, held;
+    size_t arena, held, gathered = 0;
     ls_net_largest_plan(net, &arena, &held);
     forecast->arena = larger(forecast->arena, arena);
     forecast->held = larger(forecast->held, held);
@@ -110,9 +110,11 @@ static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forec
         for (size_t s = 0; s < plan->step_count; s++)
             if (plan->steps[s].prepared.state != NULL)
                 forecast->programs += CODE;
+        gathered = larger(gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
         if (plan->held_bytes > 0 && slots > forecast->slots)
             forecast->slots = slots;
     }
+    forecast->statistics += gathered; /* each net's own */
 }
 
 static bool has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)

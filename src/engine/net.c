@@ -84,9 +84,20 @@ static void free_plan(struct ls_net_plan *plan)
     ls_free(plan);
 }
 
-/* Builds the plan for micro-batches like `micro`. */
-static int build_plan(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan *plan,
-                      struct ls_error *error)
+/* Micro-batches of one batch must all be gathered or none of them: the first plan decides. */
+static enum ls_gathering gathering(const struct ls_net *net, bool first)
+{
+    if (net->options.from_outside || net->varying >= 0 || net->cut == NULL ||
+        ls_batching_most(&net->batching, net->batching.batch) < 2)
+        return LS_GATHER_NEVER;
+    if (first)
+        return LS_GATHER_WHERE_IT_PAYS;
+    return net->gathers ? LS_GATHER_ALWAYS : LS_GATHER_NEVER;
+}
+
+/* Builds the plan for micro-batches like `micro`; the net's first one or another. */
+static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
+                      struct ls_net_plan *plan, struct ls_error *error)
 {
     const struct ls_net_options *options = &net->options;
     struct ls_graph_options graph_options = graph_options_of(net, micro->count);
@@ -106,10 +117,13 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, struct l
                                            .keep_count = 1,
                                            .local = ls_net_local,
                                            .user = net,
+                                           .gather = gathering(net, first),
                                            .budget = {.bytes = options->activation_bytes,
                                                       .workers = workers,
                                                       .slots = ls_net_slots(net, workers)}};
     LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
+    if (first)
+        net->gathers = ls_plan_gathers(plan->plan);
     plan->position = ls_alloc(plan->plan->step_count + 1, sizeof *plan->position);
     if (plan->position == NULL)
         return ls_fail_memory(error, "a plan");
@@ -188,7 +202,7 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
             ls_free(plan);
             return ls_fail_memory(error, "a plan");
         }
-        int status = build_plan(net, micro, plan, error);
+        int status = build_plan(net, micro, net->plan_count == 0, plan, error);
         if (status != 0) {
             free_plan(plan);
             return net->plan_count > 0 ? name_size(net, micro, problems, status, error) : status;
@@ -206,8 +220,8 @@ int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *e
         struct ls_micro micro = {.count = net->plans[i]->samples};
         memcpy(micro.shape, net->plans[i]->shape, sizeof micro.shape);
         struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
-        int status =
-            plan == NULL ? ls_fail_memory(error, "a plan") : build_plan(net, &micro, plan, error);
+        int status = plan == NULL ? ls_fail_memory(error, "a plan")
+                                  : build_plan(net, &micro, i == 0, plan, error);
         if (status != 0) {
             free_plan(plan);
             return status;
@@ -229,7 +243,7 @@ void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held)
     struct ls_source_shape before = net->shapes[net->varying];
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
-    if (build_plan(net, &micro, plan, NULL) == 0) {
+    if (build_plan(net, &micro, false, plan, NULL) == 0) {
         *arena = plan->plan->arena_bytes;
         *held = plan->plan->held_bytes;
     }

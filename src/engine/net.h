@@ -73,6 +73,7 @@ struct ls_net {
     int64_t wanted_before;  /* `wanted` when the job at hand began */
     int varying;            /* the data set whose samples differ in size; -1: none */
     bool counts_on_the_way; /* labels are counted at a sync point */
+    bool gathers;           /* large inner products are computed for all micro-batches together */
     struct ls_micro *cut;   /* room for the micro-batches of a batch */
 };
 
@@ -130,6 +131,11 @@ enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
  * input. */
 void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                 const struct ls_context *context);
+
+/* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as for ls_net_run,
+ * NULL: those that lie there are not asked for. */
+void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
+                                  float *const *inputs);
 
 /* Begins (on) to take the time that each step of a bound plan takes, from zero, or ends it; it ends
  * by itself when the plan is bound anew. Not while workers run. */

@@ -106,6 +106,7 @@ void ls_pass_free(struct ls_pass *pass)
     ls_pass_free_normalizers(pass);
     ls_pass_free_averages(pass);
     ls_exchange_free(pass->exchange);
+    ls_gather_free(&pass->gather);
     pthread_mutex_destroy(&pass->lock);
     ls_free(pass->batches);
     ls_free(pass->micro);
@@ -156,7 +157,7 @@ static int make_ready(struct ls_pass *pass, struct ls_error *error)
         LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
     for (size_t i = 0; i < pass->unit_count; i++)
         LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
-    return 0;
+    return ls_gather_reserve(pass, error);
 }
 
 /* ---- Updates --------------------------------------------------------------------------------- */
@@ -236,11 +237,13 @@ static int gauge_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update
 {
     enum ls_sums_result result;
     size_t units = pass->unit_count, waves = pass->wave_count;
-    bool together = pass->units[0].plan->plan->segments > 1;
-    pass->unit_count = together ? pass->waves[0].end : 1;
+    bool together = pass->units[0].plan->plan->sync_cuts > 0;
+    size_t end = pass->waves[0].end;
+    pass->unit_count = pass->waves[0].end = together ? end : 1;
     pass->wave_count = 1;
     int status = run_update(pass, feed, iteration, true, &result, error);
     pass->unit_count = units;
+    pass->waves[0].end = end;
     pass->wave_count = waves;
     ls_feed_seek(feed, update);
     return status;

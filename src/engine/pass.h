@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/gather.h"
 
 /* A micro-batch of the job at hand. */
 struct ls_unit {
@@ -37,6 +38,7 @@ struct ls_pass {
     double *total;
     double *normalizers;
     struct ls_exchange *exchange;
+    struct ls_gather gather;
     float **averages;           /* by parameter: what moving averages become; NULL for all others */
     float *merged;              /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */

@@ -1,9 +1,10 @@
 /* Running micro-batches on all workers.
  *
- * Without sync points between micro-batches, workers take them one by one as they get free, each
- * forward and backward in one go. With them the micro-batches of a batch go through the net
+ * Where no micro-batch waits for another, workers take them one by one as they get free, each
+ * forward and backward in one go. Else the micro-batches of a batch go through the net
  * together, as a wave: each worker has its own of them (every W-th) and takes all through a
  * segment; then all workers meet, share the work of merging what was left there, and meet again.
+ * The same way they share the work of gathered steps.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
@@ -135,11 +136,16 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
         take_item(pass, worker, unit);
     ls_team_meet(team);
     bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
+    const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     for (int segment = 0; segment < segments && ready; segment++) {
+        if (ls_gather_is(plan, segment)) {
+            ls_gather_run(pass, wave, segment, worker);
+            continue;
+        }
         for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
             run_unit(pass, worker, unit, (int)(unit - wave->begin), segment);
-        if (segment + 1 == segments)
-            break;
+        if (segment + 1 == segments || !plan->steps[plan->segment[segment + 1] - 1].cut)
+            continue;
         ls_team_meet(team);
         merge(pass, wave, segment, worker);
         ls_team_meet(team);

@@ -46,6 +46,14 @@ struct ls_op_layouts {
     const struct ls_layout *out[LS_OP_VALUES_MAX]; /* to be set: what will be written */
 };
 
+/* What a kernel shall do of output 0: columns [begin, end), for rows of input 0 that may be those of
+ * many micro-batches. */
+struct ls_product_tile {
+    const float *rows; /* `count` of them, all of input 0 */
+    int64_t count, begin, end;
+    float *out; /* rows, all of output 0; what is outside of the columns stays as it is */
+};
+
 struct ls_kernel {
     enum ls_op_kind kind;
     const char *name;
@@ -68,6 +76,10 @@ struct ls_kernel {
     /* Pointers of absent optional values are NULL. */
     void (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
                 void *scratch, const struct ls_context *context);
+    /* (optional) Where the rows of an output have nothing to do with each other, a part of it for
+     * any number of rows; the bits are those of `run`. */
+    void (*tile)(const struct ls_prepared *prepared, void *const *in,
+                 const struct ls_product_tile *tile);
     /* Output 0 may lie where this input lies (elementwise kernels), or any one of them; -1: nowhere.
      */
     int in_place;

@@ -57,7 +57,7 @@ static bool make_step(struct ls_plan *plan, const struct ls_program *program, si
     *step = plan->steps[line->step];
     if (line->replay) {
         step->prepared.op = copy_op(plan->graph, step->prepared.op);
-        step->before_pass = false;
+        step->before_pass = step->gathered = false;
         step->replay = true;
     }
     const struct ls_op *op = step->prepared.op;
@@ -110,15 +110,6 @@ static bool add_replays(struct ls_plan *plan, const struct ls_program *program)
 
 /* ---- What the plan says ---------------------------------------------------------------------- */
 
-static void set_segments(struct ls_plan *plan)
-{
-    plan->segments = 1;
-    for (size_t s = 0; s < plan->step_count; s++)
-        if (plan->steps[s].cut)
-            plan->segment[plan->segments++] = s + 1;
-    plan->segment[plan->segments] = plan->step_count;
-}
-
 static int place(struct ls_plan *plan, const struct ls_program *program,
                  const struct ls_packing *packing, struct ls_error *error)
 {
@@ -170,18 +161,39 @@ static int choose(struct ls_program *program, const struct ls_memory_budget *bud
     return 0;
 }
 
+/* What is gathered is not, if that takes too much memory. */
+static int reconsider(struct ls_plan *plan, const struct ls_plan_options *options,
+                      struct ls_error *error)
+{
+    struct ls_program program;
+    struct ls_packing packing = {0};
+    struct ls_memory_budget budget = options->budget;
+    budget.bytes = 0;
+    int status = ls_program_create(&program, plan, options->keep, options->keep_count, error);
+    if (status == 0)
+        status = choose(&program, &budget, &packing, error);
+    if (status == 0 &&
+        !ls_plan_gather_pays(plan, packing.arena_bytes, packing.held_bytes, &options->budget))
+        ls_plan_scatter(plan);
+    ls_packing_free(&packing);
+    ls_program_free(&program);
+    return status;
+}
+
 int ls_plan_memory(struct ls_plan *plan, const struct ls_plan_options *options,
                    struct ls_error *error)
 {
     struct ls_program program;
     struct ls_packing packing = {0};
+    if (options->gather == LS_GATHER_WHERE_IT_PAYS && ls_plan_gathers(plan))
+        LS_TRY(reconsider(plan, options, error));
     int status = ls_program_create(&program, plan, options->keep, options->keep_count, error);
     if (status == 0)
         status = choose(&program, &options->budget, &packing, error);
     if (status == 0 && program.replays > 0 && !add_replays(plan, &program))
         status = ls_fail_memory(error, "a plan");
     if (status == 0) {
-        set_segments(plan);
+        ls_plan_set_segments(plan);
         status = place(plan, &program, &packing, error);
     }
     ls_packing_free(&packing);

@@ -54,15 +54,13 @@ static void mark_before(struct ls_plan *plan)
     ls_free(needed);
 }
 
-/* Cuts the steps at sync points that concern other micro-batches. */
+/* Cuts the steps at sync points that concern other micro-batches, and around what is gathered. */
 static int cut_segments(struct ls_plan *plan, const struct ls_plan_options *options,
                         struct ls_error *error)
 {
     const struct ls_graph *graph = plan->graph;
-    plan->segment = ls_alloc(graph->sync_count + 2, sizeof *plan->segment);
-    if (plan->segment == NULL)
-        return ls_fail_memory(error, "a plan");
-    plan->segments = 1;
+    if (options->gather != LS_GATHER_NEVER)
+        ls_plan_gather(plan);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_op *op = plan->steps[i].prepared.op;
         if (op->kind != LS_OP_SYNC || options->local == NULL)
@@ -71,10 +69,25 @@ static int cut_segments(struct ls_plan *plan, const struct ls_plan_options *opti
         if (grouping >= 0 && options->local(options->user, graph->groupings[grouping]))
             continue;
         plan->steps[i].cut = true;
-        plan->segment[plan->segments++] = i + 1;
+        plan->sync_cuts++;
     }
-    plan->segment[plan->segments] = plan->step_count;
+    size_t cuts = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        cuts += ls_plan_cut_behind(plan, i);
+    plan->segment = ls_alloc(cuts + 2, sizeof *plan->segment);
+    if (plan->segment == NULL)
+        return ls_fail_memory(error, "a plan");
+    ls_plan_set_segments(plan);
     return 0;
+}
+
+void ls_plan_set_segments(struct ls_plan *plan)
+{
+    plan->segments = 1;
+    for (size_t s = 0; s < plan->step_count; s++)
+        if (ls_plan_cut_behind(plan, s))
+            plan->segment[plan->segments++] = s + 1;
+    plan->segment[plan->segments] = plan->step_count;
 }
 
 int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,

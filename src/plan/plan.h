@@ -34,6 +34,8 @@ struct ls_step {
     bool in_pass;                /* part of the pass */
     bool before_pass;            /* part of what runs before it (label counts) */
     bool cut;                    /* a sync point that other micro-batches are waited for at */
+    bool gathered;               /* done by all workers for the rows of all micro-batches, in a
+                                    segment of its own (plan/gather.c) */
     bool replay; /* done before, and once more to have its results again (plan/replay.c) */
 };
 
@@ -56,7 +58,8 @@ struct ls_plan {
     size_t held_bytes;      /* what a micro-batch holds across sync points */
     size_t scratch_bytes;   /* of the largest step */
     size_t *segment;        /* segment i is steps [segment[i], segment[i + 1]) */
-    size_t segments;        /* 1 + the number of cuts */
+    size_t segments;        /* 1 + the number of cuts, of two sorts: */
+    size_t sync_cuts;       /* at sync points; where there are none micro-batches need no other */
     size_t live_bytes;      /* the most that is alive in the arena at once: no packing is smaller */
     size_t held_live_bytes; /* the same of held_bytes */
     size_t replays;         /* steps that are replays */
@@ -76,6 +79,8 @@ struct ls_plan_options {
      * sync points need no other. NULL: all do. */
     bool (*local)(const void *user, int64_t group);
     const void *user;
+    /* Whether large inner products are gathered, where micro-batches can wait for each other. */
+    enum ls_gathering { LS_GATHER_NEVER, LS_GATHER_WHERE_IT_PAYS, LS_GATHER_ALWAYS } gather;
     /* Forward steps are replayed in the backward pass until the plan fits. Where nothing fits the
      * plan is the smallest that was found: see ls_plan_memory_bytes. */
     struct ls_memory_budget budget;
@@ -93,10 +98,39 @@ static inline size_t ls_plan_memory_bytes(const struct ls_plan *plan, int worker
     return plan->arena_bytes * (size_t)workers + plan->held_bytes * (size_t)slots;
 }
 
+/* Whether a plan is cut behind a step: at a sync point, and around what is gathered. */
+static inline bool ls_plan_cut_behind(const struct ls_plan *plan, size_t step)
+{
+    const struct ls_step *steps = plan->steps;
+    bool last = step + 1 == plan->step_count;
+    return steps[step].cut || (!last && (steps[step].gathered || steps[step + 1].gathered));
+}
+
+/* The numbers in a row of input 0, and of output 0, of a gathered step, and how many rows a
+ * micro-batch has. */
+struct ls_gathered {
+    int64_t in, out, rows;
+};
+struct ls_gathered ls_plan_gathered(const struct ls_step *step);
+/* Whether anything is. */
+static inline bool ls_plan_gathers(const struct ls_plan *plan)
+{
+    return plan->segments > 1 + plan->sync_cuts;
+}
+/* Bytes of the rows of a micro-batch, for the largest input and output of gathered steps. */
+size_t ls_plan_gathered_bytes(const struct ls_plan *plan);
+
 /* Bytes that a value takes. */
 size_t ls_value_bytes(const struct ls_value *value);
 
 /* The passes of ls_plan_build. */
+/* Marks what may be gathered (plan/gather.c), or nothing; whether that pays if arenas and what
+ * micro-batches hold are that large then. */
+bool ls_plan_gather(struct ls_plan *plan);
+void ls_plan_scatter(struct ls_plan *plan);
+bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t held,
+                         const struct ls_memory_budget *budget);
+void ls_plan_set_segments(struct ls_plan *plan);
 int ls_plan_layouts(struct ls_plan *plan, struct ls_view_set *views, struct ls_error *error);
 int ls_plan_memory(struct ls_plan *plan, const struct ls_plan_options *options,
                    struct ls_error *error);

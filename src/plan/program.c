@@ -28,7 +28,7 @@ static void describe_steps(struct ls_program *program)
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_op *op = op_of(program, (int)s);
         program->segment[s] = segment;
-        segment += plan->steps[s].cut;
+        segment += ls_plan_cut_behind(plan, s);
         program->work[s] = ls_step_work(&plan->steps[s]);
         for (int i = 0; i < op->outputs; i++)
             if (op->output[i] != NULL)
@@ -198,7 +198,7 @@ static bool add_lines(struct ls_program *program)
             return false;
     forget_copies(program);
     for (size_t s = 0; s < plan->step_count; s++) {
-        if (s > 0 && plan->steps[s - 1].cut && program->replays > 0)
+        if (s > 0 && ls_plan_cut_behind(plan, s - 1) && program->replays > 0)
             forget_copies(program);
         if (op_of(program, (int)s)->backward && !add_replays(program, (int)s))
             return false;

@@ -19,7 +19,7 @@ static long long ll(int64_t number)
 /* Where workers wait for each other inside the net. */
 static void report_sync_points(struct ls_trainer *trainer)
 {
-    size_t points = trainer->train->plans[0]->plan->segments - 1;
+    size_t points = trainer->train->plans[0]->plan->sync_cuts;
     if (points > 0)
         SAY("Sync points inside the net: %zu (micro-batches exchange batch statistics there)",
             points);

@@ -14,17 +14,19 @@ static bool accepts(const struct ls_op *op)
     return op->attr.inner_product.large && ls_cpu_isa() >= LS_ISA_AVX2;
 }
 
-/* out = rows [m, depth] times w, whose rows are added up (`combine`) or multiplied with. */
-static void multiply(const struct ls_inner_product_attr *attr, bool combine, const float *rows,
-                     int64_t depth, const float *w, float *out, int64_t columns)
+/* Columns of the tile = rows [count, depth] times w, whose rows are added up (`combine`) or
+ * multiplied with, to `columns` in all. */
+static void multiply(const struct ls_product_tile *tile, bool combine, int64_t depth,
+                     const float *w, int64_t columns)
 {
-    const struct ls_product product = {.rows = (size_t)attr->m,
-                                       .columns = (size_t)columns,
+    const int64_t q_row = combine ? columns : depth;
+    const struct ls_product product = {.rows = (size_t)tile->count,
+                                       .columns = (size_t)(tile->end - tile->begin),
                                        .depth = (size_t)depth,
-                                       .p = {.data = rows, .row = (size_t)depth, .step = 1},
-                                       .q = w,
-                                       .q_row = (size_t)(combine ? columns : depth),
-                                       .out = out,
+                                       .p = {.data = tile->rows, .row = (size_t)depth, .step = 1},
+                                       .q = w + tile->begin * (combine ? 1 : q_row),
+                                       .q_row = (size_t)q_row,
+                                       .out = tile->out + tile->begin,
                                        .out_row = (size_t)columns};
     if (combine)
         ls_vector_product()->combine(&product);
@@ -39,14 +41,31 @@ static float relu(float z, float slope)
     return slope == 0 ? 0 : slope * z;
 }
 
-static void finish(const struct ls_inner_product_attr *attr, const float *bias, float *y)
+static void finish(const struct ls_inner_product_attr *attr, const float *bias,
+                   const struct ls_product_tile *tile)
 {
-    for (int64_t m = 0; m < attr->m; m++, y += attr->n) {
-        for (int64_t n = 0; bias != NULL && n < attr->n; n++)
+    float *y = tile->out;
+    for (int64_t m = 0; m < tile->count; m++, y += attr->n) {
+        for (int64_t n = tile->begin; bias != NULL && n < tile->end; n++)
             y[n] = y[n] + bias[n];
-        for (int64_t n = 0; attr->relu && n < attr->n; n++)
+        for (int64_t n = tile->begin; attr->relu && n < tile->end; n++)
             y[n] = relu(y[n], attr->relu_slope);
     }
+}
+
+static void forward_tile(const struct ls_prepared *prepared, void *const *in,
+                         const struct ls_product_tile *tile)
+{
+    const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
+    multiply(tile, attr->transpose, attr->k, in[1], attr->n);
+    finish(attr, prepared->op->inputs > 2 ? in[2] : NULL, tile);
+}
+
+static void data_tile(const struct ls_prepared *prepared, void *const *in,
+                      const struct ls_product_tile *tile)
+{
+    const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
+    multiply(tile, !attr->transpose, attr->n, in[1], attr->k);
 }
 
 static void forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -54,8 +73,9 @@ static void forward_run(const struct ls_prepared *prepared, void *local, void *c
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
-    multiply(attr, attr->transpose, in[0], attr->k, in[1], out[0], attr->n);
-    finish(attr, prepared->op->inputs > 2 ? in[2] : NULL, out[0]);
+    const struct ls_product_tile all = {
+        .rows = in[0], .count = attr->m, .end = attr->n, .out = out[0]};
+    forward_tile(prepared, in, &all);
 }
 
 static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -63,7 +83,9 @@ static void data_run(const struct ls_prepared *prepared, void *local, void *cons
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
-    multiply(attr, !attr->transpose, in[0], attr->n, in[1], out[0], attr->k);
+    const struct ls_product_tile all = {
+        .rows = in[0], .count = attr->m, .end = attr->k, .out = out[0]};
+    data_tile(prepared, in, &all);
 }
 
 static void record_run(const struct ls_prepared *prepared, void *local, void *const *in,
@@ -81,6 +103,7 @@ const struct ls_kernel ls_kernel_product = {
     .accepts = accepts,
     .prepare = ls_own_prepare,
     .run = forward_run,
+    .tile = forward_tile,
     .in_place = -1,
 };
 
@@ -90,6 +113,7 @@ const struct ls_kernel ls_kernel_product_data = {
     .accepts = accepts,
     .prepare = ls_own_prepare,
     .run = data_run,
+    .tile = data_tile,
     .in_place = -1,
 };
 

@@ -1,0 +1,161 @@
+/* Gathered steps: rows to one place, tiles, rows back. See engine/gather.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/gather.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "engine/pass.h"
+
+enum {
+    TILES = 4,        /* at least so many for each worker, as far as */
+    COLUMNS_MIN = 64, /* a tile is not narrower than some cache lines */
+    COLUMNS_MAX = 512
+};
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Numbers that the gathered steps of so many micro-batches read and write at most. */
+static void measure(const struct ls_plan *plan, size_t units, size_t *in, size_t *out)
+{
+    for (size_t s = 0; s < plan->step_count && ls_plan_gathers(plan); s++) {
+        if (!plan->steps[s].gathered)
+            continue;
+        struct ls_gathered row = ls_plan_gathered(&plan->steps[s]);
+        *in = larger(*in, (size_t)(row.rows * row.in) * units);
+        *out = larger(*out, (size_t)(row.rows * row.out) * units);
+    }
+}
+
+static int reserve(float **numbers, size_t *size, size_t wanted, struct ls_error *error)
+{
+    if (wanted <= *size)
+        return 0;
+    ls_free_aligned(*numbers);
+    *size = 0;
+    if ((*numbers = ls_alloc_aligned(wanted * sizeof **numbers)) == NULL)
+        return ls_fail_memory(error, "rows of inner products");
+    *size = wanted;
+    return 0;
+}
+
+int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
+{
+    size_t in = 0, out = 0;
+    for (size_t i = 0; i < pass->wave_count; i++)
+        for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++)
+            measure(pass->units[unit].plan->plan, pass->waves[i].end - pass->waves[i].begin, &in,
+                    &out);
+    LS_TRY(reserve(&pass->gather.in, &pass->gather.in_size, in, error));
+    return reserve(&pass->gather.out, &pass->gather.out_size, out, error);
+}
+
+void ls_gather_free(struct ls_gather *gather)
+{
+    ls_free_aligned(gather->in);
+    ls_free_aligned(gather->out);
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+/* The gathered step of a segment, as the units of a wave have it. */
+struct work {
+    struct ls_pass *pass;
+    const struct ls_wave *wave;
+    int segment, worker;
+};
+
+bool ls_gather_is(const struct ls_plan *plan, int segment)
+{
+    size_t step = plan->segment[segment];
+    return step < plan->step_count && plan->steps[step].gathered;
+}
+
+static const struct ls_step *step_of(const struct work *work, size_t unit)
+{
+    const struct ls_plan *plan = work->pass->units[unit].plan->plan;
+    return &plan->steps[plan->segment[work->segment]];
+}
+
+/* Pointers to the inputs of a unit's step; its output follows. Those that change with each
+ * micro-batch are set only for the worker whose unit it is (`own`). */
+static void *const *pointers_of(const struct work *work, size_t unit, bool own)
+{
+    const struct ls_net_plan *plan = work->pass->units[unit].plan;
+    return ls_net_step_pointers(plan, (int)(unit - work->wave->begin),
+                                plan->plan->segment[work->segment],
+                                own ? work->pass->items[unit]->input : NULL);
+}
+
+/* Copies the rows of the worker's own units, to one place or (back) from there. */
+static void copy_rows(const struct work *work, bool back)
+{
+    const struct ls_gather *gather = &work->pass->gather;
+    size_t workers = (size_t)work->pass->engine->workers;
+    int64_t first = 0;
+    for (size_t unit = work->wave->begin; unit < work->wave->end; unit++) {
+        const struct ls_step *step = step_of(work, unit);
+        struct ls_gathered row = ls_plan_gathered(step);
+        if ((unit - work->wave->begin) % workers == (size_t)work->worker) {
+            void *const *in = pointers_of(work, unit, true);
+            if (back)
+                memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
+                       (size_t)(row.rows * row.out) * sizeof(float));
+            else
+                memcpy(gather->in + first * row.in, in[0],
+                       (size_t)(row.rows * row.in) * sizeof(float));
+        }
+        first += row.rows;
+    }
+}
+
+static int64_t rows_of(const struct work *work)
+{
+    int64_t rows = 0;
+    for (size_t unit = work->wave->begin; unit < work->wave->end; unit++)
+        rows += ls_plan_gathered(step_of(work, unit)).rows;
+    return rows;
+}
+
+/* Columns that a worker takes at a time. */
+static int64_t tile_columns(const struct ls_gathered *row, int workers)
+{
+    int64_t columns = row->out / (TILES * (int64_t)workers) / COLUMNS_MIN * COLUMNS_MIN;
+    return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
+}
+
+static void run_tiles(const struct work *work)
+{
+    struct ls_gather *gather = &work->pass->gather;
+    size_t unit = work->wave->begin;
+    const struct ls_prepared *prepared = &step_of(work, unit)->prepared;
+    struct ls_gathered row = ls_plan_gathered(step_of(work, unit));
+    void *const *in = pointers_of(work, unit, false);
+    int64_t columns = tile_columns(&row, work->pass->engine->workers);
+    struct ls_product_tile tile = {.rows = gather->in, .count = rows_of(work), .out = gather->out};
+    for (;;) {
+        tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);
+        if (tile.begin >= row.out)
+            return;
+        tile.end = row.out - tile.begin < columns ? row.out : tile.begin + columns;
+        prepared->kernel->tile(prepared, in, &tile);
+    }
+}
+
+void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
+{
+    const struct work work = {.pass = pass, .wave = wave, .segment = segment, .worker = worker};
+    copy_rows(&work, false);
+    if (worker == 0)
+        atomic_store_explicit(&pass->gather.next, 0, memory_order_relaxed);
+    ls_team_meet(pass->engine->team);
+    run_tiles(&work);
+    ls_team_meet(pass->engine->team);
+    copy_rows(&work, true);
+}

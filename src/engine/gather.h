@@ -1,0 +1,31 @@
+/* Steps that all workers do together for the rows of all micro-batches of a wave: see plan/gather.c
+ * for which these are. Each worker copies the rows of its micro-batches to one place, all share the
+ * columns of the result, each copies what belongs to its own.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_GATHER_H
+#define LS_ENGINE_GATHER_H
+
+#include <stdatomic.h>
+
+#include "engine/net.h"
+
+struct ls_pass;
+struct ls_wave;
+
+struct ls_gather {
+    float *in, *out; /* rows of a wave */
+    size_t in_size, out_size;
+    _Atomic int64_t next; /* the tile that is to be done next */
+};
+
+/* Makes room for the waves of a pass, whose plans are ready. */
+int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error);
+void ls_gather_free(struct ls_gather *gather);
+
+/* Whether the segment of a plan is gathered. */
+bool ls_gather_is(const struct ls_plan *plan, int segment);
+/* A worker's part of it. */
+void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker);
+
+#endif
