@@ -8,10 +8,13 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/fit.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+
+enum { ROUNDS = 5 }; /* of plans for less and less */
 
 int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, struct ls_error *error)
 {
@@ -40,13 +43,23 @@ static int fit_into(const struct ls_fit *fit, size_t memory, struct ls_forecast 
     size_t total = ls_forecast_total(forecast);
     if (memory == 0 || total <= memory)
         return 0;
-    size_t fixed = total - ls_forecast_activations(forecast);
-    for (int round = 0; round < 3 && fixed < memory; round++) {
-        LS_TRY(ls_fit_limit(fit, memory - fixed, forecast, error));
+    size_t activations = SIZE_MAX;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t fixed = total - ls_forecast_activations(forecast), over = total - memory;
+        if (fixed >= memory)
+            break;
+        /* Replays are steps, which take memory, too. And one net or micro-batch may have the larger
+         * arena where another one holds more: then each must do with less. */
+        if (memory - fixed < activations)
+            activations = memory - fixed;
+        else if (over < activations)
+            activations -= over;
+        else
+            break;
+        LS_TRY(ls_fit_limit(fit, activations, forecast, error));
         total = ls_forecast_total(forecast);
         if (total <= memory)
             return 0;
-        fixed = total - ls_forecast_activations(forecast); /* replays are steps, too */
     }
     return ls_fit_limit(fit, 1, forecast, error);
 }
