@@ -72,8 +72,8 @@ static inline struct blob emit_data(struct random_net *net)
     static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
     EMIT("layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n");
     emit_source(net);
-    EMIT(" batch_size: %d shuffle: %s last_batch: %s } }\n", net->batch,
-         toss(net) ? "true" : "false", lasts[draw(net, 0, 2)]);
+    EMIT(" batch_size: %d shuffle: %s last_batch: %s cache: %s } }\n", net->batch,
+         toss(net) ? "true" : "false", lasts[draw(net, 0, 2)], toss(net) ? "true" : "false");
     return (struct blob){"data", net->channels, net->height, net->width};
 }
 
@@ -336,6 +336,33 @@ static inline struct blob emit_product(struct random_net *net, const struct blob
     return top;
 }
 
+/* Products so large that their gradients are kept as factors, or would be were they not shared. */
+static inline struct blob emit_large_products(struct random_net *net, const struct blob *bottom)
+{
+    struct blob top = emit_product(net, bottom, draw(net, 190, 300), NULL);
+    const char *shared = draw(net, 0, 3) == 0 ? "large" : NULL;
+    for (int again = draw(net, 1, 2); again > 0; again--) {
+        top = begin_either(net, toss(net) ? "ReLU" : "Dropout", &top);
+        EMIT("}\n");
+        int outputs = shared != NULL ? top.channels : draw(net, 190, 260);
+        bool transpose = shared == NULL && toss(net), bias = shared != NULL || toss(net);
+        struct blob next = begin_layer(net, "InnerProduct", &top);
+        next.channels = outputs;
+        next.height = next.width = 0;
+        if (shared != NULL)
+            EMIT("param { name: '%s_w' } param { name: '%s_b' }\n  ", shared, shared);
+        else if (bias && draw(net, 0, 2) == 0)
+            EMIT("param { lr_mult: %d } param { lr_mult: %d }\n  ", draw(net, 0, 2),
+                 draw(net, 0, 1));
+        EMIT("inner_product_param { num_output: %d transpose: %s bias_term: %s", outputs,
+             transpose ? "true" : "false", bias ? "true" : "false");
+        emit_filler(net);
+        EMIT(" } }\n");
+        top = next;
+    }
+    return top;
+}
+
 /* ---- Branches -------------------------------------------------------------------------------- */
 
 /* A convolution that keeps height and width; with `shared`, its parameters have that name. */
@@ -464,6 +491,101 @@ static inline struct blob emit_gate(struct random_net *net, const struct blob *b
     return top;
 }
 
+/* ---- Volumes --------------------------------------------------------------------------------- */
+
+struct volume {
+    struct blob blob; /* name and channels */
+    int extent[3];
+};
+
+static inline void emit_list(struct random_net *net, const char *field, const int values[3])
+{
+    EMIT("%s: [%d, %d, %d] ", field, values[0], values[1], values[2]);
+}
+
+/* Windows along all three axes, and the extents that they make. */
+static inline void emit_windows(struct random_net *net, struct volume *volume, bool dilate)
+{
+    int kernel[3], stride[3], pad[3], dilation[3];
+    for (int i = 0; i < 3; i++) {
+        struct window w = draw_window(net, volume->extent[i], dilate, &volume->extent[i]);
+        kernel[i] = w.kernel;
+        stride[i] = w.stride;
+        pad[i] = w.pad;
+        dilation[i] = w.dilation;
+    }
+    emit_list(net, "kernel_size", kernel);
+    emit_list(net, "stride", stride);
+    emit_list(net, "pad", pad);
+    if (dilate)
+        emit_list(net, "dilation", dilation);
+}
+
+static inline void emit_volume_layer(struct random_net *net, struct volume *volume)
+{
+    struct blob *blob = &volume->blob;
+    bool small = volume->extent[0] * volume->extent[1] * volume->extent[2] <= 200;
+    switch (draw(net, 0, 5)) {
+    case 0:
+    case 1:
+        *blob = begin_layer(net, "Convolution", blob);
+        EMIT("convolution_param { ");
+        emit_windows(net, volume, true);
+        blob->channels = draw(net, 0, 3) == 0 ? 16 : draw(net, 1, 6);
+        EMIT("num_output: %d weight_filler { type: 'msra' } } }\n", blob->channels);
+        return;
+    case 2:
+        *blob = begin_layer(net, "Pooling", blob);
+        EMIT("pooling_param { round_mode: FLOOR pool: %s ", toss(net) ? "MAX" : "AVE");
+        emit_windows(net, volume, false);
+        EMIT("} }\n");
+        return;
+    case 3:
+        if (small) {
+            *blob = begin_layer(net, "Deconvolution", blob);
+            blob->channels = draw(net, 1, 5);
+            for (int i = 0; i < 3; i++)
+                volume->extent[i] *= 2;
+            EMIT("convolution_param { num_output: %d kernel_size: 2 stride: 2 weight_filler { "
+                 "type: 'xavier' } } }\n",
+                 blob->channels);
+            return;
+        }
+        break;
+    case 4:
+        *blob = begin_either(net, "BatchNorm", blob);
+        EMIT("batch_norm_param { eps: 0.01 scale_bias: true } }\n");
+        net->others += net->group != 0;
+        net->grouped += net->group == 0;
+        return;
+    default:
+        break;
+    }
+    *blob = begin_either(net, toss(net) ? "ReLU" : "Dropout", blob);
+    EMIT("}\n");
+}
+
+/* Channels taken for the depth of a volume, layers over three axes, and a plane again. */
+static inline struct blob emit_volume(struct random_net *net, const struct blob *bottom)
+{
+    int channels = bottom->channels % 3 == 0 ? 3 : bottom->channels % 2 == 0 ? 2 : 1;
+    if (bottom->channels * bottom->height * bottom->width > 3000)
+        return emit_pooling(net, bottom);
+    struct volume volume = {begin_layer(net, "Reshape", bottom),
+                            {bottom->channels / channels, bottom->height, bottom->width}};
+    volume.blob.channels = channels;
+    EMIT("reshape_param { shape { dim: [0, %d, %d, %d, %d] } } }\n", channels, volume.extent[0],
+         volume.extent[1], volume.extent[2]);
+    for (int layers = draw(net, 1, 4); layers > 0; layers--)
+        emit_volume_layer(net, &volume);
+    struct blob top = begin_layer(net, "Reshape", &volume.blob);
+    top.height = volume.extent[0] * volume.extent[1];
+    top.width = volume.extent[2];
+    EMIT("reshape_param { shape { dim: [0, %d, %d, %d] } } }\n", top.channels, top.height,
+         top.width);
+    return top;
+}
+
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
 static inline void emit_loss(struct random_net *net, const char *type, const struct blob *a,
@@ -586,6 +708,11 @@ static inline void emit_solver(struct random_net *net, uint64_t seed)
     if (toss(net))
         EMIT(" warmup_iter: 3 warmup_start: 0.1");
     EMIT(" average_loss: %d\n", draw(net, 1, 4));
+    if (draw(net, 0, 2) == 0)
+        EMIT("test_interval: %d test_iter: %d test_initialization: %s\n", draw(net, 1, 3),
+             draw(net, 1, 2), toss(net) ? "true" : "false");
+    else if (draw(net, 0, 5) == 0)
+        EMIT("test_interval: 2 test_on_train: %d\n", draw(net, 24, 40)); /* a batch at least */
 }
 
 /* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
@@ -600,14 +727,16 @@ static inline struct ls_text make_random_net(uint64_t seed)
     struct blob blob = emit_data(net);
     for (int layers = draw(net, 1, 5); layers > 0; layers--) {
         static struct blob (*const kinds[])(struct random_net *, const struct blob *) = {
-            emit_convolution, emit_convolution, emit_pooling,    emit_norm,
-            emit_pointwise,   emit_pointwise,   emit_branch,     emit_deconvolution,
-            emit_interp,      emit_crop,        emit_batch_norm, emit_batch_norm,
-            emit_scale,       emit_slice,       emit_shape,      emit_gate};
+            emit_convolution, emit_convolution, emit_pooling,       emit_norm,   emit_pointwise,
+            emit_pointwise,   emit_branch,      emit_deconvolution, emit_interp, emit_crop,
+            emit_batch_norm,  emit_batch_norm,  emit_scale,         emit_slice,  emit_shape,
+            emit_gate,        emit_volume,      emit_volume};
         blob = kinds[draw(net, 0, sizeof kinds / sizeof *kinds - 1)](net, &blob);
         if (draw(net, 0, 5) == 0)
             emit_side_loss(net, &blob);
     }
+    if (draw(net, 0, 2) == 0)
+        blob = emit_large_products(net, &blob);
     blob = emit_product(net, &blob, draw(net, 3, 40), NULL);
     blob = emit_pointwise(net, &blob);
     if (draw(net, 0, 3) == 0)

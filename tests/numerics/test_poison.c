@@ -215,7 +215,9 @@ static void check_net(uint64_t seed)
 {
     struct ls_text text = make_random_net(seed);
     assert_false(text.failed);
-    struct lockstep_solver *solver = load_solver("test_interval: 100 %s", text.data);
+    bool tested = strstr(text.data, "test_interval") != NULL;
+    struct lockstep_solver *solver =
+        load_solver("%s %s", tested ? "" : "test_interval: 100", text.data);
     struct result clean = run(solver, false, false);
     for (int p = 0; p <= POISONS; p++) {
         bool limited = p == POISONS; /* with replays wherever they save memory */

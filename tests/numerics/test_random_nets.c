@@ -1,5 +1,5 @@
 /* The promise over random networks: weights, histories, exponents and losses are the same bytes on
- * any number of workers, in a second run, and after a stop.
+ * any number of workers, in any memory, in a second run, and after a stop.
  *
  * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the ones of every day.
  *
@@ -18,6 +18,8 @@ struct result {
     char message[1024];
     struct bytes state;
 };
+
+static int factored, replayed; /* trainings so far with factors of gradients, with replays */
 
 static struct result conclude(struct training *training, int status)
 {
@@ -39,9 +41,17 @@ static int train(struct training *training, double *losses)
     return status;
 }
 
-static struct result run(const struct lockstep_solver *solver, int workers)
+/* `memory` is for limit_memory, 0 for no limit; *taken (may be NULL) is what the training takes. */
+static struct result run(const struct lockstep_solver *solver, int workers, size_t memory,
+                         size_t *taken)
 {
     struct training *training = start(solver, workers, NULL, NULL);
+    size_t bytes = memory > 0 ? limit_memory(training, memory)
+                              : ls_net_memory_bytes(training->trainer->inner->train, workers);
+    if (taken != NULL)
+        *taken = bytes;
+    factored += ls_factors_count(training->trainer->inner->store->factors) > 0;
+    replayed += training->trainer->inner->train->plans[0]->plan->replays > 0;
     double losses[UPDATES] = {0};
     struct result result = conclude(training, train(training, losses));
     memcpy(result.losses, losses, sizeof losses);
@@ -50,7 +60,8 @@ static struct result run(const struct lockstep_solver *solver, int workers)
     return result;
 }
 
-/* The state after a stop at CUT; its losses are those after the stop only. */
+/* The state after a stop at CUT, with as little memory as there can be from then on; its losses are
+ * those after the stop only. */
 static struct result run_in_parts(const struct lockstep_solver *solver, int before, int after)
 {
     const char *cut = ls_test_path("cut.safetensors");
@@ -60,6 +71,7 @@ static struct result run_in_parts(const struct lockstep_solver *solver, int befo
         fail_msg("%s", lockstep_error_text(training->error));
     finish(training);
     training = start(solver, after, NULL, cut);
+    limit_memory(training, 1);
     training->schedule.workers = 1; /* an update may be too small for all to meet */
     double losses[UPDATES] = {0};
     struct result result = conclude(training, train(training, losses));
@@ -90,13 +102,18 @@ static bool check_net(uint64_t seed)
     struct ls_text text = make_random_net(seed);
     assert_false(text.failed);
     struct lockstep_solver *solver = load_solver("%s", text.data);
-    struct result first = run(solver, 1);
+    size_t most[WORKERS_MAX], least;
+    struct result first = run(solver, 1, 0, &most[1]);
     for (int workers = 2; workers <= 5; workers += workers - 1) { /* 2, 3, 5 */
         char what[32];
         snprintf(what, sizeof what, "%d workers", workers);
-        compare(&first, run(solver, workers), 0, seed, text.data, what);
+        compare(&first, run(solver, workers, 0, &most[workers]), 0, seed, text.data, what);
     }
-    compare(&first, run(solver, 3), 0, seed, text.data, "a second run");
+    compare(&first, run(solver, 3, 0, NULL), 0, seed, text.data, "a second run");
+    compare(&first, run(solver, 3, 1, &least), 0, seed, text.data, "3 workers, least memory");
+    compare(&first, run(solver, 2, (most[2] + least) / 2, NULL), 0, seed, text.data,
+            "2 workers, some memory");
+    compare(&first, run(solver, 1, 1, NULL), 0, seed, text.data, "1 worker, least memory");
     if (first.updates > CUT) {
         compare(&first, run_in_parts(solver, 1, 3), CUT, seed, text.data, "stopped, 1 then 3");
         compare(&first, run_in_parts(solver, 5, 2), CUT, seed, text.data, "stopped, 5 then 2");
@@ -110,13 +127,14 @@ static bool check_net(uint64_t seed)
 static void test_random_nets(void **state)
 {
     (void)state;
-    uint64_t first = 1, count = 30, trained = 0;
+    uint64_t first = 1, count = 20, trained = 0;
     const char *chosen = getenv("LOCKSTEP_NETS");
     if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
         fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
     for (uint64_t seed = first; seed < first + count; seed++)
         trained += check_net(seed);
     assert_true(trained * 10 >= count * 9); /* else the generator makes nets of little use */
+    assert_true(count < 20 || (factored > 0 && replayed > 0));
 }
 
 int main(void)
