@@ -155,7 +155,12 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     if (worker == 0)
         atomic_store_explicit(&pass->gather.next, 0, memory_order_relaxed);
     ls_team_meet(pass->engine->team);
+    const struct ls_net_plan *plan = pass->units[wave->begin].plan;
+    uint64_t *nanoseconds = plan->bindings[worker].nanoseconds; /* there are as many slots */
+    uint64_t start = nanoseconds != NULL ? ls_nanoseconds() : 0;
     run_tiles(&work);
+    if (nanoseconds != NULL)
+        nanoseconds[plan->plan->segment[segment]] += ls_nanoseconds() - start;
     ls_team_meet(pass->engine->team);
     copy_rows(&work, true);
 }
