@@ -127,7 +127,7 @@ static double test_loss(const char *weights, int workers, bool *gathers)
     struct lockstep_model_options options;
     struct lockstep_model *model = NULL;
     struct lockstep_error *error = lockstep_error_new();
-    const struct lockstep_output *outputs;
+    const struct lockstep_output *outputs = NULL;
     size_t count = 0;
     lockstep_model_options_init(&options);
     options.workers = workers;
