@@ -311,7 +311,7 @@ static int keep_dear(struct search *search, struct measure *best, double bytes)
         struct measure now;
         program->dropped[price[i].step] = false;
         status = try(search, &now);
-        if (now.bytes <= bytes && now.work <= best->work)
+        if (status == 0 && now.bytes <= bytes && now.work <= best->work)
             *best = now;
         else
             program->dropped[price[i].step] = true;
