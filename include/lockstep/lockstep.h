@@ -246,8 +246,8 @@ LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
 LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3]);
 /* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
 LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
-/* Positions that these numbers are for: 1 for a classifier; height x width where every position of a
- * picture is classified, and the output is one map after the other, class by class. */
+/* Positions that these numbers are for: 1 for a classifier; height x width where every position of
+ * a picture is classified, and the output is one map after the other, class by class. */
 LOCKSTEP_API size_t lockstep_model_output_positions(const struct lockstep_model *model);
 /* The name of a class, from the weights file; NULL if it is not known. */
 LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model,
@@ -347,8 +347,8 @@ struct lockstep_plan_memory {
     uint64_t limit;      /* lockstep_plan_options.memory */
 };
 
-/* Plans a training with its tests, or the test of a net (prototxt, or a solver's). LOCKSTEP_RESOURCE
- * where it does not fit `memory`: the error says what would. */
+/* Plans a training with its tests, or the test of a net (prototxt, or a solver's).
+ * LOCKSTEP_RESOURCE where it does not fit `memory`: the error says what would. */
 LOCKSTEP_API int lockstep_plan_training(const struct lockstep_solver *solver,
                                         const struct lockstep_plan_options *options,
                                         struct lockstep_plan **plan, struct lockstep_error *error);

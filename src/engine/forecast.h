@@ -24,7 +24,8 @@ struct ls_forecast {
     size_t cache;             /* decoded data that are kept; apart, not in the total */
 };
 
-/* Forecasts for nets that share workers, parameters and views; all of them are fed. Where samples differ in size it is for the largest. */
+/* Forecasts for nets that share workers, parameters and views; all of them are fed. Where samples
+ * differ in size it is for the largest. */
 int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_parameter_set *set,
                      const struct ls_view_set *views, const struct ls_store_options *store,
                      struct ls_forecast *forecast, struct ls_error *error);

@@ -78,10 +78,10 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     ls_net_run(pass->units[unit].plan, slot, segment, pass->items[unit]->input, &context);
 }
 
-/* The unit that is taken as number `turn`. Micro-batches of a batch differ by a sample; in the order
- * 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of each run of units,
- * two for every worker, those with the most samples come first. (Short runs, because data are
- * decoded in order.) */
+/* The unit that is taken as number `turn`. Micro-batches of a batch differ by a sample; in the
+ * order 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of each run of
+ * units, two for every worker, those with the most samples come first. (Short runs, because data
+ * are decoded in order.) */
 static size_t unit_of(const struct ls_pass *pass, size_t turn)
 {
     size_t run = 2 * (size_t)pass->engine->workers, begin = turn / run * run, left = turn - begin;

@@ -40,12 +40,12 @@ struct ls_store {
     const struct ls_backend *backend;
     struct ls_parameter_set *set;
     struct ls_view_set *views;
-    struct ls_slot *slots; /* by parameter */
+    struct ls_slot *slots;              /* by parameter */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;
-    struct ls_sums *sums; /* NULL without training */
+    struct ls_sums *sums;       /* NULL without training */
     struct ls_factors *factors; /* NULL without training */
 };
 

@@ -385,7 +385,7 @@ void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int ind
 }
 
 void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factoring, int64_t rows,
-                     struct ls_value *x, struct ls_value *dy)
+                      struct ls_value *x, struct ls_value *dy)
 {
     struct ls_value *factor[LS_FACTOR_SIDES] = {x, dy};
     factoring->weight->factoring = *factoring;

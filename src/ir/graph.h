@@ -55,8 +55,8 @@ struct ls_input {
 };
 
 struct ls_graph {
-    int phase;       /* LOCKSTEP__PHASE__TRAIN or _TEST */
-    int64_t samples; /* in the micro-batch that this graph is for */
+    int phase;              /* LOCKSTEP__PHASE__TRAIN or _TEST */
+    int64_t samples;        /* in the micro-batch that this graph is for */
     int64_t update_samples; /* of all batches of an update; 0: there are none */
     uint64_t seed;
     bool training; /* emit backward ops */
@@ -145,7 +145,7 @@ struct ls_value *ls_graph_parameter_gradient(struct ls_graph *graph, struct ls_l
                                              int index);
 /* For inner products: RECORD ops for the factors of a gradient, `rows` rows of each. */
 void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factoring, int64_t rows,
-                     struct ls_value *x, struct ls_value *dy);
+                      struct ls_value *x, struct ls_value *dy);
 /* Emits the ACCUMULATE op for it. */
 void ls_graph_accumulate(struct ls_graph *graph, struct ls_layer *layer, int index,
                          struct ls_value *gradient);

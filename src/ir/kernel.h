@@ -46,8 +46,8 @@ struct ls_op_layouts {
     const struct ls_layout *out[LS_OP_VALUES_MAX]; /* to be set: what will be written */
 };
 
-/* What a kernel shall do of output 0: columns [begin, end), for rows of input 0 that may be those of
- * many micro-batches. */
+/* What a kernel shall do of output 0: columns [begin, end), for rows of input 0 that may be those
+ * of many micro-batches. */
 struct ls_product_tile {
     const float *rows; /* `count` of them, all of input 0 */
     int64_t count, begin, end;
@@ -80,7 +80,8 @@ struct ls_kernel {
      * any number of rows; the bits are those of `run`. */
     void (*tile)(const struct ls_prepared *prepared, void *const *in,
                  const struct ls_product_tile *tile);
-    /* Output 0 may lie where this input lies (elementwise kernels), or any one of them; -1: nowhere.
+    /* Output 0 may lie where this input lies (elementwise kernels), or any one of them; -1:
+     * nowhere.
      */
     int in_place;
 };

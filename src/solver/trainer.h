@@ -15,7 +15,7 @@ struct ls_test {
     struct ls_net *net;
     struct ls_pass *pass;
     struct ls_feed *feed; /* made for the first test and kept; NULL before */
-    int64_t batches; /* one pass over its data, or test_iter */
+    int64_t batches;      /* one pass over its data, or test_iter */
 };
 
 /* Outputs of the last evaluation, as the public interface shows them. */

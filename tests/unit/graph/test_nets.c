@@ -68,11 +68,13 @@ static const struct net_case lenet = {
 /* A deconvolution takes in the ReLU behind its bias; without a bias there is nothing to do it
  * with, and a slope below zero needs x. */
 static const struct net_case enlarged = {
-    .text = DATA DECONV("up1", "data", "num_output: 4 kernel_size: 2")
-        RELU("relu1", "up1") DECONV("up2", "up1", "num_output: 4 kernel_size: 2 bias_term: false")
-        RELU("relu2", "up2") DECONV("up3", "up2", "num_output: 4 kernel_size: 2")
-        "layer { name: 'relu3' type: 'ReLU' bottom: 'up3' top: 'up3' "
-        "relu_param { negative_slope: -0.5 } }\n" IP("ip", "up3", 10) LOSS("ip"),
+    .text = DATA DECONV("up1", "data", "num_output: 4 kernel_size: 2") RELU("relu1", "up1")
+        DECONV("up2", "up1", "num_output: 4 kernel_size: 2 bias_term: false") RELU("relu2", "up2")
+            DECONV("up3", "up2",
+                   "num_output: 4 kernel_size: 2") "layer { name: 'relu3' type: 'ReLU' bottom: "
+                                                   "'up3' top: 'up3' "
+                                                   "relu_param { negative_slope: -0.5 } }\n" IP(
+                                                       "ip", "up3", 10) LOSS("ip"),
     .blobs = "data 2x3x16x16\nlabel 2\nup1 2x4x17x17\nup1 2x4x17x17\nup2 2x4x18x18\n"
              "up2 2x4x18x18\nup3 2x4x19x19\nup3 2x4x19x19\nip 2x10\n",
     .forward = "up1: deconvolution\nup2: deconvolution\nrelu2: activation\nup3: deconvolution\n"
@@ -177,9 +179,8 @@ static const struct net_case
             .blobs =
                 "data 2x3x16x16\nlabel 2\nc1 2x4x16x16\ns1 2x4x16x16\ns2 2x4x16x16\nc2 2x4x16x16\n"
                 "sum 2x4x16x16\nsum 2x4x16x16\npool 2x4x1x1\nflat 2x4\n",
-            .forward =
-                "c1: convolution\nc2: convolution\nsum: eltwise\npool: pooling\n"
-                "flat: view\nloss: softmax loss\n",
+            .forward = "c1: convolution\nc2: convolution\nsum: eltwise\npool: pooling\n"
+                       "flat: view\nloss: softmax loss\n",
             .backward =
                 "loss: softmax loss backward\nflat: view\npool: pooling backward\n"
                 "relu: activation backward\nc2: convolution backward weights\nc2: accumulate\n"
