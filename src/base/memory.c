@@ -37,12 +37,15 @@ enum { ALIGNMENT = 64 };
 #endif
 
 static _Atomic uint64_t allocations;
-static _Atomic long fail_after = -1; /* negative: never */
+static _Atomic long fail_after = -1;            /* negative: never */
+static _Atomic uint64_t fail_from = UINT64_MAX; /* the count from which on all fail */
 
-/* Counts an allocation; false when it is the one that a test wants to fail. */
+/* Counts an allocation; false when it is one that a test wants to fail. */
 static bool admit(void)
 {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) >=
+        atomic_load_explicit(&fail_from, memory_order_relaxed))
+        return false;
     if (atomic_load_explicit(&fail_after, memory_order_relaxed) < 0)
         return true;
     return atomic_fetch_sub_explicit(&fail_after, 1, memory_order_relaxed) != 0;
@@ -171,6 +174,12 @@ uint64_t ls_allocations(void)
 void ls_fail_allocation_after(long n)
 {
     atomic_store_explicit(&fail_after, n, memory_order_relaxed);
+}
+
+void ls_fail_allocations_after(long n)
+{
+    uint64_t from = n < 0 ? UINT64_MAX : ls_allocations() + (uint64_t)n;
+    atomic_store_explicit(&fail_from, from, memory_order_relaxed);
 }
 
 bool ls_grow(void **items, size_t count, size_t *capacity, size_t size)

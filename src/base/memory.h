@@ -31,6 +31,9 @@ bool ls_multiply(int64_t a, int64_t b, int64_t *product);
 uint64_t ls_allocations(void);
 /* For tests: the allocation after `n` more fails, once; n < 0 switches this off. */
 void ls_fail_allocation_after(long n);
+/* For tests: all allocations after `n` more fail, whichever thread makes them; n < 0 switches this
+ * off. What comes of it does not depend on which thread was first. */
+void ls_fail_allocations_after(long n);
 
 /* A growing array: makes room for one more element behind `count` of them. True on success.
  *     if (!LS_GROW(items, count, capacity)) return ls_fail_memory(...); items[count++] = ...; */

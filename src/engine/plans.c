@@ -1,0 +1,289 @@
+/* The plans of a net: made as they are wanted, kept, forgotten; each size of samples is tried
+ * before anything is trained. See engine/net.h and engine/plans.h. SPDX-License-Identifier:
+ * BSD-2-Clause */
+#include "engine/plans.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ir/layer.h"
+#include "ops/cpu/filler.h"
+
+enum {
+    PLANS_KEPT = 64,  /* of a net whose samples differ in size */
+    SIZES_TRIED = 256 /* of its data, at the start */
+};
+
+/* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
+ * definition is at hand. */
+static int check_filler(const struct ls_layer *layer, const Lockstep__FillerParameter *filler,
+                        const struct ls_shape *shape, const char *what, struct ls_error *error)
+{
+    static _Thread_local struct ls_error found;
+    struct ls_filler resolved;
+    ls_error_clear(&found);
+    if (filler == NULL || ls_filler_resolve(&resolved, filler, shape, &found) == 0)
+        return 0;
+    const struct ls_problem *problem = &found.problems[0];
+    return ls_layer_fail(layer, error, filler, NULL,
+                         problem->hint[0] != '\0' ? problem->hint : NULL, "%s filler: %s", what,
+                         problem->message);
+}
+
+static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+{
+    int status = 0;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        const struct ls_layer *layer = graph->layers[i];
+        for (int b = 0; b < layer->blobs; b++) {
+            const struct ls_blob_request *request = &layer->request[b];
+            if (layer->blob[b] != NULL &&
+                check_filler(layer, request->filler, &request->shape, request->name, error) != 0)
+                status = LOCKSTEP_DEFINITION;
+        }
+    }
+    for (size_t i = 0; i < graph->op_count; i++) { /* of DummyData: the shape is a sample's */
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind != LS_OP_FILL || op->layer == NULL || op->output[0] == NULL)
+            continue;
+        struct ls_shape sample = op->output[0]->shape;
+        if (op->output[0]->sample_axis == 0)
+            sample.dim[0] = op->output[0]->rows;
+        if (check_filler(op->layer, op->attr.fill.filler, &sample, "data", error) != 0)
+            status = LOCKSTEP_DEFINITION;
+    }
+    return status;
+}
+
+struct ls_graph_options ls_net_graph_options(const struct ls_net *net, int64_t samples)
+{
+    const struct ls_net_options *options = &net->options;
+    int64_t batches = options->iter_size > 0 ? options->iter_size : 1;
+    return (struct ls_graph_options){.net = options->definition,
+                                     .update_samples =
+                                         options->training ? net->batching.batch * batches : 0,
+                                     .phase = options->phase,
+                                     .samples = samples,
+                                     .seed = options->seed,
+                                     .training = options->training,
+                                     .parameters = options->parameters,
+                                     .sources = &net->sources,
+                                     .check = check_fillers};
+}
+
+void ls_net_free_plan(struct ls_net_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    ls_net_unbind(plan);
+    ls_plan_free(plan->plan);
+    ls_free(plan->position);
+    ls_free(plan);
+}
+
+/* Micro-batches of one batch must all be gathered or none of them: the first plan decides. */
+static enum ls_gathering gathering(const struct ls_net *net, bool first)
+{
+    if (net->options.from_outside || net->varying >= 0 || net->cut == NULL ||
+        ls_batching_most(&net->batching, net->batching.batch) < 2)
+        return LS_GATHER_NEVER;
+    if (first)
+        return LS_GATHER_WHERE_IT_PAYS;
+    return net->gathers ? LS_GATHER_ALWAYS : LS_GATHER_NEVER;
+}
+
+/* Builds the plan for micro-batches like `micro`; the net's first one or another. */
+static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
+                      struct ls_net_plan *plan, struct ls_error *error)
+{
+    const struct ls_net_options *options = &net->options;
+    struct ls_graph_options graph_options = ls_net_graph_options(net, micro->count);
+    struct ls_graph *graph = NULL;
+    plan->samples = micro->count;
+    memcpy(plan->shape, micro->shape, sizeof plan->shape);
+    if (net->varying >= 0 && micro->shape[0] > 0)
+        memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
+    LS_TRY(ls_graph_build(&graph_options, &graph, error));
+    for (size_t i = 0; i < graph->sync_count; i++)
+        net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
+    plan->output = options->output != NULL ? options->output(graph) : NULL;
+    int workers = options->workers > 0 ? options->workers : 1;
+    struct ls_plan_options plan_options = {.backend = options->backend,
+                                           .views = options->views,
+                                           .keep = &plan->output,
+                                           .keep_count = 1,
+                                           .local = ls_net_local,
+                                           .user = net,
+                                           .gather = gathering(net, first),
+                                           .budget = {.bytes = options->activation_bytes,
+                                                      .workers = workers,
+                                                      .slots = ls_net_slots(net, workers)}};
+    LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
+    if (first)
+        net->gathers = ls_plan_gathers(plan->plan);
+    plan->position = ls_alloc(plan->plan->step_count + 1, sizeof *plan->position);
+    if (plan->position == NULL)
+        return ls_fail_memory(error, "a plan");
+    for (size_t i = 0; i < plan->plan->step_count; i++) {
+        const struct ls_op *op = plan->plan->steps[i].prepared.op;
+        plan->position[i + 1] = plan->position[i] + (size_t)(op->inputs + op->outputs);
+    }
+    return 0;
+}
+
+static struct ls_net_plan *find_plan(const struct ls_net *net, const struct ls_micro *micro)
+{
+    for (size_t i = 0; i < net->plan_count; i++)
+        if (net->plans[i]->samples == micro->count &&
+            memcmp(net->plans[i]->shape, micro->shape, sizeof micro->shape) == 0)
+            return net->plans[i];
+    return NULL;
+}
+
+/* Makes room for another plan: the one that was not wanted for longest goes, but none that the job
+ * at hand needs, however many those are. The first one stays; it says what all have in common. */
+static void forget_plans(struct ls_net *net)
+{
+    while (net->plan_count >= PLANS_KEPT) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < net->plan_count; i++)
+            if (net->plans[i]->used <= net->wanted_before && !net->plans[i]->kept &&
+                (oldest == 0 || net->plans[i]->used < net->plans[oldest]->used))
+                oldest = i;
+        if (oldest == 0)
+            return;
+        ls_net_free_plan(net->plans[oldest]);
+        net->plans[oldest] = net->plans[--net->plan_count];
+    }
+}
+
+void ls_net_begin_job(struct ls_net *net)
+{
+    net->wanted_before = net->wanted;
+}
+
+/* Where sizes vary a problem may concern some of them only: says which, and a record that has it.
+ * `before`: how many problems there were. */
+static int name_size(const struct ls_net *net, const struct ls_micro *micro, int before, int status,
+                     struct ls_error *error)
+{
+    struct ls_reader *reader = NULL;
+    if (net->varying < 0 || error == NULL || status != LOCKSTEP_DEFINITION)
+        return status;
+    const int64_t *size = micro->shape;
+    for (int i = before; i < error->count; i++) {
+        struct ls_problem problem = error->problems[i];
+        snprintf(error->problems[i].message, sizeof problem.message,
+                 "for samples of %lld x %lld x %lld: %.640s", (long long)size[0],
+                 (long long)size[1], (long long)size[2], problem.message);
+    }
+    if (ls_reader_open(net->datasets[net->varying], &reader, NULL) == 0)
+        ls_reader_fail(reader, micro->ordinal,
+                       "samples differ in size: a layer must work on each size, or crop or resize "
+                       "the samples",
+                       "has this size", error);
+    ls_reader_close(reader);
+    return status;
+}
+
+int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **out,
+                   struct ls_error *error)
+{
+    int problems = error != NULL ? error->count : 0;
+    net->wanted++;
+    *out = find_plan(net, micro);
+    if (*out == NULL) {
+        forget_plans(net);
+        struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
+        if (plan == NULL || !LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
+            ls_free(plan);
+            return ls_fail_memory(error, "a plan");
+        }
+        int status = build_plan(net, micro, net->plan_count == 0, plan, error);
+        if (status != 0) {
+            ls_net_free_plan(plan);
+            return net->plan_count > 0 ? name_size(net, micro, problems, status, error) : status;
+        }
+        net->plans[net->plan_count++] = *out = plan;
+    }
+    (*out)->used = net->wanted;
+    return 0;
+}
+
+int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error)
+{
+    net->options.activation_bytes = activation_bytes;
+    for (size_t i = 0; i < net->plan_count; i++) {
+        struct ls_micro micro = {.count = net->plans[i]->samples};
+        memcpy(micro.shape, net->plans[i]->shape, sizeof micro.shape);
+        struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
+        int status = plan == NULL ? ls_fail_memory(error, "a plan")
+                                  : build_plan(net, &micro, i == 0, plan, error);
+        if (status != 0) {
+            ls_net_free_plan(plan);
+            return status;
+        }
+        plan->used = net->plans[i]->used;
+        plan->kept = net->plans[i]->kept;
+        ls_net_free_plan(net->plans[i]);
+        net->plans[i] = plan;
+    }
+    return 0;
+}
+
+void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held)
+{
+    *arena = *held = 0;
+    struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
+    if (plan == NULL)
+        return;
+    struct ls_source_shape before = net->shapes[net->varying];
+    struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
+    memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
+    if (build_plan(net, &micro, false, plan, NULL) == 0) {
+        *arena = plan->plan->arena_bytes;
+        *held = plan->plan->held_bytes;
+    }
+    ls_net_free_plan(plan);
+    net->shapes[net->varying] = before;
+}
+/* Whether `shape` is new among `count` of them; if so it is added. */
+static bool is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3])
+{
+    for (size_t i = 0; i < *count; i++)
+        if (memcmp(seen[i], shape, sizeof seen[i]) == 0)
+            return false;
+    memcpy(seen[(*count)++], shape, sizeof *seen);
+    return true;
+}
+
+static int check_size(struct ls_net *net, const struct ls_micro *micro, struct ls_error *error)
+{
+    struct ls_graph_options options = ls_net_graph_options(net, micro->count);
+    struct ls_graph *graph = NULL;
+    int problems = error != NULL ? error->count : 0;
+    memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
+    int status = ls_graph_build(&options, &graph, error);
+    if (status == 0)
+        ls_graph_free(graph);
+    return name_size(net, micro, problems, status, error);
+}
+
+int ls_net_check_sizes(struct ls_net *net, struct ls_error *error)
+{
+    struct ls_dataset *dataset = net->datasets[net->varying];
+    struct ls_source_shape before = net->shapes[net->varying];
+    int64_t(*seen)[3] = ls_alloc(SIZES_TRIED, sizeof *seen);
+    int status = seen == NULL ? ls_fail_memory(error, "sizes of samples") : 0;
+    size_t count = 0;
+    for (int64_t i = 0; i < net->batching.samples && count < SIZES_TRIED && status == 0; i++) {
+        struct ls_micro micro = {.ordinal = i, .count = 1};
+        status = ls_dataset_sample_shape(dataset, i, micro.shape, error);
+        if (status == 0 && is_new_size(seen, &count, micro.shape))
+            status = check_size(net, &micro, error);
+    }
+    net->shapes[net->varying] = before;
+    ls_free(seen);
+    return status;
+}
