@@ -9,16 +9,14 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${LOCKSTEP_BUILD:-$root/build}
 
-# The build for processors alone is smaller in every way; the package index has the full one.
 make_peer() {
     local folder=$1 log=$1.log
     printf '== Installing PyTorch in %s (once)\n' "$folder" >&2
     rm -rf "$folder"
     mkdir -p "$(dirname "$folder")"
-    if ! { python3 -m venv "$folder" &&
-        { "$folder/bin/pip" install --retries 1 --timeout 20 torch numpy \
-            --index-url https://download.pytorch.org/whl/cpu ||
-            "$folder/bin/pip" install torch numpy; } &&
+    # Whoever has an index with the build for processors alone, which is smaller in every way, sets
+    # PIP_INDEX_URL.
+    if ! { python3 -m venv "$folder" && "$folder/bin/pip" install torch numpy &&
         touch "$folder/ready"; } >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         die "PyTorch could not be installed; LOCKSTEP_PEER_PYTHON may name an interpreter with it"
