@@ -23,7 +23,7 @@ set(LS_TEST_ENVIRONMENT "LOCKSTEP_SOURCE=${CMAKE_SOURCE_DIR}" "LOCKSTEP_BUILD=${
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.txt:allocator_may_return_null=1")
 
-set(LS_TEST_TIMEOUT 300)
+set(LS_TEST_TIMEOUT 900)
 if(LOCKSTEP_SANITIZE)
   set(LS_TEST_TIMEOUT 1800)
 endif()
