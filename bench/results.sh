@@ -16,7 +16,7 @@ say() { printf '%s\n' "$*"; }
 wants() { case $what in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # The last accuracy of a log.
-accuracy() { sed -n 's/.*accuracy = \([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
+accuracy() { sed -n 's/.*: accuracy = \([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
 
 # train NAME SOLVER OPTIONS...: a training with its log; the time that it took.
 train() {
