@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "ir/layer.h"
 #include "layers/layers.h"
@@ -32,16 +33,15 @@ struct builder {
     struct ls_graph *graph;
     struct blob *blobs;
     size_t blob_count, blob_capacity;
+    struct ls_names names; /* of blobs: the index of the latest */
     struct ls_error *error;
     int status; /* of the first problem */
 };
 
 static struct blob *find_blob(struct builder *builder, const char *name)
 {
-    for (size_t i = builder->blob_count; i-- > 0;)
-        if (strcmp(builder->blobs[i].name, name) == 0)
-            return &builder->blobs[i];
-    return NULL;
+    size_t index;
+    return ls_names_find(&builder->names, name, &index) ? &builder->blobs[index] : NULL;
 }
 
 static int note(struct builder *builder, int status)
@@ -184,7 +184,8 @@ static int register_tops(struct builder *builder, struct ls_layer *layer)
                                         "give one of the two another name",
                                         "its top '%s' is also a top of layer '%s'", name,
                                         old->producer->name));
-        if (!LS_GROW(builder->blobs, builder->blob_count, builder->blob_capacity))
+        if (!LS_GROW(builder->blobs, builder->blob_count, builder->blob_capacity) ||
+            !ls_names_set(&builder->names, name, builder->blob_count))
             return note(builder, ls_fail_memory(builder->error, "the table of blobs"));
         builder->blobs[builder->blob_count++] =
             (struct blob){.name = name, .value = layer->top[i], .producer = layer, .top = i};
@@ -253,6 +254,7 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
         ls_free(layer);
         return note(builder, ls_fail_memory(builder->error, "a layer"));
     }
+    layer->index = (int)graph->layer_count;
     graph->layers[graph->layer_count++] = layer;
     layer->definition = definition;
     layer->name = definition->name != NULL ? definition->name : "(unnamed)";
@@ -299,15 +301,20 @@ static bool name_matters(const struct ls_layer *layer)
 static void check_names(struct builder *builder)
 {
     struct ls_graph *graph = builder->graph;
-    for (size_t i = 0; i < graph->layer_count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(graph->layers[i]->name, graph->layers[j]->name) == 0 &&
-                name_matters(graph->layers[i]) && name_matters(graph->layers[j])) {
-                note(builder, ls_layer_fail(graph->layers[i], builder->error, NULL, "name",
-                                            "weights and random numbers go by the layer's name",
-                                            "another layer of this phase has the same name"));
-                break;
-            }
+    struct ls_names names = {0};
+    size_t other;
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        struct ls_layer *layer = graph->layers[i];
+        if (!name_matters(layer))
+            continue;
+        if (ls_names_find(&names, layer->name, &other))
+            note(builder, ls_layer_fail(layer, builder->error, NULL, "name",
+                                        "weights and random numbers go by the layer's name",
+                                        "another layer of this phase has the same name"));
+        else if (!ls_names_set(&names, layer->name, i))
+            note(builder, ls_fail_memory(builder->error, "the table of layers"));
+    }
+    ls_names_free(&names);
 }
 
 static int by_name(const void *a, const void *b)
@@ -339,10 +346,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     mark_outputs(builder->graph);
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));
-    ls_graph_remove_dead(builder->graph);
-    ls_graph_fuse_batch_norm(builder->graph);
-    ls_graph_fuse_relu(builder->graph);
-    ls_graph_fuse_eltwise(builder->graph);
+    ls_graph_rewrite(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
 
@@ -363,6 +367,7 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
     builder.graph->sources = options->sources;
     int status = build(&builder, options->net->net);
     ls_free(builder.blobs);
+    ls_names_free(&builder.names);
     if (options->check != NULL && status != LOCKSTEP_RESOURCE) {
         int found = options->check(builder.graph, error);
         status = status != 0 ? status : found;

@@ -26,18 +26,8 @@ struct ls_graph_options {
 int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
                    struct ls_error *error);
 
-/* Rewrites that keep the numerical contract (graph/rewrite.c, graph/fuse_batch_norm.c). */
-void ls_graph_fuse_relu(struct ls_graph *graph);
-/* Batch norm takes in the learned scale and bias behind it, and then the ReLU behind that. */
-void ls_graph_fuse_batch_norm(struct ls_graph *graph);
-/* Sums, products and maxima take in the ReLU behind them, sums of gradients that of a ReLU
- * (graph/fuse_eltwise.c). */
-void ls_graph_fuse_eltwise(struct ls_graph *graph);
-/* Removes ops whose results nobody reads. */
-void ls_graph_remove_dead(struct ls_graph *graph);
-/* For rewrites: how often ops read `value`; and the end of one op. */
-int ls_graph_count_readers(const struct ls_graph *graph, const struct ls_value *value);
-void ls_graph_delete_op(struct ls_graph *graph, size_t index);
+/* Rewrites that keep the numerical contract: graph/rewrite.h. */
+void ls_graph_rewrite(struct ls_graph *graph);
 
 /* Attaches parameters to a layer that was set up (graph/parameters.c): new ones, those of an
  * earlier graph, or those that another layer shares by name. */

@@ -8,7 +8,7 @@
  * needs what stood between, and all stays as it is.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "graph/build.h"
+#include "graph/rewrite.h"
 
 static bool is_relu(const struct ls_op *op, enum ls_op_kind kind)
 {
@@ -16,52 +16,53 @@ static bool is_relu(const struct ls_op *op, enum ls_op_kind kind)
            op->attr.activation.slope >= 0;
 }
 
-/* The op of a kind and direction that writes `value` for one reader, and can take in something. */
-static struct ls_op *find_producer(const struct ls_graph *graph, const struct ls_value *value,
+/* The op of a direction that writes `value` for one reader, and can take in something. */
+static struct ls_op *find_producer(const struct ls_links *links, const struct ls_value *value,
                                    bool backward)
 {
-    for (size_t i = 0; i < graph->op_count; i++) {
-        struct ls_op *op = graph->ops[i];
-        if (op->kind == LS_OP_ELTWISE && op->backward == backward && op->output[0] == value)
-            return !op->attr.eltwise.relu && !op->attr.eltwise.gated &&
-                           ls_graph_count_readers(graph, value) == 1
-                       ? op
-                       : NULL;
-    }
-    return NULL;
+    struct ls_op *op = ls_links_producer(links, value);
+    if (op == NULL || op->kind != LS_OP_ELTWISE || op->backward != backward)
+        return NULL;
+    bool taken = op->attr.eltwise.relu || op->attr.eltwise.gated;
+    return !taken && ls_links_readers(links, value) == 1 ? op : NULL;
 }
 
-static bool take_in(const struct ls_graph *graph, const struct ls_op *relu)
+static void take_in(struct ls_links *links, struct ls_op *relu)
 {
-    struct ls_op *producer = find_producer(graph, relu->input[0], false);
+    struct ls_op *producer = find_producer(links, relu->input[0], false);
     if (producer == NULL)
-        return false;
+        return;
+    ls_links_detach(links, producer);
     producer->attr.eltwise.relu = true;
     producer->attr.eltwise.relu_slope = relu->attr.activation.slope;
     producer->output[0] = relu->output[0];
-    return true;
+    ls_links_remove(links, relu);
+    ls_links_attach(links, producer);
 }
 
-static bool take_in_gradient(struct ls_graph *graph, const struct ls_op *relu)
+static void take_in_gradient(struct ls_links *links, struct ls_op *relu)
 {
-    struct ls_op *producer = find_producer(graph, relu->input[0], true);
+    struct ls_op *producer = find_producer(links, relu->input[0], true);
     if (producer == NULL || producer->inputs >= LS_OP_VALUES_MAX)
-        return false;
-    ls_op_in(graph, producer, relu->input[1]);
-    if (graph->failed)
-        return false;
-    producer->attr.eltwise.gated = true;
-    producer->attr.eltwise.relu_slope = relu->attr.activation.slope;
-    producer->output[0] = relu->output[0];
-    return true;
+        return;
+    ls_links_detach(links, producer);
+    ls_op_in(links->graph, producer, relu->input[1]);
+    if (!links->graph->failed) {
+        producer->attr.eltwise.gated = true;
+        producer->attr.eltwise.relu_slope = relu->attr.activation.slope;
+        producer->output[0] = relu->output[0];
+        ls_links_remove(links, relu);
+    }
+    ls_links_attach(links, producer);
 }
 
-void ls_graph_fuse_eltwise(struct ls_graph *graph)
+void ls_graph_fuse_eltwise(struct ls_links *links)
 {
-    for (size_t i = 0; i < graph->op_count && !graph->failed; i++) {
-        const struct ls_op *op = graph->ops[i];
-        if ((is_relu(op, LS_OP_ACTIVATION) && !op->backward && take_in(graph, op)) ||
-            (is_relu(op, LS_OP_ACTIVATION_BACKWARD) && take_in_gradient(graph, op)))
-            ls_graph_delete_op(graph, i--);
+    for (size_t i = 0; i < links->graph->op_count && !links->graph->failed; i++) {
+        struct ls_op *op = links->graph->ops[i];
+        if (op != NULL && is_relu(op, LS_OP_ACTIVATION) && !op->backward)
+            take_in(links, op);
+        else if (op != NULL && is_relu(op, LS_OP_ACTIVATION_BACKWARD))
+            take_in_gradient(links, op);
     }
 }

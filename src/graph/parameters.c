@@ -20,10 +20,8 @@ static const Lockstep__ParamSpec *spec_of(const struct ls_layer *layer, int blob
 
 static struct ls_parameter *find_shared(const struct ls_parameter_set *set, const char *share)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (set->items[i]->share != NULL && strcmp(set->items[i]->share, share) == 0)
-            return set->items[i];
-    return NULL;
+    size_t index;
+    return ls_names_find(&set->shares, share, &index) ? set->items[index] : NULL;
 }
 
 /* A parameter that is not in the set yet; NULL when there is no memory. */
@@ -62,7 +60,10 @@ static struct ls_parameter *create(struct ls_parameter_set *set, const struct ls
     }
     parameter->index = (int)set->count;
     set->items[set->count++] = parameter;
-    return parameter;
+    bool named = ls_names_set(&set->names, parameter->name, set->count - 1);
+    if (parameter->share != NULL && find_shared(set, parameter->share) == NULL)
+        named = ls_names_set(&set->shares, parameter->share, set->count - 1) && named;
+    return named ? parameter : NULL;
 }
 
 /* A moving average is shared as such: what is learned, or averages something else, would be

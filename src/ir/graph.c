@@ -47,6 +47,7 @@ void ls_graph_free(struct ls_graph *graph)
         ls_free(graph->owned[i]);
     ls_free(graph->layers);
     ls_free(graph->values);
+    ls_free(graph->of_parameter);
     ls_free(graph->ops);
     ls_free(graph->inputs);
     ls_free(graph->metrics);
@@ -105,6 +106,24 @@ struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
     return value;
 }
 
+/* The list of the values that a parameter is, or NULL after a failed allocation. */
+static struct ls_value **parameter_slot(struct ls_graph *graph,
+                                        const struct ls_parameter *parameter)
+{
+    size_t old = graph->of_parameter_capacity, wanted = 2 * (size_t)parameter->index + 16;
+    if ((size_t)parameter->index >= old) {
+        struct ls_value **longer = ls_resize(graph->of_parameter, wanted, sizeof *longer);
+        if (longer == NULL) {
+            graph->failed = true;
+            return NULL;
+        }
+        memset(longer + old, 0, (wanted - old) * sizeof *longer);
+        graph->of_parameter = longer;
+        graph->of_parameter_capacity = wanted;
+    }
+    return &graph->of_parameter[parameter->index];
+}
+
 struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *layer, int index)
 {
     struct ls_parameter *parameter = layer->blob[index];
@@ -114,16 +133,19 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
     }
     /* One value a parameter, however many layers share it; a layer that shares it under another
      * shape of the same size (PERMISSIVE) sees its own shape. */
-    for (size_t i = 0; i < graph->value_count; i++) {
-        struct ls_value *value = graph->values[i];
-        if (value->parameter == parameter && value->storage == LS_STORE_PARAMETER &&
+    struct ls_value **slot = parameter_slot(graph, parameter);
+    if (slot == NULL)
+        return NULL;
+    for (struct ls_value *value = *slot; value != NULL; value = value->other_shape)
+        if (value->parameter == parameter &&
             ls_shape_equal(&value->shape, &layer->request[index].shape))
             return value;
-    }
     struct ls_value *value =
         new_value(graph, parameter->name, &layer->request[index].shape, LS_STORE_PARAMETER);
     if (value != NULL) {
         value->parameter = parameter;
+        value->other_shape = *slot;
+        *slot = value;
         value->learned = true;
         value->needs_grad = graph->training && parameter->lr_mult != 0;
     }
@@ -435,13 +457,13 @@ void ls_parameter_set_free(struct ls_parameter_set *set)
     for (size_t i = 0; i < set->count; i++)
         ls_parameter_free(set->items[i]);
     ls_free(set->items);
+    ls_names_free(&set->names);
+    ls_names_free(&set->shares);
     ls_free(set);
 }
 
 struct ls_parameter *ls_parameter_find(const struct ls_parameter_set *set, const char *name)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->items[i]->name, name) == 0)
-            return set->items[i];
-    return NULL;
+    size_t index;
+    return ls_names_find(&set->names, name, &index) ? set->items[index] : NULL;
 }

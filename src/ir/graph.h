@@ -68,6 +68,8 @@ struct ls_graph {
     size_t layer_count, layer_capacity;
     struct ls_value **values;
     size_t value_count, value_capacity;
+    struct ls_value **of_parameter; /* by parameter: a value that is it, or NULL */
+    size_t of_parameter_capacity;
     struct ls_op **ops; /* forward ops, then backward ops, in execution order */
     size_t op_count, op_capacity;
     struct ls_input *inputs;

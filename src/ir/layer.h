@@ -33,6 +33,7 @@ struct ls_layer {
     const Lockstep__LayerParameter *definition;
     const char *name;
     struct ls_graph *graph;
+    int index; /* in its graph */
     int bottoms, tops;
     struct ls_value **bottom; /* set before `setup` */
     struct ls_value **top;    /* NULL until `forward` sets them */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "ir/factors.h"
 #include "ir/layout.h"
 #include "ir/shape.h"
@@ -41,6 +42,8 @@ struct ls_parameter {
 struct ls_parameter_set {
     struct ls_parameter **items; /* in the order of the net */
     size_t count, capacity;
+    struct ls_names names;  /* by name: index */
+    struct ls_names shares; /* by the name that they are shared by: index of the first one */
 };
 
 /* One tensor of a micro-batch (or a parameter) inside a graph. */
@@ -57,6 +60,7 @@ struct ls_value {
     bool learned;    /* depends on a parameter, or on a sync point: not known before the pass */
     bool needs_grad; /* some trained parameter is upstream, so its gradient is worth having */
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
+    struct ls_value *other_shape;   /* the same parameter once more, in another shape */
     int input;                      /* LS_STORE_INPUT: which of the graph's inputs */
     /* The forward value that this is the gradient of; it had best have that one's layout. */
     const struct ls_value *gradient_of;

@@ -1,0 +1,17 @@
+/* The rewrites of a graph, in the order in which they are done. Each goes through the ops once.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_GRAPH_REWRITE_H
+#define LS_GRAPH_REWRITE_H
+
+#include "graph/links.h"
+
+/* Removes backward ops whose results nobody reads. */
+void ls_graph_remove_dead(struct ls_links *links);
+/* Batch norm takes in the learned scale and bias behind it, and then the ReLU behind that. */
+void ls_graph_fuse_batch_norm(struct ls_links *links);
+/* Convolutions, deconvolutions and inner products take in the ReLU behind them. */
+void ls_graph_fuse_relu(struct ls_links *links);
+/* Sums, products and maxima take in the ReLU behind them, sums of gradients that of a ReLU. */
+void ls_graph_fuse_eltwise(struct ls_links *links);
+
+#endif
