@@ -1,19 +1,20 @@
-/* Training with Winograd's algorithm: the same bits on any number of workers, and it learns what
- * the direct algorithm learns. What AUTO resolves to is the same training as what is written out.
+/* Training with Winograd's algorithm: the same bytes on any number of workers, with any limit on
+ * memory, over stops and resumes, and it learns what the direct algorithm learns. What AUTO
+ * resolves to is the same training as what is written out.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/training.h"
 
-#include "ops/cpu/environment.h"
+#include "support/winograd.h"
 
 enum { UPDATES = 15 };
 
 /* In micro-batches of 4 the middle convolutions have 4 x 16 tiles. */
-static struct lockstep_solver *make_solver(const char *algorithm)
+static struct lockstep_solver *make_solver(const char *algorithm, const char *more)
 {
     return load_solver(
         "base_lr: 0.0005 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' max_iter: 1000\n"
-        "random_seed: 3 micro_batch: 4 net_param {\n"
+        "random_seed: 3 micro_batch: 4 %s net_param {\n"
         "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
         "  transform_param { scale: 0.0078 }\n"
         "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 24 } }\n"
@@ -31,18 +32,12 @@ static struct lockstep_solver *make_solver(const char *algorithm)
         "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
         "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
         "}\n",
-        ls_test_path("images"), ls_test_path("labels"), algorithm, algorithm);
-}
-
-static bool is_there(void)
-{
-    const char *environment = ls_cpu_environment();
-    return strstr(environment, "isa=avx512\n") != NULL && strstr(environment, "onednn=2.") != NULL;
+        more, ls_test_path("images"), ls_test_path("labels"), algorithm, algorithm);
 }
 
 static double train(const char *algorithm, int workers, struct bytes *bytes)
 {
-    struct lockstep_solver *solver = make_solver(algorithm);
+    struct lockstep_solver *solver = make_solver(algorithm, "");
     struct training *training = start(solver, workers, NULL, NULL);
     step(training, UPDATES);
     double loss = lockstep_trainer_loss(training->trainer);
@@ -52,24 +47,80 @@ static double train(const char *algorithm, int workers, struct bytes *bytes)
     return loss;
 }
 
-static void workers(void **state)
+/* Some updates in which it is all at once: more batches than one, clipping, the average of weights,
+ * a limit on memory (0: none), and a stop after `cut` updates (0: none) with a resume on `then`
+ * workers. */
+struct course {
+    int workers, cut, then;
+    size_t limit;
+};
+
+static struct bytes follow(const struct lockstep_solver *solver, const struct course *course)
 {
-    (void)state;
-    if (!is_there())
-        ls_test_skip("oneDNN does not have it");
-    struct bytes first, other;
-    train("algorithm: WINOGRAD", 1, &first);
-    for (int count = 2; count <= 4; count++) {
-        train("algorithm: WINOGRAD", count, &other);
-        check_same(first, other, "%d workers", count);
+    enum { END = 6 };
+    struct training *training = start(solver, course->workers, NULL, NULL);
+    if (course->limit > 0)
+        limit_memory(training, course->limit);
+    step(training, course->cut > 0 ? course->cut : END);
+    struct bytes bytes = snapshot(training);
+    finish(training);
+    if (course->cut == 0)
+        return bytes;
+    free(bytes.data);
+    training = start(solver, course->then, NULL, ls_test_path("snapshot.safetensors"));
+    assert_int_equal(lockstep_trainer_iteration(training->trainer), course->cut);
+    step(training, END - course->cut);
+    bytes = snapshot(training);
+    finish(training);
+    return bytes;
+}
+
+static void check_courses(const char *fields)
+{
+    static const struct course courses[] = {
+        {2, 0, 0, 0}, {3, 0, 0, 0}, {5, 0, 0, 0}, {1, 0, 0, 1},
+        {3, 0, 0, 1}, {2, 3, 1, 0}, {1, 1, 5, 0}, {5, 5, 3, 1},
+    };
+    struct lockstep_solver *solver = make_solver("algorithm: WINOGRAD", fields);
+    struct bytes first = follow(solver, &(struct course){.workers = 1});
+    for (size_t i = 0; i < sizeof courses / sizeof *courses; i++) {
+        const struct course *c = &courses[i];
+        check_same(first, follow(solver, c), "'%s': %d workers, a stop at %d, then %d, limit %zu",
+                   fields, c->workers, c->cut, c->then, c->limit);
     }
     free(first.data);
+    lockstep_solver_free(solver);
+}
+
+static void same_bytes_whatever(void **state)
+{
+    (void)state;
+    if (!winograd_is_there())
+        ls_test_skip("oneDNN does not have it");
+    check_courses("");
+    check_courses("iter_size: 2 clip_gradients: 1 weight_average { decay: 0.9 }");
+}
+
+/* The smallest plan is smaller, or the limits above would be none. */
+static void limit_is_one(void **state)
+{
+    (void)state;
+    if (!winograd_is_there())
+        ls_test_skip("oneDNN does not have it");
+    struct lockstep_solver *solver = make_solver("algorithm: WINOGRAD", "");
+    struct training *training = start(solver, 2, NULL, NULL);
+    size_t free_one = ls_net_memory_bytes(training->trainer->inner->train, 2);
+    size_t least = limit_memory(training, 1);
+    if (least >= free_one)
+        fail_msg("%zu bytes at least, %zu without a limit", least, free_one);
+    finish(training);
+    lockstep_solver_free(solver);
 }
 
 static void learns_the_same(void **state)
 {
     (void)state;
-    if (!is_there())
+    if (!winograd_is_there())
         ls_test_skip("oneDNN does not have it");
     struct bytes direct, winograd;
     double a = train("algorithm: DIRECT", 2, &direct);
@@ -88,7 +139,7 @@ static void what_auto_is(void **state)
     (void)state;
     struct bytes found, wanted;
     double a = train("", 2, &found), b = train("algorithm: DIRECT", 2, &wanted);
-    if (is_there())
+    if (winograd_is_there())
         assert_true(a != b);
     else
         assert_true(a == b);
@@ -106,7 +157,8 @@ static int write_data(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers),
+        cmocka_unit_test(same_bytes_whatever),
+        cmocka_unit_test(limit_is_one),
         cmocka_unit_test(learns_the_same),
         cmocka_unit_test(what_auto_is),
     };

@@ -176,6 +176,111 @@ static void one_layout_of_weights(void **state)
     }
 }
 
+/* Fills input `i` by `of`, and runs. */
+static void run_with(struct trial *trial, int i, float (*of)(float x, int64_t at))
+{
+    const struct ls_value *value = trial->in[i];
+    for (int64_t at = 0; at < ls_shape_size(&value->shape); at++)
+        trial->plain[value->index][at] = of(trial->plain[value->index][at], at);
+    trial_prepare(trial);
+    trial_run(trial);
+}
+
+static float as_it_is(float x, int64_t at)
+{
+    (void)at;
+    return x;
+}
+
+static float large(float x, int64_t at)
+{
+    (void)at;
+    return x * 0x1p80f;
+}
+
+static float small(float x, int64_t at)
+{
+    (void)at;
+    return x * 0x1p-80f;
+}
+
+static float with_denormals(float x, int64_t at)
+{
+    return at % 3 == 0 ? x : x * 0x1p-127f;
+}
+
+static float with_zeros(float x, int64_t at)
+{
+    return at % 3 == 0 ? x : 0;
+}
+
+/* output(a) x factor is output(b), to the bit. */
+static void compare_scaled(const struct trial *a, const struct trial *b, float factor)
+{
+    const float *x = a->plain[a->out[0]->index], *y = b->plain[b->out[0]->index];
+    for (int64_t i = 0; i < ls_shape_size(&a->out[0]->shape); i++)
+        if (x[i] * factor != y[i] || x[i] == 0)
+            fail_msg("%s: %g becomes %g", a->kernel->name, (double)x[i], (double)y[i]);
+}
+
+/* Inputs that are 2^80 times as large or small give just such results; denormal ones count as 0, as
+ * for the direct algorithm. */
+static void scaled_inputs(void **state)
+{
+    static float (*const of[])(float, int64_t) = {as_it_is, large, small, with_zeros,
+                                                  with_denormals};
+    (void)state;
+    if (!is_there())
+        ls_test_skip("oneDNN does not have it");
+    uint64_t mode = ls_float_mode();
+    ls_set_float_mode(); /* as computing threads have it */
+    for (int pass = 0; pass < 3; pass++) {
+        struct trial *trial[5];
+        for (int i = 0; i < 5; i++) {
+            trial[i] = start(&cases[3], pass, LS_CONVOLUTION_WINOGRAD, false);
+            run_with(trial[i], 0, of[i]);
+            assert_true(is_winograd(trial[i]));
+        }
+        compare_scaled(trial[0], trial[1], 0x1p80f);
+        compare_scaled(trial[0], trial[2], 0x1p-80f);
+        compare_scaled(trial[3], trial[4], 1);
+        for (int i = 0; i < 5; i++)
+            trial_free(trial[i]);
+    }
+    ls_restore_float_mode(mode);
+}
+
+/* A number that is not finite is not lost: every result that the direct algorithm makes not finite
+ * is not finite (and others of the same tiles may be), so that a divergence is found. */
+static void nothing_infinite_is_lost(void **state)
+{
+    (void)state;
+    if (!is_there())
+        ls_test_skip("oneDNN does not have it");
+    for (int pass = 0; pass < 3; pass++) {
+        struct trial *trial[2];
+        int64_t lost = 0, found = 0;
+        for (int i = 0; i < 2; i++) {
+            trial[i] = start(&cases[0], pass,
+                             i == 0 ? LS_CONVOLUTION_DIRECT : LS_CONVOLUTION_WINOGRAD, false);
+            trial[i]->plain[trial[i]->in[0]->index][5 * 14 + 7] = INFINITY;
+            run_with(trial[i], 0, as_it_is);
+        }
+        const float *a = trial[0]->plain[trial[0]->out[0]->index];
+        const float *b = trial[1]->plain[trial[1]->out[0]->index];
+        for (int64_t k = 0; k < ls_shape_size(&trial[0]->out[0]->shape); k++) {
+            found += !isfinite(a[k]);
+            lost += !isfinite(a[k]) && isfinite(b[k]);
+        }
+        assert_true(found > 0);
+        if (lost > 0)
+            fail_msg("%s: %lld of %lld are lost", trial[0]->kernel->name, (long long)lost,
+                     (long long)found);
+        trial_free(trial[0]);
+        trial_free(trial[1]);
+    }
+}
+
 static void missing_is_an_error(void **state)
 {
     (void)state;
@@ -232,6 +337,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_direct),           cmocka_unit_test(fused),
         cmocka_unit_test(threads_at_once),     cmocka_unit_test(one_layout_of_weights),
+        cmocka_unit_test(scaled_inputs),       cmocka_unit_test(nothing_infinite_is_lost),
         cmocka_unit_test(missing_is_an_error), cmocka_unit_test(rule),
     };
     return trial_main(tests);
