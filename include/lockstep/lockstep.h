@@ -237,7 +237,8 @@ LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
                                      struct lockstep_model **model, struct lockstep_error *error);
 LOCKSTEP_API void lockstep_model_free(struct lockstep_model *model);
 
-/* Runs the net over its own data. The outputs belong to the model until its next call. */
+/* Runs the net over its own data. The outputs belong to the model until its next call. A loss that
+ * is not finite is LOCKSTEP_DIVERGED; the outputs are given then, too. */
 LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
                                      const struct lockstep_output **outputs, size_t *count,
                                      int64_t *samples, struct lockstep_error *error);

@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/model.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "ir/layer.h"
 #include "ops/cpu/backend.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
@@ -247,6 +249,26 @@ static int stop_asked(void *user)
            model->callbacks.poll(model->callbacks.user) == LOCKSTEP_SNAPSHOT_AND_STOP;
 }
 
+/* Losses that are not finite say that the net is of no use, whatever the other figures are. */
+static int check_losses(const struct lockstep_model *model, const double *record,
+                        struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(model->net);
+    for (size_t m = 0; m < graph->metric_count; m++) {
+        const struct ls_metric *metric = &graph->metrics[m];
+        char place[LS_PLACE_SIZE];
+        if (metric->loss_weight == 0 || isfinite(record[metric->offset]))
+            continue;
+        ls_layer_place(metric->layer, NULL, NULL, place);
+        return ls_fail(error, LOCKSTEP_DIVERGED, place,
+                       "do the weights come from a training that diverged, and are the data scaled "
+                       "as they were in it?",
+                       "the loss '%s' of layer '%s' is not finite", metric->name,
+                       metric->layer->name);
+    }
+    return 0;
+}
+
 int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
                         size_t *count, int64_t *samples, struct lockstep_error *error)
 {
@@ -277,7 +299,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     *count = model->outputs.count;
     if (samples != NULL)
         *samples = totals.samples;
-    return 0;
+    return check_losses(model, totals.record, inner);
 }
 
 const char *lockstep_model_class_name(const struct lockstep_model *model, size_t index)

@@ -27,17 +27,17 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct lockstep_error *error = lockstep_error_new();
-    const struct lockstep_output *outputs;
-    size_t count;
-    int64_t samples;
+    const struct lockstep_output *outputs = NULL;
+    size_t count = 0;
+    int64_t samples = 0;
     status = lockstep_model_test(model, &outputs, &count, &samples, error);
     ls_monitor_clear(&monitor);
-    if (status == 0) {
+    if (count > 0) { /* even where one of them is not finite */
         ls_put_outputs(stdout, "Test net", outputs, count);
         printf("Tested %" PRId64 " samples.\n", samples);
-    } else {
-        ls_cli_report(status, error);
     }
+    if (status != 0)
+        ls_cli_report(status, error);
     lockstep_error_free(error);
     lockstep_model_free(model);
     return status;

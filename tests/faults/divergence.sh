@@ -33,6 +33,15 @@ train 0 'Resuming from s_iter_1.safetensors' 'Resume changes base_lr' -- --set m
     --resume s_iter_1.safetensors --set base_lr=1e-9 --set max_iter=3
 [ -z "$(find . -name '.*.tmp')" ] || fail "left behind: $(find . -name '.*.tmp')"
 
+# A test of a net whose loss is not finite says so behind its figures, and ends with the same code.
+small_net | sed 's/scale: 0.00390625/scale: 1e38/' >net.prototxt
+expect 6 'Test net output #[0-9]+: accuracy = ' 'Test net output #[0-9]+: loss = -?(nan|inf)' \
+    'Tested 300 samples' \
+    "^lockstep: net.prototxt:28:1: the loss 'loss' of layer 'loss' is not finite. hint: " -- \
+    "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
+small_net >net.prototxt
+expect 0 -- "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
+
 # verify says so, too.
 expect 6 'not finite' -- "$LOCKSTEP" verify --solver solver.prototxt --workers 1,2 --set base_lr=1e30
 finish

@@ -325,6 +325,17 @@ static void test_test(void **state)
     assert_string_equal(out, "    Test net output #0: accuracy = 0.75\n"
                              "    Test net output #1: loss = 0.5 (* 2 = 1 loss)\n"
                              "Tested 10000 samples.\n");
+    /* A loss that is not finite ends with its status; the figures are told all the same. */
+    fake_reset();
+    fake.test_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DIVERGED);
+    assert_non_null(strstr(out, "Test net output #1: loss = 0.5"));
+    assert_non_null(strstr(out, "Tested 10000 samples."));
+    assert_int_equal(strncmp(messages, "lockstep: net.prototxt:1:1: wrong", 33), 0);
+    fake_reset();
+    fake.test_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DATA);
+    assert_string_equal(out, "");
 }
 
 static void test_verify(void **state)
