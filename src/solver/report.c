@@ -220,6 +220,28 @@ static void report_tests(struct ls_trainer *trainer)
     }
 }
 
+static int fail_best(const struct ls_trainer *trainer, const char *hint, const char *problem,
+                     struct ls_error *error)
+{
+    char place[320];
+    ls_place(trainer->definition->definition, trainer->solver, "snapshot_best", place,
+             sizeof place);
+    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "snapshot_best: %s", problem);
+}
+
+/* An output with more figures than one has no best. */
+static int check_one_figure(const struct ls_trainer *trainer, const struct ls_metric *metric,
+                            struct ls_error *error)
+{
+    char problem[400];
+    if (metric->entries == 1)
+        return 0;
+    snprintf(problem, sizeof problem, "output '%.200s' has %d figures, and none of them counts",
+             metric->name, metric->entries);
+    return fail_best(trainer, "name an output that is one figure, such as the mean of these",
+                     problem, error);
+}
+
 /* snapshot_best must name a figure of the first test net. */
 static int check_best(struct ls_trainer *trainer, struct ls_error *error)
 {
@@ -230,21 +252,20 @@ static int check_best(struct ls_trainer *trainer, struct ls_error *error)
     size_t count = 0;
     if (trainer->definition->test_count > 0) {
         const struct ls_graph *graph = ls_net_graph(trainer->tests[0].net);
-        for (size_t i = 0; i < graph->metric_count && count < 64; i++)
-            if (graph->metrics[i].is_output)
-                names[count++] = graph->metrics[i].name;
+        for (size_t i = 0; i < graph->metric_count; i++) {
+            const struct ls_metric *metric = &graph->metrics[i];
+            if (metric->is_output && strcmp(metric->name, wanted) == 0)
+                return check_one_figure(trainer, metric, error);
+            if (metric->is_output && metric->entries == 1 && count < 64)
+                names[count++] = metric->name;
+        }
     }
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], wanted) == 0)
-            return 0;
     const char *near = ls_suggest(wanted, names, count);
-    char hint[300] = "name an output of the first test net, such as \"accuracy\"", place[320];
+    char hint[300] = "name an output of the first test net, such as \"accuracy\"", problem[400];
     if (near != NULL)
         snprintf(hint, sizeof hint, "did you mean '%s'?", near);
-    ls_place(trainer->definition->definition, trainer->solver, "snapshot_best", place,
-             sizeof place);
-    return ls_fail(error, LOCKSTEP_DEFINITION, place, hint,
-                   "snapshot_best: the first test net has no output '%s'", wanted);
+    snprintf(problem, sizeof problem, "the first test net has no output '%.300s'", wanted);
+    return fail_best(trainer, hint, problem, error);
 }
 
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)

@@ -102,6 +102,10 @@ solver 'max_epoch: 3' 'both max_iter and max_epoch are given'
 solver 'momentum: 0.9' "field 'momentum' is given twice; .* solver.prototxt:3:1"
 solver 'test_interval: 10 snapshot_best: "accurasy"' \
     "solver.prototxt:9:19: .*no output 'accurasy'.*did you mean 'accuracy'"
+small_net | sed 's/top: "accuracy"/& top: "accuracy_of_class"/' >net.prototxt
+solver 'test_interval: 10 snapshot_best: "accuracy_of_class"' \
+    "solver.prototxt:9:19: snapshot_best: output 'accuracy_of_class' has 10 figures.*hint: name"
+small_net >net.prototxt
 solver 'net_param { }' 'solver.prototxt'
 solver 'test_state { stage: "a" }' 'solver.prototxt'
 solver 'average_loss: 0' 'average_loss must be at least 1'
