@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/net.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -136,6 +137,40 @@ static int map_inputs(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
+/* "layer 'a' has groups of 4", of the first layer with this grouping. */
+static void say_group(const struct ls_graph *graph, int grouping, char *text, size_t size)
+{
+    const char *name = "";
+    for (size_t s = 0; s < graph->sync_count && name[0] == '\0'; s++)
+        if (graph->syncs[s].grouping == grouping)
+            name = graph->syncs[s].layer->name;
+    if (graph->groupings[grouping] == 0)
+        snprintf(text, size, "the group of layer '%.100s' is the whole batch", name);
+    else
+        snprintf(text, size, "layer '%.100s' has groups of %lld", name,
+                 (long long)graph->groupings[grouping]);
+}
+
+/* That the groups of a net are none that micro-batches can follow. */
+static int check_groups(const struct ls_graph *graph, const char *place, struct ls_error *error)
+{
+    char one[200], other[200];
+    if (graph->grouping_count == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
+                       "follow_groups: no layer of the train net normalises by the batch");
+    say_group(graph, 0, one, sizeof one);
+    if (graph->grouping_count > 1) {
+        say_group(graph, 1, other, sizeof other);
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give them all the same group",
+                       "follow_groups: the net's layers have groups of different sizes: %s, %s",
+                       one, other);
+    }
+    if (graph->groupings[0] == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give batch_norm_param a group",
+                       "follow_groups: %s, which would be one micro-batch", one);
+    return 0;
+}
+
 /* The size of groups that micro-batches follow: all of the net must have one. */
 static int find_group(struct ls_net *net, struct ls_error *error)
 {
@@ -143,19 +178,10 @@ static int find_group(struct ls_net *net, struct ls_error *error)
     const char *place = net->options.follow_groups_place;
     struct ls_graph *graph = NULL;
     LS_TRY(ls_graph_build(&options, &graph, error));
-    size_t groupings = graph->grouping_count;
-    int64_t group = groupings > 0 ? graph->groupings[0] : 0;
+    int status = check_groups(graph, place, error);
+    int64_t group = status == 0 ? graph->groupings[0] : 0;
     ls_graph_free(graph);
-    if (groupings != 1)
-        return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
-                       groupings == 0 ? "follow_groups: no layer of the train net normalises by "
-                                        "the batch"
-                                      : "follow_groups: the net's layers have groups of different "
-                                        "sizes");
-    if (group == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, place, "give batch_norm_param a group",
-                       "follow_groups: the group of the net is the whole batch, which would be one "
-                       "micro-batch");
+    LS_TRY(status);
     if (net->batching.size_of != NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, place,
                        "crop or resize the samples, or leave follow_groups out",

@@ -125,8 +125,9 @@ follows() {
     train 3 "^lockstep: solver.prototxt:[0-9]+:[0-9]+: follow_groups: $text" '!Iteration'
 }
 small_solver 'follow_groups: true' >solver.prototxt
-follows 'the group of the net is the whole batch'
-follows "the net's layers have groups of different sizes" 'group: 3' \
+follows "the group of layer 'norm' is the whole batch, which would be one micro-batch"
+follows "the net's layers have groups of different sizes: layer 'norm' has groups of 3, layer \
+'q' has groups of 4. hint: give them all the same group" 'group: 3' \
     "$(behind BatchNorm 'batch_norm_param { group: 4 }')"
 small_net >net.prototxt
 train 3 'solver.prototxt:[0-9]+:[0-9]+: follow_groups: no layer of the train net normalises'
