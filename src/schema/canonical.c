@@ -76,7 +76,7 @@ int ls_definition_canonical(const struct ls_solver_definition *solver, int32_t m
     copy.train_net_param = strip_net(arena, solver->train.net);
     copy.has_random_seed = 1;
     copy.random_seed = (int64_t)ls_solver_seed(solver->solver);
-    if (micro_batch > 0) { /* what solver_mode decides is decided */
+    if (micro_batch > 0) { /* the one that is used; solver_mode changes no number */
         copy.has_micro_batch = 1;
         copy.micro_batch = micro_batch;
         copy.has_solver_mode = 0;
