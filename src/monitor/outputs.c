@@ -14,6 +14,8 @@ void ls_put_outputs(FILE *out, const char *what, const struct lockstep_output *o
             double value = outputs[i].values[v];
             fprintf(out, "    %s output #%zu: ", what, number++);
             ls_put_clean(out, outputs[i].name);
+            if (outputs[i].count > 1)
+                fprintf(out, "[%zu]", v);
             fprintf(out, " = %.6g", value);
             if (weight != 0)
                 fprintf(out, " (* %.6g = %.6g loss)", weight, weight * value);

@@ -135,6 +135,16 @@ static void test_phrases_of_caffe(void **state)
     expect(&screen, "Iteration 500, Testing on the train data\n"
                     "    Train data output #0: accuracy = 0.98\n"
                     "    Train data output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
+    static const struct lockstep_output of_classes[2] = {{"class_iou", classes, 3, 0},
+                                                         {"mean_iou", classes, 1, 0}};
+    struct lockstep_event by_class = test_event(0);
+    by_class.outputs = of_classes;
+    send(&screen, by_class);
+    expect(&screen, "Iteration 500, Testing net (#0)\n"
+                    "    Test net output #0: class_iou[0] = 0.5\n"
+                    "    Test net output #1: class_iou[1] = 0.25\n"
+                    "    Test net output #2: class_iou[2] = 1\n"
+                    "    Test net output #3: mean_iou = 0.5\n");
     struct lockstep_event with_loss = test_event(1);
     with_loss.data_loss = 0.105;
     send(&screen, with_loss);
