@@ -74,10 +74,8 @@ void ls_graph_fuse_relu(struct ls_links *links)
 void ls_graph_rewrite(struct ls_graph *graph)
 {
     static void (*const rewrites[])(struct ls_links *) = {
-        ls_graph_remove_dead,
-        ls_graph_fuse_batch_norm,
-        ls_graph_fuse_relu,
-        ls_graph_fuse_eltwise,
+        ls_graph_remove_dead, ls_graph_fuse_softmax, ls_graph_fuse_batch_norm,
+        ls_graph_fuse_relu,   ls_graph_move_relu,    ls_graph_fuse_eltwise,
     };
     struct ls_links links;
     if (graph->failed || !ls_links_open(&links, graph))

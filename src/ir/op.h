@@ -55,13 +55,16 @@ enum ls_op_kind {
     LS_OP_LRN,
     LS_OP_LRN_BACKWARD, /* in: x, y, dy, (scale); out: dx */
     /* y = x * keep / (1 - ratio), keep from Philox(key, sample ordinal, element of the sample / 4);
-     * its own backward, with dy for x. attr.dropout */
+     * its own backward, with dy for x. Backward it may have z, too, what the forward op made of the
+     * output y of a ReLU: dx = z > 0 ? dy / (1 - ratio) : 0, back through both. attr.dropout */
     LS_OP_DROPOUT,
     /* Softmax along attr.axis. in: x; out: y. Backward: in: y, dy; out: dx. */
     LS_OP_SOFTMAX,
     LS_OP_SOFTMAX_BACKWARD,
     /* in: x, label; out: prob. Metric: sum over positions of -sum_k a[k] log max(p[k], FLT_MIN),
-     * count; a[k] = class_weight[k] ((1 - smoothing) [k = label] + smoothing / C). attr.loss */
+     * count; a[k] = class_weight[k] ((1 - smoothing) [k = label] + smoothing / C). Clamped it is
+     * LOG_LOSS(SOFTMAX(x)): 1e-20 for FLT_MIN, and where p[label] is less the gradient of the
+     * position is p[label] / 1e-20 times the other. attr.loss */
     LS_OP_SOFTMAX_LOSS,
     LS_OP_SOFTMAX_LOSS_BACKWARD, /* in: prob, label; out: dx */
     /* in: prob [N, C...], label [N]. Metric: sum of -class_weight[label] log max(p[label], 1e-20),
@@ -226,6 +229,7 @@ struct ls_loss_attr {
                           a forward op that no backward op follows */
     float loss_weight; /* multiplies the gradient */
     float smoothing;   /* SOFTMAX: in [0, 1) */
+    bool clamped;      /* SOFTMAX: as two layers have it; without smoothing */
     /* SOFTMAX, LOG, COUNT_LABELS: one for each of `classes`, of the definition; NULL: all 1 */
     const float *class_weight;
     int64_t classes;

@@ -39,7 +39,7 @@ static double flops_each(const struct ls_op *op)
     case LS_OP_LRN_BACKWARD:
         return 100 + 2 * (double)op->attr.lrn.size;
     case LS_OP_DROPOUT: /* Philox, sixteen at a time */
-        return 60;
+        return op->inputs > 1 ? 2 : 60;
     case LS_OP_FILL: /* one by one */
         return op->attr.fill.filler == NULL ? 1 : 300;
     case LS_OP_SOFTMAX:

@@ -1,6 +1,7 @@
 /* Dropout: element e of a sample is kept where the e-th random number of (key, ordinal of the
  * sample) is at least ratio * 2^32, and multiplied by 1 / (1 - ratio). The gradient goes the same
- * way, with the same numbers; nothing is remembered.
+ * way, with the same numbers; nothing is remembered. Behind a ReLU the numbers need not even be made
+ * again: what was dropped, and what the ReLU made 0, is 0 in the result.
  *
  * `e` counts in plain order, whatever the layout is: in a blocked one, the numbers of a few
  * points of each channel of a block are made, and then picked across the channels.
@@ -40,7 +41,7 @@ static bool dropout_accepts(const struct ls_op *op)
 static int dropout_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
                            struct ls_error *error)
 {
-    if (op->input[0]->sample_axis == 0)
+    if (op->input[0]->sample_axis == 0 || op->inputs > 1)
         return ls_layouts_follow(op, layouts, error);
     layouts->in[0] = layouts->out[0] = &ls_layout_plain;
     return 0;
@@ -126,6 +127,11 @@ static void dropout_run(const struct ls_prepared *prepared, void *local, void *c
     (void)local, (void)scratch;
     const struct ls_value *value = prepared->op->input[0];
     const struct dropout dropout = dropout_of(prepared->op);
+    if (prepared->op->inputs > 1) {
+        ls_vector_elementwise()->drop_gated(in[0], in[1], out[0], dropout.scale,
+                                            ls_value_elements(value));
+        return;
+    }
 #ifdef LS_MUTANT_GENERATOR /* cmake/mutants.cmake: each thread draws numbers of its own */
     static _Thread_local uint64_t calls;
     uint64_t ordinal = context != NULL ? calls++ : 0;

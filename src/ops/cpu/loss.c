@@ -19,8 +19,6 @@
 
 enum { CHUNK = 256 };
 
-#define LEAST_PROBABILITY 1e-20F /* Caffe's kLOG_THRESHOLD */
-
 void ls_loss_add(const struct ls_loss_attr *attr, const struct ls_context *context,
                  const struct ls_loss_sums *sums)
 {
@@ -100,7 +98,7 @@ static void log_run(const struct ls_prepared *prepared, void *local, void *const
         }
         double weight = ls_loss_weight(attr, class);
         sums.weights += weight;
-        ls_loss_add_logs(p + n * classes + class, &weight, LEAST_PROBABILITY, 1, &sums.sum);
+        ls_loss_add_logs(p + n * classes + class, &weight, LS_LEAST_PROBABILITY, 1, &sums.sum);
     }
     ls_loss_add(attr, context, &sums);
 }
@@ -121,8 +119,8 @@ static void log_backward_run(const struct ls_prepared *prepared, void *local, vo
         if (class < 0 || ls_label_ignored(label[n], attr->has_ignore, attr->ignore_label))
             continue;
         float probability = p[n * classes + class];
-        if (probability < LEAST_PROBABILITY)
-            probability = LEAST_PROBABILITY;
+        if (probability < LS_LEAST_PROBABILITY)
+            probability = LS_LEAST_PROBABILITY;
         dp[n * classes + class] =
             (float)(-(scale * ls_loss_weight(attr, class)) / (double)probability);
     }

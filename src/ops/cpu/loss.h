@@ -26,6 +26,8 @@ double ls_loss_scale(const struct ls_loss_attr *attr, const struct ls_context *c
 /* The same, rounded; not with class weights, whose sum may be very small. */
 float ls_loss_factor(const struct ls_loss_attr *attr, const struct ls_context *context);
 
+#define LS_LEAST_PROBABILITY 1e-20F /* of LOG_LOSS: Caffe's kLOG_THRESHOLD */
+
 static inline double ls_loss_weight(const struct ls_loss_attr *attr, int64_t class)
 {
     return attr->class_weight != NULL ? (double)attr->class_weight[class] : 1.0;

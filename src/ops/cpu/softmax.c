@@ -6,6 +6,14 @@
  *
  *   loss = sum of -sum_k a[k] log max(p[k], FLT_MIN);  dx[k] = (p[k] sum_j a[j] - a[k]) * factor
  *
+ * Clamped (Softmax and MultinomialLogisticLoss, which the graph puts together): 1e-20 in place of
+ * FLT_MIN, and where p[label] is less the gradient is that of the constant 1e-20 in the logarithm's
+ * derivative,
+ *
+ *   dx = (p - onehot(label)) * factor * p[label] / 1e-20
+ *
+ * Where it is not less, no quotient 1 / p is formed and multiplied by p again.
+ *
  * A position whose label is ignored, or names no class, gets the gradient 0; the latter also makes
  * the loss NaN (see ops/cpu/loss.h).
  *
@@ -47,6 +55,17 @@ static void softmax_backward_run(const struct ls_prepared *prepared, void *local
 
 enum { CHUNK = 256 };
 
+static float least_of(const struct ls_loss_attr *attr)
+{
+    return attr->clamped ? LS_LEAST_PROBABILITY : FLT_MIN;
+}
+
+/* What the gradient of a position is multiplied by; a NaN is left to the gradient itself. */
+static double shrink(const struct ls_loss_attr *attr, float p)
+{
+    return attr->clamped && p < LS_LEAST_PROBABILITY ? (double)p / (double)LS_LEAST_PROBABILITY : 1;
+}
+
 static bool is_ignored(const struct ls_loss_attr *attr, float label)
 {
     return ls_label_ignored(label, attr->has_ignore, attr->ignore_label);
@@ -73,11 +92,11 @@ static double sum_true(const struct ls_softmax_shape *shape, const struct ls_los
         sums->weights += weight[count];
         wanted[count++] = p[(i / inner * shape->classes + class) * inner + i % inner];
         if (count == CHUNK) {
-            ls_loss_add_logs(wanted, weight, FLT_MIN, count, &sum);
+            ls_loss_add_logs(wanted, weight, least_of(attr), count, &sum);
             count = 0;
         }
     }
-    ls_loss_add_logs(wanted, weight, FLT_MIN, count, &sum);
+    ls_loss_add_logs(wanted, weight, least_of(attr), count, &sum);
     return sum;
 }
 
@@ -164,6 +183,9 @@ static void backward_plain(const struct ls_softmax_shape *shape, const struct ls
         } else {
             int64_t at = first + class * inner;
             dx[at] = (p[at] - 1.0F) * factor;
+            float less = (float)shrink(attr, p[at]);
+            for (int64_t c = 0; less < 1 && c < shape->classes; c++)
+                dx[first + c * inner] *= less;
         }
     }
 }
@@ -190,6 +212,8 @@ static void backward_columns(const struct mixture *mixture, int64_t positions,
         class[i] = ignored ? -1 : ls_label_class(label[i], shape->classes);
         double weight = class[i] < 0 ? 0 : ls_loss_weight(mixture->attr, class[i]);
         own[i] = (1 - (double)mixture->attr->smoothing) * weight;
+        if (class[i] >= 0)
+            own[i] *= shrink(mixture->attr, p[class[i] * inner + i]);
         total[i] = own[i] + mixture->share * mixture->all;
     }
     for (int64_t c = 0; c < shape->classes; c++) {

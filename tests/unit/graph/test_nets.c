@@ -48,10 +48,10 @@ static const struct net_case lenet = {
                "ip2: inner product\naccuracy: accuracy\nloss: softmax loss\n",
     .backward = "loss: softmax loss backward\nip2: inner product backward weights\n"
                 "ip2: accumulate\nip2: accumulate\nip2: inner product backward data\n"
-                "drop: dropout\nrelu2: activation backward\n"
+                "drop: dropout\n"
                 "ip1: inner product backward weights\nip1: accumulate\nip1: accumulate\n"
-                "ip1: inner product backward data\npool1: pooling backward\n"
-                "relu1: activation backward\nconv1: convolution backward weights\n"
+                "ip1: inner product backward data\nrelu1: activation backward\n"
+                "pool1: pooling backward\nconv1: convolution backward weights\n"
                 "conv1: accumulate\nconv1: accumulate\n",
     .parameters = "conv1.weight 1\nconv1.bias 1\nip1.weight 1\nip1.bias 1\nip2.weight 1\n"
                   "ip2.bias 1\n",
@@ -237,9 +237,9 @@ static const struct net_case sources = {
                    "loss_param { ignore_label: 0 } }\n"
                    "layer { name: 'silence' type: 'Silence' bottom: 'unused' bottom: 'log' }\n",
     .blobs = "in 2x6\nlabel 2\nunused 2x2\nip 2x3\nprob 2x3\n",
-    .forward = "dummy: fill\ndummy: fill\nip: inner product\nprob: softmax\nlog: log loss\n"
+    .forward = "dummy: fill\ndummy: fill\nip: inner product\nprob: softmax loss\n"
                "valid: count labels\nvalid: softmax loss\n",
-    .backward = "valid: softmax loss backward\nlog: log loss backward\nprob: softmax backward\n"
+    .backward = "valid: softmax loss backward\nprob: softmax loss backward\n"
                 "prob: eltwise\nip: inner product backward weights\nip: accumulate\n"
                 "ip: accumulate\n",
     .parameters = "ip.weight 1\nip.bias 1\n",

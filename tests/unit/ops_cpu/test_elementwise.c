@@ -112,6 +112,43 @@ static void check_dropout(const struct ls_shape *shape, const struct ls_layout *
     own_free(own);
 }
 
+/* Back through a dropout and the ReLU in front of it in one go: the bytes of both by themselves. */
+static void test_dropout_behind_relu(void **state)
+{
+    (void)state;
+    const struct ls_shape *shape = &shapes[SHAPES - 1];
+    for (int l = 0; l < OWN_LAYOUTS; l++) {
+        struct own *drop[3] = {own_new(&ls_kernel_dropout), own_new(&ls_kernel_dropout),
+                               own_new(&ls_kernel_dropout)};
+        struct own *relu = own_new(&ls_kernel_activation_backward);
+        for (int i = 0; i < 3; i++) {
+            drop[i]->op.attr.dropout = (struct ls_dropout_attr){.ratio = 0.3F, .key = 5};
+            drop[i]->context.first_ordinal = 77;
+            own_in(drop[i], shape, i == 0 ? 3 : 4, 1);
+        }
+        struct ls_value *z = own_in(drop[2], shape, 1, 1);
+        for (int i = 0; i < 3; i++)
+            own_out(drop[i], shape);
+        float *y = drop[0]->plain[0]; /* what a ReLU wrote */
+        for (int64_t i = 0; i < ls_shape_size(shape); i++)
+            y[i] = y[i] > 0 ? y[i] : 0;
+        own_run(drop[0], own_layouts[l]);
+        own_run(drop[1], own_layouts[l]);
+        struct ls_value *dy = own_in(relu, shape, 1, 1), *given = own_in(relu, shape, 1, 1);
+        struct ls_value *dx = own_out(relu, shape);
+        size_t bytes = (size_t)ls_shape_size(shape) * sizeof(float);
+        memcpy(relu->plain[dy->index], own_plain(drop[1], drop[1]->out[0]), bytes);
+        memcpy(relu->plain[given->index], y, bytes);
+        memcpy(drop[2]->plain[z->index], own_plain(drop[0], drop[0]->out[0]), bytes);
+        own_run(relu, own_layouts[l]);
+        own_run(drop[2], own_layouts[l]);
+        assert_memory_equal(own_plain(drop[2], drop[2]->out[0]), own_plain(relu, dx), bytes);
+        own_free(relu);
+        for (int i = 0; i < 3; i++)
+            own_free(drop[i]);
+    }
+}
+
 static void test_dropout(void **state)
 {
     (void)state;
@@ -371,10 +408,15 @@ static void test_references(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_references),       cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_not_finite),       cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_dropout_cut),      cmocka_unit_test(test_eltwise),
-        cmocka_unit_test(test_eltwise_same),     cmocka_unit_test(test_eltwise_relu),
+        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_behind_relu),
+        cmocka_unit_test(test_dropout_cut),
+        cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_eltwise_same),
+        cmocka_unit_test(test_eltwise_relu),
         cmocka_unit_test(test_eltwise_in_place),
     };
     ls_set_float_mode();

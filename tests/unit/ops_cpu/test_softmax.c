@@ -300,6 +300,52 @@ static void test_hopeless(void **state)
     own_free(trial.own);
 }
 
+/* Clamped, as a softmax and a logarithmic loss behind it have it: a probability below 1e-20 costs
+ * what 1e-20 does, and its gradient fades. With class weights and without. */
+static void test_clamped(void **state)
+{
+    (void)state;
+    static const float x[12] = {0, 1, 2, 0, 60, 0, 0, 120, 0, 45.5F, 0, 1}, label[4] = {2, 0, 2, 1};
+    static const float weights[3] = {0.5F, 3, 2};
+    const double normalizers[1] = {4};
+    const struct softmax_case c = {{2, {4, 3}}, 1};
+    for (int weighted = 0; weighted < 2; weighted++) {
+        double p[12], expected[12], values[12], loss = 0;
+        struct loss_trial forward = loss_trial(&c, &ls_kernel_softmax_loss, false),
+                          backward = loss_trial(&c, &ls_kernel_softmax_loss_backward, false);
+        for (int i = 0; i < 12; i++)
+            values[i] = (double)x[i];
+        reference_softmax(&forward.classes, values, p);
+        for (int i = 0; i < 12; i++) {
+            int row = i / 3, class = (int)label[row];
+            double own = (double)(float)p[3 * row + class], least = 1e-20F,
+                   scale = own < least ? own / least : 1;
+            double weight = weighted ? (double)weights[class] : 1;
+            expected[i] = 0.5 / 4 * weight * scale * (p[i] - (i % 3 == class));
+            loss -= i % 3 == 0 ? weight * log(own < least ? least : own) : 0;
+        }
+        memcpy(forward.own->plain[forward.x->index], x, sizeof x);
+        for (int i = 0; i < 12; i++)
+            backward.own->plain[backward.x->index][i] = (float)p[i];
+        for (int b = 0; b < 2; b++) {
+            struct loss_trial *trial = b > 0 ? &backward : &forward;
+            memcpy(trial->own->plain[trial->label->index], label, sizeof label);
+            trial->own->op.attr.loss.clamped = true;
+            trial->own->op.attr.loss.class_weight = weighted ? weights : NULL;
+            trial->own->op.attr.loss.classes = 3;
+            trial->own->context.normalizers = normalizers;
+            own_run(trial->own, &ls_layout_plain);
+        }
+        assert_true(fabs(forward.own->partials[3] - loss) < 1e-6 * loss);
+        for (int i = 0; i < 12; i++) {
+            double found = (double)own_plain(backward.own, backward.prob)[i];
+            assert_true(fabs(found - expected[i]) <= 1e-6 * fabs(expected[i]) + 1e-37);
+        }
+        own_free(forward.own);
+        own_free(backward.own);
+    }
+}
+
 static void test_counts(void **state)
 {
     (void)state;
@@ -425,12 +471,13 @@ static void test_reference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),      cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_extremes),       cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_loss_backward),  cmocka_unit_test(test_hopeless),
-        cmocka_unit_test(test_counts),         cmocka_unit_test(test_bad_labels),
-        cmocka_unit_test(test_mixed_loss),     cmocka_unit_test(test_mixed_backward),
-        cmocka_unit_test(test_nothing_counts), cmocka_unit_test(test_mixed_bad_labels),
+        cmocka_unit_test(test_reference),        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_extremes),         cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_loss_backward),    cmocka_unit_test(test_hopeless),
+        cmocka_unit_test(test_clamped),          cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_bad_labels),       cmocka_unit_test(test_mixed_loss),
+        cmocka_unit_test(test_mixed_backward),   cmocka_unit_test(test_nothing_counts),
+        cmocka_unit_test(test_mixed_bad_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

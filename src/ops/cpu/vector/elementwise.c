@@ -83,6 +83,15 @@ static void drop(const float *x, const uint32_t *word, float *y, uint32_t thresh
     }
 }
 
+static void drop_gated(const float *dy, const float *z, float *dx, float scale, size_t n)
+{
+    LS_ELEMENTWISE
+    for (size_t i = 0; i < n; i++) {
+        float kept = dy[i] * scale;
+        dx[i] = z[i] > 0 ? kept : 0.0F;
+    }
+}
+
 static void multiply(const float *a, const float *b, float *y, size_t n)
 {
     LS_ELEMENTWISE
@@ -147,6 +156,7 @@ const struct ls_vector_elementwise LS_ISA_NAME(ls_vector_elementwise) = {
     .sigmoid_backward = sigmoid_backward,
     .tanh_backward = tanh_backward,
     .drop = drop,
+    .drop_gated = drop_gated,
     .multiply = multiply,
     .add = add,
     .multiply_by = multiply_by,

@@ -21,6 +21,8 @@ struct ls_vector_elementwise {
     /* y = word >= threshold ? x * scale : 0 */
     void (*drop)(const float *x, const uint32_t *word, float *y, uint32_t threshold, float scale,
                  size_t n);
+    /* dx = z > 0 ? dy * scale : 0 */
+    void (*drop_gated)(const float *dy, const float *z, float *dx, float scale, size_t n);
     void (*multiply)(const float *a, const float *b, float *y, size_t n);
     void (*add)(const float *a, const float *b, float *y, size_t n);
     void (*multiply_by)(const float *x, float factor, float *y, size_t n);

@@ -1,0 +1,126 @@
+/* Gradients that go back through a ReLU elsewhere than the definition has it (graph/move_relu.c),
+ * and losses that a softmax takes in, are what they were: trainings of nets in which this is done,
+ * and of the same nets with one more gradient, of zeros, in its way.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+#include <math.h>
+
+enum { UPDATES = 3 };
+
+#define CONV(name, in)                                                                             \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" in "' top: '" name "' "               \
+    "convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } "  \
+    "}\n"                                                                                          \
+    "layer { name: 'relu_" name "' type: 'ReLU' bottom: '" name "' top: '" name "' }\n"
+/* Its gradient is 0, but it is one. */
+#define OBSTACLE(blob)                                                                             \
+    "layer { name: 'zero_" blob "' type: 'Power' bottom: '" blob "' top: 'zero_" blob "' "         \
+    "power_param { scale: 0 } }\n"                                                                 \
+    "layer { name: 'sum_" blob "' type: 'Reduction' bottom: 'zero_" blob "' top: 'sum_" blob "' "  \
+    "loss_weight: 1 reduction_param { axis: 1 } }\n"
+
+#define JOIN                                                                                       \
+    "layer { name: 'join' type: 'Concat' bottom: 'a' bottom: 'b' top: 'join' }\n"                  \
+    "layer { name: 'pool' type: 'Pooling' bottom: 'join' top: 'pool' "                             \
+    "pooling_param { kernel_size: 3 stride: 2 } }\n"
+#define DROP                                                                                       \
+    "layer { name: 'drop_pool' type: 'Dropout' bottom: 'pool' top: 'dropped' }\n"                  \
+    "layer { name: 'c1' type: 'InnerProduct' bottom: 'dropped' top: 'c1' inner_product_param { "   \
+    "num_output: 20 weight_filler { type: 'xavier' } } }\n"                                        \
+    "layer { name: 'relu_c1' type: 'ReLU' bottom: 'c1' top: 'r1' }\n"
+#define END                                                                                        \
+    "layer { name: 'drop_c1' type: 'Dropout' bottom: 'r1' top: 'd1' dropout_param { "              \
+    "dropout_ratio: 0.3 } }\n"                                                                     \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'd1' top: 'ip' inner_product_param { "        \
+    "num_output: 10 weight_filler { type: 'xavier' } } }\n"
+
+static const char free_way[] = CONV("a", "data") CONV("b", "data") JOIN DROP END;
+static const char blocked[] = CONV("a", "data") CONV("b", "data") OBSTACLE("a") OBSTACLE("b")
+    JOIN OBSTACLE("pool") DROP OBSTACLE("r1") END;
+
+#define LOSS                                                                                       \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+#define TWO_LAYERS                                                                                 \
+    "layer { name: 'p' type: 'Softmax' bottom: 'ip' top: 'p' }\n"                                  \
+    "layer { name: 'loss' type: 'MultinomialLogisticLoss' bottom: 'p' bottom: 'label' top: "       \
+    "'loss' }\n"
+
+struct run {
+    float *weights;
+    size_t count;
+    double losses[UPDATES];
+    size_t gated; /* dropouts whose gradient goes through a ReLU */
+};
+
+static void collect(struct run *run, const struct ls_trainer *trainer)
+{
+    const struct ls_store *store = trainer->store;
+    for (size_t p = 0; p < store->set->count; p++)
+        run->count += store->slots[p].elements;
+    run->weights = calloc(run->count, sizeof *run->weights);
+    float *to = run->weights;
+    for (size_t p = 0; p < store->set->count; p++) {
+        memcpy(to, store->slots[p].weights, store->slots[p].elements * sizeof *to);
+        to += store->slots[p].elements;
+    }
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    for (size_t o = 0; o < graph->op_count; o++)
+        run->gated += graph->ops[o]->kind == LS_OP_DROPOUT && graph->ops[o]->inputs > 1;
+}
+
+static struct run train(const char *body, const char *loss, int workers)
+{
+    struct run run = {0};
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 micro_batch: 3\n"
+                    "net_param {\n"
+                    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
+                    "  transform_param { scale: 0.004 } data_param { backend: IDX source: '%s' "
+                    "  label_source: '%s' batch_size: 17 } }\n%s%s}\n",
+                    ls_test_path("images"), ls_test_path("labels"), body, loss);
+    struct training *training = start(solver, workers, NULL, NULL);
+    for (int i = 0; i < UPDATES; i++) {
+        step(training, 1);
+        run.losses[i] = lockstep_trainer_loss(training->trainer);
+    }
+    collect(&run, training->trainer->inner);
+    finish(training);
+    lockstep_solver_free(solver);
+    return run;
+}
+
+static void moved_or_not(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 2; workers++) {
+        struct run moved = train(free_way, LOSS, workers), there = train(blocked, LOSS, workers);
+        assert_int_equal(moved.gated, 2);
+        assert_int_equal(there.gated, 0);
+        assert_int_equal(moved.count, there.count);
+        assert_memory_equal(moved.weights, there.weights, moved.count * sizeof *moved.weights);
+        free(moved.weights);
+        free(there.weights);
+    }
+}
+
+/* Within rounding; the first loss, for which nothing was learned yet, has the same bits. */
+static void two_layers(void **state)
+{
+    (void)state;
+    struct run one = train(free_way, LOSS, 2), two = train(free_way, TWO_LAYERS, 2);
+    assert_memory_equal(&one.losses[0], &two.losses[0], sizeof one.losses[0]);
+    assert_true(one.losses[UPDATES - 1] != one.losses[0]);
+    for (size_t i = 0; i < one.count; i++)
+        assert_true(fabsf(one.weights[i] - two.weights[i]) < 1e-6F);
+    free(one.weights);
+    free(two.weights);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moved_or_not), cmocka_unit_test(two_layers)};
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 60, 14);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

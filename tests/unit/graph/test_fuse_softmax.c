@@ -1,0 +1,125 @@
+/* A softmax and the logarithmic loss behind it become one op, and so do their gradients.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "one_net.h"
+
+#define LAYER(name, type, in, out, rest)                                                           \
+    "layer { name: '" name "' type: '" type "' bottom: '" in "' top: '" out "' " rest " }\n"
+#define LOSS(name, p, rest)                                                                        \
+    "layer { name: '" name "' type: 'MultinomialLogisticLoss' bottom: '" p                         \
+    "' bottom: 'label' top: '" name "' " rest " }\n"
+#define NET(body)                                                                                  \
+    "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' "         \
+    "batch_size: 8 } }\n" LAYER("ip", "InnerProduct", "data", "ip",                                \
+                                "inner_product_param { num_output: 10 }") body
+
+struct fuse_case {
+    const char *what;
+    bool training;
+    const char *text, *ops;
+};
+
+static const struct fuse_case cases[] = {
+    {"a training", true, NET(LAYER("p", "Softmax", "ip", "p", "") LOSS("loss", "p", "")),
+     "p: softmax loss(ip label > p)\np: softmax loss backward(p label > grad(ip))\n"},
+    {"a test", false, NET(LAYER("p", "Softmax", "ip", "p", "") LOSS("loss", "p", "")),
+     "p: softmax loss(ip label > p)\n"},
+    {"in place", true, NET(LAYER("p", "Softmax", "ip", "ip", "") LOSS("loss", "ip", "")),
+     "p: softmax loss(ip label > ip)\np: softmax loss backward(ip label > grad(ip))\n"},
+    {"an accuracy reads the softmax, too", true,
+     NET(LAYER("p", "Softmax", "ip", "p", "") LAYER("a", "Accuracy", "p' bottom: 'label", "a", "")
+             LOSS("loss", "p", "")),
+     "p: softmax loss(ip label > p)\na: accuracy(p label)\n"
+     "p: softmax loss backward(p label > grad(ip))\n"},
+
+    /* What must stay apart. */
+    {"two losses", true,
+     NET(LAYER("p", "Softmax", "ip", "p", "") LOSS("one", "p", "") LOSS("two", "p", "")),
+     "p: softmax loss(ip label > p)\ntwo: log loss(p label)\n"
+     "two: log loss backward(p label > grad(p))\none: log loss backward(p label > grad(p))\n"
+     "one: eltwise(grad(p) grad(p) > grad(p))\np: softmax backward(p grad(p) > grad(ip))\n"},
+    {"the softmax is a loss itself", true,
+     NET(LAYER("p", "Softmax", "ip", "p", "loss_weight: 2") LOSS("loss", "p", "")),
+     "p: softmax loss(ip label > p)\np: sum loss(p)\n"
+     "loss: log loss backward(p label > grad(p))\np: sum loss backward( > grad(p))\n"
+     "p: eltwise(grad(p) grad(p) > grad(p))\np: softmax backward(p grad(p) > grad(ip))\n"},
+    {"classes are not the last axis", true,
+     NET(LAYER("c", "Convolution", "data", "c",
+               "convolution_param { num_output: 4 kernel_size: 15 }")
+             LAYER("p", "Softmax", "c", "p", "") LOSS("loss", "p", "")),
+     "p: softmax(c > p)\nloss: log loss(p label)\nloss: log loss backward(p label > grad(p))\n"
+     "p: softmax backward(p grad(p) > grad(c))\n"},
+    {"something stands between", true,
+     NET(LAYER("p", "Softmax", "ip", "p", "")
+             LAYER("q", "Power", "p", "q", "power_param { scale: 0.5 }") LOSS("loss", "q", "")),
+     "p: softmax(ip > p)\nq: activation(p > q)\nloss: log loss(q label)\n"
+     "loss: log loss backward(q label > grad(q))\nq: activation backward(grad(q) p > grad(p))\n"
+     "p: softmax backward(p grad(p) > grad(ip))\n"},
+};
+
+static bool is_shown(enum ls_op_kind kind)
+{
+    return kind != LS_OP_INNER_PRODUCT && kind != LS_OP_INNER_PRODUCT_WEIGHTS &&
+           kind != LS_OP_CONVOLUTION && kind != LS_OP_CONVOLUTION_WEIGHTS &&
+           kind != LS_OP_ACCUMULATE;
+}
+
+static void describe_op(struct ls_text *text, const struct ls_op *op)
+{
+    ls_text_format(text, "%s: %s(", op->layer->name, ls_op_kind_name(op->kind));
+    for (int i = 0; i < op->inputs; i++)
+        ls_text_format(text, "%s%s", i > 0 ? " " : "", op->input[i]->name);
+    if (op->outputs > 0)
+        ls_text_format(text, " > %s", op->output[0]->name);
+    ls_text_add(text, ")\n");
+    if (op->kind == LS_OP_SOFTMAX_LOSS || op->kind == LS_OP_SOFTMAX_LOSS_BACKWARD)
+        assert_true(op->attr.loss.clamped && op->attr.loss.axis == 1);
+}
+
+static void all_cases(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_net one;
+        struct ls_text text = {0};
+        open_net(&one, cases[i].text, cases[i].training, 2);
+        if (one.status != 0)
+            fail_msg("%s: %s", cases[i].what, one.error.problems[0].message);
+        for (size_t o = 0; o < one.graph->op_count; o++)
+            if (is_shown(one.graph->ops[o]->kind))
+                describe_op(&text, one.graph->ops[o]);
+        if (strcmp(text.data, cases[i].ops) != 0)
+            fail_msg("%s:\n%s\nnot\n%s", cases[i].what, text.data, cases[i].ops);
+        ls_text_free(&text);
+        close_net(&one);
+    }
+}
+
+/* What the loss's definition says is kept. */
+static void attributes(void **state)
+{
+    (void)state;
+    struct one_net one;
+    open_net(&one,
+             NET(LAYER("p", "Softmax", "ip", "p", "")
+                     LOSS("loss", "p",
+                          "loss_weight: 3 loss_param { ignore_label: 4 normalization: VALID }")),
+             true, 2);
+    int found = 0;
+    for (size_t o = 0; o < one.graph->op_count; o++) {
+        const struct ls_op *op = one.graph->ops[o];
+        if (op->kind != LS_OP_SOFTMAX_LOSS && op->kind != LS_OP_SOFTMAX_LOSS_BACKWARD)
+            continue;
+        const struct ls_loss_attr *attr = &op->attr.loss;
+        assert_true(attr->has_ignore && attr->ignore_label == 4 && attr->loss_weight == 3);
+        assert_true(attr->normalization == LS_NORM_VALID && attr->normalizer == 0);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    close_net(&one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_cases), cmocka_unit_test(attributes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
