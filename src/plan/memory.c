@@ -12,8 +12,6 @@
 #include "base/memory.h"
 #include "plan/program.h"
 
-enum { PACKINGS = 6 /* tries to fit a budget, when what is alive fits and its packing does not */ };
-
 /* ---- Replays become steps -------------------------------------------------------------------- */
 
 /* The values that the program has beyond those of the graph. */
@@ -141,26 +139,6 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
     return 0;
 }
 
-/* Chooses and packs. A packing may need a little more than what is alive at once: then what is
- * alive must come to that much less. */
-static int choose(struct ls_program *program, const struct ls_memory_budget *budget,
-                  struct ls_packing *packing, struct ls_error *error)
-{
-    struct ls_memory_budget target = *budget;
-    for (int i = 0; i < PACKINGS; i++) {
-        ls_packing_free(packing);
-        LS_TRY(ls_program_recompute(program, &target, error));
-        LS_TRY(ls_program_pack(program, packing, error));
-        size_t bytes = packing->arena_bytes * (size_t)target.workers +
-                       packing->held_bytes * (size_t)target.slots;
-        size_t over = bytes > budget->bytes ? bytes - budget->bytes : 0;
-        if (budget->bytes == 0 || over == 0 || over >= target.bytes)
-            break;
-        target.bytes -= over;
-    }
-    return 0;
-}
-
 /* What is gathered is not, if that takes too much memory. */
 static int reconsider(struct ls_plan *plan, const struct ls_plan_options *options,
                       struct ls_error *error)
@@ -171,7 +149,7 @@ static int reconsider(struct ls_plan *plan, const struct ls_plan_options *option
     budget.bytes = 0;
     int status = ls_program_create(&program, plan, options->keep, options->keep_count, error);
     if (status == 0)
-        status = choose(&program, &budget, &packing, error);
+        status = ls_program_recompute(&program, &budget, &packing, error);
     if (status == 0 &&
         !ls_plan_gather_pays(plan, packing.arena_bytes, packing.held_bytes, &options->budget))
         ls_plan_scatter(plan);
@@ -189,7 +167,7 @@ int ls_plan_memory(struct ls_plan *plan, const struct ls_plan_options *options,
         LS_TRY(reconsider(plan, options, error));
     int status = ls_program_create(&program, plan, options->keep, options->keep_count, error);
     if (status == 0)
-        status = choose(&program, &options->budget, &packing, error);
+        status = ls_program_recompute(&program, &options->budget, &packing, error);
     if (status == 0 && program.replays > 0 && !add_replays(plan, &program))
         status = ls_fail_memory(error, "a plan");
     if (status == 0) {

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "plan/program.h"
@@ -22,12 +23,18 @@ struct block {
     int value;     /* the root; -1: scratch of line `first` */
 };
 
+/* A block that has its place: what the others must know of it. */
+struct placed {
+    int first, last;
+    size_t offset, end;
+};
+
 /* Those that share one piece of memory: arenas, or what is held. */
 struct region {
     struct block *block;
     size_t count;
-    size_t bound; /* the most that is alive at once */
-    int *order;   /* blocks that are placed, by offset; scratch memory of `place` */
+    size_t bound;         /* the most that is alive at once */
+    struct placed *order; /* by offset; scratch memory of `place` */
     size_t placed, bytes;
     size_t *best; /* by index: the offset in the best packing so far */
     size_t best_bytes;
@@ -46,23 +53,24 @@ static int by_weight(const void *a, const void *b)
 static void place(struct region *region, size_t b)
 {
     struct block *block = &region->block[b];
-    size_t offset = 0, at = 0;
+    const int first = block->first, last = block->last;
+    size_t offset = 0, at = region->placed;
     for (size_t i = 0; i < region->placed; i++) {
-        const struct block *other = &region->block[region->order[i]];
-        if (other->last < block->first || other->first > block->last)
+        const struct placed *other = &region->order[i];
+        if (other->last < first || other->first > last)
             continue;
         if (other->offset >= offset + block->bytes)
             break;
-        if (other->offset + other->bytes > offset)
-            offset = other->offset + other->bytes;
+        if (other->end > offset)
+            offset = other->end;
     }
     block->offset = offset;
-    for (at = region->placed++; at > 0; at--) {
-        if (region->block[region->order[at - 1]].offset <= offset)
-            break;
-        region->order[at] = region->order[at - 1];
-    }
-    region->order[at] = (int)b;
+    while (at > 0 && region->order[at - 1].offset > offset)
+        at--;
+    memmove(region->order + at + 1, region->order + at,
+            (region->placed - at) * sizeof *region->order);
+    region->order[at] = (struct placed){first, last, offset, offset + block->bytes};
+    region->placed++;
     if (offset + block->bytes > region->bytes)
         region->bytes = offset + block->bytes;
 }

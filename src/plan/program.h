@@ -94,9 +94,9 @@ int ls_program_pack(const struct ls_program *program, struct ls_packing *packing
 void ls_packing_free(struct ls_packing *packing);
 
 /* Sets program->dropped (plan/recompute.c): what is always worth it, and what a budget asks for;
- * builds the program. */
+ * builds the program and packs it. */
 int ls_program_recompute(struct ls_program *program, const struct ls_memory_budget *budget,
-                         struct ls_error *error);
+                         struct ls_packing *packing, struct ls_error *error);
 
 /* What a step costs, as an estimate: FLOPs, and what its memory traffic is worth in FLOPs. */
 double ls_step_work(const struct ls_step *step);

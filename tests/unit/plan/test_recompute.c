@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "plan/plan.h"
 
 /* ---- A backend of nothing -------------------------------------------------------------------- */
@@ -35,9 +36,11 @@ static const struct ls_backend backend = {.name = "none", .kernels = kernels};
 
 enum { ROWS = 4, WIDTH = 256, BYTES = ROWS * WIDTH * 4 };
 
+static int64_t width = WIDTH;
+
 static struct ls_value *new_value(struct ls_graph *graph)
 {
-    const struct ls_shape shape = {.rank = 2, .dim = {ROWS, WIDTH}};
+    const struct ls_shape shape = {.rank = 2, .dim = {ROWS, width}};
     return ls_graph_value(graph, "v", &shape, NULL);
 }
 
@@ -63,7 +66,8 @@ static struct ls_value *apply(struct ls_graph *graph, enum ls_op_kind kind, stru
 static struct ls_graph *make_chain(int n)
 {
     struct ls_graph *graph = ls_graph_new();
-    struct ls_value *x[64], *dy;
+    static struct ls_value *x[1001];
+    struct ls_value *dy;
     x[0] = new_value(graph);
     x[0]->storage = LS_STORE_INPUT;
     for (int i = 0; i < n; i++)
@@ -74,6 +78,30 @@ static struct ls_graph *make_chain(int n)
     for (int i = n; i-- > 0;)
         dy = apply(graph, LS_OP_INNER_PRODUCT_DATA, dy, x[i], NULL);
     graph->backward = false;
+    return graph;
+}
+
+/* A chain of results of random sizes, with a cheap step here and there. */
+static struct ls_graph *make_uneven(int n, uint64_t seed)
+{
+    struct ls_graph *graph = ls_graph_new();
+    static struct ls_value *x[100];
+    x[0] = new_value(graph);
+    x[0]->storage = LS_STORE_INPUT;
+    for (int i = 0; i < n; i++) {
+        width = 16 + ls_random_below(seed, 0, (uint64_t)i, 1000);
+        bool cheap = i % 5 == 3;
+        x[i + 1] = apply(graph, cheap ? LS_OP_ACTIVATION : LS_OP_INNER_PRODUCT, x[i], NULL, NULL);
+    }
+    ls_op_in(graph, ls_graph_op(graph, LS_OP_SUM_LOSS), x[n]);
+    graph->backward = true;
+    struct ls_value *dy = apply(graph, LS_OP_SUM_LOSS_BACKWARD, NULL, NULL, NULL);
+    for (int i = n; i-- > 0;) {
+        width = x[i]->shape.dim[1];
+        dy = apply(graph, LS_OP_INNER_PRODUCT_DATA, dy, x[i], NULL);
+    }
+    graph->backward = false;
+    width = WIDTH;
     return graph;
 }
 
@@ -180,6 +208,51 @@ static void budgets(void **state)
     ls_plan_free(least);
 }
 
+/* A chain whose results have different sizes: whatever the budget, a larger one is no more work,
+ * and fits what it fits into. */
+static void monotone(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct ls_plan *least = make_plan(make_uneven(60, seed), 1);
+        struct ls_plan *most = make_plan(make_uneven(60, seed), 0);
+        size_t low = least->arena_bytes, high = most->arena_bytes, step = (high - low) / 60;
+        double work = least->replay_work;
+        assert_true(low < high / 2);
+        for (size_t budget = low; budget < high + step; budget += step) {
+            struct ls_plan *plan = make_plan(make_uneven(60, seed), budget);
+            assert_true(plan->arena_bytes <= budget);
+            if (plan->replay_work > work)
+                fail_msg("%zu bytes: %g, and %g with less", budget, plan->replay_work, work);
+            work = plan->replay_work;
+            ls_plan_free(plan);
+        }
+        assert_true(work == most->replay_work);
+        ls_plan_free(least);
+        ls_plan_free(most);
+    }
+}
+
+/* A thousand products. */
+static void long_chain(void **state)
+{
+    (void)state;
+    struct ls_plan *plan = make_plan(make_chain(1000), 1);
+    assert_true(plan->arena_bytes < 100 * BYTES);
+    assert_true(plan->replays < 1000);
+    double work = plan->replay_work;
+    ls_plan_free(plan);
+    for (size_t budget = 150; budget <= 1000; budget += 425) {
+        plan = make_plan(make_chain(1000), budget * BYTES);
+        assert_true(plan->arena_bytes <= budget * BYTES);
+        assert_true(plan->arena_bytes >= budget * BYTES * 8 / 10);
+        assert_true(plan->replay_work <= work);
+        work = plan->replay_work;
+        check_contents(plan);
+        ls_plan_free(plan);
+    }
+}
+
 /* A cheap step between dear ones, whose output alone the backward pass reads beside what it was
  * made from: it is done again rather than kept. A sum lies where the operand lay that nobody reads.
  */
@@ -218,7 +291,8 @@ static void cheap_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_limit), cmocka_unit_test(smallest),
-                                       cmocka_unit_test(budgets), cmocka_unit_test(cheap_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_limit),   cmocka_unit_test(smallest),
+                                       cmocka_unit_test(budgets),    cmocka_unit_test(monotone),
+                                       cmocka_unit_test(long_chain), cmocka_unit_test(cheap_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
