@@ -12,9 +12,12 @@
 static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_reorder,
     &ls_kernel_view,
+    &ls_kernel_planes,
     &ls_kernel_convolution,
     &ls_kernel_depthwise_data,
+    &ls_kernel_planes_data,
     &ls_kernel_convolution_data,
+    &ls_kernel_planes_weights,
     &ls_kernel_convolution_weights,
     &ls_kernel_deconvolution,
     &ls_kernel_deconvolution_data,

@@ -20,7 +20,8 @@ enum { VALUES_MAX = 6, PARTIALS = 16 };
 /* What an input holds. */
 enum content { SIGNED, POSITIVE, LABELS };
 
-/* Shapes of the probes; 20 channels leave lanes of padding in blocks of 8 and of 16. */
+/* Shapes of the probes; 20 channels leave lanes of padding in blocks of 8 and of 16, which
+ * convolutions of planes (ops/cpu/planes.c) may be for; 32 do not. */
 enum shape {
     NONE,
     PICTURE,
@@ -31,6 +32,8 @@ enum shape {
     FILTERS,
     OWN_FILTERS,
     IMAGE_FILTERS,
+    BLOCKS,
+    BLOCK_FILTERS,
     BIAS,
     ROWS,
     MATRIX,
@@ -50,6 +53,8 @@ static const struct ls_shape shapes[] = {
     [FILTERS] = {4, {24, 20, 3, 3}},
     [OWN_FILTERS] = {4, {24, 1, 3, 3}},
     [IMAGE_FILTERS] = {4, {24, 3, 3, 3}},
+    [BLOCKS] = {4, {2, 32, 7, 6}},
+    [BLOCK_FILTERS] = {4, {24, 32, 3, 3}},
     [BIAS] = {1, {24}},
     [ROWS] = {2, {4, 300}},
     [MATRIX] = {2, {33, 300}},
@@ -74,6 +79,9 @@ static const struct probe probes[] = {
     {LS_OP_CONVOLUTION_DATA, 24, {FEATURES, OWN_FILTERS}, {FEATURES}, {0}},
     {LS_OP_CONVOLUTION_WEIGHTS, 0, {IMAGE, FEATURES}, {IMAGE_FILTERS, BIAS}, {0}},
     {LS_OP_CONVOLUTION_WEIGHTS, 0, {PICTURE, FEATURES}, {FILTERS, BIAS}, {0}},
+    {LS_OP_CONVOLUTION, 1, {BLOCKS, BLOCK_FILTERS, BIAS}, {FEATURES}, {0}},
+    {LS_OP_CONVOLUTION_DATA, 0, {FEATURES, BLOCK_FILTERS}, {BLOCKS}, {0}},
+    {LS_OP_CONVOLUTION_WEIGHTS, 0, {BLOCKS, FEATURES}, {BLOCK_FILTERS, BIAS}, {0}},
     {LS_OP_INNER_PRODUCT, 0, {ROWS, MATRIX, OFFSETS}, {PRODUCTS}, {0}},
     {LS_OP_INNER_PRODUCT_DATA, 0, {PRODUCTS, MATRIX}, {ROWS}, {0}},
     {LS_OP_INNER_PRODUCT_WEIGHTS, 0, {ROWS, PRODUCTS}, {MATRIX, OFFSETS}, {0}},

@@ -34,8 +34,12 @@ extern const struct ls_kernel ls_kernel_sum_loss_backward;
 extern const struct ls_kernel ls_kernel_accumulate;
 extern const struct ls_kernel ls_kernel_count_labels;
 
-/* Convolutions of single channels; goes before oneDNN's. */
+/* Convolutions of single channels, and of numbers of channels that fill blocks badly; they go
+ * before oneDNN's. */
 extern const struct ls_kernel ls_kernel_depthwise_data;
+extern const struct ls_kernel ls_kernel_planes;
+extern const struct ls_kernel ls_kernel_planes_data;
+extern const struct ls_kernel ls_kernel_planes_weights;
 
 /* Inner products with weights in plain order. */
 extern const struct ls_kernel ls_kernel_product;

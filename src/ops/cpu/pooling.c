@@ -12,11 +12,14 @@
 #include "base/memory.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/pooling.h"
+#include "ops/cpu/vector/pooling_pairs.h"
 
 struct pooling_state {
     struct ls_windows windows;
     const struct ls_vector_pooling_layout *loops;
-    bool blank; /* some windows are empty */
+    bool blank;  /* some windows are empty */
+    bool paired; /* `pairs` is what there is to do */
+    struct ls_pairs pairs;
     int32_t *tables;
 };
 
@@ -138,6 +141,23 @@ static const struct ls_vector_pooling_layout *loops_for(int64_t block)
     return block == 8 ? &ls_vector_pooling()->blocked8 : &ls_vector_pooling()->blocked16;
 }
 
+/* Whether a plain maximum is one over windows of 2 x 2 side by side; fills `pairs` then. */
+static bool find_pairs(struct pooling_state *state, const struct ls_op *op)
+{
+    const struct ls_windows *windows = &state->windows;
+    bool found = op->attr.pooling.method == LS_POOL_MAX && inner_value(op)->layout->block == 1 &&
+                 windows->axis[0].in == 1 && windows->axis[0].out == 1 &&
+                 ls_vector_pooling_pairs()->maximum != NULL;
+    for (int i = 1; i < 3; i++) {
+        const struct ls_pooling_axis *axis = &windows->axis[i];
+        found = found && axis->kernel == 2 && axis->stride == 2 && axis->pad == 0 &&
+                axis->in == 2 * axis->out;
+    }
+    state->pairs = (struct ls_pairs){
+        .planes = windows->planes, .height = windows->axis[1].in, .width = windows->axis[2].in};
+    return found;
+}
+
 static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *x = inner_value(prepared->op);
@@ -150,7 +170,8 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     int64_t block = x->layout->block, channels = x->shape.dim[1];
     state->windows.planes = x->shape.dim[0] * ((channels + block - 1) / block);
     state->loops = loops_for(block);
-    if (prepared->op->kind == LS_OP_POOLING)
+    state->paired = find_pairs(state, prepared->op);
+    if (prepared->op->kind == LS_OP_POOLING && !state->paired)
         prepared->scratch_bytes = (size_t)state->loops->scratch(&state->windows) * sizeof(float);
     return ls_own_prepare(prepared, error);
 }
@@ -162,7 +183,9 @@ static void pooling_run(const struct ls_prepared *prepared, void *local, void *c
     const struct pooling_state *state = prepared->state;
     const struct ls_op *op = prepared->op;
     int32_t *index = op->outputs > 1 ? out[1] : NULL;
-    if (op->attr.pooling.method == LS_POOL_MAX)
+    if (state->paired)
+        ls_vector_pooling_pairs()->maximum(&state->pairs, in[0], out[0], index);
+    else if (op->attr.pooling.method == LS_POOL_MAX)
         state->loops->maximum(&state->windows, in[0], out[0], index, scratch);
     else
         state->loops->average(&state->windows, in[0], out[0], scratch);
@@ -179,7 +202,9 @@ static void pooling_backward_run(const struct ls_prepared *prepared, void *local
 {
     (void)local, (void)scratch, (void)context;
     const struct pooling_state *state = prepared->state;
-    if (prepared->op->attr.pooling.method == LS_POOL_MAX)
+    if (state->paired)
+        ls_vector_pooling_pairs()->maximum_backward(&state->pairs, in[0], in[1], out[0]);
+    else if (prepared->op->attr.pooling.method == LS_POOL_MAX)
         state->loops->maximum_backward(&state->windows, in[0], in[1], out[0]);
     else
         state->loops->average_backward(&state->windows, in[0], out[0]);
