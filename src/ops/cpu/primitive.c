@@ -134,6 +134,23 @@ int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive
     return 0;
 }
 
+/* Convolutions that oneDNN does by general products of matrices, where these are bad at it: many
+ * small ones, for groups of few channels (2 % of the peak, or 1 % for single ones), and the
+ * gradient of weights of three axes that is read with gaps (12 %). */
+static bool is_slow_product(const struct ls_primitive_spec *spec, const char *implementation)
+{
+    enum { CHANNELS_FEW = 8 };
+    const struct ls_tensor *weights = &spec->tensor[LS_WEIGHTS];
+    bool dilated = false;
+    if (spec->kind != LS_PRIMITIVE_CONVOLUTION || strstr(implementation, "gemm") == NULL)
+        return false;
+    for (int i = 0; i < spec->window.axes; i++)
+        dilated |= spec->window.dilation[i] > 1;
+    if (spec->window.axes == 3 && dilated && spec->pass == LS_PASS_WEIGHTS)
+        return true;
+    return weights->grouped && (weights->dim[1] < CHANNELS_FEW || weights->dim[2] < CHANNELS_FEW);
+}
+
 int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive_spec *spec,
                          struct ls_error *error)
 {
@@ -144,9 +161,10 @@ int ls_primitive_prepare(struct ls_prepared *prepared, const struct ls_primitive
         return say_where(prepared->op, &found, error);
     prepared->state = primitive;
     prepared->scratch_bytes = ls_primitive_scratch(primitive);
-    prepared->slow = ls_primitive_is_slow(primitive);
     snprintf(prepared->implementation, sizeof prepared->implementation, "%s",
              ls_primitive_implementation(primitive));
+    prepared->slow =
+        ls_primitive_is_slow(primitive) || is_slow_product(spec, prepared->implementation);
     return 0;
 }
 

@@ -285,7 +285,7 @@ static void few_channels_are_widened(void **state)
 }
 
 /* No shape of those above may need a reference path. */
-static void nothing_is_slow(void **state)
+static void nothing_is_a_reference(void **state)
 {
     static const struct ls_kernel *const kernels[] = {
         &ls_kernel_convolution, &ls_kernel_convolution_data, &ls_kernel_convolution_weights};
@@ -295,11 +295,37 @@ static void nothing_is_slow(void **state)
         for (int k = 0; k < 3; k++) {
             struct trial *trial =
                 make_trial(kernels[k], &c, named_cases[i].axes, (struct fused){.bias = true});
-            if (trial->prepared.slow)
+            if (strstr(trial->prepared.implementation, "ref") != NULL)
                 fail_msg("%s: %s is done by %s", named_cases[i].name, kernels[k]->name,
                          trial->prepared.implementation);
             trial_free(trial);
         }
+    }
+}
+
+/* What oneDNN does by products of matrices although it is bad at it is called slow. */
+static void bad_products_are_slow(void **state)
+{
+    static const struct shape_case few[] = {
+        {"depthwise, one axis", 1, 2, 16, 16, 16, 30, 3, 1, 1, 1},
+        {"depthwise, three axes", 3, 2, 16, 16, 16, 6, 3, 1, 1, 1},
+        {"groups of four", 3, 2, 16, 16, 4, 6, 3, 1, 1, 1},
+    };
+    static const struct shape_case dilated = {"dilated volumes", 3, 2, 16, 32, 1, 8, 3, 1, 2, 2};
+    static const struct ls_kernel *const kernels[] = {
+        &ls_kernel_convolution, &ls_kernel_convolution_data, &ls_kernel_convolution_weights};
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        const struct shape_case *shape = i < 9 ? &few[i / 3] : &dilated;
+        struct reference_convolution c = make_case(shape);
+        struct trial *trial = make_trial(kernels[i % 3], &c, shape->axes, (struct fused){0});
+        bool bad = strstr(trial->prepared.implementation, "gemm") != NULL ||
+                   strstr(trial->prepared.implementation, "ref") != NULL;
+        bool counts = i < 9 || i % 3 == 2;
+        if (counts && trial->prepared.slow != bad)
+            fail_msg("%s: %s is done by %s and %s slow", shape->name, kernels[i % 3]->name,
+                     trial->prepared.implementation, bad ? "not" : "called");
+        trial_free(trial);
     }
 }
 
@@ -405,7 +431,8 @@ int main(void)
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(layouts_of_a_network),
         cmocka_unit_test(few_channels_are_widened),
-        cmocka_unit_test(nothing_is_slow),
+        cmocka_unit_test(nothing_is_a_reference),
+        cmocka_unit_test(bad_products_are_slow),
         cmocka_unit_test(what_is_too_large_is_refused),
     };
     return trial_main(tests);
