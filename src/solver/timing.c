@@ -81,13 +81,10 @@ static int make_rows(struct timer *timer, struct ls_error *error)
 }
 
 /* The row of a layer of one of the net's graphs, which all have the same layers in one order. */
-static struct lockstep_time_layer *row_of(const struct timer *timer, const struct ls_graph *graph,
-                                          const struct ls_layer *layer)
+static struct lockstep_time_layer *row_of(const struct timer *timer, const struct ls_layer *layer)
 {
-    for (size_t i = 0; i < graph->layer_count && i < timer->timing->layer_count; i++)
-        if (graph->layers[i] == layer)
-            return &timer->timing->layers[i];
-    return NULL;
+    return (size_t)layer->index < timer->timing->layer_count ? &timer->timing->layers[layer->index]
+                                                             : NULL;
 }
 
 static struct lockstep_time_layer *row_of_parameter(const struct timer *timer, size_t index)
@@ -124,16 +121,29 @@ static double bytes_of(const struct ls_op *op)
     return op->kind == LS_OP_RECORD ? 2 * bytes : bytes;
 }
 
-/* Steps of a plan that has run `runs` times. A step of no layer that is for none is the engine's.
- */
-static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, double runs)
+/* What a step moves that has run `runs` times. What is gathered reads its weights once for all
+ * micro-batches of a batch: `reads` times. */
+static double bytes_of_step(const struct ls_step *step, double runs, double reads)
+{
+    const struct ls_op *op = step->prepared.op;
+    double weights = 0;
+    for (int i = 0; i < op->inputs && step->gathered; i++)
+        if (op->input[i] != NULL && op->input[i]->storage == LS_STORE_PARAMETER)
+            weights += (double)ls_value_bytes(op->input[i]);
+    return runs * (bytes_of(op) - weights) + reads * weights;
+}
+
+/* Steps of a plan that has run `runs` times, for `reads` batches. A step of no layer that is for
+ * none is the engine's. */
+static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, double runs,
+                      double reads)
 {
     const struct ls_plan *plan = net_plan->plan;
     int workers = timer->trainer->workers;
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_step *purpose = purpose_of(plan, s);
         struct lockstep_time_layer *row =
-            purpose != NULL ? row_of(timer, plan->graph, purpose->prepared.op->layer) : NULL;
+            purpose != NULL ? row_of(timer, purpose->prepared.op->layer) : NULL;
         if (row == NULL)
             continue;
         const struct ls_step *step = &plan->steps[s];
@@ -141,7 +151,7 @@ static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, d
         struct lockstep_time_part *part = &row->part[ls_timing_kind(own ? step : purpose)];
         for (int w = 0; w < workers; w++)
             part->seconds += (double)ls_net_step_time(net_plan, s, w, workers) * 1e-9;
-        part->bytes += runs * bytes_of(step->prepared.op);
+        part->bytes += bytes_of_step(step, runs, reads);
         if (step->prepared.op->kind == LS_OP_RECORD) /* read again for the product */
             row->part[LOCKSTEP_TIME_BACKWARD_WEIGHTS].bytes +=
                 runs * bytes_of(step->prepared.op) / 2;
@@ -182,7 +192,9 @@ static void read_clocks(struct timer *timer)
         for (size_t unit = 0; unit < pass->unit_count; unit++)
             runs += pass->units[unit].plan == net->plans[i];
         if (runs > 0) {
-            add_steps(timer, net->plans[i], runs);
+            /* Plans for several sizes of micro-batches share the batches. */
+            double share = runs / (double)pass->unit_count;
+            add_steps(timer, net->plans[i], runs, share * (double)pass->wave_count);
             add_flops(timer, net->plans[i]->plan->graph, runs);
         }
     }

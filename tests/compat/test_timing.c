@@ -141,6 +141,44 @@ static void test_time(void **state)
     time_with(2, "max_iter: 1", 5, 1);
 }
 
+/* Large inner products are computed for all micro-batches of a batch together, so that their
+ * weights are read once a batch, and once is what counts; there are two batches an update. */
+static void test_gathered_bytes(void **state)
+{
+    (void)state;
+    static const char large[] =
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
+        "batch_size: 12 synthetic_param { count: 60 channels: 3 height: 10 width: 10 } } }"
+        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1' inner_product_param { "
+        "num_output: 1024 weight_filler { type: 'xavier' } } }"
+        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' inner_product_param { "
+        "num_output: 2112 weight_filler { type: 'xavier' } } }"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }";
+    const double weights = 1024 * 2112 * 4, rest = 24 * (1024 + 2112) * 4 + 6 * 2112 * 4;
+    struct lockstep_solver *solver;
+    struct lockstep_time_options options;
+    struct lockstep_timing *timing;
+    ls_test_write_text(ls_test_path("net.prototxt"), large);
+    ls_test_write_text(ls_test_path("solver.prototxt"),
+                       "net: 'net.prototxt' base_lr: 0.001 lr_policy: 'fixed' micro_batch: 4 "
+                       "iter_size: 2 max_iter: 100");
+    assert_int_equal(lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &solver, NULL),
+                     0);
+    lockstep_time_options_init(&options);
+    options.workers = 2;
+    options.iterations = 2;
+    assert_int_equal(lockstep_time(solver, &options, &timing, NULL), 0);
+    size_t count;
+    const struct lockstep_time_part *part = lockstep_timing_layers(timing, &count)[2].part;
+    assert_int_equal(count, 4);
+    double forward = part[LOCKSTEP_TIME_FORWARD].bytes,
+           backward = part[LOCKSTEP_TIME_BACKWARD_DATA].bytes;
+    assert_true(forward >= 2 * weights && forward <= 2 * weights + rest);
+    assert_true(backward >= 2 * weights && backward <= 2 * weights + rest);
+    lockstep_timing_free(timing);
+    lockstep_solver_free(solver);
+}
+
 static void test_time_mistakes(void **state)
 {
     (void)state;
@@ -213,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_time),
+        cmocka_unit_test(test_gathered_bytes),
         cmocka_unit_test(test_time_mistakes),
         cmocka_unit_test(test_tune),
     };
