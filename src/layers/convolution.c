@@ -51,7 +51,7 @@ static const struct ls_window_kind kind = {
 static bool winograd_fits(const struct ls_convolution_attr *attr)
 {
     const struct ls_window *window = &attr->window;
-    bool fits = window->axes == 2 && attr->group == 1;
+    bool fits = window->axes >= 2 && attr->group == 1;
     for (int i = 0; i < window->axes; i++)
         fits = fits && window->kernel[i] == 3 && window->stride[i] == 1 &&
                window->dilation[i] == 1 && window->pad[i] <= 1;
@@ -71,7 +71,7 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
             return 0;
         return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
                              "AUTO chooses it where it pays",
-                             "WINOGRAD is for two spatial axes, kernel_size 3, stride 1, "
+                             "WINOGRAD is for two or three spatial axes, kernel_size 3, stride 1, "
                              "dilation 1, group 1 and a pad of 0 or 1");
     default:
         state->attr.algorithm = LS_CONVOLUTION_AUTO;

@@ -8,10 +8,14 @@
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/parameter_layout.h"
 #include "ops/cpu/primitive.h"
+#include "ops/cpu/winograd_volume.h"
 
 static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_reorder,
     &ls_kernel_view,
+    &ls_kernel_volume,
+    &ls_kernel_volume_data,
+    &ls_kernel_volume_weights,
     &ls_kernel_planes,
     &ls_kernel_convolution,
     &ls_kernel_depthwise_data,

@@ -34,6 +34,9 @@ enum shape {
     IMAGE_FILTERS,
     BLOCKS,
     BLOCK_FILTERS,
+    VOLUME,
+    VOLUME_FEATURES,
+    VOLUME_FILTERS,
     BIAS,
     ROWS,
     MATRIX,
@@ -55,6 +58,9 @@ static const struct ls_shape shapes[] = {
     [IMAGE_FILTERS] = {4, {24, 3, 3, 3}},
     [BLOCKS] = {4, {2, 32, 7, 6}},
     [BLOCK_FILTERS] = {4, {24, 32, 3, 3}},
+    [VOLUME] = {5, {2, 20, 4, 5, 6}},
+    [VOLUME_FEATURES] = {5, {2, 24, 4, 5, 6}},
+    [VOLUME_FILTERS] = {5, {24, 20, 3, 3, 3}},
     [BIAS] = {1, {24}},
     [ROWS] = {2, {4, 300}},
     [MATRIX] = {2, {33, 300}},
@@ -82,6 +88,9 @@ static const struct probe probes[] = {
     {LS_OP_CONVOLUTION, 1, {BLOCKS, BLOCK_FILTERS, BIAS}, {FEATURES}, {0}},
     {LS_OP_CONVOLUTION_DATA, 0, {FEATURES, BLOCK_FILTERS}, {BLOCKS}, {0}},
     {LS_OP_CONVOLUTION_WEIGHTS, 0, {BLOCKS, FEATURES}, {BLOCK_FILTERS, BIAS}, {0}},
+    {LS_OP_CONVOLUTION, 1, {VOLUME, VOLUME_FILTERS, BIAS}, {VOLUME_FEATURES}, {0}},
+    {LS_OP_CONVOLUTION_DATA, 0, {VOLUME_FEATURES, VOLUME_FILTERS}, {VOLUME}, {0}},
+    {LS_OP_CONVOLUTION_WEIGHTS, 0, {VOLUME, VOLUME_FEATURES}, {VOLUME_FILTERS, BIAS}, {0}},
     {LS_OP_INNER_PRODUCT, 0, {ROWS, MATRIX, OFFSETS}, {PRODUCTS}, {0}},
     {LS_OP_INNER_PRODUCT_DATA, 0, {PRODUCTS, MATRIX}, {ROWS}, {0}},
     {LS_OP_INNER_PRODUCT_WEIGHTS, 0, {ROWS, PRODUCTS}, {MATRIX, OFFSETS}, {0}},
@@ -132,6 +141,7 @@ static const struct probe probes[] = {
 };
 
 static const struct ls_window keeps_size = {2, {3, 3, 1}, {1, 1, 1}, {1, 1, 0}, {1, 1, 1}};
+static const struct ls_window keeps_volume = {3, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
 static const struct ls_window halves = {2, {3, 3, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}};
 
 static void set_attributes(struct ls_op *op, int variant)
@@ -140,10 +150,11 @@ static void set_attributes(struct ls_op *op, int variant)
     case LS_OP_CONVOLUTION:
     case LS_OP_CONVOLUTION_DATA:
     case LS_OP_CONVOLUTION_WEIGHTS:
-        op->attr.convolution = (struct ls_convolution_attr){.window = keeps_size,
-                                                            .group = variant > 1 ? variant : 1,
-                                                            .bias = true,
-                                                            .relu = variant == 1};
+        op->attr.convolution = (struct ls_convolution_attr){
+            .window = op->input[0]->shape.rank == 5 ? keeps_volume : keeps_size,
+            .group = variant > 1 ? variant : 1,
+            .bias = true,
+            .relu = variant == 1};
         break;
     case LS_OP_INNER_PRODUCT:
     case LS_OP_INNER_PRODUCT_DATA:

@@ -281,3 +281,20 @@ int ls_onednn_intern(const struct ls_tensor *tensor, const struct ls_md *md,
     pthread_mutex_unlock(&table_lock);
     return status;
 }
+
+int ls_layout_of_filters(const struct ls_tensor *tensor, int block, bool outputs_last,
+                         const struct ls_layout **layout, struct ls_error *error)
+{
+    static const dnnl_format_tag_t tags[2][2] = {{dnnl_OIdhw8o8i, dnnl_OIdhw8i8o},
+                                                 {dnnl_OIdhw16o16i, dnnl_OIdhw16i16o}};
+    struct ls_md *md;
+    dnnl_dims_t dims = {0};
+    memcpy(dims, tensor->dim, (size_t)tensor->rank * sizeof dims[0]);
+    LS_TRY(check_size(tensor, error));
+    if (ls_md_tagged(&md, tensor->rank, dims, dnnl_f32, tags[block == 16][outputs_last]) !=
+        dnnl_success)
+        return ls_fail_memory(error, "a tensor's description");
+    int status = ls_onednn_intern(tensor, md, layout, error);
+    ls_md_free(md);
+    return status;
+}
