@@ -140,18 +140,30 @@ static int by_work(const void *a, const void *b)
     return first->area < second->area ? -1 : first->area > second->area;
 }
 
-/* Sorts the list, item 0 first, and leaves only what is smaller than all of less work. */
+/* What a byte less costs on the way from one choice to another of more work. */
+static double price_of(const struct choice *from, const struct choice *to)
+{
+    return (to->measure.work - from->measure.work) / (from->measure.bytes - to->measure.bytes);
+}
+
+/* Sorts the list, item 0 first, and leaves only what is smaller than all of less work; nor what
+ * costs more for a byte than to go on to a smaller one: between these two the levels are better. */
 static void clean(struct list *list)
 {
+    struct choice *item = list->item;
     size_t count = 1;
-    qsort(list->item + 1, list->count - 1, sizeof *list->item, by_work);
+    qsort(item + 1, list->count - 1, sizeof *item, by_work);
     for (size_t i = 1; i < list->count; i++) {
-        const struct ls_measure *last = &list->item[count - 1].measure,
-                                *now = &list->item[i].measure;
-        if (now->bytes < last->bytes && now->work >= last->work)
-            list->item[count++] = list->item[i];
-        else
-            ls_free(list->item[i].dropped);
+        struct choice now = item[i];
+        if (now.measure.bytes >= item[count - 1].measure.bytes ||
+            now.measure.work < item[count - 1].measure.work) {
+            ls_free(now.dropped);
+            continue;
+        }
+        while (count > 1 &&
+               price_of(&item[count - 2], &item[count - 1]) > price_of(&item[count - 1], &now))
+            ls_free(item[--count].dropped);
+        item[count++] = now;
     }
     list->count = count;
 }
