@@ -9,9 +9,11 @@
  *   2 sqrt(n) results are there at once. Chen, Xu, Zhang, Guestrin: Training deep nets with
  *   sublinear memory cost; 2016.) Many sizes are tried.
  * - The smallest of them made smaller, step by step, as far as that goes.
- * - Between two of these, the one of less memory with the dearest of its steps no longer dropped,
- * as many as fit into so much more memory, in LEVELS that divide what lies between. These are
- * worked out only where the budget lies between the two.
+ * - Of two neighbours the smaller one with the dearest of its steps kept after all, as many as fit
+ *   into so much more memory, in LEVELS that divide what lies between the two. These are worked out
+ *   only where the budget lies there.
+ *
+ * What costs more for a byte than to go on to a smaller choice is no part of it.
  *
  * A choice fits if its packing does, which may be a little more than what is alive at once.
  *
