@@ -120,6 +120,16 @@ void ls_file_unmap(struct ls_mapping *mapping)
     *mapping = (struct ls_mapping){0};
 }
 
+void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t begin = (size_t)((const unsigned char *)bytes - (const unsigned char *)mapping->data);
+    size_t end = (begin + size) / page * page; /* the pages that lie in it as a whole */
+    begin = (begin + page - 1) / page * page;
+    if (begin < end)
+        madvise((unsigned char *)(uintptr_t)mapping->data + begin, end - begin, MADV_DONTNEED);
+}
+
 bool ls_file_exists(const char *path)
 {
     struct stat info;

@@ -21,6 +21,9 @@ struct ls_mapping {
 };
 int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error);
 void ls_file_unmap(struct ls_mapping *mapping);
+/* Whoever has read some bytes of a view gives the memory back that they take in this process; they
+ * can be read again. */
+void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t size);
 
 /* An atomic write: bytes go to a temporary file beside `path`; commit flushes it, syncs it,
  * renames it over `path` and syncs the directory. Until then `path` is untouched, and abandon (or

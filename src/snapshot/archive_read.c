@@ -359,15 +359,26 @@ static int index_names(struct reader *reader)
     return 0;
 }
 
+/* Goes through a part of the file without keeping it in memory. */
+static uint32_t crc_of(const struct ls_mapping *file, size_t begin, size_t end, uint32_t crc)
+{
+    const size_t step = (size_t)1 << 20;
+    for (size_t at = begin; at < end; at += step) {
+        size_t size = end - at < step ? end - at : step;
+        crc = ls_archive_crc(crc, file->data + at, size);
+        ls_file_forget(file, file->data + at, size);
+    }
+    return crc;
+}
+
 /* Compares the checksum with the file's bytes, its own digits taken as zeros. */
 static int verify_checksum(struct reader *reader)
 {
     const struct ls_archive *archive = reader->archive;
     const struct ls_mapping *file = &archive->mapping;
-    size_t behind = archive->checksum_at + 8;
-    uint32_t crc = ls_archive_crc(0, file->data, archive->checksum_at);
+    uint32_t crc = crc_of(file, 0, archive->checksum_at, 0);
     crc = ls_archive_crc(crc, "00000000", 8);
-    crc = ls_archive_crc(crc, file->data + behind, file->size - behind);
+    crc = crc_of(file, archive->checksum_at + 8, file->size, crc);
     if (crc == archive->checksum)
         return 0;
     return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,

@@ -148,7 +148,8 @@ static int add_blob(struct ls_weights *weights, int index, const struct ls_wire_
     struct ls_weight_blob *blob;
     LS_TRY(ls_weights_add_blob(weights, layer, index, &view.shape, &blob, error));
     blob->legacy = view.has_legacy;
-    copy_numbers(&view, blob->data);
+    LS_TRY(ls_weights_make_copy(weights, blob, error));
+    copy_numbers(&view, blob->copy);
     return 0;
 }
 

@@ -19,7 +19,7 @@ bool ls_weights_name_reserved(const char *layer)
 static void free_layer(struct ls_weight_layer *layer)
 {
     for (int i = 0; i < layer->blob_count; i++)
-        ls_free(layer->blobs[i].data);
+        ls_free(layer->blobs[i].copy);
     ls_free(layer->blobs);
     ls_free(layer->name);
 }
@@ -38,6 +38,7 @@ void ls_weights_free(struct ls_weights *weights)
     ls_free(weights->unused);
     ls_free(weights->notes);
     ls_free(weights->path);
+    ls_file_unmap(&weights->file);
     *weights = (struct ls_weights){0};
 }
 
@@ -81,14 +82,19 @@ int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *laye
     if (found->present)
         return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
                        "blob %d of layer '%s' is there twice", index, layer->name);
-    found->data = ls_alloc((size_t)ls_shape_size(shape), sizeof *found->data);
-    if (found->data == NULL)
-        return ls_fail_memory(error, weights->path);
     found->present = true;
     found->shape = *shape;
     found->number = index;
     *blob = found;
     return 0;
+}
+
+int ls_weights_make_copy(const struct ls_weights *weights, struct ls_weight_blob *blob,
+                         struct ls_error *error)
+{
+    blob->copy = ls_alloc((size_t)ls_shape_size(&blob->shape), sizeof *blob->copy);
+    blob->data = blob->copy;
+    return blob->copy != NULL ? 0 : ls_fail_memory(error, weights->path);
 }
 
 /* Formats that people have, and that are not read; with what to do about them. */
@@ -136,6 +142,8 @@ static int read_content(const char *path, enum ls_weights_set set, struct ls_wei
         status = ls_archive_read(path, LS_ARCHIVE_CHECK, &archive, error);
         if (status == 0)
             status = ls_weights_from_archive(&archive, set, weights, error);
+        weights->file = archive.mapping;
+        archive.mapping = (struct ls_mapping){0};
         ls_archive_free(&archive);
     } else if (status == 0 && set == LS_WEIGHTS_AVERAGED) {
         status = ls_fail(error, LOCKSTEP_WEIGHTS, path, NULL, "has no averaged weights");

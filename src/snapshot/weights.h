@@ -34,7 +34,8 @@ struct ls_weight_blob {
     int number;            /* which blob of its layer; -1: its name says it */
     bool legacy;           /* the shape is num, channels, height, width of an old caffemodel */
     struct ls_shape shape; /* row-major */
-    float *data;           /* owned */
+    const float *data;     /* `copy`, or where it lies in the file */
+    float *copy;           /* owned; NULL: none */
 };
 
 enum { LS_BLOBS_MAX = 64 }; /* of a layer */
@@ -48,6 +49,7 @@ struct ls_weight_layer {
 /* All zeros is empty. */
 struct ls_weights {
     char *path;
+    struct ls_mapping file;         /* what blobs without a copy are in */
     struct ls_weight_layer *layers; /* in the order of the file; from a caffemodel also those
                                        without blobs */
     size_t layer_count, layer_capacity;

@@ -126,6 +126,14 @@ static int check_numbers(const struct ls_weights *weights, const struct ls_weigh
     return 0;
 }
 
+/* What was read of a blob that lies in the file is not kept in memory. */
+static void forget(const struct ls_weights *weights, const struct ls_weight_blob *blob)
+{
+    if (blob->copy == NULL)
+        ls_file_forget(&weights->file, blob->data,
+                       (size_t)ls_shape_size(&blob->shape) * sizeof(float));
+}
+
 static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
                        struct target_layer wanted, struct ls_error *error)
 {
@@ -151,6 +159,7 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
         if (fits(blob, &target->shape)) {
             int failed = check_numbers(weights, layer, target, blob, error);
             status = failed != 0 ? failed : status;
+            forget(weights, blob);
             continue;
         }
         status =
@@ -162,8 +171,9 @@ static int check_layer(const struct ls_weights *weights, const struct ls_weight_
     return status;
 }
 
-static int store_layer(const struct ls_weight_layer *layer, struct target_layer wanted,
-                       struct ls_weights_report *report, struct ls_error *error)
+static int store_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,
+                       struct target_layer wanted, struct ls_weights_report *report,
+                       struct ls_error *error)
 {
     for (size_t i = 0; i < wanted.count; i++) {
         const struct ls_weight_target *target = &wanted.first[i];
@@ -171,6 +181,7 @@ static int store_layer(const struct ls_weight_layer *layer, struct target_layer 
         if (blob == NULL)
             continue;
         LS_TRY(target->store(target->user, target, blob->data, error));
+        forget(weights, blob);
         report->stored++;
     }
     return 0;
@@ -227,7 +238,7 @@ static int store_all(const struct ls_weights *weights, const struct ls_weight_ta
         struct target_layer wanted = layer_at(targets + t, count - t);
         for (size_t i = 0; i < weights->layer_count; i++) {
             if (strcmp(weights->layers[i].name, wanted.first->layer) == 0)
-                LS_TRY(store_layer(&weights->layers[i], wanted, report, error));
+                LS_TRY(store_layer(weights, &weights->layers[i], wanted, report, error));
         }
         t += wanted.count;
     }

@@ -87,7 +87,12 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
     LS_TRY(ls_weights_add_blob(weights, layer, layer->blob_count, &tensor->shape, &blob, error));
     blob->name = blob_name;
     blob->number = number;
-    ls_tensor_floats(tensor, blob->data);
+    if (tensor->type == LS_DTYPE_F32 && (uintptr_t)tensor->data % sizeof(float) == 0) {
+        blob->data = tensor->data; /* large, and needed once: it stays where it is */
+        return 0;
+    }
+    LS_TRY(ls_weights_make_copy(weights, blob, error));
+    ls_tensor_floats(tensor, blob->copy);
     return 0;
 }
 

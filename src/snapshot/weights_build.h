@@ -8,17 +8,21 @@
 /* Appends a layer and takes `name`, also on failure. */
 int ls_weights_add_layer(struct ls_weights *weights, char *name, struct ls_error *error);
 
-/* Makes room for blob `index` of a layer and for its data; the shape is valid. Fails if the blob is
- * there already. *blob is set on success, its data are zero. */
+/* Makes room for blob `index` of a layer; the shape is valid. Fails if the blob is there already.
+ * *blob is set on success, it has no data yet. */
 int ls_weights_add_blob(struct ls_weights *weights, struct ls_weight_layer *layer, int index,
                         const struct ls_shape *shape, struct ls_weight_blob **blob,
                         struct ls_error *error);
+
+/* Makes room for a blob's data, zeros, that are not left where they lie in the file. */
+int ls_weights_make_copy(const struct ls_weights *weights, struct ls_weight_blob *blob,
+                         struct ls_error *error);
 
 /* Fills weights from a caffemodel that is in memory. */
 int ls_caffemodel_parse(const void *bytes, size_t size, struct ls_weights *weights,
                         struct ls_error *error);
 
-/* Fills weights from an archive. */
+/* Fills weights from an archive, whose file must stay mapped as long as they are there. */
 int ls_weights_from_archive(const struct ls_archive *archive, enum ls_weights_set set,
                             struct ls_weights *weights, struct ls_error *error);
 
