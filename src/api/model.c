@@ -286,7 +286,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld batches are too many",
                        (long long)model->iterations);
     int64_t batches = ls_test_batches(model->net, (int32_t)model->iterations);
-    LS_TRY(ls_net_feed(model->net, batches, &feed, inner));
+    LS_TRY(ls_net_feed(model->net, batches, NULL, &feed, inner));
     ls_feed_seek(feed, 0);
     ls_team_enter(model->engine->team);
     int status = ls_engine_test(model->engine, model->pass, feed, batches, stop_asked, model,

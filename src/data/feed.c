@@ -28,6 +28,7 @@ static int copy_options(const struct ls_feed_options *options, struct ls_feed *f
     size_t datasets = (size_t)options->dataset_count;
     feed->batching = options->batching;
     feed->updates_end = options->updates_end;
+    feed->room = options->room;
     feed->dataset_count = options->dataset_count;
     feed->input_count = options->input_count;
     feed->datasets = ls_alloc(datasets, sizeof *feed->datasets);
@@ -106,6 +107,7 @@ static int start(const struct ls_feed_options *options, struct ls_feed *feed,
     for (; slots > 0; slots--)
         LS_TRY(ls_slot_add(feed, error));
     LS_TRY(note_slots(feed, error));
+    LS_TRY(ls_slot_reserve(feed, error));
     for (int i = 0; i < threads; i++)
         LS_TRY(ls_decoder_start(feed, &feed->decoders[i], error));
     return 0;
@@ -114,7 +116,8 @@ static int start(const struct ls_feed_options *options, struct ls_feed *feed,
 /* Of a decoder: its stack, what its library for pictures and its heap keep. */
 enum { DECODER_BYTES = 256 << 10 };
 
-int ls_feed_bytes(const struct ls_feed_options *options, size_t *bytes, struct ls_error *error)
+int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t *threads,
+                  struct ls_error *error)
 {
     struct ls_feed feed = {.decoder_count = options->threads};
     size_t slot = 0;
@@ -128,7 +131,8 @@ int ls_feed_bytes(const struct ls_feed_options *options, size_t *bytes, struct l
         status = ls_slot_bytes(&feed, &slot, error);
     ls_free(feed.datasets);
     ls_free(feed.inputs);
-    *bytes = slot * (size_t)slots + (size_t)feed.decoder_count * DECODER_BYTES;
+    *samples = slot * (size_t)slots;
+    *threads = (size_t)feed.decoder_count * DECODER_BYTES;
     return status;
 }
 
@@ -161,6 +165,8 @@ void ls_feed_close(struct ls_feed *feed)
     pthread_mutex_unlock(&feed->lock);
     for (int i = 0; i < feed->decoder_count; i++)
         ls_decoder_join(feed, &feed->decoders[i]);
+    if (feed->room != NULL && feed->room->user == feed)
+        feed->room->user = NULL;
     for (int i = 0; i < feed->slot_count; i++)
         ls_slot_free(feed->slots[i]);
     ls_position_close(feed);
@@ -177,17 +183,57 @@ void ls_feed_close(struct ls_feed *feed)
 
 /* ---- What workers call ---- */
 
-void ls_feed_seek(struct ls_feed *feed, int64_t update)
+/* With the lock held: nothing that was decoded is handed out any more. */
+static void drop_items(struct ls_feed *feed)
 {
-    pthread_mutex_lock(&feed->lock);
     atomic_fetch_add(&feed->generation, 1);
-    feed->started = true;
-    atomic_store(&feed->cancelled, false);
     for (int i = 0; i < feed->slot_count; i++) {
         enum ls_slot_state state = ls_slot_state(feed->slots[i]);
         if (state == READY || state == FAILED)
             ls_slot_set(feed, feed->slots[i], EMPTY);
     }
+}
+
+void ls_feed_room_free(struct ls_feed_room *room)
+{
+    ls_free_aligned(room->memory);
+    *room = (struct ls_feed_room){0};
+}
+
+void ls_feed_rest(struct ls_feed *feed)
+{
+    if (feed == NULL)
+        return;
+    pthread_mutex_lock(&feed->lock);
+    drop_items(feed);
+    feed->started = false;
+    atomic_fetch_add(&feed->waiting, 1);
+    while (ls_slot_in_state(feed, DECODING) != NULL)
+        pthread_cond_wait(&feed->done, &feed->lock);
+    atomic_fetch_sub(&feed->waiting, 1);
+    ls_slot_give_back(feed);
+    pthread_mutex_unlock(&feed->lock);
+    if (feed->room != NULL && feed->room->user == feed)
+        feed->room->user = NULL;
+}
+
+/* Makes the feed the one that its room belongs to. */
+static void take_room(struct ls_feed *feed)
+{
+    if (feed->room == NULL || feed->room->user == feed)
+        return;
+    ls_feed_rest(feed->room->user);
+    feed->room->user = feed;
+    ls_slot_enter_room(feed); /* its own decoders rest */
+}
+
+void ls_feed_seek(struct ls_feed *feed, int64_t update)
+{
+    take_room(feed);
+    pthread_mutex_lock(&feed->lock);
+    drop_items(feed);
+    feed->started = true;
+    atomic_store(&feed->cancelled, false);
     ls_position_go_to(feed, update);
     pthread_cond_broadcast(&feed->work);
     pthread_mutex_unlock(&feed->lock);

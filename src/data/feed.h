@@ -21,6 +21,15 @@ struct ls_feed_item {
     float **input;    /* by input: `samples` samples each, 64-byte aligned */
 };
 
+/* Memory for decoded samples that feeds share of which one at a time is read from, such as those of
+ * training and testing. All zeros is empty; it outlives its feeds. */
+struct ls_feed_room {
+    unsigned char *memory;
+    size_t bytes;
+    struct ls_feed *user; /* the feed that was sought last */
+};
+void ls_feed_room_free(struct ls_feed_room *room);
+
 struct ls_feed_options {
     struct ls_dataset **datasets; /* all Data layers of the net; they share one batching */
     int dataset_count;
@@ -31,12 +40,17 @@ struct ls_feed_options {
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
+    /* (optional) Where to decode to. A seek takes it from the feed that had it; what that one had
+     * decoded is gone, and it must be sought before it is read from again. */
+    struct ls_feed_room *room;
 };
 int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
                  struct ls_error *error);
 void ls_feed_close(struct ls_feed *feed);
-/* What a feed with these options will take in memory, without opening it. */
-int ls_feed_bytes(const struct ls_feed_options *options, size_t *bytes, struct ls_error *error);
+/* What a feed with these options will take in memory, without opening it: its decoded samples,
+ * which may lie in a room that is shared, and the threads that decode. */
+int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t *threads,
+                  struct ls_error *error);
 
 /* Nothing is decoded until the first seek. Begins at update `update` (forward or back); nothing of
  * an earlier position is handed out any more. No item may be held. Called at the start, after a

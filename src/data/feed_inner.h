@@ -30,6 +30,7 @@ struct ls_slot {
     uint64_t generation;      /* of the seek that it was claimed under */
     float *memory;
     size_t capacity;        /* floats */
+    bool in_room;           /* the memory is a part of the feed's room */
     int status;             /* FAILED: why */
     struct ls_error *error; /* FAILED: more about it; NULL if there was no memory for that */
 };
@@ -63,6 +64,7 @@ struct ls_feed {
     int input_count;
     struct ls_batching batching;
     int64_t updates_end;
+    struct ls_feed_room *room; /* NULL: slots have memory of their own */
     struct ls_decoder *decoders;
     int decoder_count;
 
@@ -116,6 +118,11 @@ void ls_slot_set(struct ls_feed *feed, struct ls_slot *slot, enum ls_slot_state 
 /* The slot that an item is in, READY and now HELD; NULL: it is not, or not yet, or not among the
  * first slots. Without the lock. */
 struct ls_slot *ls_slot_grab(struct ls_feed *feed, int64_t update, int index);
+/* Puts the first slots into the feed's room, which is larger if need be; with no slot in use. */
+int ls_slot_reserve(struct ls_feed *feed, struct ls_error *error);
+void ls_slot_enter_room(struct ls_feed *feed);
+/* Gives back what slots have of their own because samples differ in size. */
+void ls_slot_give_back(struct ls_feed *feed);
 /* Any slot in this state, or NULL. */
 struct ls_slot *ls_slot_in_state(const struct ls_feed *feed, enum ls_slot_state state);
 /* The slot that an item is in, or NULL. */
@@ -124,6 +131,9 @@ struct ls_slot *ls_slot_of(const struct ls_feed *feed, int64_t update, int index
 int ls_slot_fit(const struct ls_feed *feed, struct ls_slot *slot, struct ls_error *error);
 /* Numbers that a sample of an item has in an input. */
 size_t ls_slot_numbers(const struct ls_feed *feed, int input, const struct ls_feed_item *item);
+
+/* Stops decoding and drops what was decoded, until the next seek. NULL is nothing to stop. */
+void ls_feed_rest(struct ls_feed *feed);
 
 /* ---- feed_decode.c: the threads ---- */
 

@@ -56,7 +56,9 @@ static int grow(struct ls_slot *slot, size_t floats, struct ls_error *error)
 {
     if (slot->memory != NULL && floats <= slot->capacity)
         return 0;
-    ls_free_aligned(slot->memory);
+    if (!slot->in_room)
+        ls_free_aligned(slot->memory);
+    slot->in_room = false;
     slot->capacity = 0;
     slot->memory = ls_alloc_aligned(floats * sizeof(float));
     if (slot->memory == NULL)
@@ -91,7 +93,8 @@ int ls_slot_add(struct ls_feed *feed, struct ls_error *error)
         return ls_fail_memory(error, "decoded data");
     slot->item.input = ls_alloc((size_t)feed->input_count + 1, sizeof *slot->item.input);
     int status = slot->item.input == NULL ? ls_fail_memory(error, "decoded data") : 0;
-    if (status == 0 && feed->batching.size_of == NULL)
+    bool own = feed->room == NULL || feed->fast_count > 0; /* the first slots are in the room */
+    if (status == 0 && feed->batching.size_of == NULL && own)
         status = grow(slot, bytes / sizeof(float), error);
     if (status == 0 && !LS_GROW(feed->slots, feed->slot_count, feed->slot_capacity))
         status = ls_fail_memory(error, "decoded data");
@@ -104,9 +107,54 @@ int ls_slot_add(struct ls_feed *feed, struct ls_error *error)
     return 0;
 }
 
+int ls_slot_reserve(struct ls_feed *feed, struct ls_error *error)
+{
+    struct ls_feed_room *room = feed->room;
+    size_t bytes;
+    if (room == NULL || feed->batching.size_of != NULL)
+        return 0;
+    LS_TRY(ls_slot_bytes(feed, &bytes, error));
+    bytes *= (size_t)feed->fast_count; /* no more than there was memory for, or 4096 */
+    if (bytes <= room->bytes)
+        return 0;
+    unsigned char *larger = ls_alloc_aligned(bytes);
+    if (larger == NULL)
+        return ls_fail_memory(error, "decoded data");
+    ls_feed_rest(room->user);
+    ls_feed_room_free(room);
+    room->memory = larger;
+    room->bytes = bytes;
+    return 0;
+}
+
+void ls_slot_enter_room(struct ls_feed *feed)
+{
+    size_t bytes = 0;
+    if (feed->room == NULL || feed->batching.size_of != NULL)
+        return;
+    (void)ls_slot_bytes(feed, &bytes, NULL); /* known since the feed was opened */
+    for (int i = 0; i < feed->fast_count; i++) {
+        struct ls_slot *slot = feed->fast[i];
+        slot->memory = (float *)(void *)(feed->room->memory + bytes * (size_t)i);
+        slot->capacity = bytes / sizeof(float);
+        slot->in_room = true;
+    }
+}
+
+void ls_slot_give_back(struct ls_feed *feed)
+{
+    for (int i = 0; i < feed->slot_count && feed->batching.size_of != NULL; i++) {
+        struct ls_slot *slot = feed->slots[i];
+        ls_free_aligned(slot->memory);
+        slot->memory = NULL;
+        slot->capacity = 0;
+    }
+}
+
 void ls_slot_free(struct ls_slot *slot)
 {
-    ls_free_aligned(slot->memory);
+    if (!slot->in_room)
+        ls_free_aligned(slot->memory);
     ls_free(slot->item.input);
     ls_free(slot->error);
     ls_free(slot);

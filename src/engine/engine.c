@@ -34,66 +34,58 @@ void ls_engine_free(struct ls_engine *engine)
     ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         ls_free_aligned(engine->arenas[w]);
-    for (int i = 0; i < engine->held_count; i++)
-        ls_free_aligned(engine->held[i]);
+    ls_gather_free(&engine->gather);
     ls_free(engine->held);
     ls_free(engine->arenas);
     ls_free(engine->micro_batches);
     ls_free(engine);
 }
 
-static int no_room(size_t each, int count, const char *whose, struct ls_error *error)
+static int no_room(size_t each, int workers, struct ls_error *error)
 {
     return ls_fail(error, LOCKSTEP_RESOURCE, NULL,
                    "use fewer workers or a smaller micro_batch (this changes the bits)",
-                   "out of memory: %zu bytes of activations for each of %d %s", each, count, whose);
+                   "out of memory: %zu bytes of activations for each of %d workers", each, workers);
 }
 
-static int grow_arenas(struct ls_engine *engine, size_t bytes, struct ls_error *error)
+/* Memory of the size that is wanted, for everybody; what was there before goes first. */
+static int make_room(struct ls_engine *engine, const struct ls_room *wanted, struct ls_error *error)
 {
+    int workers = engine->workers;
     engine->generation++;
-    engine->arena_bytes = 0; /* whatever happens now, nothing is bound any more */
-    for (int w = 0; w < engine->workers; w++) {
+    engine->room = (struct ls_room){0}; /* whatever happens now, nothing is bound any more */
+    for (int w = 0; w < workers; w++) {
         ls_free_aligned(engine->arenas[w]);
         engine->arenas[w] = NULL;
     }
-    for (int w = 0; w < engine->workers; w++)
-        if ((engine->arenas[w] = ls_alloc_aligned(bytes + 64)) == NULL)
-            return no_room(bytes, engine->workers, "workers", error);
-    engine->arena_bytes = bytes;
-    return 0;
-}
-
-static int grow_held(struct ls_engine *engine, size_t bytes, int count, struct ls_error *error)
-{
-    engine->generation++;
-    engine->held_bytes = 0;
-    for (int i = 0; i < engine->held_count; i++)
-        ls_free_aligned(engine->held[i]);
     ls_free(engine->held);
-    engine->held_count = 0;
-    engine->held = ls_alloc((size_t)count, sizeof *engine->held);
+    engine->held = ls_alloc((size_t)wanted->slots + 1, sizeof *engine->held);
     if (engine->held == NULL)
         return ls_fail_memory(error, "activations");
-    for (; engine->held_count < count; engine->held_count++)
-        if ((engine->held[engine->held_count] = ls_alloc_aligned(bytes + 64)) == NULL)
-            return no_room(bytes, count, "micro-batches of a batch", error);
-    engine->held_bytes = bytes;
+    for (int w = 0; w < workers; w++) {
+        size_t bytes = ls_room_block(wanted, workers, w);
+        unsigned char *block = engine->arenas[w] = ls_alloc_aligned(bytes + 64);
+        if (block == NULL)
+            return no_room(bytes, workers, error);
+        block += ls_room_arena(wanted, workers);
+        for (int slot = w; slot < wanted->slots; slot += workers, block += wanted->held)
+            engine->held[slot] = block;
+    }
+    engine->room = *wanted;
     return 0;
 }
 
 int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
                         const struct ls_plan *plan, struct ls_error *error)
 {
-    if (engine->arenas[0] == NULL || plan->arena_bytes > engine->arena_bytes)
-        LS_TRY(grow_arenas(engine, plan->arena_bytes, error));
-    if (plan->held_bytes == 0)
-        return 0;
-    int slots = ls_net_slots(net, engine->workers);
-    size_t bytes = plan->held_bytes > engine->held_bytes ? plan->held_bytes : engine->held_bytes;
-    if (bytes > engine->held_bytes || slots > engine->held_count)
-        return grow_held(engine, bytes, slots > engine->held_count ? slots : engine->held_count,
-                         error);
+    struct ls_room wanted = engine->room;
+    int workers = engine->workers;
+    ls_room_add(&wanted, plan, ls_net_slots(net, workers));
+    bool there = ls_room_arena(&wanted, workers) == ls_room_arena(&engine->room, workers) &&
+                 wanted.held == engine->room.held && wanted.slots == engine->room.slots;
+    if (!there || engine->arenas[0] == NULL)
+        return make_room(engine, &wanted, error);
+    engine->room = wanted;
     return 0;
 }
 

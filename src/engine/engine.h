@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "engine/gather.h"
 #include "engine/net.h"
 #include "engine/store.h"
 #include "engine/team.h"
@@ -21,11 +22,10 @@ struct ls_engine {
     struct ls_team *team;
     struct ls_store *store;
     int workers;
-    void **arenas;      /* by worker; train and test nets share them */
-    size_t arena_bytes; /* each */
-    void **held;        /* by slot: what a micro-batch keeps across sync points */
-    size_t held_bytes;  /* each */
-    int held_count;
+    void **arenas; /* by worker: its memory, which train and test nets share (engine/room.h) */
+    void **held;   /* by slot: what a micro-batch keeps across sync points, a part of that */
+    struct ls_room room;
+    struct ls_gather gather;
     int generation;         /* of this memory: bindings to an earlier one are stale */
     int64_t *micro_batches; /* by worker: how many it has run */
     /* Made by the first update (engine/update.c). */

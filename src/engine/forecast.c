@@ -1,6 +1,6 @@
 /* Adding up what will be allocated. See engine/forecast.h.
  *
- * Each sum follows the code that allocates: the store, the engine's arenas, a pass with its sync
+ * Each sum follows the code that allocates: the store, the workers' memory, a pass with its sync
  * points, the feed. What kernels and plans take for themselves cannot be asked for; it goes by the
  * number of primitives, as measured with oneDNN.
  *
@@ -94,27 +94,21 @@ static void add_pass(const struct ls_net *net, int workers, struct ls_forecast *
     forecast->statistics += records + sync_bytes(net, batches, workers);
 }
 
-static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast)
+static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
+                      struct ls_room *room, size_t *gathered)
 {
     int slots = ls_net_slots(net, workers);
-    size_t arena, held, gathered = 0;
-    ls_net_largest_plan(net, &arena, &held);
-    forecast->arena = larger(forecast->arena, arena);
-    forecast->held = larger(forecast->held, held);
+    ls_net_largest_plan(net, workers, room);
     for (size_t i = 0; i < net->plan_count; i++) {
         const struct ls_plan *plan = net->plans[i]->plan;
-        forecast->arena = larger(forecast->arena, plan->arena_bytes);
-        forecast->held = larger(forecast->held, plan->held_bytes);
+        ls_room_add(room, plan, slots);
         int bound = plan->segments > 1 ? slots : workers;
         forecast->programs += plan->step_count * (STEP + (size_t)bound * BOUND_STEP);
         for (size_t s = 0; s < plan->step_count; s++)
             if (plan->steps[s].prepared.state != NULL)
                 forecast->programs += CODE;
-        gathered = larger(gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
-        if (plan->held_bytes > 0 && slots > forecast->slots)
-            forecast->slots = slots;
+        *gathered = larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
     }
-    forecast->statistics += gathered; /* each net's own */
 }
 
 static bool has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)
@@ -143,17 +137,25 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
                      const struct ls_view_set *views, const struct ls_store_options *store,
                      struct ls_forecast *forecast, struct ls_error *error)
 {
+    struct ls_room room = {0};
     *forecast = (struct ls_forecast){.workers = store->workers, .base = BASE};
+    size_t samples = 0, gathered = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t data = 0;
-        add_plans(nets[i], store->workers, forecast);
+        size_t data = 0, threads = 0;
+        add_plans(nets[i], store->workers, forecast, &room, &gathered);
         if (nets[i]->options.from_outside)
             continue;
         add_pass(nets[i], store->workers, forecast);
-        LS_TRY(ls_net_feed_bytes(nets[i], &data, error));
-        forecast->data += data; /* feeds are kept from test to test */
+        LS_TRY(ls_net_feed_bytes(nets[i], &data, &threads, error));
+        samples = larger(samples, data); /* feeds share the memory for them */
+        forecast->data += threads;
         forecast->cache += cache_bytes(nets, i);
     }
+    forecast->data += samples;
+    forecast->statistics += gathered;
+    forecast->arena = ls_room_arena(&room, store->workers);
+    forecast->held = room.held;
+    forecast->slots = room.slots;
     add_parameters(set, views, store, forecast);
     forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
     return 0;

@@ -52,8 +52,8 @@ int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
         for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++)
             measure(pass->units[unit].plan->plan, pass->waves[i].end - pass->waves[i].begin, &in,
                     &out);
-    LS_TRY(reserve(&pass->gather.in, &pass->gather.in_size, in, error));
-    return reserve(&pass->gather.out, &pass->gather.out_size, out, error);
+    LS_TRY(reserve(&pass->engine->gather.in, &pass->engine->gather.in_size, in, error));
+    return reserve(&pass->engine->gather.out, &pass->engine->gather.out_size, out, error);
 }
 
 void ls_gather_free(struct ls_gather *gather)
@@ -96,7 +96,7 @@ static void *const *pointers_of(const struct work *work, size_t unit, bool own)
 /* Copies the rows of the worker's own units, to one place or (back) from there. */
 static void copy_rows(const struct work *work, bool back)
 {
-    const struct ls_gather *gather = &work->pass->gather;
+    const struct ls_gather *gather = &work->pass->engine->gather;
     size_t workers = (size_t)work->pass->engine->workers;
     int64_t first = 0;
     for (size_t unit = work->wave->begin; unit < work->wave->end; unit++) {
@@ -132,7 +132,7 @@ static int64_t tile_columns(const struct ls_gathered *row, int workers)
 
 static void run_tiles(const struct work *work)
 {
-    struct ls_gather *gather = &work->pass->gather;
+    struct ls_gather *gather = &work->pass->engine->gather;
     size_t unit = work->wave->begin;
     const struct ls_prepared *prepared = &step_of(work, unit)->prepared;
     struct ls_gathered row = ls_plan_gathered(step_of(work, unit));
@@ -153,7 +153,7 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     const struct work work = {.pass = pass, .wave = wave, .segment = segment, .worker = worker};
     copy_rows(&work, false);
     if (worker == 0)
-        atomic_store_explicit(&pass->gather.next, 0, memory_order_relaxed);
+        atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
     ls_team_meet(pass->engine->team);
     const struct ls_net_plan *plan = pass->units[wave->begin].plan;
     uint64_t *nanoseconds = plan->bindings[worker].nanoseconds; /* there are as many slots */

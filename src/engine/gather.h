@@ -13,6 +13,7 @@
 struct ls_pass;
 struct ls_wave;
 
+/* One for all nets: only one runs at a time. */
 struct ls_gather {
     float *in, *out; /* rows of a wave */
     size_t in_size, out_size;

@@ -110,13 +110,10 @@ int ls_net_slots(const struct ls_net *net, int workers)
 
 size_t ls_net_memory_bytes(const struct ls_net *net, int workers)
 {
-    size_t arena = 0, held = 0;
-    for (size_t i = 0; i < net->plan_count; i++) {
-        const struct ls_plan *plan = net->plans[i]->plan;
-        arena = plan->arena_bytes > arena ? plan->arena_bytes : arena;
-        held = plan->held_bytes > held ? plan->held_bytes : held;
-    }
-    return arena * (size_t)workers + held * (size_t)ls_net_slots(net, workers);
+    struct ls_room room = {0};
+    for (size_t i = 0; i < net->plan_count; i++)
+        ls_room_add(&room, net->plans[i]->plan, ls_net_slots(net, workers));
+    return ls_room_bytes(&room, workers);
 }
 
 /* Which data set and which of its tops each input of the graph is. */
@@ -306,15 +303,17 @@ static struct ls_feed_options feed_options(const struct ls_net *net, int64_t upd
                                     .updates_end = updates_end};
 }
 
-int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
-                struct ls_error *error)
+int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed_room *room,
+                struct ls_feed **feed, struct ls_error *error)
 {
     struct ls_feed_options options = feed_options(net, updates_end);
+    options.room = room;
     return ls_feed_open(&options, feed, error);
 }
 
-int ls_net_feed_bytes(const struct ls_net *net, size_t *bytes, struct ls_error *error)
+int ls_net_feed_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+                      struct ls_error *error)
 {
     struct ls_feed_options options = feed_options(net, INT64_MAX);
-    return ls_feed_bytes(&options, bytes, error);
+    return ls_feed_bytes(&options, samples, threads, error);
 }

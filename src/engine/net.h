@@ -9,6 +9,7 @@
 #include "data/batching.h"
 #include "data/dataset.h"
 #include "data/feed.h"
+#include "engine/room.h"
 #include "graph/build.h"
 #include "plan/plan.h"
 
@@ -93,9 +94,9 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
                    struct ls_error *error);
 /* Makes all plans anew, for that much memory for activations. None may be bound. */
 int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error);
-/* What the plan for the largest sample there can be would take, where samples differ in size; zeros
- * where they do not, or where there is none for that size. */
-void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held);
+/* Makes room for the plan for the largest sample there can be, where samples differ in size and
+ * there is a plan for that. */
+void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room);
 /* As if the batch were another one (for forecasts; nothing is planned anew). */
 int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error);
 /* Plans that are wanted from now on stay until the next call. */
@@ -146,10 +147,12 @@ uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worke
 /* Whether anything that runs before the pass reads an input of the graph. */
 bool ls_net_reads_before(const struct ls_net *net, int input);
 
-/* Feeds the net's data to workers, beginning with update 0. */
-int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed **feed,
-                struct ls_error *error);
-/* What that feed's decoded samples will take. */
-int ls_net_feed_bytes(const struct ls_net *net, size_t *bytes, struct ls_error *error);
+/* Feeds the net's data to workers, beginning with update 0. The room is shared with the feeds of
+ * other nets (data/feed.h); NULL: it is not. */
+int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed_room *room,
+                struct ls_feed **feed, struct ls_error *error);
+/* What that feed's decoded samples will take, and its threads. */
+int ls_net_feed_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+                      struct ls_error *error);
 
 #endif

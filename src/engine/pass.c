@@ -106,7 +106,6 @@ void ls_pass_free(struct ls_pass *pass)
     ls_pass_free_normalizers(pass);
     ls_pass_free_averages(pass);
     ls_exchange_free(pass->exchange);
-    ls_gather_free(&pass->gather);
     pthread_mutex_destroy(&pass->lock);
     ls_free(pass->batches);
     ls_free(pass->micro);

@@ -38,7 +38,6 @@ struct ls_pass {
     double *total;
     double *normalizers;
     struct ls_exchange *exchange;
-    struct ls_gather gather;
     float **averages;           /* by parameter: what moving averages become; NULL for all others */
     float *merged;              /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */

@@ -232,19 +232,16 @@ int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *e
     return 0;
 }
 
-void ls_net_largest_plan(struct ls_net *net, size_t *arena, size_t *held)
+void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room)
 {
-    *arena = *held = 0;
     struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
     if (plan == NULL)
         return;
     struct ls_source_shape before = net->shapes[net->varying];
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
-    if (build_plan(net, &micro, false, plan, NULL) == 0) {
-        *arena = plan->plan->arena_bytes;
-        *held = plan->plan->held_bytes;
-    }
+    if (build_plan(net, &micro, false, plan, NULL) == 0)
+        ls_room_add(room, plan->plan, ls_net_slots(net, workers));
     ls_net_free_plan(plan);
     net->shapes[net->varying] = before;
 }

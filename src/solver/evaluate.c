@@ -62,7 +62,8 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *s
 {
     struct ls_totals totals;
     if (test->feed == NULL)
-        LS_TRY(ls_net_feed(test->net, test->batches, &test->feed, error));
+        LS_TRY(ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error));
+    trainer->feed_ready = false; /* the test decodes into the same memory */
     ls_feed_seek(test->feed, 0);
     int status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
                                 trainer, &totals, error);

@@ -159,10 +159,11 @@ static void report_model(struct ls_trainer *trainer)
     char held[80] = "";
     if (plan->held_bytes > 0)
         snprintf(held, sizeof held, " and %.1f MiB for each of %d micro-batches",
-                 (double)plan->held_bytes / 1048576, trainer->engine->held_count);
+                 (double)plan->held_bytes / 1048576, trainer->engine->room.slots);
     SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker%s; to train: %.4g "
         "MFLOP a sample",
-        ll(learned), ll(fixed), (double)trainer->engine->arena_bytes / 1048576, held,
+        ll(learned), ll(fixed),
+        (double)ls_room_arena(&trainer->engine->room, trainer->workers) / 1048576, held,
         (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples / 1e6);
     for (size_t i = 0; i < plan->step_count; i++) {

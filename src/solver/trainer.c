@@ -162,7 +162,7 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(
             ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass, error));
-    return ls_net_feed(trainer->train, INT64_MAX, &trainer->feed, error);
+    return ls_net_feed(trainer->train, INT64_MAX, &trainer->decoded, &trainer->feed, error);
 }
 
 static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
@@ -287,6 +287,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
         ls_pass_free(trainer->tests[i].pass);
         ls_net_close(trainer->tests[i].net);
     }
+    ls_feed_room_free(&trainer->decoded);
     ls_store_free(trainer->store);
     ls_engine_free(trainer->engine);
     ls_view_set_free(&trainer->views);

@@ -51,6 +51,7 @@ struct ls_trainer {
     struct ls_net *train;
     struct ls_pass *train_pass;
     struct ls_feed *feed;
+    struct ls_feed_room decoded; /* samples, of whatever net runs */
     struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
     size_t test_count;
     bool has_train_test;                    /* the last of `tests` is the train data */

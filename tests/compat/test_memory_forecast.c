@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,14 +54,21 @@ static const struct net {
 };
 enum { NETS = sizeof nets / sizeof *nets, WORKERS = 2 };
 
-static const char solver[] =
-    "net: 'net.prototxt' base_lr: 0.0001 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 "
+static const char rest_of_solver[] =
+    " 'net.prototxt' base_lr: 0.0001 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 "
     "test_interval: 1000 test_initialization: false snapshot: 0 snapshot_after_train: false";
+
+static void write_solver(const struct net *net, const char *field)
+{
+    char solver[400];
+    snprintf(solver, sizeof solver, "%s:%s", field, rest_of_solver);
+    ls_test_write_text(ls_test_path("net.prototxt"), net->text);
+    ls_test_write_text(ls_test_path("solver.prototxt"), solver);
+}
 
 static void write_net(const struct net *net)
 {
-    ls_test_write_text(ls_test_path("net.prototxt"), net->text);
-    ls_test_write_text(ls_test_path("solver.prototxt"), solver);
+    write_solver(net, "net");
 }
 
 /* Bytes of anonymous memory that this process has touched; 0 where the kernel does not say. */
@@ -80,25 +88,50 @@ struct figures {
     double foreseen, snapshot, touched;
 };
 
-static int measure(struct figures *figures)
+/* Updates, a test if there is a test phase, and updates again. */
+static int train(struct lockstep_trainer *trainer, bool test, struct figures *figures)
+{
+    const struct lockstep_output *outputs;
+    size_t count;
+    if (lockstep_trainer_step(trainer, 8, NULL) != 0)
+        return 1;
+    figures->touched = anonymous_memory();
+    if (!test)
+        return lockstep_trainer_step(trainer, 4, NULL);
+    if (lockstep_trainer_evaluate(trainer, 0, &outputs, &count, NULL) != 0)
+        return 1;
+    figures->touched = fmax(figures->touched, anonymous_memory());
+    if (lockstep_trainer_step(trainer, 4, NULL) != 0)
+        return 1;
+    figures->touched = fmax(figures->touched, anonymous_memory());
+    return 0;
+}
+
+static int measure_with(bool test, struct figures *figures)
 {
     struct lockstep_solver *definition;
     struct lockstep_trainer *trainer;
     struct lockstep_train_options options;
-    const struct lockstep_output *outputs;
-    size_t count;
     lockstep_train_options_init(&options);
     options.workers = WORKERS;
     mallopt(M_TRIM_THRESHOLD, INT_MAX); /* what a test frees still counts, it was there at once */
     if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
         lockstep_trainer_create(definition, &options, &trainer, NULL) != 0 ||
-        lockstep_trainer_step(trainer, 8, NULL) != 0 ||
-        lockstep_trainer_evaluate(trainer, 0, &outputs, &count, NULL) != 0)
+        train(trainer, test, figures) != 0)
         return 1;
-    figures->touched = anonymous_memory();
     lockstep_trainer_free(trainer);
     lockstep_solver_free(definition);
     return 0;
+}
+
+static int measure(struct figures *figures)
+{
+    return measure_with(true, figures);
+}
+
+static int measure_without_test(struct figures *figures)
+{
+    return measure_with(false, figures);
 }
 
 static int foresee(struct figures *figures)
@@ -158,6 +191,32 @@ static void test_forecasts(void **state)
                       run.touched / 1048576);
         assert_true(fabs(foreseen - run.touched) <= allowed);
         assert_true(plan.touched < 6 * 1048576.0); /* nothing large for a plan */
+    }
+}
+
+/* Weights, activations and decoded samples of a test phase lie where those of training do. What it
+ * adds are its plan, the code of its kernels and a thread that decodes: as the forecast says. */
+static void test_tests_add_nothing(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    ls_test_skip("a sanitizer takes memory of its own");
+#endif
+    if (!(anonymous_memory() > 0))
+        ls_test_skip("the kernel does not count anonymous memory");
+    for (int i = 0; i < NETS; i++) {
+        struct figures with = {0}, without = {0}, plan_with = {0}, plan_without = {0};
+        write_net(&nets[i]);
+        in_child(measure, &with);
+        in_child(foresee, &plan_with);
+        write_solver(&nets[i], "train_net");
+        in_child(measure_without_test, &without);
+        in_child(foresee, &plan_without);
+        print_message("%s: with a test phase %+.2f MiB, foreseen %+.2f MiB\n", nets[i].name,
+                      (with.touched - without.touched) / 1048576,
+                      (plan_with.foreseen - plan_without.foreseen) / 1048576);
+        assert_true(with.touched - without.touched <= 0.5 * 1048576);
+        assert_true(plan_with.foreseen - plan_without.foreseen <= 0.5 * 1048576);
     }
 }
 
@@ -240,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecasts),
+        cmocka_unit_test(test_tests_add_nothing),
         cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,9 +164,7 @@ static void spoil_memory(const struct training *training)
     const struct ls_trainer *trainer = training->trainer->inner;
     const struct ls_engine *engine = trainer->engine;
     for (int w = 0; w < engine->workers; w++)
-        spoil(engine->arenas[w], engine->arena_bytes);
-    for (int i = 0; i < engine->held_count; i++)
-        spoil(engine->held[i], engine->held_bytes);
+        spoil(engine->arenas[w], ls_room_block(&engine->room, engine->workers, w));
     spoil_exchange(trainer->train_pass);
     for (size_t i = 0; i < trainer->test_count; i++)
         spoil_exchange(trainer->tests[i].pass);

@@ -44,7 +44,7 @@ static void end_feed_at(struct training *training, int64_t end)
     struct ls_trainer *trainer = training->trainer->inner;
     ls_feed_close(trainer->feed);
     trainer->feed_ready = false;
-    assert_int_equal(ls_net_feed(trainer->train, end, &trainer->feed, NULL), 0);
+    assert_int_equal(ls_net_feed(trainer->train, end, NULL, &trainer->feed, NULL), 0);
 }
 
 /* Samples and micro-batches of updates [begin, end), by the rule of the contract. */

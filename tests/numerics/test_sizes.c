@@ -7,6 +7,11 @@
 #include "base/memory.h"
 #include "numerics/sizes.h"
 
+static size_t room_of(const struct ls_engine *engine)
+{
+    return ls_room_bytes(&engine->room, engine->workers);
+}
+
 static const int counts[] = {1, 2, 3, 5};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -140,11 +145,11 @@ static void test_larger_tests(void **state)
             for (int update = 0; update < 4; update++) {
                 double figures[TEST_FIGURES];
                 step(training, 1);
-                size_t before = engine->arena_bytes;
+                size_t before = room_of(engine);
                 if (tested && update % 2 == 1)
                     evaluate(training, figures);
                 if (tested && update == 1)
-                    assert_true(engine->arena_bytes > before);
+                    assert_true(room_of(engine) > before);
             }
             if (first.data == NULL)
                 first = snapshot(training);
@@ -193,14 +198,14 @@ static void test_many_sizes(void **state)
         const struct ls_trainer *inner = training->trainer->inner;
         step(training, 8);
         assert_true(inner->train->plan_count == PLANS_KEPT);
-        assert_true(inner->engine->arena_bytes >= largest_arena(inner->train));
-        size_t before = inner->engine->arena_bytes;
+        assert_true(room_of(inner->engine) >= largest_arena(inner->train));
+        size_t before = room_of(inner->engine);
         const char *middle = ls_test_path("middle.safetensors");
         assert_int_equal(lockstep_trainer_snapshot(training->trainer, middle, training->error), 0);
         step(training, 4);
         assert_true(inner->train->plan_count == PLANS_KEPT);
         /* All sizes were seen in the first epoch. */
-        assert_true(inner->engine->arena_bytes == before);
+        assert_true(room_of(inner->engine) == before);
         evaluate(training, figures[workers > 1]);
         assert_memory_equal(figures[workers > 1], figures[0], sizeof figures[0]);
         evaluate(training, figures[1]); /* again, with other plans there */

@@ -234,7 +234,7 @@ static inline size_t limit_memory(struct training *training, size_t bytes)
         fail_msg("%s", error->problems[0].message);
     trainer->train = net;
     assert_int_equal(ls_pass_create(trainer->engine, net, &trainer->train_pass, error), 0);
-    assert_int_equal(ls_net_feed(net, INT64_MAX, &trainer->feed, error), 0);
+    assert_int_equal(ls_net_feed(net, INT64_MAX, &trainer->decoded, &trainer->feed, error), 0);
     free(error);
     return ls_net_memory_bytes(net, trainer->engine->workers);
 }

@@ -1,0 +1,36 @@
+/* Sizes of workers' memory. See engine/room.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/room.h"
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void ls_room_add(struct ls_room *room, const struct ls_plan *plan, int slots)
+{
+    if (plan->segments == 1) {
+        room->alone = larger(room->alone, plan->arena_bytes);
+        return;
+    }
+    room->arena = larger(room->arena, plan->arena_bytes);
+    room->held = larger(room->held, plan->held_bytes);
+    room->slots = slots > room->slots ? slots : room->slots;
+}
+
+size_t ls_room_arena(const struct ls_room *room, int workers)
+{
+    /* The worker with the fewest slots must have room, too. */
+    size_t least = room->held * (size_t)(room->slots / workers);
+    return larger(room->arena, room->alone > least ? room->alone - least : 0);
+}
+
+size_t ls_room_block(const struct ls_room *room, int workers, int worker)
+{
+    size_t slots = (size_t)((room->slots + workers - 1 - worker) / workers);
+    return ls_room_arena(room, workers) + slots * room->held;
+}
+
+size_t ls_room_bytes(const struct ls_room *room, int workers)
+{
+    return ls_room_arena(room, workers) * (size_t)workers + room->held * (size_t)room->slots;
+}
