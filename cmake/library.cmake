@@ -34,7 +34,8 @@ foreach(library lockstep_static lockstep_shared)
   target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   set_target_properties(${library} PROPERTIES OUTPUT_NAME lockstep LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
+    INSTALL_RPATH_USE_LINK_PATH ON) # oneDNN may lie in a folder of its own
   install(TARGETS ${library})
 endforeach()
 if(NOT LOCKSTEP_SANITIZE) # a sanitizer's own functions come with the program
@@ -48,7 +49,7 @@ if(sources)
   add_executable(lockstep_program ${sources})
   target_link_libraries(lockstep_program PRIVATE lockstep_static ls_flags)
   set_target_properties(lockstep_program PROPERTIES OUTPUT_NAME lockstep
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS lockstep_program)
 endif()
 
@@ -61,8 +62,12 @@ foreach(library ${libraries})
   if(TARGET ${library})
     continue() # has a package name below, or is a flag of the compiler
   endif()
+  get_filename_component(folder ${library} DIRECTORY)
   get_filename_component(name ${library} NAME_WE)
   string(REGEX REPLACE "^lib" "-l" name ${name})
+  if(folder AND NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    set(name ${library} -Wl,-rpath,${folder}) # where no linker looks, nor a program that starts
+  endif()
   list(APPEND LS_PRIVATE_LIBS ${name})
 endforeach()
 list(APPEND LS_PRIVATE_LIBS -lgomp -pthread -lm)
