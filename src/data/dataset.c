@@ -454,6 +454,11 @@ bool ls_dataset_encoded(const struct ls_dataset *dataset)
     return dataset->source->encoded;
 }
 
+size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset)
+{
+    return dataset->source->decode_bytes;
+}
+
 uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset)
 {
     return dataset->fingerprint;

@@ -53,6 +53,8 @@ int64_t ls_dataset_largest_label(const struct ls_dataset *dataset);
 const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset);
 int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode ahead */
 bool ls_dataset_encoded(const struct ls_dataset *dataset); /* decoding takes long */
+/* Bytes that each of its readers takes to decode records. */
+size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset);
 /* A hash of what the data are: sizes, shapes, first and last records; equal for equal data. */
 uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset);
 /* Records read so far by all readers; tests check that every sample is read once. */

@@ -113,8 +113,17 @@ static int start(const struct ls_feed_options *options, struct ls_feed *feed,
     return 0;
 }
 
-/* Of a decoder: its stack, what its library for pictures and its heap keep. */
+/* Of a decoder: its stack, what its library for pictures and its heap keep, and the record that is
+ * being decoded. */
 enum { DECODER_BYTES = 256 << 10 };
+
+static size_t decoder_bytes(const struct ls_feed *feed)
+{
+    size_t bytes = DECODER_BYTES;
+    for (int d = 0; d < feed->dataset_count; d++)
+        bytes += ls_dataset_decode_bytes(feed->datasets[d]);
+    return bytes;
+}
 
 int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t *threads,
                   struct ls_error *error)
@@ -129,10 +138,10 @@ int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t
         status = slot_target(&feed, options->memory, &slots, error);
     if (status == 0)
         status = ls_slot_bytes(&feed, &slot, error);
+    *samples = slot * (size_t)slots;
+    *threads = status == 0 ? (size_t)feed.decoder_count * decoder_bytes(&feed) : 0;
     ls_free(feed.datasets);
     ls_free(feed.inputs);
-    *samples = slot * (size_t)slots;
-    *threads = (size_t)feed.decoder_count * DECODER_BYTES;
     return status;
 }
 

@@ -29,9 +29,11 @@ static int check_pictures(struct ls_source *source, struct ls_error *error)
         const char *path = ls_picture_path(&images->list, i);
         struct ls_picture_header header;
         int64_t shape[3];
-        LS_TRY(ls_picture_file_look(path, &header, error));
+        size_t file;
+        LS_TRY(ls_picture_file_look(path, &header, &file, error));
         LS_TRY(ls_picture_file_shape(&images->form, path, &header, shape, error));
         LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
+        ls_source_note_bytes(source, ls_picture_file_bytes(&images->form, &header, file));
     }
     return 0;
 }

@@ -56,12 +56,13 @@ static int read_datum(const struct ls_source *source, int64_t index, struct ls_d
     return problem == NULL ? 0 : bad_record(source, index, problem, error);
 }
 
-/* The shape of a record after decoding, from its header. */
+/* The shape of a record after decoding, from its header; *bytes: what decoding it takes. */
 static int datum_shape(const struct ls_source *source, int64_t index, const struct ls_datum *datum,
-                       int64_t shape[3], struct ls_error *error)
+                       int64_t shape[3], size_t *bytes, struct ls_error *error)
 {
     const struct database *db = source->state;
     if (!datum->encoded) {
+        *bytes = datum->data_size > 0 ? 0 : datum->float_count * sizeof(float);
         memcpy(shape, datum->shape, sizeof datum->shape);
         return 0;
     }
@@ -72,6 +73,7 @@ static int datum_shape(const struct ls_source *source, int64_t index, const stru
     shape[0] = db->channels != 0 ? db->channels : header.channels;
     shape[1] = header.height;
     shape[2] = header.width;
+    *bytes = ls_picture_bytes(&header, db->channels, 0, 0);
     return 0;
 }
 
@@ -81,8 +83,10 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
 {
     struct ls_datum datum;
     int64_t shape[3] = {0};
+    size_t bytes = 0;
     LS_TRY(read_datum(source, index, &datum, error));
-    LS_TRY(datum_shape(source, index, &datum, shape, error));
+    LS_TRY(datum_shape(source, index, &datum, shape, &bytes, error));
+    ls_source_note_bytes(source, bytes);
     if (datum.label > *label)
         *label = datum.label;
     if (shape[0] != source->shape[0])
@@ -120,7 +124,9 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
         return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
                        "records of this database are stored as pixels: leave it out",
                        "force_color and force_gray are for encoded records only");
-    LS_TRY(datum_shape(source, 0, &datum, source->shape, error));
+    size_t bytes = 0;
+    LS_TRY(datum_shape(source, 0, &datum, source->shape, &bytes, error));
+    ls_source_note_bytes(source, bytes);
     source->encoded = datum.encoded;
     source->has_labels = true; /* a record without one has 0, as in Caffe */
     source->bgr = source->shape[0] == 3;
@@ -182,10 +188,11 @@ static int read_record(struct ls_source_reader *reader, int64_t index, bool want
 {
     const struct database *db = reader->source->state;
     struct ls_datum datum;
+    size_t bytes = 0;
     LS_TRY(read_datum(reader->source, index, &datum, error));
     record->label = datum.label;
     if (!want_pixels)
-        return datum_shape(reader->source, index, &datum, record->shape, error);
+        return datum_shape(reader->source, index, &datum, record->shape, &bytes, error);
     if (datum.encoded)
         return decode(reader, index, &datum, record, error);
     memcpy(record->shape, datum.shape, sizeof datum.shape);

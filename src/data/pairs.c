@@ -103,6 +103,14 @@ static int look_at_map(const struct pairs *pairs, size_t index,
     return 0;
 }
 
+/* Of a map, which is decoded while its picture is there, and resized if that is. */
+static size_t map_bytes(const struct ls_picture_header *picture, const int64_t shape[3])
+{
+    size_t decoded = (size_t)picture->height * (size_t)picture->width;
+    size_t made = (size_t)(shape[1] * shape[2]);
+    return (decoded + (made != decoded ? made : 0)) * sizeof(uint16_t);
+}
+
 static int look(struct ls_source *source, struct ls_error *error)
 {
     const struct pairs *pairs = source->state;
@@ -113,10 +121,13 @@ static int look(struct ls_source *source, struct ls_error *error)
         const char *path = ls_picture_path(&pairs->pictures, i);
         struct ls_picture_header header;
         int64_t shape[3];
-        LS_TRY(ls_picture_file_look(path, &header, error));
+        size_t file;
+        LS_TRY(ls_picture_file_look(path, &header, &file, error));
         LS_TRY(look_at_map(pairs, i, &header, error));
         LS_TRY(ls_picture_file_shape(&pairs->form, path, &header, shape, error));
         LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
+        ls_source_note_bytes(source, ls_picture_file_bytes(&pairs->form, &header, file) +
+                                         map_bytes(&header, shape));
     }
     return 0;
 }

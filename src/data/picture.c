@@ -118,6 +118,19 @@ static void jpeg_free(struct jpeg_job *job)
     ls_free(job);
 }
 
+/* The coefficients of a picture that comes in several scans are kept until the last one. */
+static size_t jpeg_coefficients(struct jpeg_decompress_struct *jpeg)
+{
+    size_t bytes = 0;
+    if (!jpeg_has_multiple_scans(jpeg))
+        return 0;
+    for (int i = 0; i < jpeg->num_components; i++) {
+        const jpeg_component_info *component = &jpeg->comp_info[i];
+        bytes += (size_t)component->width_in_blocks * component->height_in_blocks * sizeof(JBLOCK);
+    }
+    return bytes;
+}
+
 static const char *jpeg_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header)
 {
     struct jpeg_job *job = jpeg_new();
@@ -128,6 +141,7 @@ static const char *jpeg_look(const uint8_t *bytes, size_t size, struct ls_pictur
         header->height = (int)job->jpeg.image_height;
         header->width = (int)job->jpeg.image_width;
         header->channels = job->jpeg.num_components == 1 ? 1 : 3;
+        header->whole = jpeg_coefficients(&job->jpeg);
     }
     const char *problem = job->problem;
     jpeg_free(job);
@@ -367,7 +381,7 @@ static void png_do(struct png_job *job, const struct png_task *task)
     if (task->header != NULL)
         *task->header = (struct ls_picture_header){(int)png_get_image_height(job->png, job->info),
                                                    (int)png_get_image_width(job->png, job->info),
-                                                   png_is_colour(job) && !task->is_map ? 3 : 1};
+                                                   png_is_colour(job) && !task->is_map ? 3 : 1, 0};
     if (task->picture != NULL)
         png_rows(job, task->channels, task->buffer, task->picture);
     if (task->map != NULL)
@@ -412,6 +426,17 @@ static enum kind kind_of(const uint8_t *bytes, size_t size)
 static const char *unknown(size_t size)
 {
     return size == 0 ? "the picture is empty" : "the picture is neither JPEG nor PNG";
+}
+
+size_t ls_picture_bytes(const struct ls_picture_header *header, int channels, int height, int width)
+{
+    size_t pixels = (size_t)header->height * (size_t)header->width;
+    size_t made = height > 0 ? (size_t)height * (size_t)width : pixels;
+    size_t columns = made != pixels ? (size_t)header->height * (size_t)width : 0; /* resized */
+    int kept = channels > 0 ? channels : header->channels;
+    int decoded = kept > header->channels ? kept : header->channels;
+    return header->whole + pixels * (size_t)decoded + 4 * (size_t)header->width +
+           columns * sizeof(uint16_t) + made * (size_t)kept;
 }
 
 const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header)

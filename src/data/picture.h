@@ -17,6 +17,8 @@ enum { LS_PICTURE_SIDE_MAX = 30000, LS_PICTURE_PIXELS_MAX = 1 << 26 };
 struct ls_picture_header {
     int height, width;
     int channels; /* as they are: 1 grey, 3 colour (transparency is left out) */
+    size_t whole; /* bytes that the decoder needs for all of it at once: coefficients of a JPEG that
+                     comes in several scans; 0: it goes row by row */
 };
 
 struct ls_picture {
@@ -33,6 +35,11 @@ const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture
  * 0.299 R + 0.587 G + 0.114 B, rounded, as in OpenCV. Orientation marks are not followed. */
 const char *ls_picture_decode(const uint8_t *bytes, size_t size, int channels,
                               struct ls_buffer *buffer, struct ls_picture *picture);
+
+/* Bytes that decoding it takes, and making a record of `channels` (0: as they are) of it, resized
+ * to height x width (0: not). */
+size_t ls_picture_bytes(const struct ls_picture_header *header, int channels, int height,
+                        int width);
 
 /* Label maps: PNG files whose pixels are numbers, of 1 to 16 bits, grey or by palette. The number
  * that is stored is the label, whatever colour it stands for. */

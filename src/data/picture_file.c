@@ -24,11 +24,13 @@ int ls_picture_form_init(const struct ls_source_options *options, struct ls_pict
     return 0;
 }
 
-int ls_picture_file_look(const char *path, struct ls_picture_header *header, struct ls_error *error)
+int ls_picture_file_look(const char *path, struct ls_picture_header *header, size_t *file,
+                         struct ls_error *error)
 {
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
     const char *problem = ls_picture_look(mapping.data, mapping.size, header);
+    *file = mapping.size;
     int status =
         problem == NULL ? 0 : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
     ls_file_unmap(&mapping);
@@ -48,6 +50,12 @@ int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
     return ls_fail(error, LOCKSTEP_DATA, path, "give new_height and new_width, or a smaller crop",
                    "has %d x %d pixels (height x width), too few for the crop", header->height,
                    header->width);
+}
+
+size_t ls_picture_file_bytes(const struct ls_picture_form *form,
+                             const struct ls_picture_header *header, size_t file)
+{
+    return file + ls_picture_bytes(header, form->channels, form->height, form->width);
 }
 
 int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_picture_form *form,

@@ -170,6 +170,12 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
     return 0;
 }
 
+void ls_source_note_bytes(struct ls_source *source, size_t bytes)
+{
+    if (bytes > source->decode_bytes)
+        source->decode_bytes = bytes;
+}
+
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3])
 {
     memcpy(shape, source->shape, sizeof source->shape);

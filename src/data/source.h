@@ -62,6 +62,7 @@ struct ls_source {
     bool has_labels;
     bool has_maps;         /* labels are maps */
     bool encoded;          /* records must be decoded: worth several threads */
+    size_t decode_bytes;   /* the most that a reader takes for a record, of those looked at */
     bool bgr;              /* three channels are blue, green, red */
     int64_t largest_label; /* -1: not known without reading all */
     char **class_name;     /* owned; NULL if not known */
@@ -133,6 +134,8 @@ int ls_record_status(const char *problem);
  * be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
                          struct ls_error *error);
+/* For a type's open, too: what a reader takes for a record. */
+void ls_source_note_bytes(struct ls_source *source, size_t bytes);
 /* The shape of a record as it was noted. */
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3]);
 

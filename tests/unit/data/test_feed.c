@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/feed_inner.h"
 #include "data_trial.h"
 
 enum { RECORDS = 103 };
@@ -232,6 +233,51 @@ static void test_holding_a_whole_update(void **state)
     run_workers(batching, 3, 1, 3, true);
 }
 
+/* ---- The budget ---- */
+
+/* Where workers take one item at a time, no more is decoded ahead than the budget has room for, but
+ * for one item more than threads; and it takes what ls_feed_bytes says. */
+static void test_budget(void **state)
+{
+    enum { SLOT = (3 * 100 + 4 + 3 + 13) * 4 }; /* three samples and labels, in lines of 16 */
+    static const struct {
+        int threads, slots, room;
+    } table[] = {{1, 2, 0}, {1, 2, 2}, {1, 9, 9}, {3, 4, 2}, {3, 4, 4}, {3, 17, 17}};
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct ls_batching batching = {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL};
+        struct fixture f;
+        size_t slot = 0, samples = 0, threads = 0, held = 0;
+        size_t memory = table[i].room == 0 ? 1 : (size_t)table[i].room * (SLOT + 1);
+        open_fixture(&f, batching, table[i].threads, memory, INT64_MAX);
+        assert_int_equal(ls_slot_bytes(f.feed, &slot, NULL), 0);
+        assert_int_equal(slot, SLOT);
+        struct ls_feed_options options = {.datasets = &f.set,
+                                          .dataset_count = 1,
+                                          .inputs = both,
+                                          .input_count = 2,
+                                          .batching = batching,
+                                          .threads = table[i].threads,
+                                          .memory = memory};
+        assert_int_equal(ls_feed_bytes(&options, &samples, &threads, NULL), 0);
+        ls_feed_seek(f.feed, 0);
+        for (int64_t u = 0; u < 6; u++)
+            for (int k = 0; k < 7; k++) {
+                const struct ls_feed_item *item;
+                assert_int_equal(ls_feed_take(f.feed, u, k, &item, NULL), 0);
+                pause_randomly((uint64_t)u, (uint64_t)k);
+                ls_feed_release(f.feed, item);
+            }
+        assert_int_equal(f.feed->slot_count, table[i].slots);
+        for (int k = 0; k < f.feed->slot_count; k++)
+            held += f.feed->slots[k]->capacity * sizeof(float);
+        assert_int_equal(held, (size_t)table[i].slots * slot);
+        assert_int_equal(samples, held);
+        assert_in_range(threads, table[i].threads, table[i].threads * (1 << 20));
+        close_fixture(&f);
+    }
+}
+
 /* ---- Seeking ---- */
 
 static void test_seek(void **state)
@@ -415,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_number_of_threads),
         cmocka_unit_test(test_holding_a_whole_update),
+        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_closing_at_any_time),
         cmocka_unit_test(test_wrong_calls),

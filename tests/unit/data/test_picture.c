@@ -53,6 +53,27 @@ static void test_png_is_exact(void **state)
         }
 }
 
+/* What decoding takes in memory: the pixels, a record, rows between two sizes; of a JPEG that comes
+ * in several scans its coefficients, too (blocks of 8 x 8, here for three planes of two sizes). */
+static void test_bytes(void **state)
+{
+    (void)state;
+    uint8_t *pixels = picture_pixels(80, 96, 3, 5);
+    for (int scans = 0; scans < 2; scans++) {
+        size_t size, whole = scans == 0 ? 0 : (10 * 12 + 2 * 5 * 6) * 64 * sizeof(short);
+        uint8_t *file = jpeg_file(pixels, 80, 96, 3, scans == 1, &size);
+        struct ls_picture_header header;
+        assert_null(ls_picture_look(file, size, &header));
+        assert_int_equal(header.whole, whole);
+        size_t decoded = whole + 80 * 96 * 3 + 96 * 4;
+        assert_int_equal(ls_picture_bytes(&header, 0, 0, 0), decoded + 80 * 96 * 3);
+        assert_int_equal(ls_picture_bytes(&header, 1, 0, 0), decoded + 80 * 96);
+        assert_int_equal(ls_picture_bytes(&header, 3, 20, 30), decoded + 80 * 30 * 2 + 20 * 30 * 3);
+        free(file);
+    }
+    free(pixels);
+}
+
 /* Palettes, transparency, sixteen bits, one bit: all become eight-bit grey or colour. */
 static void test_png_kinds(void **state)
 {
@@ -318,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_is_exact),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_png_kinds),
         cmocka_unit_test(test_jpeg_is_near),
         cmocka_unit_test(test_cmyk),
