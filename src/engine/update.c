@@ -14,7 +14,7 @@
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
 
-enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK };
+enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK, STRIP = 128 };
 
 /* What updates and norms need besides the store; made once. */
 struct ls_update_memory {
@@ -43,35 +43,80 @@ static const struct ls_tile *take(struct tiles_job *job, size_t *index)
     return *index < store->tile_count ? &store->tiles[*index] : NULL;
 }
 
-/* The gradient of a tile, from its factors; NULL where it travels as a sum. */
-static const float *factored(const struct ls_store *store, const struct ls_tile *tile, int worker)
+/* The gradient of a piece, from its factors. */
+static const float *factored(const struct ls_store *store, int parameter,
+                             const struct ls_gradient_piece *piece, int worker)
 {
-    if (!ls_store_has_factors(store, tile->parameter))
-        return NULL;
     float *gradient = ls_factors_tile(store->factors, worker);
-    ls_factors_gradient(store->factors, store->slots[tile->parameter].parameter, &tile->piece,
-                        gradient);
+    ls_factors_gradient(store->factors, store->slots[parameter].parameter, piece, gradient);
     return gradient;
 }
 
-/* Applies a row of a tile, which begins at element `begin` of the parameter. */
-static void apply_row(struct tiles_job *job, const struct ls_tile *tile, size_t begin,
-                      const float *gradient)
+/* Applies a row of a piece, which begins at element `begin` of the parameter. */
+static void apply_row(const struct tiles_job *job, int parameter, size_t begin, size_t columns,
+                      const float *gradient, struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
-    const struct ls_slot *slot = &store->slots[tile->parameter];
-    struct ls_update_slice slice = {.n = tile->piece.columns,
+    const struct ls_slot *slot = &store->slots[parameter];
+    struct ls_update_slice slice = {.n = columns,
                                     .gradient = gradient,
                                     .weight = slot->weights + begin,
                                     .average =
                                         slot->average != NULL ? slot->average + begin : NULL};
     if (gradient == NULL) {
-        slice.sum = ls_sums_total(store->sums, tile->parameter) + begin;
-        slice.exponent = ls_sums_total_exponent(store->sums, tile->parameter);
+        slice.sum = ls_sums_total(store->sums, parameter) + begin;
+        slice.exponent = ls_sums_total_exponent(store->sums, parameter);
     }
     for (int h = 0; h < LS_HISTORY_MAX; h++)
         slice.history[h] = slot->history[h] != NULL ? slot->history[h] + begin : NULL;
-    struct ls_update_seen seen = ls_update_apply(&job->rules[tile->parameter], &slice);
+    struct ls_update_seen row = ls_update_apply(&job->rules[parameter], &slice);
+    seen->gradient = row.gradient > seen->gradient ? row.gradient : seen->gradient;
+    seen->weight = row.weight > seen->weight ? row.weight : seen->weight;
+}
+
+/* A piece of a tile, from factors or a sum. */
+static void apply_piece(const struct tiles_job *job, int parameter,
+                        const struct ls_gradient_piece *piece, int worker,
+                        struct ls_update_seen *seen)
+{
+    const struct ls_store *store = job->engine->store;
+    struct ls_stopwatch *watch = ls_team_stopwatch(job->engine->team);
+    uint64_t start = ls_stopwatch_start(watch);
+    const float *gradient = NULL;
+    if (ls_store_has_factors(store, parameter))
+        gradient = factored(store, parameter, piece, worker);
+    uint64_t middle = ls_stopwatch_start(watch);
+    for (size_t r = 0; r < piece->rows; r++)
+        apply_row(job, parameter, piece->begin + r * piece->row, piece->columns,
+                  gradient != NULL ? gradient + r * piece->columns : NULL, seen);
+    if (watch != NULL) {
+        watch->worker[worker].product[parameter] += middle - start;
+        watch->worker[worker].update[parameter] += ls_nanoseconds() - middle;
+    }
+}
+
+/* Columns of a tile that are computed from factors and applied before the next ones are: their
+ * weights and histories come from memory while they are computed. */
+static size_t strip_columns(const struct ls_store *store, const struct ls_tile *tile)
+{
+    return ls_store_has_factors(store, tile->parameter) ? STRIP : tile->piece.columns;
+}
+
+static void apply_tile(struct tiles_job *job, const struct ls_tile *tile, int worker)
+{
+    const struct ls_slot *slot = &job->engine->store->slots[tile->parameter];
+    const size_t columns = strip_columns(job->engine->store, tile);
+    struct ls_update_seen seen = {0};
+    for (size_t at = 0; at < tile->piece.columns; at += columns) {
+        struct ls_gradient_piece piece = tile->piece;
+        size_t left = tile->piece.columns - at;
+        piece.begin += at;
+        piece.columns = left < columns ? left : columns;
+        piece.next[0] = slot->weights;
+        for (int h = 0; h < LS_HISTORY_MAX; h++)
+            piece.next[1 + h] = slot->history[h];
+        apply_piece(job, tile->parameter, &piece, worker, &seen);
+    }
     ls_raise_to(&job->gradient[tile->parameter], seen.gradient);
     ls_raise_to(&job->weight[tile->parameter], seen.weight);
 }
@@ -79,22 +124,10 @@ static void apply_row(struct tiles_job *job, const struct ls_tile *tile, size_t 
 static void apply_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
-    struct ls_stopwatch *watch = ls_team_stopwatch(job->engine->team);
     const struct ls_tile *tile;
     size_t index;
-    while ((tile = take(job, &index)) != NULL) {
-        const struct ls_gradient_piece *piece = &tile->piece;
-        uint64_t start = ls_stopwatch_start(watch);
-        const float *gradient = factored(job->engine->store, tile, worker);
-        uint64_t middle = ls_stopwatch_start(watch);
-        for (size_t r = 0; r < piece->rows; r++)
-            apply_row(job, tile, piece->begin + r * piece->row,
-                      gradient != NULL ? gradient + r * piece->columns : NULL);
-        if (watch != NULL) {
-            watch->worker[worker].product[tile->parameter] += middle - start;
-            watch->worker[worker].update[tile->parameter] += ls_nanoseconds() - middle;
-        }
-    }
+    while ((tile = take(job, &index)) != NULL)
+        apply_tile(job, tile, worker);
 }
 
 static int prepare(struct ls_engine *engine, struct ls_error *error)
@@ -177,11 +210,11 @@ static void measure_some(void *argument, int worker)
     while ((tile = take(job, &index)) != NULL) {
         double *partial = job->partial + index * CHUNKS_PER_TILE;
         const struct ls_gradient_piece *piece = &tile->piece;
-        const float *gradient = job->weights ? NULL : factored(store, tile, worker);
         if (job->weights)
             partial[0] = measure_weights(job, tile);
-        else if (gradient != NULL)
-            partial[0] = ls_sum_squares(gradient, piece->rows * piece->columns);
+        else if (ls_store_has_factors(store, tile->parameter))
+            partial[0] = ls_sum_squares(factored(store, tile->parameter, piece, worker),
+                                        piece->rows * piece->columns);
         else
             ls_exact_squares(ls_sums_total(store->sums, tile->parameter) + piece->begin,
                              ls_sums_total_exponent(store->sums, tile->parameter), piece->columns,

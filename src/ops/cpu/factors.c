@@ -14,7 +14,7 @@ void ls_factors_weight_gradient(const struct ls_factoring *factoring,
     enum ls_factor_side along = factoring->transpose ? LS_FACTOR_OUTPUT : LS_FACTOR_INPUT;
     size_t width = (size_t)factoring->size[along];
     size_t i = piece->begin / width, j = piece->begin % width;
-    const struct ls_product product = {
+    struct ls_product product = {
         .rows = piece->rows,
         .columns = piece->columns,
         .depth = factors->rows,
@@ -22,7 +22,11 @@ void ls_factors_weight_gradient(const struct ls_factoring *factoring,
         .q = factors->side[along] + j,
         .q_row = width,
         .out = gradient,
-        .out_row = piece->columns};
+        .out_row = piece->columns,
+        .next_row = piece->row};
+    _Static_assert((int)LS_GRADIENT_NEXT == (int)LS_PRODUCT_NEXT, "each is passed on");
+    for (int a = 0; a < LS_GRADIENT_NEXT; a++)
+        product.next[a] = piece->next[a] != NULL ? piece->next[a] + piece->begin : NULL;
     ls_vector_product()->combine(&product);
 }
 

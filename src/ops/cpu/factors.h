@@ -18,10 +18,14 @@ struct ls_factor_rows {
     size_t rows;
 };
 
+enum { LS_GRADIENT_NEXT = 3 };
+
 /* A piece of a gradient: `rows` times `columns` elements, rows `row` elements apart, the first at
- * `begin`. A bias has one row. */
+ * `begin`. A bias has one row. Of the arrays in `next` (the whole parameter's, or NULL) the caller
+ * goes through the same piece afterwards: it is fetched from memory meanwhile. */
 struct ls_gradient_piece {
     size_t begin, rows, columns, row;
+    const float *next[LS_GRADIENT_NEXT];
 };
 
 /* Computes the piece of the gradient of the weights, or of the bias, without gaps. */

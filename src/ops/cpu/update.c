@@ -3,7 +3,6 @@
 #include "ops/cpu/update.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ops/cpu/vector/exact.h"
 #include "ops/cpu/vector/update.h"
@@ -39,34 +38,18 @@ float ls_adam_correction(float momentum, float momentum2, int64_t t)
     return (float)(sqrt(1 - power(momentum2, t)) / (1 - power(momentum, t)));
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Elements [from, from + n) of the slice. */
 static void apply_tile(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
                        double scale, size_t from, size_t n, struct ls_update_seen *seen)
 {
-    const struct ls_vector_exact *exact = ls_vector_exact();
     const struct ls_vector_update *vector = ls_vector_update();
-    float gradient[TILE];
-    float *weight = slice->weight + from;
-    float *history[2];
+    float converted[TILE], *weight = slice->weight + from, *history[2];
+    const float *gradient = slice->sum != NULL ? converted : slice->gradient + from;
     for (int i = 0; i < 2; i++)
         history[i] = slice->history[i] != NULL ? slice->history[i] + from : NULL;
-
-    uint32_t largest;
-    if (slice->sum != NULL) {
-        largest = exact->to_float(slice->sum + from, gradient, n, scale);
-    } else {
-        memcpy(gradient, slice->gradient + from, n * sizeof *gradient);
-        largest = exact->largest(gradient, n);
-    }
-    seen->gradient = larger(seen->gradient, largest);
-    vector->adjust(rule, gradient, weight, n);
-    vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n);
-    seen->weight = larger(seen->weight, exact->largest(weight, n));
+    if (slice->sum != NULL)
+        ls_vector_exact()->to_float(slice->sum + from, converted, n, scale);
+    vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n, seen);
     if (slice->average != NULL)
         vector->average(rule->average_decay, slice->average + from, weight, n);
 }

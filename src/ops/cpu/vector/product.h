@@ -19,6 +19,8 @@ struct ls_matrix {
     size_t row, step;
 };
 
+enum { LS_PRODUCT_NEXT = 3 };
+
 /* out[i * out_row + j] for i < rows, j < columns: a sum over r < depth. */
 struct ls_product {
     size_t rows, columns, depth;
@@ -27,6 +29,10 @@ struct ls_product {
     size_t q_row;
     float *out; /* apart from p and q */
     size_t out_row;
+    /* What the caller goes through next, laid out as the result but with rows of their own, or
+     * NULL: `combine` fetches it from memory meanwhile. */
+    const float *next[LS_PRODUCT_NEXT];
+    size_t next_row;
 };
 
 enum {

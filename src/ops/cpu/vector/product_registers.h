@@ -103,6 +103,9 @@ static inline float fold(const REGISTER lane[LS_LANES])
 /* The first `n` floats, at most a register of them, and zeros. */
 #define LOAD_UP_TO(from, n) ((n) >= WIDTH ? LOAD(from) : (n) > 0 ? LOAD_SOME(from, n) : ZERO())
 
+/* Into the second-level cache: in the first, rows a power of two apart push each other out. */
+#define FETCH(from) __builtin_prefetch(from, 0, 2)
+
 enum { COMBINE_ROWS = 6, LANE_REGISTERS = LS_LANES / WIDTH };
 
 /* In front of loops over registers, which must become registers; clang does so by itself. */

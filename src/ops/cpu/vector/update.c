@@ -1,7 +1,8 @@
 /* One loop a rule; formulas in ops/cpu/update.h.
  *
- * Numbers of the rule are copied to locals so that the compiler need not fear that a store to an
- * array changes them.
+ * Each rule is written for one element and put into a loop for each form of decay. The rule's
+ * numbers are copied to a local so that the compiler need not fear that a store to an array
+ * changes them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/update.h"
@@ -10,116 +11,143 @@
 
 #include "ops/cpu/vector/lanes.h"
 
-static void adjust(const struct ls_update_rule *rule, float *restrict gradient,
-                   const float *restrict weight, size_t n)
+#define INLINE static inline __attribute__((always_inline))
+
+/* Not just for speed: 0 * w would be NaN for an infinite weight. */
+enum decay { NO_DECAY, DECAY_L1, DECAY_L2 };
+
+static enum decay decay_of(const struct ls_update_rule *rule)
 {
-    const float scale = rule->gradient_scale;
-    const float decay = rule->kind == LS_UPDATE_ADAMW ? 0 : rule->decay;
-    if (decay == 0) {
-        /* Not just an optimization: 0 * w would be NaN for an infinite weight. */
-        for (size_t i = 0; i < n; i++)
-            gradient[i] = gradient[i] * scale;
-    } else if (rule->l1) {
-        for (size_t i = 0; i < n; i++) {
-            float sign = weight[i] > 0 ? 1.0F : 0.0F;
-            sign = weight[i] < 0 ? -1.0F : sign;
-            gradient[i] = gradient[i] * scale + decay * sign;
-        }
-    } else {
-        for (size_t i = 0; i < n; i++)
-            gradient[i] = gradient[i] * scale + decay * weight[i];
-    }
+    if (rule->kind == LS_UPDATE_ADAMW || rule->decay == 0)
+        return NO_DECAY;
+    return rule->l1 ? DECAY_L1 : DECAY_L2;
 }
 
-static void step_sgd(const struct ls_update_rule *rule, const float *restrict gradient,
-                     float *restrict weight, float *restrict h, float *restrict k, size_t n)
+/* g */
+INLINE float adjusted(const struct ls_update_rule *rule, enum decay decay, float t, float weight)
+{
+    float g = t * rule->gradient_scale;
+    if (decay == DECAY_L2)
+        return g + rule->decay * weight;
+    if (decay == DECAY_L1) {
+        float sign = weight > 0 ? 1.0F : 0.0F;
+        sign = weight < 0 ? -1.0F : sign;
+        return g + rule->decay * sign;
+    }
+    return g;
+}
+
+/* What a rule does to the weight and the histories of an element. */
+typedef void element(const struct ls_update_rule *rule, float g, float *w, float *h, float *k);
+
+INLINE void sgd(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
     (void)k;
-    const float rate = rule->rate, momentum = rule->momentum;
-    for (size_t i = 0; i < n; i++) {
-        h[i] = momentum * h[i] + rate * gradient[i];
-        weight[i] = weight[i] - h[i];
-    }
+    *h = rule->momentum * *h + rule->rate * g;
+    *w = *w - *h;
 }
 
-static void step_nesterov(const struct ls_update_rule *rule, const float *restrict gradient,
-                          float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void nesterov(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
     (void)k;
-    const float rate = rule->rate, momentum = rule->momentum, more = 1 + rule->momentum;
-    for (size_t i = 0; i < n; i++) {
-        float next = momentum * h[i] + rate * gradient[i];
-        weight[i] = weight[i] - (more * next - momentum * h[i]);
-        h[i] = next;
-    }
+    float next = rule->momentum * *h + rule->rate * g;
+    *w = *w - ((1 + rule->momentum) * next - rule->momentum * *h);
+    *h = next;
 }
 
-static void step_adagrad(const struct ls_update_rule *rule, const float *restrict gradient,
-                         float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void adagrad(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
     (void)k;
-    const float rate = rule->rate, delta = rule->delta;
-    for (size_t i = 0; i < n; i++) {
-        float g = gradient[i];
-        h[i] = h[i] + g * g;
-        weight[i] = weight[i] - rate * (g / (sqrtf(h[i]) + delta));
-    }
+    *h = *h + g * g;
+    *w = *w - rule->rate * (g / (sqrtf(*h) + rule->delta));
 }
 
-static void step_rmsprop(const struct ls_update_rule *rule, const float *restrict gradient,
-                         float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void rmsprop(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
     (void)k;
-    const float rate = rule->rate, delta = rule->delta;
-    const float keep = rule->rms_decay, take = 1 - rule->rms_decay;
-    for (size_t i = 0; i < n; i++) {
-        float g = gradient[i];
-        h[i] = keep * h[i] + take * (g * g);
-        weight[i] = weight[i] - rate * (g / (sqrtf(h[i]) + delta));
-    }
+    *h = rule->rms_decay * *h + (1 - rule->rms_decay) * (g * g);
+    *w = *w - rule->rate * (g / (sqrtf(*h) + rule->delta));
 }
 
-static void step_adadelta(const struct ls_update_rule *rule, const float *restrict gradient,
-                          float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void adadelta(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
-    const float rate = rule->rate, delta = rule->delta;
-    const float keep = rule->momentum, take = 1 - rule->momentum;
-    for (size_t i = 0; i < n; i++) {
-        float g = gradient[i];
-        h[i] = keep * h[i] + take * (g * g);
-        float u = g * sqrtf((k[i] + delta) / (h[i] + delta));
-        k[i] = keep * k[i] + take * (u * u);
-        weight[i] = weight[i] - rate * u;
-    }
+    *h = rule->momentum * *h + (1 - rule->momentum) * (g * g);
+    float u = g * sqrtf((*k + rule->delta) / (*h + rule->delta));
+    *k = rule->momentum * *k + (1 - rule->momentum) * (u * u);
+    *w = *w - rule->rate * u;
 }
 
 /* The direction h / (sqrt(k) + delta) of ADAM and ADAMW, after their histories moved. */
-static inline float adam_direction(const struct ls_update_rule *rule, float g, float *h, float *k)
+INLINE float adam_direction(const struct ls_update_rule *rule, float g, float *h, float *k)
 {
     *h = rule->momentum * *h + (1 - rule->momentum) * g;
     *k = rule->momentum2 * *k + (1 - rule->momentum2) * (g * g);
     return *h / (sqrtf(*k) + rule->delta);
 }
 
-static void step_adam(const struct ls_update_rule *shared, const float *restrict gradient,
-                      float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void adam(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
-    const struct ls_update_rule rule = *shared;
-    const float rate = rule.rate * rule.correction;
-    for (size_t i = 0; i < n; i++)
-        weight[i] = weight[i] - rate * adam_direction(&rule, gradient[i], &h[i], &k[i]);
+    float rate = rule->rate * rule->correction;
+    *w = *w - rate * adam_direction(rule, g, h, k);
 }
 
-static void step_adamw(const struct ls_update_rule *shared, const float *restrict gradient,
-                       float *restrict weight, float *restrict h, float *restrict k, size_t n)
+INLINE void adamw(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
+{
+    float rate = rule->rate * rule->correction, shrink = rule->rate * rule->decay;
+    float step = rate * adam_direction(rule, g, h, k);
+    *w = *w - (step + shrink * *w);
+}
+
+INLINE uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The loop; what is not an array is a constant. */
+INLINE void each(const struct ls_update_rule *shared, enum decay decay, element *one,
+                 const float *restrict t, float *restrict weight, float *restrict h,
+                 float *restrict k, size_t n, struct ls_update_seen *seen)
 {
     const struct ls_update_rule rule = *shared;
-    const float rate = rule.rate * rule.correction, shrink = rule.rate * rule.decay;
+    const uint32_t magnitude = UINT32_C(0x7fffffff);
+    uint32_t gradients = seen->gradient, weights = seen->weight;
     for (size_t i = 0; i < n; i++) {
-        float step = rate * adam_direction(&rule, gradient[i], &h[i], &k[i]);
-        weight[i] = weight[i] - (step + shrink * weight[i]);
+        float g = adjusted(&rule, decay, t[i], weight[i]);
+        gradients = larger(gradients, ls_float_bits(t[i]) & magnitude);
+        one(&rule, g, &weight[i], &h[i], k != NULL ? &k[i] : NULL);
+        weights = larger(weights, ls_float_bits(weight[i]) & magnitude);
     }
+    seen->gradient = gradients;
+    seen->weight = weights;
 }
+
+/* step_NAME: the loop of a rule that has one history, or two. */
+#define STEP(name, second)                                                                         \
+    static void step_##name(const struct ls_update_rule *rule, const float *restrict t,            \
+                            float *restrict weight, float *restrict h, float *restrict k,          \
+                            size_t n, struct ls_update_seen *seen)                                 \
+    {                                                                                              \
+        (void)k;                                                                                   \
+        switch (decay_of(rule)) {                                                                  \
+        case NO_DECAY:                                                                             \
+            each(rule, NO_DECAY, name, t, weight, h, second, n, seen);                             \
+            break;                                                                                 \
+        case DECAY_L1:                                                                             \
+            each(rule, DECAY_L1, name, t, weight, h, second, n, seen);                             \
+            break;                                                                                 \
+        case DECAY_L2:                                                                             \
+            each(rule, DECAY_L2, name, t, weight, h, second, n, seen);                             \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+
+STEP(sgd, NULL)
+STEP(nesterov, NULL)
+STEP(adagrad, NULL)
+STEP(rmsprop, NULL)
+STEP(adadelta, k)
+STEP(adam, k)
+STEP(adamw, k)
 
 static void average(float decay, float *restrict mean, const float *restrict weight, size_t n)
 {
@@ -129,7 +157,6 @@ static void average(float decay, float *restrict mean, const float *restrict wei
 }
 
 const struct ls_vector_update LS_ISA_NAME(ls_vector_update) = {
-    .adjust = adjust,
     .step =
         {
             [LS_UPDATE_SGD] = step_sgd,

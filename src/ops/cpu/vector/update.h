@@ -7,13 +7,11 @@
 #include "ops/cpu/update.h"
 
 struct ls_vector_update {
-    /* gradient = gradient * scale, plus decay (not ADAMW's) of the weights. */
-    void (*adjust)(const struct ls_update_rule *rule, float *restrict gradient,
-                   const float *restrict weight, size_t n);
-    /* Histories and weights; h, k are the first and second history. */
-    void (*step[LS_UPDATE_KINDS])(const struct ls_update_rule *rule, const float *restrict gradient,
+    /* All that happens to an element, in one pass: from t to g, then histories and weights; h, k
+     * are the first and second history, as far as the rule has them. Raises `seen`. */
+    void (*step[LS_UPDATE_KINDS])(const struct ls_update_rule *rule, const float *restrict t,
                                   float *restrict weight, float *restrict h, float *restrict k,
-                                  size_t n);
+                                  size_t n, struct ls_update_seen *seen);
     void (*average)(float decay, float *restrict average, const float *restrict weight, size_t n);
 };
 LS_VECTOR_TABLES(ls_vector_update)
