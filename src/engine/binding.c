@@ -162,28 +162,97 @@ void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size
     return pointers;
 }
 
+/* A plan that is run on one micro-batch. */
+struct run {
+    const struct ls_net_plan *plan;
+    const struct ls_binding *binding;
+    float *const *inputs;
+    const struct ls_context *context;
+};
+
+static void **pointers_of(const struct run *run, size_t i)
+{
+    return run->binding->pointers + run->plan->position[i];
+}
+
+static void *scratch_of(const struct run *run, size_t i)
+{
+    return run->binding->arena + run->plan->plan->steps[i].scratch_offset;
+}
+
+static void merge(const struct run *run, size_t i, int64_t begin, int64_t end)
+{
+    const struct ls_plan *what = run->plan->plan;
+    ls_exchange_merge_local(what->backend, what->graph, what->steps[i].prepared.op->attr.sync,
+                            run->context, begin, end);
+}
+
+static void run_step(const struct run *run, size_t i, bool all)
+{
+    const struct ls_plan *what = run->plan->plan;
+    const struct ls_step *step = &what->steps[i];
+    const struct ls_op *op = step->prepared.op;
+    void **in = pointers_of(run, i);
+    uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
+    if (op->kind != LS_OP_SYNC) {
+        set_inputs(op, in, run->inputs);
+        step->prepared.kernel->run(&step->prepared, run->binding->local[i], in, in + op->inputs,
+                                   scratch_of(run, i), run->context);
+    } else if (all || !step->cut) {
+        merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
+    }
+    if (run->binding->nanoseconds != NULL)
+        run->binding->nanoseconds[i] += ls_nanoseconds() - start;
+}
+
+/* What a chain's step does for some channels. */
+static void run_channels(const struct run *run, size_t i, int64_t begin, int64_t end)
+{
+    const struct ls_step *step = &run->plan->plan->steps[i];
+    void **in = pointers_of(run, i);
+    uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
+    if (step->prepared.op->kind == LS_OP_SYNC)
+        merge(run, i, begin, end);
+    else
+        step->prepared.kernel->run_channels(&step->prepared, in, in + step->prepared.op->inputs,
+                                            scratch_of(run, i), run->context, begin, end);
+    if (run->binding->nanoseconds != NULL)
+        run->binding->nanoseconds[i] += ls_nanoseconds() - start;
+}
+
+/* Steps [first, end), some channels at a time; then those that want all channels. */
+static void run_chain(const struct run *run, size_t first, size_t end)
+{
+    const struct ls_step *steps = run->plan->plan->steps;
+    const int64_t channels = steps[first].prepared.channels, at_once = steps[first].at_once;
+    for (size_t i = first; i < end; i++)
+        set_inputs(steps[i].prepared.op, pointers_of(run, i), run->inputs);
+    for (int64_t c = 0; c < channels; c += at_once)
+        for (size_t i = first; i < end; i++)
+            if (steps[i].prepared.channels > 0 || steps[i].prepared.op->kind == LS_OP_SYNC)
+                run_channels(run, i, c, c + at_once < channels ? c + at_once : channels);
+    for (size_t i = first; i < end; i++)
+        if (steps[i].prepared.channels == 0 && steps[i].prepared.op->kind != LS_OP_SYNC)
+            run_step(run, i, false);
+}
+
 void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                 const struct ls_context *context)
 {
     const struct ls_plan *what = plan->plan;
-    const struct ls_binding *binding = &plan->bindings[slot];
+    const struct run run = {
+        .plan = plan, .binding = &plan->bindings[slot], .inputs = inputs, .context = context};
     size_t begin = segment >= 0 ? what->segment[segment] : 0;
     size_t end = segment >= 0 ? what->segment[segment + 1] : what->step_count;
     for (size_t i = begin; i < end; i++) {
         const struct ls_step *step = &what->steps[i];
-        const struct ls_op *op = step->prepared.op;
-        void **in = binding->pointers + plan->position[i], **out = in + op->inputs;
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
             continue;
-        uint64_t start = binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
-        if (op->kind != LS_OP_SYNC) {
-            set_inputs(op, in, inputs);
-            step->prepared.kernel->run(&step->prepared, binding->local[i], in, out,
-                                       binding->arena + step->scratch_offset, context);
-        } else if (segment == LS_RUN_ALL || !step->cut) {
-            ls_exchange_merge_local(what->backend, what->graph, op->attr.sync, context);
+        if (step->chain > 0 && segment != LS_RUN_BEFORE) {
+            run_chain(&run, i, i + step->chain);
+            i += step->chain - 1;
+        } else {
+            run_step(&run, i, segment == LS_RUN_ALL);
         }
-        if (binding->nanoseconds != NULL)
-            binding->nanoseconds[i] += ls_nanoseconds() - start;
     }
 }

@@ -269,7 +269,7 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
 }
 
 void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
-                             int sync, const struct ls_context *context)
+                             int sync, const struct ls_context *context, int64_t begin, int64_t end)
 {
     const struct ls_sync *what = &graph->syncs[sync];
     if (what->grouping < 0)
@@ -277,7 +277,7 @@ void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_g
     const struct ls_parts *parts = &context->parts[what->grouping];
     for (int p = 0; p < parts->count; p++) {
         const double *row = context->partial[sync] + p * ls_sync_row(what);
-        backend->merge(what, &row, 1, 0, ls_sync_padded(what),
+        backend->merge(what, &row, 1, begin, end,
                        context->merged[sync] + parts->part[p].merged * ls_sync_merged(what));
     }
 }

@@ -77,9 +77,11 @@ void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
  * barriers. */
 void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end,
                        int worker);
-/* Merges a sync point whose groups lie within the micro-batch that the context is of. */
+/* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the
+ * context is of. */
 void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
-                             int sync, const struct ls_context *context);
+                             int sync, const struct ls_context *context, int64_t begin,
+                             int64_t end);
 /* The groups of a sync point over all batches of the update, and the statistics of one, merged
  * anew: `merged` has room for ls_sync_merged; *count is the number of its values. */
 size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync);

@@ -76,6 +76,14 @@ struct ls_kernel {
     /* Pointers of absent optional values are NULL. */
     void (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
                 void *scratch, const struct ls_context *context);
+    /* (optional) Does channels [begin, end) of what `run` does, multiples of LS_SYNC_BLOCK or the
+     * last ones: what it writes of a channel depends on that channel of its inputs alone, and on
+     * what was merged for it. Several such steps are carried out together, some channels at a time,
+     * so that each finds what the one before wrote in the nearest caches. Any order of the parts
+     * gives the bits of `run`. */
+    void (*run_channels)(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                         void *scratch, const struct ls_context *context, int64_t begin,
+                         int64_t end);
     /* (optional) Where the rows of an output have nothing to do with each other, a part of it for
      * any number of rows; the bits are those of `run`. */
     void (*tile)(const struct ls_prepared *prepared, void *const *in,
@@ -92,6 +100,7 @@ struct ls_prepared {
     const struct ls_kernel *kernel;
     const struct ls_op *op;
     size_t scratch_bytes;    /* needed while it runs */
+    int64_t channels;        /* that run_channels can be asked for; 0: not for this op */
     char implementation[64]; /* for `plan`: "jit:avx512_common", "lockstep:avx512" */
     bool slow;               /* a reference path, worth a warning */
     void *state;             /* the kernel's own */

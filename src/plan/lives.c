@@ -3,7 +3,8 @@
  *
  * A value lives from the line that writes it to the last that reads it. A view lies where its
  * source lies; a kernel that can work in place does so when nobody reads its input afterwards. What
- * crosses a cut is held by the micro-batch, all else is in the worker's arena.
+ * crosses a cut is held by the micro-batch, all else is in the worker's arena. What the lines of a
+ * chain touch lives for all of the chain, since they take turns.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -97,6 +98,20 @@ static void share_memory(struct ls_program *program)
     }
 }
 
+/* Blocks that share bytes do so line by line and channel by channel; all others are apart for all
+ * of a chain. */
+static void stretch(struct ls_program *program)
+{
+    for (size_t v = 0; v < program->value_count; v++) {
+        struct ls_life *life = &program->life[v];
+        if (life->root != (int)v || life->first < 0)
+            continue;
+        life->first = program->line[life->first].chain;
+        if (life->last < (int)program->line_count)
+            life->last = program->line[life->last].chain_end;
+    }
+}
+
 /* Segments of the first line and of the last; what is kept lives as long as the last segment. */
 static bool crosses_cut(const struct ls_program *program, const struct ls_life *life)
 {
@@ -165,6 +180,7 @@ int ls_program_find_lives(struct ls_program *program, struct ls_error *error)
     }
     find_own_lives(program);
     share_memory(program);
+    stretch(program);
     measure(program);
     return 0;
 }

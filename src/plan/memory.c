@@ -108,6 +108,16 @@ static bool add_replays(struct ls_plan *plan, const struct ls_program *program)
 
 /* ---- What the plan says ---------------------------------------------------------------------- */
 
+/* A step where a chain begins says so. */
+static void set_chain(struct ls_plan *plan, const struct ls_program *program, int line)
+{
+    const int end = program->line[line].chain_end;
+    if (program->line[line].chain != line || end == line)
+        return;
+    plan->steps[line].chain = (size_t)(end - line) + 1;
+    plan->steps[line].at_once = program->line[line].at_once;
+}
+
 static int place(struct ls_plan *plan, const struct ls_program *program,
                  const struct ls_packing *packing, struct ls_error *error)
 {
@@ -130,6 +140,7 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
             plan->scratch_bytes = plan->steps[s].prepared.scratch_bytes;
         if (!plan->steps[s].replay)
             plan->work += ls_step_work(&plan->steps[s]);
+        set_chain(plan, program, (int)s);
     }
     plan->replay_work = program->replay_work;
     plan->arena_bytes = packing->arena_bytes;

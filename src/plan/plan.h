@@ -37,6 +37,10 @@ struct ls_step {
     bool gathered;               /* done by all workers for the rows of all micro-batches, in a
                                     segment of its own (plan/gather.c) */
     bool replay; /* done before, and once more to have its results again (plan/replay.c) */
+    /* A chain begins: this step and those behind it, so many in all, are carried out together,
+     * `at_once` channels at a time (plan/chain.c). 0: it does not. */
+    size_t chain;
+    int64_t at_once;
 };
 
 /* Memory that a plan may take: of `workers` arenas, and of `slots` micro-batches that hold. */

@@ -215,5 +215,6 @@ int ls_program_build(struct ls_program *program, struct ls_error *error)
     drop_views(program);
     if (!add_lines(program))
         return ls_fail_memory(error, "a plan");
+    ls_program_chain(program);
     return ls_program_find_lives(program, error);
 }

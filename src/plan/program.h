@@ -15,7 +15,9 @@ struct ls_line {
     int step; /* of the plan: what is done */
     int segment;
     bool replay;
-    size_t operands; /* in program->operand: the values read, then those written; -1: absent */
+    size_t operands;      /* in program->operand: the values read, then those written; -1: absent */
+    int chain, chain_end; /* the first and the last line of the chain that it is part of */
+    int64_t at_once;      /* channels that the chain does at a time */
 };
 
 /* When a value, or all that share its memory, is alive. */
@@ -65,6 +67,9 @@ void ls_program_free(struct ls_program *program);
 int ls_program_build(struct ls_program *program, struct ls_error *error);
 /* The part of it that finds lives (plan/lives.c). */
 int ls_program_find_lives(struct ls_program *program, struct ls_error *error);
+
+/* Marks which lines are carried out together, some channels at a time (plan/chain.c). */
+void ls_program_chain(struct ls_program *program);
 
 /* Rounds up to what blocks are aligned to. */
 static inline size_t ls_align(size_t bytes)

@@ -149,6 +149,8 @@ static int batch_norm_prepare(struct ls_prepared *prepared, struct ls_error *err
     int moments = op->attr.batch_norm.moments;
     norm->grouping = moments < 0 ? -1 : op->layer->graph->syncs[moments].grouping;
     prepared->state = norm;
+    if (LS_SYNC_BLOCK % norm->view.block == 0)
+        prepared->channels = norm->padded;
     if (op->kind != LS_OP_MOMENTS)
         prepared->scratch_bytes =
             (size_t)norm->padded * (DOUBLES * sizeof(double) + FLOATS * sizeof(float));
@@ -157,85 +159,108 @@ static int batch_norm_prepare(struct ls_prepared *prepared, struct ls_error *err
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-static int part_count(const struct batch_norm *norm, const struct ls_context *context)
+/* Channels [begin, end) of an op, and what it was called with. */
+struct share {
+    const struct ls_prepared *prepared;
+    const struct ls_context *context;
+    int64_t begin, end; /* end may be behind the channels that there are */
+};
+
+static const struct batch_norm *norm_of(const struct share *share)
 {
-    return norm->grouping < 0 ? 1 : context->parts[norm->grouping].count;
+    return share->prepared->state;
+}
+
+static int part_count(const struct share *share)
+{
+    const struct batch_norm *norm = norm_of(share);
+    return norm->grouping < 0 ? 1 : share->context->parts[norm->grouping].count;
 }
 
 /* The view of part p; where its first value is, in *offset. */
-static struct ls_batch_norm_view view_part(const struct batch_norm *norm,
-                                           const struct ls_context *context, int p, int64_t *offset)
+static struct ls_batch_norm_view view_part(const struct share *share, int p, int64_t *offset)
 {
-    *offset = 0;
-    if (norm->grouping < 0)
-        return view_rows(norm, norm->all_rows);
-    const struct ls_part *part = &context->parts[norm->grouping].part[p];
-    *offset = part->first * norm->rows * norm->row_stride;
-    return view_rows(norm, part->count * norm->rows);
+    const struct batch_norm *norm = norm_of(share);
+    int64_t rows = norm->all_rows;
+    *offset = share->begin / norm->view.block * norm->view.block_stride;
+    if (norm->grouping >= 0) {
+        const struct ls_part *part = &share->context->parts[norm->grouping].part[p];
+        *offset += part->first * norm->rows * norm->row_stride;
+        rows = part->count * norm->rows;
+    }
+    struct ls_batch_norm_view view = view_rows(norm, rows);
+    view.channels = (share->end < view.channels ? share->end : view.channels) - share->begin;
+    return view;
 }
 
 /* The row of partial results of part p for `sync`, of either kind: two arrays of `padded` numbers
- * and the count, which is set; all else is zero. */
-static double *start_row(const struct batch_norm *norm, const struct ls_context *context, int sync,
-                         int p, const struct ls_batch_norm_view *view)
+ * and the count, which is set; all else is zero. Points to that of the first channel. */
+static double *start_row(const struct share *share, int sync, int p,
+                         const struct ls_batch_norm_view *view)
 {
-    const int64_t size = 2 * norm->padded + LS_SYNC_ROW_END;
-    double *row = context->partial[sync] + p * size;
-    memset(row, 0, (size_t)size * sizeof *row);
-    row[2 * norm->padded] = (double)view->runs * (double)view->points;
-    return row;
+    const int64_t padded = norm_of(share)->padded;
+    double *row = share->context->partial[sync] + p * (2 * padded + LS_SYNC_ROW_END);
+    const size_t bytes = (size_t)(share->end - share->begin) * sizeof *row;
+    if (share->begin == 0)
+        memset(row + 2 * padded, 0, LS_SYNC_ROW_END * sizeof *row);
+    row[2 * padded] = (double)view->runs * (double)view->points;
+    memset(row + share->begin, 0, bytes);
+    memset(row + padded + share->begin, 0, bytes);
+    return row + share->begin;
 }
 
-/* `arrays` of `padded` floats that were merged for the group of part p. */
-static const float *merged_of(const struct batch_norm *norm, const struct ls_context *context,
-                              int sync, int p, int arrays)
+/* `arrays` of `padded` floats that were merged for the group of part p; from the first channel on.
+ */
+static const float *merged_of(const struct share *share, int sync, int p, int arrays)
 {
-    const struct ls_part *part = &context->parts[norm->grouping].part[p];
-    return context->merged[sync] + part->merged * arrays * norm->padded;
+    const struct batch_norm *norm = norm_of(share);
+    const struct ls_part *part = &share->context->parts[norm->grouping].part[p];
+    return share->context->merged[sync] + part->merged * arrays * norm->padded + share->begin;
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 /* A parameter of each channel with zeros behind, or `constant` where there is none. */
-static void spread(const struct batch_norm *norm, const float *parameter, float constant, float *to)
+static void spread(const struct share *share, const float *parameter, float constant, float *to)
 {
-    for (int64_t c = 0; c < norm->channels; c++)
-        to[c] = parameter != NULL ? parameter[c] : constant;
-    for (int64_t c = norm->channels; c < norm->padded; c++)
-        to[c] = 0;
+    const int64_t channels = norm_of(share)->channels;
+    for (int64_t c = share->begin; c < share->end; c++, to++)
+        *to = c >= channels ? 0 : parameter != NULL ? parameter[c] : constant;
 }
 
 /* Mean and variance as a / c and b / c; c absent is 1; c = 0: mean 0, variance 1. A variance below
  * zero, which no training leaves, counts as zero. */
-static void read_averages(const struct ls_prepared *prepared, void *const *in,
-                          const struct arrays *at)
+static void read_averages(const struct share *share, void *const *in, const struct arrays *at)
 {
-    const struct batch_norm *norm = prepared->state;
+    const struct ls_prepared *prepared = share->prepared;
+    const struct batch_norm *norm = norm_of(share);
     const int first = norm->input.averages;
     const float *a = input(prepared, in, first), *b = input(prepared, in, first + 1);
     const float *c = input(prepared, in, first + 2);
     const double factor = c == NULL ? 1 : (double)*c;
     memset(at->mean, 0, (size_t)norm->padded * 3 * sizeof(float)); /* rest, inv_std follow */
-    for (int64_t i = 0; i < norm->channels; i++) {
+    for (int64_t i = share->begin; i < share->end && i < norm->channels; i++) {
         double mean = factor == 0 || a == NULL ? 0 : (double)a[i] / factor;
         double variance = factor == 0 || b == NULL ? 1 : (double)b[i] / factor;
+        int64_t k = i - share->begin;
         variance = variance < 0 ? 0 : variance;
-        at->mean[i] = (float)mean;
-        at->rest[i] = (float)(mean - (double)at->mean[i]);
-        at->inv_std[i] = (float)(1 / sqrt(variance + (double)prepared->op->attr.batch_norm.eps));
+        at->mean[k] = (float)mean;
+        at->rest[k] = (float)(mean - (double)at->mean[k]);
+        at->inv_std[k] = (float)(1 / sqrt(variance + (double)prepared->op->attr.batch_norm.eps));
     }
 }
 
 /* What does not depend on the part. */
-static struct ls_batch_norm_channels start_channels(const struct ls_prepared *prepared,
-                                                    void *const *in, const struct arrays *at)
+static struct ls_batch_norm_channels start_channels(const struct share *share, void *const *in,
+                                                    const struct arrays *at)
 {
-    const struct batch_norm *norm = prepared->state;
+    const struct ls_prepared *prepared = share->prepared;
+    const struct batch_norm *norm = norm_of(share);
     const struct ls_batch_norm_attr *attr = &prepared->op->attr.batch_norm;
     if (norm->grouping < 0)
-        read_averages(prepared, in, at);
-    spread(norm, input(prepared, in, norm->input.scale), 1, at->scale);
-    spread(norm, input(prepared, in, norm->input.bias), 0, at->bias);
+        read_averages(share, in, at);
+    spread(share, input(prepared, in, norm->input.scale), 1, at->scale);
+    spread(share, input(prepared, in, norm->input.bias), 0, at->bias);
     return (struct ls_batch_norm_channels){.mean = at->mean,
                                            .rest = at->rest,
                                            .inv_std = at->inv_std,
@@ -247,60 +272,67 @@ static struct ls_batch_norm_channels start_channels(const struct ls_prepared *pr
 }
 
 /* The statistics of the group of part p, where they are not saved averages. */
-static void read_moments(const struct ls_prepared *prepared, const struct ls_context *context,
-                         int p, struct ls_batch_norm_channels *channels)
+static void read_moments(const struct share *share, int p, struct ls_batch_norm_channels *channels)
 {
-    const struct batch_norm *norm = prepared->state;
+    const struct batch_norm *norm = norm_of(share);
     if (norm->grouping < 0)
         return;
-    channels->mean = merged_of(norm, context, prepared->op->attr.batch_norm.moments, p, 4);
+    channels->mean = merged_of(share, share->prepared->op->attr.batch_norm.moments, p, 4);
     channels->rest = channels->mean + norm->padded;
     channels->inv_std = channels->rest + norm->padded;
 }
 
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
-static void moments_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static void moments_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                             void *scratch, const struct ls_context *context, int64_t begin,
+                             int64_t end)
 {
-    (void)local, (void)out, (void)scratch;
-    const struct batch_norm *norm = prepared->state;
+    (void)out, (void)scratch;
+    const struct share share = {prepared, context, begin, end};
     const float *x = in[0];
-    for (int p = 0; p < part_count(norm, context); p++) {
+    for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
-        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
-        double *row = start_row(norm, context, prepared->op->attr.batch_norm.moments, p, &view);
-        ls_vector_batch_norm()->moments(&view, x + offset, row, row + norm->padded);
+        struct ls_batch_norm_view view = view_part(&share, p, &offset);
+        double *row = start_row(&share, prepared->op->attr.batch_norm.moments, p, &view);
+        ls_vector_batch_norm()->moments(&view, x + offset, row, row + norm_of(&share)->padded);
     }
 }
 
-static void forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static void forward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                             void *scratch, const struct ls_context *context, int64_t begin,
+                             int64_t end)
 {
-    (void)local;
-    const struct batch_norm *norm = prepared->state;
-    const struct arrays at = place_arrays(norm, scratch);
-    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    const struct share share = {prepared, context, begin, end};
+    const struct arrays at = place_arrays(prepared->state, scratch);
+    struct ls_batch_norm_channels channels = start_channels(&share, in, &at);
     const float *x = in[0];
     float *y = out[0];
-    for (int p = 0; p < part_count(norm, context); p++) {
+    for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
-        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
-        read_moments(prepared, context, p, &channels);
+        struct ls_batch_norm_view view = view_part(&share, p, &offset);
+        read_moments(&share, p, &channels);
         ls_vector_batch_norm()->forward(&view, &channels, x + offset, y + offset);
     }
 }
 
-static void add_up(const struct batch_norm *norm, const double *from, double *to)
+/* The channels of a share that there are. */
+static int64_t channels_in(const struct share *share)
 {
-    for (int64_t c = 0; c < norm->channels; c++)
+    const int64_t channels = norm_of(share)->channels;
+    return (share->end < channels ? share->end : channels) - share->begin;
+}
+
+static void add_up(const struct share *share, const double *from, double *to)
+{
+    for (int64_t c = 0; c < channels_in(share); c++)
         to[c] += from[c];
 }
 
-static void write_gradient(const struct batch_norm *norm, const double *from, float *gradient)
+static void write_gradient(const struct share *share, const double *from, float *gradient)
 {
-    for (int64_t c = 0; gradient != NULL && c < norm->channels; c++)
-        gradient[c] = (float)from[c];
+    for (int64_t c = 0; gradient != NULL && c < channels_in(share); c++)
+        gradient[share->begin + c] = (float)from[c];
 }
 
 /* dy, x and y (NULL where there is none) of the part at `offset`. */
@@ -317,56 +349,66 @@ static struct places places_at(const struct ls_prepared *prepared, void *const *
                            y == NULL ? NULL : y + offset};
 }
 
-static void sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static void sums_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                          void *scratch, const struct ls_context *context, int64_t begin,
+                          int64_t end)
 {
-    (void)local;
+    const struct share share = {prepared, context, begin, end};
     const struct batch_norm *norm = prepared->state;
     const struct arrays at = place_arrays(norm, scratch);
     const int sync = prepared->op->attr.batch_norm.sums;
-    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    struct ls_batch_norm_channels channels = start_channels(&share, in, &at);
     memset(at.total_dz, 0, (size_t)norm->padded * 2 * sizeof(double)); /* total_dzx follows */
-    for (int p = 0; p < part_count(norm, context); p++) {
+    for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
-        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        struct ls_batch_norm_view view = view_part(&share, p, &offset);
         struct places from = places_at(prepared, in, offset);
         double *sum_dz = at.sum_dz, *sum_dzx = at.sum_dzx;
         if (sync >= 0 && norm->grouping >= 0) {
-            sum_dz = start_row(norm, context, sync, p, &view);
+            sum_dz = start_row(&share, sync, p, &view);
             sum_dzx = sum_dz + norm->padded;
         }
-        read_moments(prepared, context, p, &channels);
+        read_moments(&share, p, &channels);
         ls_vector_batch_norm()->sums(&view, &channels, from.dy, from.x, from.y, sum_dz, sum_dzx);
-        add_up(norm, sum_dz, at.total_dz);
-        add_up(norm, sum_dzx, at.total_dzx);
+        add_up(&share, sum_dz, at.total_dz);
+        add_up(&share, sum_dzx, at.total_dzx);
     }
-    write_gradient(norm, at.total_dzx, output(prepared, out, 0));
-    write_gradient(norm, at.total_dz, output(prepared, out, 1));
+    write_gradient(&share, at.total_dzx, output(prepared, out, 0));
+    write_gradient(&share, at.total_dz, output(prepared, out, 1));
 }
 
-static void backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                         void *const *out, void *scratch, const struct ls_context *context)
+static void backward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                              void *scratch, const struct ls_context *context, int64_t begin,
+                              int64_t end)
 {
-    (void)local;
+    const struct share share = {prepared, context, begin, end};
     const struct batch_norm *norm = prepared->state;
     const struct arrays at = place_arrays(norm, scratch);
-    struct ls_batch_norm_channels channels = start_channels(prepared, in, &at);
+    struct ls_batch_norm_channels channels = start_channels(&share, in, &at);
     float *dx = out[0];
-    for (int p = 0; p < part_count(norm, context); p++) {
+    for (int p = 0; p < part_count(&share); p++) {
         int64_t offset;
-        struct ls_batch_norm_view view = view_part(norm, context, p, &offset);
+        struct ls_batch_norm_view view = view_part(&share, p, &offset);
         struct places from = places_at(prepared, in, offset);
-        read_moments(prepared, context, p, &channels);
-        for (int64_t c = 0; c < norm->padded; c++)
+        read_moments(&share, p, &channels);
+        for (int64_t c = 0; c < end - begin; c++)
             at.factor[c] = at.scale[c] * channels.inv_std[c];
         if (norm->grouping < 0) {
             from.x = NULL; /* dx = factor dz */
         } else {
-            channels.mean_dz = merged_of(norm, context, prepared->op->attr.batch_norm.sums, p, 2);
+            channels.mean_dz = merged_of(&share, prepared->op->attr.batch_norm.sums, p, 2);
             channels.mean_dzx = channels.mean_dz + norm->padded;
         }
         ls_vector_batch_norm()->backward(&view, &channels, from.dy, from.x, from.y, dx + offset);
     }
+}
+
+static void norm_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local;
+    const struct batch_norm *norm = prepared->state;
+    prepared->kernel->run_channels(prepared, in, out, scratch, context, 0, norm->padded);
 }
 
 const struct ls_kernel ls_kernel_moments = {
@@ -376,7 +418,8 @@ const struct ls_kernel ls_kernel_moments = {
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
-    .run = moments_run,
+    .run = norm_run,
+    .run_channels = moments_channels,
     .in_place = -1,
 };
 
@@ -387,7 +430,8 @@ const struct ls_kernel ls_kernel_batch_norm = {
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
-    .run = forward_run,
+    .run = norm_run,
+    .run_channels = forward_channels,
     .in_place = 0,
 };
 
@@ -398,7 +442,8 @@ const struct ls_kernel ls_kernel_batch_norm_sums = {
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
-    .run = sums_run,
+    .run = norm_run,
+    .run_channels = sums_channels,
     .in_place = -1,
 };
 
@@ -409,6 +454,7 @@ const struct ls_kernel ls_kernel_batch_norm_backward = {
     .layouts = batch_norm_layouts,
     .prepare = batch_norm_prepare,
     .release = ls_own_release,
-    .run = backward_run,
+    .run = norm_run,
+    .run_channels = backward_channels,
     .in_place = 0,
 };

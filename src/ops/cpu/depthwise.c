@@ -187,6 +187,8 @@ static int data_prepare(struct ls_prepared *prepared, struct ls_error *error)
         data_release(prepared);
         return ls_fail_memory(error, "tables of windows");
     }
+    prepared->channels =
+        (state->shape.channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
     return ls_own_prepare(prepared, error);
 }
 
@@ -195,7 +197,16 @@ static void data_run(const struct ls_prepared *prepared, void *local, void *cons
 {
     (void)local, (void)scratch, (void)context;
     const struct depthwise *state = prepared->state;
-    ls_vector_depthwise()->data(&state->shape, in[0], in[1], out[0]);
+    ls_vector_depthwise()->data(&state->shape, in[0], in[1], out[0], 0, state->shape.channels);
+}
+
+static void data_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                          void *scratch, const struct ls_context *context, int64_t begin,
+                          int64_t end)
+{
+    (void)scratch, (void)context;
+    const struct depthwise *state = prepared->state;
+    ls_vector_depthwise()->data(&state->shape, in[0], in[1], out[0], begin, end);
 }
 
 const struct ls_kernel ls_kernel_depthwise_data = {
@@ -206,5 +217,6 @@ const struct ls_kernel ls_kernel_depthwise_data = {
     .prepare = data_prepare,
     .release = data_release,
     .run = data_run,
+    .run_channels = data_channels,
     .in_place = -1,
 };

@@ -50,17 +50,15 @@ static void finish(const struct ls_op *op, void *const *in, size_t from, const f
         memcpy(y, tile, count * sizeof *y);
 }
 
-static void eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+/* Numbers [begin, n) of all. */
+static void combine_all(const struct ls_op *op, void *const *in, void *const *out, size_t begin,
+                        size_t n)
 {
-    (void)local, (void)scratch, (void)context;
-    const struct ls_op *op = prepared->op;
     const struct ls_eltwise_attr *attr = &op->attr.eltwise;
-    size_t n = ls_value_elements(op->output[0]);
     bool scaled = attr->method == LS_ELTWISE_SUM && attr->coefficients != NULL;
     int inputs = op->inputs - attr->gated;
     bool direct = inputs > 1 && !attr->relu && !attr->gated;
-    for (size_t from = 0; from < n; from += TILE) {
+    for (size_t from = begin; from < n; from += TILE) {
         size_t count = n - from < TILE ? n - from : TILE;
         float tile[TILE];
         const float *so_far = (const float *)in[0] + from;
@@ -78,6 +76,38 @@ static void eltwise_run(const struct ls_prepared *prepared, void *local, void *c
         if (!direct)
             finish(op, in, from, tile, y, count);
     }
+}
+
+static void eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    combine_all(prepared->op, in, out, 0, ls_value_elements(prepared->op->output[0]));
+}
+
+/* Blocks of channels lie one behind the other in a sample, whatever their size. */
+static void eltwise_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                             void *scratch, const struct ls_context *context, int64_t begin,
+                             int64_t end)
+{
+    (void)scratch, (void)context;
+    const struct ls_value *y = prepared->op->output[0];
+    const int64_t block = y->layout->block > 1 ? y->layout->block : 1;
+    const int64_t channels = (y->shape.dim[1] + block - 1) / block * block;
+    const int64_t points = ls_shape_count(&y->shape, 2, y->shape.rank);
+    if (end > channels)
+        end = channels;
+    for (int64_t n = 0; n < y->shape.dim[0]; n++)
+        combine_all(prepared->op, in, out, (size_t)((n * channels + begin) * points),
+                    (size_t)((n * channels + end) * points));
+}
+
+static int eltwise_prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    const struct ls_value *y = prepared->op->output[0];
+    if (y->shape.rank >= 2 && LS_SYNC_BLOCK % (y->layout->block > 1 ? y->layout->block : 1) == 0)
+        prepared->channels = (y->shape.dim[1] + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+    return ls_own_prepare(prepared, error);
 }
 
 /* Values follow the first one, or that which is the gate: it was laid out by a forward pass. */
@@ -158,8 +188,9 @@ const struct ls_kernel ls_kernel_eltwise = {
     .kind = LS_OP_ELTWISE,
     .name = "eltwise",
     .layouts = eltwise_layouts,
-    .prepare = ls_own_prepare,
+    .prepare = eltwise_prepare,
     .run = eltwise_run,
+    .run_channels = eltwise_channels,
     .in_place = LS_IN_PLACE_ANY,
 };
 

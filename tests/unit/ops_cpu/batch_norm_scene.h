@@ -195,12 +195,8 @@ static struct {
     size_t size;
 } watched;
 
-static inline void watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                               void *const *out, void *scratch, const struct ls_context *context)
+static inline void check_rows(void)
 {
-    if (watched.rows != NULL)
-        memset(watched.rows, 0xff, watched.size);
-    watched.kernel->run(prepared, local, in, out, scratch, context);
     if (watched.rows == NULL)
         return;
     if (watched.first == NULL) {
@@ -208,6 +204,27 @@ static inline void watched_run(const struct ls_prepared *prepared, void *local, 
         memcpy(watched.first, watched.rows, watched.size);
     }
     assert_memory_equal(watched.first, watched.rows, watched.size);
+}
+
+static inline void watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                               void *const *out, void *scratch, const struct ls_context *context)
+{
+    if (watched.rows != NULL)
+        memset(watched.rows, 0xff, watched.size);
+    watched.kernel->run(prepared, local, in, out, scratch, context);
+    check_rows();
+}
+
+/* The last channels come first (own_kernel.h). */
+static inline void watched_channels(const struct ls_prepared *prepared, void *const *in,
+                                    void *const *out, void *scratch,
+                                    const struct ls_context *context, int64_t begin, int64_t end)
+{
+    if (watched.rows != NULL && end == prepared->channels)
+        memset(watched.rows, 0xff, watched.size);
+    watched.kernel->run_channels(prepared, in, out, scratch, context, begin, end);
+    if (begin == 0)
+        check_rows();
 }
 
 /* An op of micro-batch m in the making. */
@@ -231,6 +248,7 @@ static inline void trial_start(struct trial *trial, const struct ls_kernel *kern
     trial->first = first * how->c * scene->points;
     trial->kernel = *kernel;
     trial->kernel.run = watched_run;
+    trial->kernel.run_channels = watched_channels;
     trial->own = own_new(&trial->kernel);
     trial->own->op.layer = &scene->layer;
     trial->own->op.backward = kernel->kind != LS_OP_MOMENTS && kernel->kind != LS_OP_BATCH_NORM;

@@ -1,6 +1,7 @@
 /* For tests of Lockstep's own kernels: one op, run on every instruction set of this processor (and
- * in place, where the kernel may be), with outputs and scratch full of NaNs before; the bytes must
- * be the same each time, and the lanes of padding zero. Inputs and outputs are in Caffe's order.
+ * in place, where the kernel may be; and channels by channels, where it can), with outputs and
+ * scratch full of NaNs before; the bytes must be the same each time, and the lanes of padding zero.
+ * Inputs and outputs are in Caffe's order.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_OWN_KERNEL_H
@@ -169,7 +170,23 @@ static inline void own_same(struct own *own, void *const *out)
     own->runs++;
 }
 
-static inline void own_step(struct own *own, bool in_place)
+/* The kernel, or what it does channels by channels, the last ones first, with scratch full of NaNs
+ * before each. */
+static inline void own_carry_out(struct own *own, void *local, void *const *in, void *const *out,
+                                 void *scratch, bool by_channels)
+{
+    if (!by_channels) {
+        own->kernel->run(&own->prepared, local, in, out, scratch, &own->context);
+        return;
+    }
+    for (int64_t c = own->prepared.channels; c > 0; c -= LS_SYNC_BLOCK) {
+        memset(scratch, 0xff, own->prepared.scratch_bytes);
+        own->kernel->run_channels(&own->prepared, in, out, scratch, &own->context,
+                                  c - LS_SYNC_BLOCK, c);
+    }
+}
+
+static inline void own_step(struct own *own, bool in_place, bool by_channels)
 {
     void *in[OWN_VALUES] = {0}, *out[OWN_VALUES] = {0}, *local = NULL;
     struct ls_error error = {0};
@@ -194,7 +211,8 @@ static inline void own_step(struct own *own, bool in_place)
     memset(own->partials, 0, sizeof own->partials);
     if (own->kernel->bind != NULL)
         own_check(own->kernel->bind(&own->prepared, in, out, scratch, &local, &error), &error);
-    own->kernel->run(&own->prepared, local, in, out, scratch, &own->context);
+    by_channels = by_channels && own->prepared.channels > 0;
+    own_carry_out(own, local, in, out, scratch, by_channels);
     own_same(own, out);
     if (own->kernel->unbind != NULL)
         own->kernel->unbind(&own->prepared, local);
@@ -236,9 +254,13 @@ static inline void own_run(struct own *own, const struct ls_layout *layout)
         if (!ls_cpu_isa_supported((enum ls_isa)isa))
             continue;
         assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
-        own_step(own, false);
-        if (own->kernel->in_place >= 0 && own->op.outputs > 0 && own->op.inputs > 0)
-            own_step(own, true);
+        bool in_place = own->kernel->in_place >= 0 && own->op.outputs > 0 && own->op.inputs > 0;
+        for (int by_channels = 0; by_channels <= (own->kernel->run_channels != NULL);
+             by_channels++) {
+            own_step(own, false, by_channels);
+            if (in_place)
+                own_step(own, true, by_channels);
+        }
     }
     for (int i = 0; i < own->op.outputs; i++)
         if (own->out[i] != NULL)

@@ -99,20 +99,22 @@ static ALWAYS_INLINE void write_plane(const struct ls_depthwise *shape, int64_t 
 }
 
 static void depthwise_data(const struct ls_depthwise *shape, const float *dy, const float *w,
-                           float *dx)
+                           float *dx, int64_t begin, int64_t end)
 {
-    const int64_t block = shape->block;
-    for (int64_t n = 0; n < shape->samples; n++)
-        for (int64_t c = 0; c < shape->channels; c += block) {
-            float weights[LS_DEPTHWISE_TAPS_MAX * LS_LANES];
-            load_weights(shape, w, c, weights);
+    const int64_t block = shape->block, blocks = (shape->channels + block - 1) / block;
+    const int64_t in = shape->in[0] * shape->in[1] * block;
+    const int64_t out = shape->out[0] * shape->out[1] * block;
+    for (int64_t c = begin; c < end && c < shape->channels; c += block) {
+        float weights[LS_DEPTHWISE_TAPS_MAX * LS_LANES];
+        load_weights(shape, w, c, weights);
+        for (int64_t n = 0; n < shape->samples; n++) {
+            const int64_t plane = n * blocks + c / block;
             if (block == 16)
-                write_plane(shape, 16, dy, weights, dx);
+                write_plane(shape, 16, dy + plane * out, weights, dx + plane * in);
             else
-                write_plane(shape, 8, dy, weights, dx);
-            dy += shape->out[0] * shape->out[1] * block;
-            dx += shape->in[0] * shape->in[1] * block;
+                write_plane(shape, 8, dy + plane * out, weights, dx + plane * in);
         }
+    }
 }
 
 const struct ls_vector_depthwise LS_ISA_NAME(ls_vector_depthwise) = {

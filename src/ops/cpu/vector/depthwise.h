@@ -37,8 +37,10 @@ struct ls_depthwise {
 };
 
 struct ls_vector_depthwise {
-    /* dx = sum of dy w over the weights of a window, in their order; w [channels, kernel]. */
-    void (*data)(const struct ls_depthwise *shape, const float *dy, const float *w, float *dx);
+    /* dx = sum of dy w over the weights of a window, in their order, for channels [begin, end),
+     * which begin a block; w [channels, kernel]. */
+    void (*data)(const struct ls_depthwise *shape, const float *dy, const float *w, float *dx,
+                 int64_t begin, int64_t end);
 };
 LS_VECTOR_TABLES(ls_vector_depthwise)
 

@@ -1,0 +1,142 @@
+/* Chains, steps that are carried out together some channels at a time, change no bit: a net with
+ * residual sums, batch norm and convolutions of single channels, large enough for chains, is
+ * trained and tested with them and without.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+enum { CHANNELS = 40, BATCH = 32, UPDATES = 2 };
+
+static const char net_text[] =
+    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'"
+    "  data_param { source: '%s' backend: CIFAR batch_size: %d } }"
+    "layer { name: 'a' type: 'Convolution' bottom: 'data' top: 'a'"
+    "  convolution_param { num_output: %d kernel_size: 3 pad: 1"
+    "                      weight_filler { type: 'msra' } } }"
+    "layer { name: 'a/bn' type: 'BatchNorm' bottom: 'a' top: 'a' batch_norm_param { group: %d } }"
+    "layer { name: 'a/scale' type: 'Scale' bottom: 'a' top: 'a' scale_param { bias_term: true } }"
+    "layer { name: 'a/relu' type: 'ReLU' bottom: 'a' top: 'a' }"
+    "layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b'"
+    "  convolution_param { num_output: %d kernel_size: 3 pad: 1 group: %d bias_term: false"
+    "                      weight_filler { type: 'msra' } } }"
+    "layer { name: 'b/bn' type: 'BatchNorm' bottom: 'b' top: 'b' batch_norm_param { group: %d } }"
+    "layer { name: 'b/scale' type: 'Scale' bottom: 'b' top: 'b' scale_param { bias_term: true } }"
+    "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }"
+    "layer { name: 'sum/relu' type: 'ReLU' bottom: 'sum' top: 'sum' }"
+    "layer { name: 'pool' type: 'Pooling' bottom: 'sum' top: 'pool'"
+    "  pooling_param { pool: AVE global_pooling: true } }"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip'"
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }"
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+
+/* By kind of op: steps that are part of chains. */
+struct found {
+    size_t sums, backward, sync, accumulate, forward, eltwise;
+};
+
+static void count_step(const struct ls_step *step, struct found *found)
+{
+    switch (step->prepared.op->kind) {
+    case LS_OP_BATCH_NORM_SUMS:
+        found->sums++;
+        break;
+    case LS_OP_BATCH_NORM_BACKWARD:
+        found->backward++;
+        break;
+    case LS_OP_BATCH_NORM:
+        found->forward++;
+        break;
+    case LS_OP_SYNC:
+        found->sync++;
+        break;
+    case LS_OP_ACCUMULATE:
+        found->accumulate++;
+        break;
+    case LS_OP_ELTWISE:
+        found->eltwise++;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Counts what is part of chains; undoes them if that is asked for. */
+static void look_at(const struct ls_net *net, bool undo, struct found *found)
+{
+    for (size_t p = 0; p < net->plan_count; p++) {
+        const struct ls_plan *plan = net->plans[p]->plan;
+        for (size_t s = 0; s < plan->step_count; s++) {
+            size_t chain = plan->steps[s].chain;
+            assert_true(chain == 0 || (chain > 1 && s + chain <= plan->step_count));
+            for (size_t i = 0; i < chain; i++) {
+                assert_true(i == 0 || plan->steps[s + i].chain == 0);
+                count_step(&plan->steps[s + i], found);
+            }
+            if (undo)
+                plan->steps[s].chain = 0;
+        }
+    }
+}
+
+static struct bytes train(int group, bool undo, bool limited, struct found *found)
+{
+    char net[4096];
+    snprintf(net, sizeof net, net_text, ls_test_path("cifar.bin"), BATCH, CHANNELS, group, CHANNELS,
+             CHANNELS, group);
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 max_iter: 100 micro_batch: 8 "
+                    "snapshot_after_train: false random_seed: 5 net_param { %s }",
+                    net);
+    struct training *training = start(solver, 2, NULL, NULL);
+    if (limited)
+        limit_memory(training, 1);
+    *found = (struct found){0};
+    look_at(training->trainer->inner->train, undo, found);
+    step(training, UPDATES);
+    struct bytes bytes = snapshot(training);
+    finish(training);
+    lockstep_solver_free(solver);
+    return bytes;
+}
+
+static void compare(int group, bool limited, struct found *found)
+{
+    struct found undone;
+    struct bytes with = train(group, false, limited, found);
+    struct bytes without = train(group, true, limited, &undone);
+    check_same(with, without, "chains, groups of %d%s", group, limited ? ", little memory" : "");
+    free(with.data);
+}
+
+/* Statistics of samples within the micro-batch: whole batch norms are chains, with all that stands
+ * between. */
+static void groups_within(void **state)
+{
+    (void)state;
+    struct found found;
+    compare(4, false, &found);
+    assert_true(found.sums >= 2 && found.backward >= 2 && found.forward >= 2);
+    assert_true(found.sync >= 4 && found.accumulate >= 4 && found.eltwise >= 1);
+    compare(4, true, &found);
+    assert_true(found.backward >= 2);
+}
+
+/* Sync points that other micro-batches are waited for at are no part of any. */
+static void whole_batch(void **state)
+{
+    (void)state;
+    struct found found;
+    compare(0, false, &found);
+    assert_true(found.sync == 0);
+    assert_true(found.eltwise >= 1 && found.forward >= 1);
+    compare(0, true, &found);
+    assert_true(found.sync == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(groups_within),
+                                       cmocka_unit_test(whole_batch)};
+    write_cifar(ls_test_path("cifar.bin"), 64);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
