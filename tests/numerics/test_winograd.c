@@ -9,15 +9,15 @@
 
 enum { UPDATES = 15 };
 
-/* In micro-batches of 4 the middle convolutions have 4 x 16 tiles. */
+/* In micro-batches of 6 the middle convolutions have 6 x 16 tiles. */
 static struct lockstep_solver *make_solver(const char *algorithm, const char *more)
 {
     return load_solver(
         "base_lr: 0.0005 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' max_iter: 1000\n"
-        "random_seed: 3 micro_batch: 4 %s net_param {\n"
+        "random_seed: 3 micro_batch: 6 %s net_param {\n"
         "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
         "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 24 } }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 36 } }\n"
         "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param {\n"
         "  num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }\n"
         "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n"

@@ -7,8 +7,15 @@
 
 /* Measured with oneDNN 2.6 on AVX-512, see docs/performance.md: with at least this many channels
  * and tiles of 4 x 4 results in the micro-batch, all three passes are faster than the direct ones.
- * With fewer tiles transforming the weights takes more than it saves. */
-enum { CHANNELS_MIN = 64, CHANNELS_MULTIPLE = 16, TILES_MIN = 64, TILE = 4 };
+ * With fewer tiles transforming the weights takes more than it saves; where both are few nothing
+ * is won that would be worth the algorithm's scratch. */
+enum {
+    CHANNELS_MIN = 64,
+    CHANNELS_MULTIPLE = 16,
+    TILES_MIN = 64,
+    PRODUCT_MIN = 96 * TILES_MIN, /* tiles x the smaller number of channels */
+    TILE = 4
+};
 
 static bool has_window(const struct ls_convolution_attr *attr)
 {
@@ -32,12 +39,11 @@ bool ls_winograd_pays(const struct ls_convolution_attr *attr, const struct ls_sh
 {
     if (!has_window(attr) || x->rank != 4)
         return false;
-    for (int i = 0; i < 2; i++) {
-        int64_t channels = i == 0 ? x->dim[1] : y->dim[1];
-        if (channels < CHANNELS_MIN || channels % CHANNELS_MULTIPLE != 0)
-            return false;
-    }
-    return y->dim[0] * tiles(y->dim[2]) * tiles(y->dim[3]) >= TILES_MIN;
+    int64_t in = x->dim[1], out = y->dim[1], least = in < out ? in : out;
+    if (least < CHANNELS_MIN || in % CHANNELS_MULTIPLE != 0 || out % CHANNELS_MULTIPLE != 0)
+        return false;
+    int64_t n = y->dim[0] * tiles(y->dim[2]) * tiles(y->dim[3]);
+    return n >= TILES_MIN && n * least >= PRODUCT_MIN;
 }
 
 /* Whether oneDNN has all three passes. The layout that the forward pass reads its weights in is

@@ -11,11 +11,11 @@
 #include "ops/cpu/winograd.h"
 #include "support/support.h"
 
-/* All have 64 tiles of 4 x 4 results or more. */
+/* All have tiles enough. */
 static const struct shape_case cases[] = {
-    {"64 to 64 at 14", 2, 4, 64, 64, 1, 14, 3, 1, 1, 1},
-    {"64 to 80 at 15", 2, 4, 64, 80, 1, 15, 3, 1, 1, 1},
-    {"80 to 64 at 30", 2, 1, 80, 64, 1, 30, 3, 1, 1, 1},
+    {"64 to 64 at 14", 2, 6, 64, 64, 1, 14, 3, 1, 1, 1},
+    {"64 to 80 at 15", 2, 6, 64, 80, 1, 15, 3, 1, 1, 1},
+    {"80 to 64 at 30", 2, 2, 80, 64, 1, 30, 3, 1, 1, 1},
     {"without pad", 2, 2, 64, 64, 1, 28, 3, 1, 0, 1},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -168,7 +168,7 @@ static void one_layout_of_weights(void **state)
         shape.n = n;
         struct trial *trial = start(&shape, 0, LS_CONVOLUTION_AUTO, false);
         trial_prepare(trial);
-        assert_int_equal(is_winograd(trial), n >= 4 && is_there());
+        assert_int_equal(is_winograd(trial), n >= 6 && is_there());
         if (layout == NULL)
             layout = trial->in[1]->layout;
         assert_ptr_equal(trial->in[1]->layout, layout);
@@ -305,6 +305,8 @@ static void rule(void **state)
         {{"", 2, 1, 64, 64, 1, 56, 3, 1, 1, 1}, true},
         {{"few tiles", 2, 1, 512, 512, 1, 14, 3, 1, 1, 1}, false},
         {{"enough of them", 2, 4, 512, 512, 1, 14, 3, 1, 1, 1}, true},
+        {{"few tiles and channels", 2, 4, 64, 64, 1, 14, 3, 1, 1, 1}, false},
+        {{"enough for these", 2, 6, 64, 64, 1, 14, 3, 1, 1, 1}, true},
         {{"few inputs", 2, 4, 48, 64, 1, 56, 3, 1, 1, 1}, false},
         {{"few outputs", 2, 4, 64, 32, 1, 56, 3, 1, 1, 1}, false},
         {{"no multiple of 16", 2, 4, 64, 72, 1, 56, 3, 1, 1, 1}, false},
