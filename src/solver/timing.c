@@ -339,9 +339,10 @@ static int run(struct timer *timer, int64_t wanted, struct ls_error *error)
     struct ls_trainer *trainer = timer->trainer;
     struct lockstep_time_total *total = &timer->timing->total;
     int64_t warm_up;
-    *total = (struct lockstep_time_total){.workers = trainer->workers,
-                                          .batch = trainer->train->batching.batch,
-                                          .micro_batch = trainer->train->batching.micro_batch};
+    *total =
+        (struct lockstep_time_total){.workers = trainer->workers,
+                                     .batch = trainer->train->batching.batch,
+                                     .micro_batch = ls_batching_largest(&trainer->train->batching)};
     total->iterations = find_iterations(trainer, wanted, &warm_up);
     timer->seconds = ls_alloc((size_t)total->iterations, sizeof *timer->seconds);
     if (timer->seconds == NULL)

@@ -189,7 +189,7 @@ static int measure(struct tuning *tuning, size_t index, int turn, struct ls_erro
     if (status == 0) {
         point->workers = trainer->workers;
         point->batch = trainer->train->batching.batch;
-        point->micro_batch = trainer->train->batching.micro_batch;
+        point->micro_batch = ls_batching_largest(&trainer->train->batching);
         point->memory = ls_forecast_total(&trainer->forecast);
         status = check_memory(point, error);
     }

@@ -179,6 +179,35 @@ static void test_gathered_bytes(void **state)
     lockstep_solver_free(solver);
 }
 
+/* What is said of micro-batches is what they are where they follow the groups of batch norm. */
+static void test_groups(void **state)
+{
+    (void)state;
+    static const char grouped[] =
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
+        "batch_size: 16 synthetic_param { count: 64 height: 8 width: 8 } } }"
+        "layer { name: 'bn' type: 'BatchNorm' bottom: 'data' top: 'bn' batch_norm_param { "
+        "group: 4 } }"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'bn' top: 'ip' inner_product_param { "
+        "num_output: 10 weight_filler { type: 'xavier' } } }"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+    struct lockstep_solver *solver;
+    struct lockstep_time_options options;
+    struct lockstep_timing *timing;
+    ls_test_write_text(ls_test_path("net.prototxt"), grouped);
+    ls_test_write_text(ls_test_path("solver.prototxt"),
+                       "net: 'net.prototxt' base_lr: 0.001 lr_policy: 'fixed' max_iter: 100 "
+                       "follow_groups: true");
+    assert_int_equal(lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &solver, NULL),
+                     0);
+    lockstep_time_options_init(&options);
+    options.iterations = 2;
+    assert_int_equal(lockstep_time(solver, &options, &timing, NULL), 0);
+    assert_int_equal(lockstep_timing_total(timing)->micro_batch, 4);
+    lockstep_timing_free(timing);
+    lockstep_solver_free(solver);
+}
+
 static void test_time_mistakes(void **state)
 {
     (void)state;
@@ -250,9 +279,8 @@ static void test_tune(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time),
-        cmocka_unit_test(test_gathered_bytes),
-        cmocka_unit_test(test_time_mistakes),
+        cmocka_unit_test(test_time),   cmocka_unit_test(test_gathered_bytes),
+        cmocka_unit_test(test_groups), cmocka_unit_test(test_time_mistakes),
         cmocka_unit_test(test_tune),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
