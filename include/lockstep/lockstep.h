@@ -315,6 +315,11 @@ struct lockstep_plan_step {
     int reorder;                /* changes nothing but a layout */
     int replay;                 /* computes again what was not kept */
     int sync;                   /* other micro-batches are waited for here */
+    int gathered;               /* all workers share it, for the rows of all micro-batches */
+    /* A chain begins: this step and those behind it, so many in all, are done together, some
+     * channels at a time, so that they find in the caches what they share. 0: none begins. */
+    size_t chain;
+    int64_t channels; /* of a chain: at a time */
 };
 
 /* A net of the plan. Its steps and layers are for a whole micro-batch. */

@@ -119,7 +119,10 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
         .slow = step->prepared.slow,
         .reorder = op->kind == LS_OP_REORDER,
         .replay = step->replay,
-        .sync = step->cut};
+        .sync = step->cut,
+        .gathered = step->gathered,
+        .chain = step->chain,
+        .channels = step->chain > 0 ? step->at_once : 0};
 }
 
 static int make_steps(const struct ls_plan *plan, struct ls_plan_net *rows, struct ls_error *error)

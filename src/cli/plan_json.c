@@ -38,6 +38,9 @@ static void put_step(struct ls_json_writer *json, const struct lockstep_plan_ste
     ls_json_integer(json, "slow", step->slow);
     ls_json_integer(json, "replay", step->replay);
     ls_json_integer(json, "sync", step->sync);
+    ls_json_integer(json, "gathered", step->gathered);
+    ls_json_integer(json, "chain", (int64_t)step->chain);
+    ls_json_integer(json, "channels", step->channels);
     ls_json_close(json, '}');
 }
 

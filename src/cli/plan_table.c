@@ -56,13 +56,14 @@ static void put_step(const struct lockstep_plan_step *step)
     put_name(step->layer != NULL ? step->layer : "", NAME);
     put_name(step->op, 36);
     put_name(step->implementation, 26);
-    printf("%s%s%s\n", step->layout != NULL ? step->layout : "", step->replay ? "  again" : "",
-           step->slow ? "  SLOW" : "");
+    printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "", step->replay ? "  again" : "",
+           step->gathered ? "  gathered" : "", step->slow ? "  SLOW" : "");
 }
 
 static void put_steps(const struct lockstep_plan_net *net)
 {
     bool backward = false;
+    size_t chain_end = 0;
     printf("\n%-*s %-36s %-26s %s\n", NAME, "step of layer", "what it does", "implementation",
            "layout");
     for (size_t i = 0; i < net->step_count; i++) {
@@ -70,30 +71,38 @@ static void put_steps(const struct lockstep_plan_net *net)
         if (step->backward && !backward)
             puts("backward:");
         backward |= step->backward;
+        if (step->chain > 0) {
+            printf("-- chain: %zu steps together, %" PRId64 " channels at a time --\n", step->chain,
+                   step->channels);
+            chain_end = i + step->chain;
+        }
         if (step->sync)
             printf("-- sync point of %s: the micro-batches of a batch meet --\n",
                    step->layer != NULL ? step->layer : "the net");
         else
             put_step(step);
+        if (i + 1 == chain_end)
+            puts("-- end of the chain --");
     }
 }
 
 static void put_net(const struct lockstep_plan_net *net)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
-    size_t replays = 0, reorders = 0;
+    size_t replays = 0, reorders = 0, chains = 0;
     for (size_t i = 0; i < net->step_count; i++) {
         replays += net->steps[i].replay != 0;
         reorders += net->steps[i].reorder != 0;
+        chains += net->steps[i].chain > 0;
     }
     printf("Net \"%s\": batch %" PRId64 ", %" PRId64 " micro-batches of at most %" PRId64
            " samples. Sizes are those of one.\n",
            net->name, net->batch, net->micro_batches, net->micro_batch);
     put_layers(net);
     put_steps(net);
-    printf("\n%zu steps in %zu segment%s, %zu reorder%s; arena %s", net->step_count, net->segments,
-           net->segments == 1 ? "" : "s", reorders, reorders == 1 ? "" : "s",
-           ls_cli_format_size(net->arena, arena));
+    printf("\n%zu steps in %zu segment%s, %zu chain%s, %zu reorder%s; arena %s", net->step_count,
+           net->segments, net->segments == 1 ? "" : "s", chains, chains == 1 ? "" : "s", reorders,
+           reorders == 1 ? "" : "s", ls_cli_format_size(net->arena, arena));
     if (net->held > 0)
         printf(", held by each micro-batch %s", ls_cli_format_size(net->held, held));
     putchar('\n');

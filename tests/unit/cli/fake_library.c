@@ -277,7 +277,10 @@ static const struct lockstep_plan_step plan_steps[] = {
     {.layer = "conv1", .op = "reorder", .implementation = "jit:uni", .reorder = 1},
     {.layer = "conv1", .op = "synchronisation", .implementation = "", .sync = 1},
     {.layer = "conv1", .op = "lrn backward", .implementation = "ref:any", .backward = 1, .slow = 1},
-    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .replay = 1}};
+    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .replay = 1},
+    {.layer = "norm", .op = "batch norm", .implementation = "own", .chain = 2, .channels = 32},
+    {.layer = "sum", .op = "eltwise", .implementation = "own"},
+    {.layer = "ip", .op = "inner product", .implementation = "own", .gathered = 1}};
 static const struct lockstep_plan_net plan_nets[] = {
     {.name = "train",
      .training = 1,
@@ -287,7 +290,7 @@ static const struct lockstep_plan_net plan_nets[] = {
      .layers = plan_layers,
      .layer_count = 1,
      .steps = plan_steps,
-     .step_count = 5,
+     .step_count = sizeof plan_steps / sizeof *plan_steps,
      .segments = 2,
      .arena = 3 << 20,
      .held = 4096,

@@ -472,6 +472,13 @@ static void test_plan(void **state)
     assert_non_null(strstr(out, "jit:best"));
     assert_non_null(strstr(out, "sync point of conv1"));
     assert_non_null(strstr(out, "12.5 % more work"));
+    const char *chain = strstr(out, "-- chain: 2 steps together, 32 channels at a time --\nnorm ");
+    assert_non_null(chain);
+    chain = strstr(chain, "\nsum ");
+    assert_non_null(chain);
+    assert_int_equal(strncmp(strchr(chain + 1, '\n'), "\n-- end of the chain --\nip ", 27), 0);
+    assert_non_null(strstr(out, "8 steps in 2 segments, 1 chain, 1 reorder;"));
+    assert_non_null(strstr(out, "  gathered\n"));
     assert_non_null(strstr(out, "warning: lrn backward of layer 'conv1' (train) has only a slow"));
     assert_non_null(strstr(out, "7.0 MiB"));
     assert_null(strstr(out, "Largest batch"));
@@ -481,6 +488,7 @@ static void test_plan(void **state)
     assert_non_null(strstr(out, "test (micro-batches of 1): any"));
     assert_int_equal(RUN("plan", "--model", "n.prototxt", "--json"), 0);
     assert_non_null(strstr(out, "\"implementation\": \"jit:best\""));
+    assert_non_null(strstr(out, "\"chain\": 2, \"channels\": 32"));
     assert_int_equal(RUN("plan"), 2);
     assert_int_equal(RUN("plan", "--model", "n", "--solver", "s"), 2);
     assert_int_equal(RUN("plan", "--model", "n", "--set", "base_lr=1"), 2);

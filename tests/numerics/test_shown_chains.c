@@ -1,0 +1,62 @@
+/* The rows of lockstep_plan have the chains of the plan that is carried out (plan/chain.c).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/training.h"
+
+enum { CHANNELS = 40, BATCH = 32 };
+
+static const char net_text[] =
+    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'"
+    "  data_param { source: '%s' backend: CIFAR batch_size: %d } }"
+    "layer { name: 'a' type: 'Convolution' bottom: 'data' top: 'a'"
+    "  convolution_param { num_output: %d kernel_size: 3 pad: 1"
+    "                      weight_filler { type: 'msra' } } }"
+    "layer { name: 'bn' type: 'BatchNorm' bottom: 'a' top: 'bn' batch_norm_param { group: 4 } }"
+    "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'bn' top: 'sum' }"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'sum' top: 'ip'"
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }"
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+
+static struct lockstep_solver *load(void)
+{
+    char net[4096];
+    snprintf(net, sizeof net, net_text, ls_test_path("cifar.bin"), BATCH, CHANNELS);
+    return load_solver("base_lr: 0.1 lr_policy: 'fixed' max_iter: 100 micro_batch: 8 "
+                       "snapshot_after_train: false net_param { %s }",
+                       net);
+}
+
+static void chains(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load();
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_plan_options options;
+    struct lockstep_plan *shown;
+    size_t count = 0;
+    lockstep_plan_options_init(&options);
+    options.workers = 2;
+    assert_int_equal(lockstep_plan_training(solver, &options, &shown, error), 0);
+    struct training *training = start(solver, 2, NULL, NULL);
+    const struct lockstep_plan_net *net = lockstep_plan_net(shown, 0);
+    const struct ls_plan *plan = training->trainer->inner->train->plans[0]->plan;
+    assert_int_equal(net->step_count, plan->step_count);
+    for (size_t s = 0; s < plan->step_count; s++) {
+        const struct ls_step *step = &plan->steps[s];
+        assert_int_equal(net->steps[s].chain, step->chain);
+        assert_int_equal(net->steps[s].channels, step->chain > 0 ? step->at_once : 0);
+        assert_true(step->chain == 0 || (step->at_once > 0 && step->at_once < CHANNELS));
+        count += step->chain > 0;
+    }
+    assert_true(count > 0);
+    finish(training);
+    lockstep_plan_free(shown);
+    lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains)};
+    write_cifar(ls_test_path("cifar.bin"), 64);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
