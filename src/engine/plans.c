@@ -116,6 +116,8 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool fir
                                            .local = ls_net_local,
                                            .user = net,
                                            .gather = gathering(net, first),
+                                           .gather_samples =
+                                               first ? micro->count : net->plans[0]->samples,
                                            .budget = {.bytes = options->activation_bytes,
                                                       .workers = workers,
                                                       .slots = ls_net_slots(net, workers)}};

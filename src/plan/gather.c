@@ -23,18 +23,27 @@ static size_t weight_bytes(const struct ls_step *step)
     return (size_t)attr->k * (size_t)attr->n * sizeof(float);
 }
 
-static bool may_be(const struct ls_step *step)
+/* The rows that a step has in a micro-batch of `samples`. */
+static int64_t rows_of(const struct ls_plan *plan, const struct ls_step *step, int64_t samples)
 {
-    return step->prepared.kernel->tile != NULL && step->in_pass && !step->before_pass &&
-           step->prepared.op->attr.inner_product.m <= ROWS_MAX && weight_bytes(step) >= WEIGHTS_MIN;
+    const struct ls_op *op = step->prepared.op;
+    int64_t rows = op->attr.inner_product.m;
+    return op->input[0]->sample_axis < 0 ? rows : rows / plan->graph->samples * samples;
 }
 
-bool ls_plan_gather(struct ls_plan *plan)
+static bool may_be(const struct ls_plan *plan, const struct ls_step *step, int64_t samples)
+{
+    return step->prepared.kernel->tile != NULL && step->in_pass && !step->before_pass &&
+           rows_of(plan, step, samples) <= ROWS_MAX && weight_bytes(step) >= WEIGHTS_MIN;
+}
+
+bool ls_plan_gather(struct ls_plan *plan, int64_t samples)
 {
     bool any = false;
     for (size_t i = 0; i < plan->step_count; i++) {
         /* What sync points merge may be the worker's own. */
-        plan->steps[i].gathered = plan->graph->sync_count == 0 && may_be(&plan->steps[i]);
+        plan->steps[i].gathered =
+            plan->graph->sync_count == 0 && may_be(plan, &plan->steps[i], samples);
         any |= plan->steps[i].gathered;
     }
     return any;

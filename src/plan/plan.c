@@ -60,7 +60,7 @@ static int cut_segments(struct ls_plan *plan, const struct ls_plan_options *opti
 {
     const struct ls_graph *graph = plan->graph;
     if (options->gather != LS_GATHER_NEVER)
-        ls_plan_gather(plan);
+        ls_plan_gather(plan, options->gather_samples);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_op *op = plan->steps[i].prepared.op;
         if (op->kind != LS_OP_SYNC || options->local == NULL)

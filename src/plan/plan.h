@@ -85,6 +85,8 @@ struct ls_plan_options {
     const void *user;
     /* Whether large inner products are gathered, where micro-batches can wait for each other. */
     enum ls_gathering { LS_GATHER_NEVER, LS_GATHER_WHERE_IT_PAYS, LS_GATHER_ALWAYS } gather;
+    int64_t gather_samples; /* of the micro-batch by whose rows that is decided: one for all plans
+                               of a net, since those of a batch wait for each other */
     /* Forward steps are replayed in the backward pass until the plan fits. Where nothing fits the
      * plan is the smallest that was found: see ls_plan_memory_bytes. */
     struct ls_memory_budget budget;
@@ -128,9 +130,9 @@ size_t ls_plan_gathered_bytes(const struct ls_plan *plan);
 size_t ls_value_bytes(const struct ls_value *value);
 
 /* The passes of ls_plan_build. */
-/* Marks what may be gathered (plan/gather.c), or nothing; whether that pays if arenas and what
- * micro-batches hold are that large then. */
-bool ls_plan_gather(struct ls_plan *plan);
+/* Marks what may be gathered (plan/gather.c), or nothing, by the rows that micro-batches of so many
+ * samples have; whether that pays if arenas and what micro-batches hold are that large then. */
+bool ls_plan_gather(struct ls_plan *plan, int64_t samples);
 void ls_plan_scatter(struct ls_plan *plan);
 bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t held,
                          const struct ls_memory_budget *budget);

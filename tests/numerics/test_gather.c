@@ -65,11 +65,14 @@ static struct bytes train(const struct lockstep_solver *solver, int workers, siz
     return bytes;
 }
 
-/* The last has a batch of one sample now and then: one micro-batch, of which nothing is shared. */
+/* The third has a batch of one sample now and then: one micro-batch, of which nothing is shared.
+ * The last has micro-batches of 16 rows, with which products are gathered, and of 17, which would
+ * be too many by themselves. */
 static const char *const cases[][2] = {
     {"micro_batch: 3 ", "batch_size: 20 shuffle: true"},
     {"micro_batch: 5 iter_size: 2 clip_gradients: 0.5 ", "batch_size: 30"},
     {"micro_batch: 1 ", "batch_size: 20 last_batch: PARTIAL"},
+    {"micro_batch: 17 ", "batch_size: 101"},
 };
 
 static void test_same_bits(void **state)
