@@ -61,9 +61,9 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *s
                     struct ls_error *error)
 {
     struct ls_totals totals;
+    trainer->feed_ready = false; /* the test decodes into the same memory */
     if (test->feed == NULL)
         LS_TRY(ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error));
-    trainer->feed_ready = false; /* the test decodes into the same memory */
     ls_feed_seek(test->feed, 0);
     int status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
                                 trainer, &totals, error);

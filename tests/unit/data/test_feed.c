@@ -33,24 +33,31 @@ struct fixture {
 
 static const int both[2][2] = {{0, 0}, {0, 1}};
 
+static void open_feed(struct fixture *f, int threads, size_t memory, int64_t end,
+                      struct ls_feed_room *room)
+{
+    struct ls_feed_options options = {.datasets = &f->set,
+                                      .dataset_count = 1,
+                                      .inputs = both,
+                                      .input_count = 2,
+                                      .batching = f->batching,
+                                      .updates_end = end,
+                                      .threads = threads,
+                                      .memory = memory,
+                                      .room = room};
+    struct ls_error *error = calloc(1, sizeof *error);
+    if (ls_feed_open(&options, &f->feed, error) != 0)
+        fail_msg("%s", trial_text(error));
+    free(error);
+}
+
 static void open_fixture(struct fixture *f, struct ls_batching batching, int threads, size_t memory,
                          int64_t end)
 {
     f->layer = digits_layer();
     f->set = trial_dataset(f->layer, LOCKSTEP__PHASE__TRAIN, 6);
     f->batching = batching;
-    struct ls_feed_options options = {.datasets = &f->set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = batching,
-                                      .updates_end = end,
-                                      .threads = threads,
-                                      .memory = memory};
-    struct ls_error *error = calloc(1, sizeof *error);
-    if (ls_feed_open(&options, &f->feed, error) != 0)
-        fail_msg("%s", trial_text(error));
-    free(error);
+    open_feed(f, threads, memory, end, NULL);
 }
 
 static void close_fixture(struct fixture *f)
@@ -305,6 +312,62 @@ static void test_seek(void **state)
     close_fixture(&f);
 }
 
+/* ---- A room for several ---- */
+
+/* Seeks a feed and takes the first micro-batches of an update, as many as chance has it. */
+static void read_some(struct fixture *f, uint64_t turn)
+{
+    uint64_t hashes[64];
+    int64_t update = ls_random_below(78, turn, 0, 9);
+    int count = expect(f, update, hashes);
+    int wanted = (int)ls_random_below(78, turn, 1, (uint32_t)count + 1);
+    ls_feed_seek(f->feed, update);
+    for (int i = 0; i < wanted; i++) {
+        const struct ls_feed_item *item;
+        assert_int_equal(ls_feed_take(f->feed, update, i, &item, NULL), 0);
+        pause_randomly(turn, (uint64_t)i);
+        assert_true(hash_item(item) == hashes[i]);
+        ls_feed_release(f->feed, item);
+    }
+    pause_randomly(turn, 100);
+}
+
+/* Feeds of different sizes take the room from each other at any time, in the middle of what they
+ * decode; they come and go, and the room grows under whoever has it. */
+static void test_room(void **state)
+{
+    enum { FEEDS = 3, TURNS = 120 };
+    (void)state;
+    const struct ls_batching batching[FEEDS] = {
+        {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL},
+        {RECORDS, 7, 7, 2, LS_LAST_PARTIAL, 0, NULL, NULL},
+        {RECORDS, 40, 10, 1, LS_LAST_DROP, 0, NULL, NULL},
+    };
+    struct ls_feed_room room = {0};
+    struct fixture f[FEEDS] = {{0}};
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        int i = (int)ls_random_below(78, turn, 2, FEEDS);
+        bool closed = f[i].feed == NULL;
+        if (closed && f[i].layer == NULL) {
+            f[i] = (struct fixture){.layer = digits_layer(), .batching = batching[i]};
+            f[i].set = trial_dataset(f[i].layer, LOCKSTEP__PHASE__TRAIN, 6);
+        }
+        if (closed) /* later ones are larger */
+            open_feed(&f[i], 1 + i, (size_t)(2 + turn / 10) * 4500, INT64_MAX, &room);
+        read_some(&f[i], turn);
+        assert_ptr_equal(room.user, f[i].feed);
+        if (ls_random_below(78, turn, 3, 4) > 0)
+            continue;
+        ls_feed_close(f[i].feed);
+        f[i].feed = NULL;
+        assert_null(room.user);
+    }
+    for (int i = 0; i < FEEDS; i++)
+        close_fixture(&f[i]);
+    assert_true(room.bytes > 0);
+    ls_feed_room_free(&room);
+}
+
 static void test_closing_at_any_time(void **state)
 {
     (void)state;
@@ -463,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_holding_a_whole_update),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_closing_at_any_time),
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_cancel),
