@@ -1,6 +1,7 @@
 /* Chains, steps that are carried out together some channels at a time, change no bit: a net with
  * residual sums, batch norm and convolutions of single channels, large enough for chains, is
- * trained and tested with them and without.
+ * trained and tested with them and without; and with other bytes in what their steps write, and in
+ * their scratch memory, before every part of them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/training.h"
@@ -78,7 +79,72 @@ static void look_at(const struct ls_net *net, bool undo, struct found *found)
     }
 }
 
-static struct bytes train(int group, bool undo, bool limited, struct found *found)
+/* ---- Spies in front of kernels --------------------------------------------------------------- */
+
+/* A kernel that spoils memory, then calls the one that it stands for. */
+struct spy {
+    struct ls_kernel kernel; /* first: a spy is found by its kernel */
+    const struct ls_kernel *original;
+};
+
+static void spoil(void *memory, size_t bytes)
+{
+    memset(memory, 0xff, bytes); /* floats and doubles that are no numbers */
+}
+
+/* Outputs that lie where no input does. */
+static void spoil_outputs(const struct ls_op *op, void *const *in, void *const *out)
+{
+    for (int o = 0; o < op->outputs; o++) {
+        bool apart = op->output[o] != NULL && out[o] != NULL;
+        for (int i = 0; i < op->inputs; i++)
+            apart = apart && in[i] != out[o];
+        if (apart)
+            spoil(out[o], ls_value_bytes(op->output[o]));
+    }
+}
+
+static void spoil_and_run_channels(const struct ls_prepared *prepared, void *const *in,
+                                   void *const *out, void *scratch,
+                                   const struct ls_context *context, int64_t begin, int64_t end)
+{
+    const struct spy *spy = (const struct spy *)(const void *)prepared->kernel;
+    spoil(scratch, prepared->scratch_bytes);
+    if (begin == 0)
+        spoil_outputs(prepared->op, in, out);
+    spy->original->run_channels(prepared, in, out, scratch, context, begin, end);
+}
+
+/* Each step that is part of a chain gets a spy, or loses it. */
+static void set_spies(const struct ls_net *net, bool planted)
+{
+    for (size_t p = 0; p < net->plan_count; p++) {
+        const struct ls_plan *plan = net->plans[p]->plan;
+        for (size_t s = 0; s < plan->step_count; s++)
+            for (size_t i = s; i < s + plan->steps[s].chain; i++) {
+                struct ls_prepared *prepared = &plan->steps[i].prepared;
+                if (prepared->op->kind == LS_OP_SYNC || prepared->channels == 0)
+                    continue;
+                struct spy *spy = (struct spy *)(void *)(uintptr_t)prepared->kernel;
+                if (planted) {
+                    spy = malloc(sizeof *spy);
+                    assert_non_null(spy);
+                    *spy = (struct spy){.kernel = *prepared->kernel, .original = prepared->kernel};
+                    spy->kernel.run_channels = spoil_and_run_channels;
+                    prepared->kernel = &spy->kernel;
+                } else {
+                    prepared->kernel = spy->original;
+                    free(spy);
+                }
+            }
+    }
+}
+
+/* ---- Trainings ------------------------------------------------------------------------------- */
+
+enum how { CHAINED, UNDONE, SPOILT };
+
+static struct bytes train(int group, enum how how, bool limited, struct found *found)
 {
     char net[4096];
     snprintf(net, sizeof net, net_text, ls_test_path("cifar.bin"), BATCH, CHANNELS, group, CHANNELS,
@@ -91,8 +157,13 @@ static struct bytes train(int group, bool undo, bool limited, struct found *foun
     if (limited)
         limit_memory(training, 1);
     *found = (struct found){0};
-    look_at(training->trainer->inner->train, undo, found);
+    const struct ls_net *trained = training->trainer->inner->train;
+    look_at(trained, how == UNDONE, found);
+    if (how == SPOILT)
+        set_spies(trained, true);
     step(training, UPDATES);
+    if (how == SPOILT)
+        set_spies(trained, false);
     struct bytes bytes = snapshot(training);
     finish(training);
     lockstep_solver_free(solver);
@@ -102,9 +173,12 @@ static struct bytes train(int group, bool undo, bool limited, struct found *foun
 static void compare(int group, bool limited, struct found *found)
 {
     struct found undone;
-    struct bytes with = train(group, false, limited, found);
-    struct bytes without = train(group, true, limited, &undone);
+    struct bytes with = train(group, CHAINED, limited, found);
+    struct bytes without = train(group, UNDONE, limited, &undone);
     check_same(with, without, "chains, groups of %d%s", group, limited ? ", little memory" : "");
+    check_same(with, train(group, SPOILT, limited, &undone),
+               "what was in memory before, groups of %d%s", group,
+               limited ? ", little memory" : "");
     free(with.data);
 }
 
