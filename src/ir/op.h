@@ -163,7 +163,7 @@ struct ls_window {
     int64_t kernel[3], stride[3], pad[3], dilation[3];
 };
 
-/* How a convolution is computed; see ops/cpu/winograd.h. */
+/* How a convolution is computed; see ops/cpu/winograd.h, and winograd_volume.c for volumes. */
 enum ls_convolution_algorithm {
     LS_CONVOLUTION_AUTO, /* as a static rule says, which knows the shapes and what there is */
     LS_CONVOLUTION_DIRECT,

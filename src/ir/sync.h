@@ -53,10 +53,16 @@ struct ls_sync {
 
 enum { LS_SYNC_BLOCK = 16, LS_SYNC_ROW_END = 8 };
 
-/* Cp: channels rounded up. */
+/* Channels rounded up. */
+static inline int64_t ls_sync_round(int64_t channels)
+{
+    return (channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+}
+
+/* Cp: its channels rounded up. */
 static inline int64_t ls_sync_padded(const struct ls_sync *sync)
 {
-    return (sync->channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+    return ls_sync_round(sync->channels);
 }
 
 /* Doubles in a row of partial results; row[2 Cp] is the count. */

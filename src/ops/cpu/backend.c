@@ -8,7 +8,6 @@
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/parameter_layout.h"
 #include "ops/cpu/primitive.h"
-#include "ops/cpu/winograd_volume.h"
 
 static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_reorder,

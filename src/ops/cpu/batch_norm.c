@@ -110,7 +110,7 @@ static void describe(const struct ls_value *x, struct batch_norm *norm)
     const int64_t points = ls_shape_count(shape, 2, shape->rank);
     const int64_t block = x->layout->block, channels = shape->dim[1];
     norm->channels = channels;
-    norm->padded = (channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+    norm->padded = ls_sync_round(channels);
     norm->all_rows = shape->dim[0];
     norm->rows = x->rows > 0 ? x->rows : 1;
     struct ls_batch_norm_view *view = &norm->view;

@@ -187,8 +187,7 @@ static int data_prepare(struct ls_prepared *prepared, struct ls_error *error)
         data_release(prepared);
         return ls_fail_memory(error, "tables of windows");
     }
-    prepared->channels =
-        (state->shape.channels + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+    prepared->channels = ls_sync_round(state->shape.channels);
     return ls_own_prepare(prepared, error);
 }
 

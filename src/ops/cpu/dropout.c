@@ -1,7 +1,7 @@
 /* Dropout: element e of a sample is kept where the e-th random number of (key, ordinal of the
  * sample) is at least ratio * 2^32, and multiplied by 1 / (1 - ratio). The gradient goes the same
- * way, with the same numbers; nothing is remembered. Behind a ReLU the numbers need not even be made
- * again: what was dropped, and what the ReLU made 0, is 0 in the result.
+ * way, with the same numbers; nothing is remembered. Behind a ReLU the numbers need not even be
+ * made again: what was dropped, and what the ReLU made 0, is 0 in the result.
  *
  * `e` counts in plain order, whatever the layout is: in a blocked one, the numbers of a few
  * points of each channel of a block are made, and then picked across the channels.

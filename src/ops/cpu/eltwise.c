@@ -106,7 +106,7 @@ static int eltwise_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *y = prepared->op->output[0];
     if (y->shape.rank >= 2 && LS_SYNC_BLOCK % (y->layout->block > 1 ? y->layout->block : 1) == 0)
-        prepared->channels = (y->shape.dim[1] + LS_SYNC_BLOCK - 1) / LS_SYNC_BLOCK * LS_SYNC_BLOCK;
+        prepared->channels = ls_sync_round(y->shape.dim[1]);
     return ls_own_prepare(prepared, error);
 }
 

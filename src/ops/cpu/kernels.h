@@ -34,8 +34,11 @@ extern const struct ls_kernel ls_kernel_sum_loss_backward;
 extern const struct ls_kernel ls_kernel_accumulate;
 extern const struct ls_kernel ls_kernel_count_labels;
 
-/* Convolutions of single channels, and of numbers of channels that fill blocks badly; they go
- * before oneDNN's. */
+/* Convolutions of volumes by Winograd's algorithm, of single channels, and of numbers of channels
+ * that fill blocks badly; they go before oneDNN's. */
+extern const struct ls_kernel ls_kernel_volume;
+extern const struct ls_kernel ls_kernel_volume_data;
+extern const struct ls_kernel ls_kernel_volume_weights;
 extern const struct ls_kernel ls_kernel_depthwise_data;
 extern const struct ls_kernel ls_kernel_planes;
 extern const struct ls_kernel ls_kernel_planes_data;

@@ -86,8 +86,9 @@ bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]
 int ls_onednn_reorder(const struct ls_tensor *from, const struct ls_tensor *to, const float *source,
                       float *target, struct ls_error *error);
 
-/* The layout of ungrouped weights of three spatial axes in blocks of 8 or 16 channels on both sides,
- * those of y innermost ("OIdhw16i16o"), or those of x. */
+/* The layout of ungrouped weights of three spatial axes in blocks of 8 or 16 channels on both
+ * sides, those of y innermost ("OIdhw16i16o"), or those of x. It is kept for good, as all opaque
+ * layouts are. */
 int ls_layout_of_filters(const struct ls_tensor *tensor, int block, bool outputs_last,
                          const struct ls_layout **layout, struct ls_error *error);
 

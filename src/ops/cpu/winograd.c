@@ -70,7 +70,10 @@ static int find_passes(const struct ls_primitive_spec *forward, bool *there, str
 
 static int fail_missing(const struct ls_op *op, struct ls_error *error)
 {
-    const char *hint = "algorithm: AUTO takes what there is";
+    const char *hint = op->attr.convolution.window.axes == 3
+                           ? "of volumes it is for 16 channels or more on both sides and extents "
+                             "of 4 or more, with AVX2; algorithm: AUTO takes what there is"
+                           : "algorithm: AUTO takes what there is";
     const char *version = ls_onednn_version(), *isa = ls_cpu_isa_name(ls_cpu_isa());
     if (op->layer == NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, NULL, hint,

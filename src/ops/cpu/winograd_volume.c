@@ -7,8 +7,6 @@
  * the gradient by x those of x; they are transformed in each pass, which takes little of it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cpu/winograd_volume.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -109,7 +107,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     prepared->scratch_bytes = (state->scratch_at + (weights ? loops->differentiate_scratch(volume)
                                                             : loops->convolve_scratch(volume))) *
                               sizeof(float);
-    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep_wino_2x3:%s",
+    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:winograd:%s",
              ls_cpu_isa_name(ls_cpu_isa()));
     return 0;
 }

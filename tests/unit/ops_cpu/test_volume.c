@@ -5,8 +5,8 @@
 
 #include <math.h>
 
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/volume.h"
-#include "ops/cpu/winograd_volume.h"
 #include "support/support.h"
 
 struct volume_case {
@@ -172,8 +172,7 @@ static void samples_and_threads(void **state)
     }
 }
 
-/* ---- Instruction sets -------------------------------------------------------------------------
- */
+/* ---- Instruction sets ------------------------------------------------------------------------ */
 
 enum { IN = 20, OUT = 17, SAMPLES = 2 };
 static const int64_t extent_in[3] = {5, 11, 21}, extent_out[3] = {5, 9, 21};
@@ -293,8 +292,7 @@ static void instruction_sets(void **state)
     free(other);
 }
 
-/* ---- The rule ---------------------------------------------------------------------------------
- */
+/* ---- The rule -------------------------------------------------------------------------------- */
 
 static bool is_accepted(const struct volume_case *shape, int pass,
                         enum ls_convolution_algorithm algorithm, int64_t stride)

@@ -176,11 +176,15 @@ static int64_t count_goes(const struct ls_planes *planes)
 
 static void apply_relu(float *y, int64_t count, float slope)
 {
-    if (slope == 0) /* not -0 */
+    if (slope == 0) { /* not -0 */
         LS_ELEMENTWISE
-    for (int64_t i = 0; i < count; i++)
-        y[i] = y[i] <= 0 ? 0 : y[i];
-    else LS_ELEMENTWISE for (int64_t i = 0; i < count; i++) y[i] = y[i] <= 0 ? slope * y[i] : y[i];
+        for (int64_t i = 0; i < count; i++)
+            y[i] = y[i] <= 0 ? 0 : y[i];
+    } else {
+        LS_ELEMENTWISE
+        for (int64_t i = 0; i < count; i++)
+            y[i] = y[i] <= 0 ? slope * y[i] : y[i];
+    }
 }
 
 static void forward(const struct ls_planes *planes, const float *x, const float *w,

@@ -5,7 +5,7 @@
 #define LS_OPS_CPU_VECTOR_PLANES_REGISTERS_H
 
 #include "ops/cpu/vector/planes.h"
-#include "ops/cpu/vector/product_registers.h"
+#include "ops/cpu/vector/registers.h"
 
 /* Rows of a piece, each with that many registers, fill the registers there are. */
 enum { PIECE_ROWS = 6, PIECE_VECTORS = WIDTH == 8 ? 2 : 4 };

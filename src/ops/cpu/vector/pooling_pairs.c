@@ -9,7 +9,7 @@
 
 #include <float.h>
 
-#include "ops/cpu/vector/product_registers.h"
+#include "ops/cpu/vector/registers.h"
 
 #if WIDTH >= 8
 

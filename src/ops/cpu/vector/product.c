@@ -6,15 +6,24 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/product.h"
 
-#include "ops/cpu/vector/product_registers.h"
+#include "ops/cpu/vector/registers.h"
+
+/* How many rows and registers, or columns, of the result a piece has. */
+#if LS_ISA_IS(AVX512)
+enum { COMBINE_VECTORS = 4, DOT_ROWS = 6, DOT_COLUMNS = 4 };
+#elif LS_ISA_IS(AVX2)
+enum { COMBINE_VECTORS = 2, DOT_ROWS = 3, DOT_COLUMNS = 2 };
+#else
+enum { COMBINE_VECTORS = 1, DOT_ROWS = 1, DOT_COLUMNS = 1 };
+#endif
+enum { COMBINE_ROWS = 6 };
 
 static inline size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* ---- Rows of q, combined ----------------------------------------------------------------------
- */
+/* ---- Rows of q, combined --------------------------------------------------------------------- */
 
 enum { WIDE = COMBINE_VECTORS * WIDTH, LINE = 16 /* floats */ };
 
@@ -253,8 +262,7 @@ static void add_rows(const float *q, size_t q_row, size_t depth, float *sums, si
     combine(&product);
 }
 
-/* ---- Rows times rows --------------------------------------------------------------------------
- */
+/* ---- Rows times rows ------------------------------------------------------------------------- */
 
 /* Terms [at, at + 16): as many of them as there are. Lanes behind the last term add 0 times 0. */
 INLINE void dot_step(const struct piece *piece, int rows, int columns, size_t at, size_t count,

@@ -37,8 +37,7 @@ INLINE float adjusted(const struct ls_update_rule *rule, enum decay decay, float
     return g;
 }
 
-/* What a rule does to the weight and the histories of an element. */
-typedef void element(const struct ls_update_rule *rule, float g, float *w, float *h, float *k);
+/* ---- What a rule does to the weight and the histories of an element -------------------------- */
 
 INLINE void sgd(const struct ls_update_rule *rule, float g, float *w, float *h, float *k)
 {
@@ -98,13 +97,17 @@ INLINE void adamw(const struct ls_update_rule *rule, float g, float *w, float *h
     *w = *w - (step + shrink * *w);
 }
 
+/* ---- Loops ----------------------------------------------------------------------------------- */
+
 INLINE uint32_t larger(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
 
-/* The loop; what is not an array is a constant. */
-INLINE void each(const struct ls_update_rule *shared, enum decay decay, element *one,
+/* The loop; the form of decay, the rule, and whether `k` is NULL are constants. */
+INLINE void each(const struct ls_update_rule *shared, enum decay decay,
+                 void (*one)(const struct ls_update_rule *rule, float g, float *w, float *h,
+                             float *k),
                  const float *restrict t, float *restrict weight, float *restrict h,
                  float *restrict k, size_t n, struct ls_update_seen *seen)
 {

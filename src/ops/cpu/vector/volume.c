@@ -58,8 +58,7 @@ static void clear(float *to, size_t count)
     memset(to, 0, count * sizeof *to);
 }
 
-/* ---- Weights ----------------------------------------------------------------------------------
- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 /* One register of weights, for one tap along the last axis: from 3 x 3 numbers to 4 x 4. */
 INLINE void transform_one(const float *w, int64_t step, float *u, size_t part)
@@ -122,8 +121,7 @@ FUSED static void transform_back(const struct ls_volume *volume, const float *u,
             }
 }
 
-/* ---- Values -----------------------------------------------------------------------------------
- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 /* The row at (plane, row) of a block that begins at `from`; `nothing` beyond its ends. */
 static inline const float *find_row(const float *from, const int64_t extent[3], int64_t plane,
@@ -266,8 +264,7 @@ static void spread_dy_piece(const struct ls_volume *volume, const struct piece *
         }
 }
 
-/* ---- Sums -------------------------------------------------------------------------------------
- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
 /* `points` (a constant) of a row of one part, one register's channels of y. A number of x is
  * spread over a register once and meets three weights. */
@@ -392,8 +389,7 @@ static void add_piece(const struct ls_volume *volume, const struct piece *piece,
             }
 }
 
-/* ---- The three passes -------------------------------------------------------------------------
- */
+/* ---- The three passes ------------------------------------------------------------------------ */
 
 /* The next piece of a sample; false behind the last one. Begins behind {0, 0, 0}. */
 static bool next_piece(const struct ls_volume *volume, struct piece *piece)

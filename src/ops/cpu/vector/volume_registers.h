@@ -4,7 +4,7 @@
 #ifndef LS_OPS_CPU_VECTOR_VOLUME_REGISTERS_H
 #define LS_OPS_CPU_VECTOR_VOLUME_REGISTERS_H
 
-#include "ops/cpu/vector/product_registers.h"
+#include "ops/cpu/vector/registers.h"
 
 /* Channels in a block; points of a row whose sums are registers at a time; channels of x whose
  * gradients, by three taps each, are. */

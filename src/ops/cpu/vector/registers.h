@@ -1,8 +1,8 @@
-/* For product.c: registers of 16 or 8 floats, or one float, by instruction set, that multiply and
- * add with one rounding; and how many of them a piece of a product takes.
+/* For files in vector/ that multiply and add with one rounding: registers of 16 or 8 floats, or of
+ * one, by instruction set, and parts of them.
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_OPS_CPU_VECTOR_PRODUCT_REGISTERS_H
-#define LS_OPS_CPU_VECTOR_PRODUCT_REGISTERS_H
+#ifndef LS_OPS_CPU_VECTOR_REGISTERS_H
+#define LS_OPS_CPU_VECTOR_REGISTERS_H
 
 #include <stdbool.h>
 
@@ -22,7 +22,6 @@
 #define MASK(n)                  ((__mmask16)((1U << (n)) - 1))
 #define LOAD_SOME(from, n)       _mm512_maskz_loadu_ps(MASK(n), from)
 #define STORE_SOME(to, n, value) _mm512_mask_storeu_ps(to, MASK(n), value)
-enum { COMBINE_VECTORS = 4, DOT_ROWS = 6, DOT_COLUMNS = 4 };
 
 static inline float fold(const REGISTER lane[1])
 {
@@ -46,7 +45,6 @@ static inline float fold(const REGISTER lane[1])
 #define FMA(a, b, c)             _mm256_fmadd_ps(a, b, c)
 #define LOAD_SOME(from, n)       _mm256_maskload_ps(from, mask(n))
 #define STORE_SOME(to, n, value) _mm256_maskstore_ps(to, mask(n), value)
-enum { COMBINE_VECTORS = 2, DOT_ROWS = 3, DOT_COLUMNS = 2 };
 
 /* The first `n` of 8. */
 static inline __m256i mask(size_t n)
@@ -76,7 +74,6 @@ FUSED static inline float fold(const REGISTER lane[2])
 #define FMA(a, b, c)             fused(a, b, c)
 #define LOAD_SOME(from, n)       (*(from))
 #define STORE_SOME(to, n, value) (*(to) = (value))
-enum { COMBINE_VECTORS = 1, DOT_ROWS = 1, DOT_COLUMNS = 1 };
 
 /* a b + c with one rounding. The product is exact in double. Its sum with c is rounded to odd (the
  * last bit says that something was cut off), which 24 bits can be rounded from correctly. Boldo and
@@ -106,7 +103,7 @@ static inline float fold(const REGISTER lane[LS_LANES])
 /* Into the second-level cache: in the first, rows a power of two apart push each other out. */
 #define FETCH(from) __builtin_prefetch(from, 0, 2)
 
-enum { COMBINE_ROWS = 6, LANE_REGISTERS = LS_LANES / WIDTH };
+enum { LANE_REGISTERS = LS_LANES / WIDTH }; /* that hold the lanes of a sum */
 
 /* In front of loops over registers, which must become registers; clang does so by itself. */
 #if defined(__clang__)
