@@ -24,10 +24,10 @@ struct ls_engine {
     int workers;
     void **arenas; /* by worker: its memory, which train and test nets share (engine/room.h) */
     void **held;   /* by slot: what a micro-batch keeps across sync points, a part of that */
-    struct ls_room room;
-    struct ls_gather gather;
-    int generation;         /* of this memory: bindings to an earlier one are stale */
-    int64_t *micro_batches; /* by worker: how many it has run */
+    struct ls_room room;     /* what this memory is large enough for */
+    struct ls_gather gather; /* what all workers multiply together */
+    int generation;          /* of this memory: bindings to an earlier one are stale */
+    int64_t *micro_batches;  /* by worker: how many it has run */
     /* Made by the first update (engine/update.c). */
     struct ls_update_memory *update;
     /* (optional, for tests) Called by a worker before each micro-batch. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/gather.h"
 #include "engine/labels.h"
 #include "engine/pass.h"
 #include "ir/layer.h"

@@ -9,7 +9,6 @@
 
 #include "engine/engine.h"
 #include "engine/exchange.h"
-#include "engine/gather.h"
 
 /* A micro-batch of the job at hand. */
 struct ls_unit {

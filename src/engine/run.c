@@ -7,6 +7,7 @@
  * The same way they share the work of gathered steps.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/gather.h"
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
 

@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/stopwatch.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 
 enum { PER_PARAMETER = 3 };
@@ -15,7 +13,6 @@ int ls_stopwatch_create(int workers, size_t parameters, struct ls_stopwatch **ou
     struct ls_stopwatch *watch = ls_alloc(1, sizeof *watch);
     if (watch == NULL)
         return ls_fail_memory(error, "a stopwatch");
-    watch->parameters = parameters;
     watch->worker = ls_alloc((size_t)workers, sizeof *watch->worker);
     for (int w = 0; w < workers && watch->worker != NULL; w++) {
         uint64_t *numbers = ls_alloc(PER_PARAMETER * (parameters + 8), sizeof *numbers);
@@ -42,14 +39,4 @@ void ls_stopwatch_free(struct ls_stopwatch *watch)
         ls_free(watch->worker[w].update);
     ls_free(watch->worker);
     ls_free(watch);
-}
-
-void ls_stopwatch_reset(struct ls_stopwatch *watch)
-{
-    watch->jobs = 0;
-    for (int w = 0; w < watch->workers; w++) {
-        struct ls_stopwatch_worker *worker = &watch->worker[w];
-        worker->working = worker->meeting = worker->data = worker->merging = 0;
-        memset(worker->update, 0, PER_PARAMETER * watch->parameters * sizeof *worker->update);
-    }
 }

@@ -27,15 +27,12 @@ struct ls_stopwatch_worker {
 struct ls_stopwatch {
     uint64_t jobs; /* from the begin of each job until all workers are done with it */
     int workers;
-    size_t parameters;
     struct ls_stopwatch_worker *worker;
 };
 
 int ls_stopwatch_create(int workers, size_t parameters, struct ls_stopwatch **watch,
                         struct ls_error *error);
 void ls_stopwatch_free(struct ls_stopwatch *watch);
-/* Back to zero. */
-void ls_stopwatch_reset(struct ls_stopwatch *watch);
 
 /* The time now; 0 without a watch, because reading the clock takes some, too. */
 static inline uint64_t ls_stopwatch_start(const struct ls_stopwatch *watch)

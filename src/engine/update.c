@@ -14,7 +14,11 @@
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
 
-enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK, STRIP = 128 };
+enum {
+    CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK,
+    STRIP = 128 /* columns, see strip_columns */
+};
+_Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "all that an update goes through");
 
 /* What updates and norms need besides the store; made once. */
 struct ls_update_memory {

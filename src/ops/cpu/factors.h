@@ -18,7 +18,7 @@ struct ls_factor_rows {
     size_t rows;
 };
 
-enum { LS_GRADIENT_NEXT = 3 };
+enum { LS_GRADIENT_NEXT = 3 }; /* weights and two histories */
 
 /* A piece of a gradient: `rows` times `columns` elements, rows `row` elements apart, the first at
  * `begin`. A bias has one row. Of the arrays in `next` (the whole parameter's, or NULL) the caller
