@@ -23,11 +23,12 @@ struct ls_links {
     size_t link_count, link_capacity;
 };
 
-/* After a failed allocation graph->failed is set, and false is returned. */
+/* After a failed allocation graph->failed is set, false is returned, nothing is to be closed. */
 bool ls_links_open(struct ls_links *links, struct ls_graph *graph);
-/* Closes the gaps that removed ops left. */
+/* Closes the gaps that removed ops left, and frees the tables. */
 void ls_links_close(struct ls_links *links);
 
+/* The op that writes `value`, or NULL. */
 struct ls_op *ls_links_producer(const struct ls_links *links, const struct ls_value *value);
 /* How often ops read `value`. */
 int ls_links_readers(const struct ls_links *links, const struct ls_value *value);
@@ -38,7 +39,8 @@ struct ls_op *ls_links_reader(const struct ls_links *links, const struct ls_valu
 struct ls_op *ls_links_of_layer(const struct ls_links *links, const struct ls_layer *layer,
                                 enum ls_op_kind kind, bool backward);
 
-/* An op may be changed in between, but for its place. */
+/* An op may be changed in between, but for its place; while it is detached nobody finds it. To
+ * attach it may set graph->failed. */
 void ls_links_detach(struct ls_links *links, struct ls_op *op);
 void ls_links_attach(struct ls_links *links, struct ls_op *op);
 /* Detaches an op and frees it; NULL is allowed. */

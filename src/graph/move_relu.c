@@ -32,7 +32,7 @@ static struct ls_op *find_relu(const struct ls_links *links, const struct ls_val
 
 /* ---- Joins ----------------------------------------------------------------------------------- */
 
-/* The forward op of a kind that reads `y` and belongs to the layer of a backward op. */
+/* The forward op of a kind that belongs to the layer of a backward op. */
 static struct ls_op *find_forward(const struct ls_links *links, const struct ls_op *backward,
                                   enum ls_op_kind kind)
 {
@@ -51,8 +51,7 @@ static bool find_relus(const struct ls_links *links, const struct ls_op *slice,
     return slice->outputs > 0;
 }
 
-/* The first of the ReLUs' gradients becomes that of z, in the place of the slice, which takes its.
- */
+/* The first of the ReLUs' gradients becomes that of z; it and the slice change places. */
 static void move_before_slice(struct ls_links *links, struct ls_op *slice)
 {
     struct ls_op *relus[LS_OP_VALUES_MAX], *concat = find_forward(links, slice, LS_OP_CONCAT);
@@ -124,8 +123,7 @@ static void join_dropout(struct ls_links *links, struct ls_op *back)
     ls_links_attach(links, back);
 }
 
-/* From the last op to the first, so that a ReLU that has moved meets what it can move before next.
- */
+/* From the last op to the first: a ReLU that has moved may move again. */
 void ls_graph_move_relu(struct ls_links *links)
 {
     for (size_t i = links->graph->op_count; i-- > 0 && !links->graph->failed;) {

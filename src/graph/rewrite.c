@@ -1,4 +1,6 @@
-/* Rewrites of a graph that keep the numerical contract: each is one small function.
+/* The list of rewrites; what nobody reads goes, and products of matrices take in a ReLU. See
+ * graph/rewrite.h.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "graph/rewrite.h"
 
@@ -31,8 +33,8 @@ static struct ls_op *fusible_producer(const struct ls_links *links, const struct
 }
 
 /* Convolution, deconvolution with a bias, or inner product, then ReLU, becomes one op. The backward
- * pass of ReLU needs only y, so nothing else changes; with a negative slope below zero it needs x,
- * and stays. */
+ * pass of ReLU needs only y, so nothing else changes; with a slope below 0 it needs x, and the ReLU
+ * stays. False where the op cannot have it. */
 static bool take_in_relu(struct ls_op *producer, float slope)
 {
     struct ls_convolution_attr *convolution = &producer->attr.convolution;

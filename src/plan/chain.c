@@ -27,24 +27,21 @@ static const struct ls_op *op_of(const struct ls_program *program, int line)
     return step_of(program, line)->prepared.op;
 }
 
-/* Whether a line does channels by itself; how many it has. */
+/* How many channels a line has, of which it can do some by themselves; 0: it cannot. */
 static int64_t channels_of(const struct ls_program *program, int line)
 {
     const struct ls_step *step = step_of(program, line);
     return step->in_pass && !step->before_pass && !step->gathered ? step->prepared.channels : 0;
 }
 
-static bool is_accumulation(const struct ls_program *program, int line)
-{
-    return op_of(program, line)->kind == LS_OP_ACCUMULATE;
-}
-
 /* Whether a line may stand between the others of a chain of so many channels. */
 static bool may_pass(const struct ls_program *program, int line, int64_t channels)
 {
     const struct ls_op *op = op_of(program, line);
+    if (op->kind == LS_OP_ACCUMULATE)
+        return true;
     if (op->kind != LS_OP_SYNC || step_of(program, line)->cut)
-        return is_accumulation(program, line);
+        return false;
     const struct ls_sync *sync = &program->plan->graph->syncs[op->attr.sync];
     return sync->kind != LS_SYNC_COUNT && ls_sync_padded(sync) == channels;
 }
@@ -69,7 +66,7 @@ static bool belongs(const struct ls_program *program, int first, int line)
         for (int i = 0; i < op_of(program, line)->inputs; i++) {
             if (!ls_program_in_arena(program, in[i]) || !names(program, l, in[i]))
                 continue;
-            if (is_accumulation(program, l))
+            if (op_of(program, l)->kind == LS_OP_ACCUMULATE)
                 return false;
             shares = true;
         }
@@ -107,7 +104,7 @@ static size_t find_largest(const struct ls_program *program, int first, int last
     return bytes;
 }
 
-/* How many channels at a time, for lines [first, last]. */
+/* How many channels at a time, for a chain that begins at `first` and has a `largest` value. */
 static int64_t find_at_once(const struct ls_program *program, int first, size_t largest)
 {
     const size_t blocks = (size_t)(channels_of(program, first) / LS_SYNC_BLOCK);

@@ -36,7 +36,7 @@ struct ls_step {
     bool cut;                    /* a sync point that other micro-batches are waited for at */
     bool gathered;               /* done by all workers for the rows of all micro-batches, in a
                                     segment of its own (plan/gather.c) */
-    bool replay; /* done before, and once more to have its results again (plan/replay.c) */
+    bool replay; /* done before, and once more to have its results again (plan/recompute.c) */
     /* A chain begins: this step and those behind it, so many in all, are carried out together,
      * `at_once` channels at a time (plan/chain.c). 0: it does not. */
     size_t chain;

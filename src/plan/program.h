@@ -63,7 +63,8 @@ int ls_program_create(struct ls_program *program, const struct ls_plan *plan,
                       struct ls_value *const *keep, size_t keep_count, struct ls_error *error);
 void ls_program_free(struct ls_program *program);
 
-/* Makes the lines for the steps that are `dropped` and finds the lives of all values. */
+/* Makes the lines for the steps that are `dropped`, marks chains and finds the lives of all values.
+ */
 int ls_program_build(struct ls_program *program, struct ls_error *error);
 /* The part of it that finds lives (plan/lives.c). */
 int ls_program_find_lives(struct ls_program *program, struct ls_error *error);

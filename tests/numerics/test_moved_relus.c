@@ -120,7 +120,8 @@ static void two_layers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(moved_or_not), cmocka_unit_test(two_layers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moved_or_not),
+                                       cmocka_unit_test(two_layers)};
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 60, 14);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
