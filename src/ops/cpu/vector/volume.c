@@ -30,6 +30,8 @@ static struct places find_places(const struct ls_volume *volume, float *scratch)
                         .y_row = (size_t)volume->out[2] * BLOCK};
     at.x_part = (size_t)volume->in_blocks * ROWS * at.x_row + BLOCK;
     at.y_part = (size_t)volume->out_blocks * ROWS * at.y_row + BLOCK;
+    if (scratch == NULL) /* only how much it is */
+        return at;
     at.x = scratch;
     at.y = at.x + PARTS * at.x_part;
     at.nothing = at.y + PARTS * at.y_part;
