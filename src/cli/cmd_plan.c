@@ -88,21 +88,17 @@ static const struct ls_cli_option options[] = {
                "plan a training with its tests: the solver's definition"),
     LS_CLI_ROW(LS_CLI_TEXT, "model", "FILE", struct values, model, 0,
                "plan a test: the net's definition, or a solver's"),
-    LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", struct values, workers, 1,
-               "workers that compute; default: the cores that this process may\n"
-               "use"),
+    LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "plan for so much memory (600MiB, 1.5GiB), and say which batch\n"
                "is the largest that fits"),
-    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
-               "override a field of the solver; may be given several times"),
+    LS_CLI_SET(struct values, set),
     LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", struct values, level, INT32_MIN,
                "with --model: the net's level, for its include and exclude rules"),
     LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", struct values, stages, 0,
                "with --model: a stage for these rules"),
-    LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, struct values, json, 0, "one JSON object instead"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+    LS_CLI_JSON(struct values, json),
+    LS_CLI_ISA(struct values, isa),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_plan = {

@@ -43,20 +43,15 @@ static int run(const void *data)
 }
 
 static const struct ls_cli_option options[] = {
-    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
-               "the solver's definition (prototxt); nothing is written to disk"),
-    LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", struct values, workers, 1,
-               "workers that compute; default: the cores that this process may\n"
-               "use"),
+    LS_CLI_SOLVER(struct values, solver, "; nothing is written to disk"),
+    LS_CLI_WORKER_COUNT(struct values, workers, ""),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "iterations that are measured, after two to warm up; default: 20"),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "as in train: what it may take"),
-    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
-               "override a field of the solver; may be given several times"),
-    LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, struct values, json, 0, "one JSON object instead"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+    LS_CLI_SET(struct values, set),
+    LS_CLI_JSON(struct values, json),
+    LS_CLI_ISA(struct values, isa),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_time = {

@@ -179,11 +179,8 @@ static void defaults(void *data)
 }
 
 static const struct ls_cli_option options[] = {
-    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
-               "the solver's definition (prototxt); it names the net"),
-    LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", struct values, workers, 1,
-               "workers that compute; default: the cores that this process may\n"
-               "use. The result does not depend on it"),
+    LS_CLI_SOLVER(struct values, solver, "; it names the net"),
+    LS_CLI_WORKER_COUNT(struct values, workers, ". The result does not depend on it"),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "take no more than so much (600MiB, 1.5GiB): compute some things\n"
                "again instead of keeping them. The result does not depend on it"),
@@ -197,13 +194,11 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
                "start from weights (safetensors, caffemodel), by the names of\n"
                "layers; several files separated by commas"),
-    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
-               "override a field of the solver; may be given several times"),
+    LS_CLI_SET(struct values, set),
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: generic, sse41, avx2, avx512; default: best"),
+    LS_CLI_ISA(struct values, isa),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {

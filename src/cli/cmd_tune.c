@@ -5,16 +5,21 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "cli/tune_table.h"
 #include "monitor/terminal.h"
 
-enum { VALUES_MAX = 32, WORKERS_MAX = 4096, POINTS_MAX = 1 + LS_CLI_VARIED * VALUES_MAX };
+enum {
+    VALUES_MAX = 32,
+    WORKERS_MAX = 4096,
+    SECONDS_MAX = 86400, /* a day for a point */
+    POINTS_MAX = 1 + LS_CLI_VARIED * VALUES_MAX
+};
 
 struct values {
     const char *solver, *isa, *seconds;
@@ -53,13 +58,14 @@ static int parse_list(const char *text, const char *option, int64_t most, struct
 
 static int parse_seconds(const char *text, double *seconds)
 {
-    char *end;
     if (text == NULL)
         return 0;
-    *seconds = strtod(text, &end);
-    if (*end == '\0' && isfinite(*seconds) && *seconds > 0 && *seconds <= 86400)
+    const char *end = ls_cli_parse_number(text, seconds);
+    if (end != NULL && *end == '\0' && *seconds > 0 && *seconds <= SECONDS_MAX)
         return 0;
-    return ls_cli_usage_error("tune: --seconds '%s' is not a number of seconds above 0", text);
+    return ls_cli_usage_error("tune: --seconds '%s' is not a number of seconds above 0 and at most "
+                              "%d, such as 2.5",
+                              text, SECONDS_MAX);
 }
 
 static void add(struct sweep *sweep, int64_t value, int64_t most)
@@ -216,8 +222,7 @@ static int run(const void *data)
 }
 
 static const struct ls_cli_option options[] = {
-    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
-               "the solver's definition (prototxt); nothing is written to disk"),
+    LS_CLI_SOLVER(struct values, solver, "; nothing is written to disk"),
     LS_CLI_ROW(LS_CLI_TEXT, "workers", "LIST", struct values, list[LS_CLI_WORKERS], 0,
                "numbers of workers to try, such as 1,2,4 (one number: for all);\n"
                "default: powers of two up to the cores that there are"),
@@ -228,11 +233,9 @@ static const struct ls_cli_option options[] = {
                "micro-batches to try; default: from an eighth to eight times"),
     LS_CLI_ROW(LS_CLI_TEXT, "seconds", "S", struct values, seconds, 0,
                "how long each point is measured, in five turns; default: 2.5"),
-    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
-               "override a field of the solver; may be given several times"),
-    LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, struct values, json, 0, "one JSON object instead"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: sse41, avx2, avx512; default: the best"),
+    LS_CLI_SET(struct values, set),
+    LS_CLI_JSON(struct values, json),
+    LS_CLI_ISA(struct values, isa),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_tune = {

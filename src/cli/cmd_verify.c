@@ -86,18 +86,15 @@ static void defaults(void *data)
 }
 
 static const struct ls_cli_option options[] = {
-    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", struct values, solver, 0,
-               "the solver's definition (prototxt)"),
+    LS_CLI_SOLVER(struct values, solver, ""),
     LS_CLI_ROW(LS_CLI_TEXT, "workers", "LIST", struct values, workers, 0,
                "the numbers of workers to compare; default: 1,2,3"),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "updates; default: as many as the solver says, at most 50"),
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
                "start from weights (safetensors, caffemodel)"),
-    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", struct values, set, 0,
-               "override a field of the solver; may be given several times"),
-    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", struct values, isa, 0,
-               "pin the instruction set: generic, sse41, avx2, avx512; default: best"),
+    LS_CLI_SET(struct values, set),
+    LS_CLI_ISA(struct values, isa),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_verify = {

@@ -19,15 +19,12 @@ struct ls_cli_model_values {
         LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", type, member.weights, 0,                       \
                    "a snapshot, another safetensors file or a caffemodel; several\n"               \
                    "separated by commas"),                                                         \
-        LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", type, member.workers, 1,                        \
-                   "workers that compute; default: the cores that this process may\n"              \
-                   "use"),                                                                         \
+        LS_CLI_WORKER_COUNT(type, member.workers, ""),                                             \
         LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", type, member.level, INT32_MIN,                    \
                    "the net's level, for its include and exclude rules; default: 0"),              \
         LS_CLI_ROW(LS_CLI_LIST, "stage", "NAME", type, member.stages, 0,                           \
                    "a stage for these rules; may be given several times"),                         \
-        LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", type, member.isa, 0,                                \
-                   "pin the instruction set: sse41, avx2, avx512; default: the best")
+        LS_CLI_ISA(type, member.isa)
 
 /* Loads the model for the command of that name. Messages go to stderr. */
 int ls_cli_load_model(const char *command, const struct ls_cli_model_values *values,

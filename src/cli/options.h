@@ -40,6 +40,23 @@ struct ls_cli_option {
         name, argument, kind, offsetof(type, member), minimum, help                                \
     }
 
+/* Rows that several commands have. `note` is a literal that goes on behind the help. */
+#define LS_CLI_SOLVER(type, member, note)                                                          \
+    LS_CLI_ROW(LS_CLI_TEXT, "solver", "FILE", type, member, 0,                                     \
+               "the solver's definition (prototxt)" note)
+#define LS_CLI_SET(type, member)                                                                   \
+    LS_CLI_ROW(LS_CLI_LIST, "set", "FIELD=VALUE", type, member, 0,                                 \
+               "override a field of the solver; may be given several times")
+#define LS_CLI_WORKER_COUNT(type, member, note)                                                    \
+    LS_CLI_ROW(LS_CLI_INTEGER, "workers", "N", type, member, 1,                                    \
+               "workers that compute; default: the cores that this process may\n"                  \
+               "use" note)
+#define LS_CLI_ISA(type, member)                                                                   \
+    LS_CLI_ROW(LS_CLI_TEXT, "isa", "NAME", type, member, 0,                                        \
+               "pin the instruction set: generic, sse41, avx2, avx512; default: best")
+#define LS_CLI_JSON(type, member)                                                                  \
+    LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, type, member, 0, "one JSON object instead")
+
 struct ls_cli_command {
     const char *name;
     const char *summary; /* one line */

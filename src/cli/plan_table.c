@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "cli/column.h"
 #include "cli/size.h"
 
 enum { NAME = 24, TYPE = 18 };
@@ -17,16 +17,6 @@ static void put_size(uint64_t bytes)
     printf(" %10s", ls_cli_format_size(bytes, text));
 }
 
-/* A name in its column; one that is too long keeps its end, which tells it from others. */
-static void put_name(const char *name, int width)
-{
-    int length = (int)strlen(name);
-    if (length > width)
-        printf("~%s ", name + (length - width + 1));
-    else
-        printf("%-*s ", width, name);
-}
-
 static void put_layers(const struct lockstep_plan_net *net)
 {
     printf("\n%-*s %-*s %10s %10s %10s", NAME, "layer", TYPE, "type", "output",
@@ -34,8 +24,8 @@ static void put_layers(const struct lockstep_plan_net *net)
     printf(net->training ? " %10s %10s %10s\n" : " %10s\n", "parameters", "gradients", "optimizer");
     for (size_t i = 0; i < net->layer_count; i++) {
         const struct lockstep_plan_layer *layer = &net->layers[i];
-        put_name(layer->name, NAME);
-        put_name(layer->type, TYPE - 1);
+        ls_cli_put_name(layer->name, NAME);
+        ls_cli_put_name(layer->type, TYPE - 1);
         put_size(layer->output);
         if (net->training)
             put_size(layer->kept);
@@ -53,9 +43,9 @@ static void put_layers(const struct lockstep_plan_net *net)
 
 static void put_step(const struct lockstep_plan_step *step)
 {
-    put_name(step->layer != NULL ? step->layer : "", NAME);
-    put_name(step->op, 36);
-    put_name(step->implementation, 26);
+    ls_cli_put_name(step->layer != NULL ? step->layer : "", NAME);
+    ls_cli_put_name(step->op, 36);
+    ls_cli_put_name(step->implementation, 26);
     printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "", step->replay ? "  again" : "",
            step->gathered ? "  gathered" : "", step->slow ? "  SLOW" : "");
 }

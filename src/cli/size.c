@@ -1,4 +1,4 @@
-/* Sizes of memory. See cli/size.h.
+/* Numbers and sizes of memory. See cli/size.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/size.h"
 
@@ -14,9 +14,7 @@ static const struct {
              {"M", 0x1p20}, {"MiB", 0x1p20}, {"MB", 1e6},     {"G", 0x1p30},   {"GiB", 0x1p30},
              {"GB", 1e9},   {"T", 0x1p40},   {"TiB", 0x1p40}, {"TB", 1e12}};
 
-/* A decimal number without sign or exponent; what follows it, or NULL. (strtod would go by the
- * locale, and take "inf" and "0x10".) */
-static const char *parse_number(const char *text, double *number)
+const char *ls_cli_parse_number(const char *text, double *number)
 {
     double scale = 1;
     int digits = 0;
@@ -40,7 +38,7 @@ static const char *parse_number(const char *text, double *number)
 bool ls_cli_parse_size(const char *text, uint64_t *bytes)
 {
     double number;
-    const char *unit = parse_number(text, &number);
+    const char *unit = ls_cli_parse_number(text, &number);
     if (unit == NULL)
         return false;
     while (*unit == ' ')

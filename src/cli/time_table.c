@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "cli/column.h"
 #include "monitor/json.h"
 
 enum { NAME = 22, TYPE = 16, KIND = 17 };
@@ -39,16 +39,6 @@ static struct lockstep_time_part sum_of(const struct lockstep_time_layer *layers
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-/* A name in its column; one that is too long keeps its end, which tells it from others. */
-static void put_name(const char *name, int width)
-{
-    int length = (int)strlen(name);
-    if (length > width)
-        printf("~%s ", name + (length - width + 1));
-    else
-        printf("%-*s ", width, name);
-}
-
 static void put_rate(double amount, double seconds, double limit)
 {
     if (amount > 0 && seconds > 0 && limit > 0)
@@ -73,15 +63,15 @@ static void put_layer(const struct lockstep_time_layer *layer, double seconds,
     for (int kind = 0; kind < LOCKSTEP_TIME_KINDS; kind++) {
         if (!(layer->part[kind].seconds > 0))
             continue;
-        put_name(named ? "" : layer->name, NAME);
-        put_name(named ? "" : layer->type, TYPE);
+        ls_cli_put_name(named ? "" : layer->name, NAME);
+        ls_cli_put_name(named ? "" : layer->type, TYPE);
         put_part(kinds[kind], &layer->part[kind], seconds, limit);
         named = true;
     }
     if (named)
         return;
-    put_name(layer->name, NAME);
-    put_name(layer->type, TYPE);
+    ls_cli_put_name(layer->name, NAME);
+    ls_cli_put_name(layer->type, TYPE);
     puts("no steps of its own");
 }
 
@@ -109,8 +99,8 @@ static void put_sums(const struct lockstep_time_total *total,
         step.bytes += sum.bytes;
         if (!(sum.seconds > 0) && kind == LOCKSTEP_TIME_REPLAY)
             continue;
-        put_name("all layers", NAME);
-        put_name("", TYPE);
+        ls_cli_put_name("all layers", NAME);
+        ls_cli_put_name("", TYPE);
         put_part(kinds[kind], &sum, total->seconds, limit);
     }
     put_rest("waiting for data", total->data, total->seconds);
@@ -118,8 +108,8 @@ static void put_sums(const struct lockstep_time_total *total,
     put_rest("merging across micro-batches", total->merging, total->seconds);
     put_rest("one worker keeps books, the others wait", total->alone, total->seconds);
     put_rest("the engine: taking work, norms", total->engine, total->seconds);
-    put_name("an iteration", NAME);
-    put_name("", TYPE);
+    ls_cli_put_name("an iteration", NAME);
+    ls_cli_put_name("", TYPE);
     put_part("", &step, total->seconds, limit);
     printf("\nThe step reaches %.1f %% of the limit: the multiply-adds that this machine can do in "
            "the\ntime, against those that the definition asks for (a convolution counts as direct, "

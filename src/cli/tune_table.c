@@ -158,9 +158,10 @@ void ls_cli_put_tune(const struct lockstep_tune_point *points, const unsigned *i
                      int width)
 {
     const struct lockstep_tune_point **rows = calloc(count + 1, sizeof *rows);
-    printf("Base: %d workers, batch %" PRId64 ", micro_batch %" PRId64
+    printf("Base: %d worker%s, batch %" PRId64 ", micro_batch %" PRId64
            ": %.6g samples/s. One thing is varied at a time.\n",
-           points[0].workers, points[0].batch, points[0].micro_batch, points[0].median);
+           points[0].workers, points[0].workers == 1 ? "" : "s", points[0].batch,
+           points[0].micro_batch, points[0].median);
     for (int varied = 0; varied < LS_CLI_VARIED && rows != NULL; varied++) {
         struct table table = {.varied = (enum ls_cli_varied)varied, .row = rows};
         for (size_t i = 0; i < count; i++)

@@ -529,6 +529,10 @@ static void test_tune(void **state)
     assert_non_null(strstr(out, "cannot be: too large"));
     assert_null(strstr(out, "of best      +-     memory\n          32")); /* batch: not varied */
     assert_non_null(strstr(out, "Workers change nothing but the speed"));
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "1"), 0);
+    assert_non_null(strstr(out, "Base: 1 worker, "));
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "2"), 0);
+    assert_non_null(strstr(out, "Base: 2 workers, "));
     assert_int_equal(RUN("tune", "--solver", "s", "--json"), 0);
     assert_non_null(strstr(out, "\"reason\": \"too large\""));
     static const char *const bad[] = {"0", "x", "1,,2", ",", "1,", "4 5", "99999999999"};
@@ -536,8 +540,9 @@ static void test_tune(void **state)
         assert_int_equal(RUN("tune", "--solver", "s", "--micro-batch", bad[i]), LOCKSTEP_USAGE);
         assert_int_equal(RUN("tune", "--solver", "s", "--workers", bad[i]), LOCKSTEP_USAGE);
     }
-    assert_int_equal(RUN("tune", "--solver", "s", "--seconds", "-1"), LOCKSTEP_USAGE);
-    assert_int_equal(RUN("tune", "--solver", "s", "--seconds", "nan"), LOCKSTEP_USAGE);
+    static const char *const bad_seconds[] = {"-1", "0", "nan", "inf", "0x1", "1s", "86401", ""};
+    for (size_t i = 0; i < sizeof bad_seconds / sizeof *bad_seconds; i++)
+        assert_int_equal(RUN("tune", "--solver", "s", "--seconds", bad_seconds[i]), LOCKSTEP_USAGE);
     assert_int_equal(RUN("tune"), LOCKSTEP_USAGE);
     fake.create_status = LOCKSTEP_DEFINITION;
     assert_int_equal(RUN("tune", "--solver", "s"), LOCKSTEP_DEFINITION);
