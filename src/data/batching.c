@@ -8,7 +8,7 @@
 
 enum {
     MICRO_MAX = 1 << 20,  /* micro-batches of a batch */
-    EIGHT = 8,            /* parts of a batch by default: as many for 1, 2, 4 and 8 workers */
+    PARTS_DEFAULT = 8,    /* of a batch: as many for 1, 2, 4 and 8 workers */
     LARGEST_DEFAULT = 16, /* samples of a part; more parts where they would be larger */
 };
 
@@ -183,6 +183,6 @@ int ls_batching_cut(const struct ls_batching *b, const struct ls_batch *batch,
 
 int64_t ls_micro_batch_default(int64_t batch)
 {
-    int64_t parts = EIGHT * divide_up(batch, LARGEST_DEFAULT * EIGHT);
+    int64_t parts = PARTS_DEFAULT * divide_up(batch, LARGEST_DEFAULT * PARTS_DEFAULT);
     return divide_up(batch, parts);
 }

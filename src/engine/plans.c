@@ -1,6 +1,7 @@
 /* The plans of a net: made as they are wanted, kept, forgotten; each size of samples is tried
- * before anything is trained. See engine/net.h and engine/plans.h. SPDX-License-Identifier:
- * BSD-2-Clause */
+ * before anything is trained. See engine/net.h and engine/plans.h.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/plans.h"
 
 #include <stdio.h>
@@ -247,6 +248,7 @@ void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room)
     ls_net_free_plan(plan);
     net->shapes[net->varying] = before;
 }
+
 /* Whether `shape` is new among `count` of them; if so it is added. */
 static bool is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3])
 {
