@@ -362,9 +362,11 @@ LOCKSTEP_API int lockstep_plan_model(const char *path, const struct lockstep_pla
                                      struct lockstep_plan **plan, struct lockstep_error *error);
 LOCKSTEP_API void lockstep_plan_free(struct lockstep_plan *plan);
 
+/* What these return belongs to the plan, with all that it points at, until lockstep_plan_free. */
 LOCKSTEP_API const struct lockstep_plan_memory *
 lockstep_plan_memory(const struct lockstep_plan *plan);
 LOCKSTEP_API size_t lockstep_plan_net_count(const struct lockstep_plan *plan);
+/* In a training net 0 is the train net, test nets follow. NULL where there is no net `index`. */
 LOCKSTEP_API const struct lockstep_plan_net *lockstep_plan_net(const struct lockstep_plan *plan,
                                                                size_t index);
 /* The largest batch of net `index` that fits `memory`, with the micro_batch that it has: of the
@@ -444,9 +446,10 @@ LOCKSTEP_API int lockstep_time(const struct lockstep_solver *solver,
                                const struct lockstep_time_options *options,
                                struct lockstep_timing **timing, struct lockstep_error *error);
 LOCKSTEP_API void lockstep_timing_free(struct lockstep_timing *timing);
+/* What these return belongs to the timing until lockstep_timing_free. */
 LOCKSTEP_API const struct lockstep_time_total *
 lockstep_timing_total(const struct lockstep_timing *timing);
-/* All layers of the train net, in order. */
+/* All `count` layers of the train net, in order. */
 LOCKSTEP_API const struct lockstep_time_layer *
 lockstep_timing_layers(const struct lockstep_timing *timing, size_t *count);
 

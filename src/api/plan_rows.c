@@ -17,13 +17,10 @@ static const struct ls_plan *largest_plan(const struct ls_net *net)
     return largest;
 }
 
-static struct lockstep_plan_layer *
-row_of(const struct ls_plan_net *rows, const struct ls_graph *graph, const struct ls_layer *layer)
+static struct lockstep_plan_layer *row_of(const struct ls_plan_net *rows,
+                                          const struct ls_layer *layer)
 {
-    for (size_t i = 0; layer != NULL && i < graph->layer_count; i++)
-        if (graph->layers[i] == layer)
-            return &rows->layers[i];
-    return NULL;
+    return layer != NULL ? &rows->layers[layer->index] : NULL;
 }
 
 static void add_learned(const struct ls_layer *layer, const struct ls_view_set *views,
@@ -84,7 +81,7 @@ static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
         for (int i = 0; i < op->inputs && op->backward; i++) {
             const struct ls_value *root = op->input[i] != NULL ? root_of(op->input[i]) : NULL;
             struct lockstep_plan_layer *row =
-                root != NULL ? row_of(rows, plan->graph, writer[root->index]) : NULL;
+                root != NULL ? row_of(rows, writer[root->index]) : NULL;
             if (row == NULL || root->storage != LS_STORE_ARENA)
                 continue;
             row->kept += ls_value_bytes(root);
@@ -104,7 +101,7 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
     const struct ls_step *step = &plan->steps[index];
     const struct ls_op *op = step->prepared.op;
     const struct ls_value *out = op->outputs > 0 ? op->output[0] : NULL;
-    struct lockstep_plan_layer *row = row_of(rows, plan->graph, op->layer);
+    struct lockstep_plan_layer *row = row_of(rows, op->layer);
     if (row != NULL && step->prepared.scratch_bytes > row->scratch)
         row->scratch = step->prepared.scratch_bytes;
     memcpy(rows->implementations[index], step->prepared.implementation, 64);

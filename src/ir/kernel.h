@@ -88,9 +88,8 @@ struct ls_kernel {
      * any number of rows; the bits are those of `run`. */
     void (*tile)(const struct ls_prepared *prepared, void *const *in,
                  const struct ls_product_tile *tile);
-    /* Output 0 may lie where this input lies (elementwise kernels), or any one of them; -1:
-     * nowhere.
-     */
+    /* The input that output 0 may lie on (elementwise kernels); LS_IN_PLACE_ANY: any one of them;
+     * -1: none. */
     int in_place;
 };
 

@@ -387,6 +387,10 @@ struct ls_op {
     } attr;
 };
 
+/* Whether Winograd's algorithm is one for the windows of a convolution: of 3 x 3 or 3 x 3 x 3 with
+ * stride 1, dilation 1, a pad of at most 1 and one group. What a backend has is its own affair. */
+bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr);
+
 /* Whether an op does more than write its outputs: it adds to a record, a sum or partial results, so
  * that it must run once, whoever reads it. */
 bool ls_op_has_effect(enum ls_op_kind kind);

@@ -47,17 +47,6 @@ static const struct ls_window_kind kind = {
     .extents = extents,
 };
 
-/* Whether Winograd's algorithm is one for such windows; if a backend has it is its own affair. */
-static bool winograd_fits(const struct ls_convolution_attr *attr)
-{
-    const struct ls_window *window = &attr->window;
-    bool fits = window->axes >= 2 && attr->group == 1;
-    for (int i = 0; i < window->axes; i++)
-        fits = fits && window->kernel[i] == 3 && window->stride[i] == 1 &&
-               window->dilation[i] == 1 && window->pad[i] <= 1;
-    return fits;
-}
-
 static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
 {
     struct ls_window_state *state = layer->state;
@@ -67,7 +56,7 @@ static int read_algorithm(const struct ls_layer *layer, struct ls_error *error)
         return 0;
     case LOCKSTEP__CONVOLUTION_PARAMETER__ALGORITHM__WINOGRAD:
         state->attr.algorithm = LS_CONVOLUTION_WINOGRAD;
-        if (winograd_fits(&state->attr))
+        if (ls_convolution_suits_winograd(&state->attr))
             return 0;
         return ls_layer_fail(layer, error, layer->definition->convolution_param, "algorithm",
                              "AUTO chooses it where it pays",

@@ -138,7 +138,7 @@ size_t ls_search_prices(const struct ls_search *search, struct ls_price *price)
 }
 
 /* Keeps what is dropped and makes no difference to the memory. */
-static int keep_dear(struct ls_search *search, struct ls_measure *best)
+static int keep_harmless(struct ls_search *search, struct ls_measure *best)
 {
     struct ls_program *program = search->program;
     int status = 0;
@@ -180,7 +180,7 @@ static int drop_cheap(struct ls_search *search)
         else
             program->dropped[s] = false;
     }
-    return keep_dear(search, &best);
+    return keep_harmless(search, &best);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */

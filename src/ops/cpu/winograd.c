@@ -17,16 +17,10 @@ enum {
     TILE = 4
 };
 
+/* Volumes are ops/cpu/winograd_volume.c's. */
 static bool has_window(const struct ls_convolution_attr *attr)
 {
-    const struct ls_window *window = &attr->window;
-    if (window->axes != 2 || attr->group != 1)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (window->kernel[i] != 3 || window->stride[i] != 1 || window->dilation[i] != 1 ||
-            window->pad[i] > 1)
-            return false;
-    return true;
+    return attr->window.axes == 2 && ls_convolution_suits_winograd(attr);
 }
 
 static int64_t tiles(int64_t extent)

@@ -24,22 +24,13 @@ struct state {
     size_t bias_at, scratch_at; /* floats in scratch memory */
 };
 
-static bool has_window(const struct ls_window *window)
-{
-    for (int i = 0; i < 3; i++)
-        if (window->kernel[i] != 3 || window->stride[i] != 1 || window->dilation[i] != 1 ||
-            window->pad[i] > 1)
-            return false;
-    return true;
-}
-
 static bool accepts(const struct ls_op *op)
 {
     const struct ls_convolution_attr *attr = &op->attr.convolution;
     const struct ls_shape *x = &ls_primitive_value(op, LS_SOURCE)->shape;
     const struct ls_shape *y = &ls_primitive_value(op, LS_TARGET)->shape;
     if (attr->algorithm == LS_CONVOLUTION_DIRECT || ls_cpu_isa() < LS_ISA_AVX2 ||
-        attr->window.axes != 3 || attr->group != 1 || x->rank != 5 || !has_window(&attr->window))
+        attr->window.axes != 3 || x->rank != 5 || !ls_convolution_suits_winograd(attr))
         return false;
     for (int i = 2; i < 5; i++)
         if (y->dim[i] < EXTENT_MIN)
