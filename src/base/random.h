@@ -33,7 +33,8 @@ uint32_t ls_random_u32(uint64_t key, uint64_t ordinal, uint64_t element);
 float ls_random_uniform(uint64_t key, uint64_t ordinal, uint64_t element);
 /* Uniform integer in [0, n), n >= 1, by multiplication (bias below 2^-32 n). */
 uint32_t ls_random_below(uint64_t key, uint64_t ordinal, uint64_t element, uint32_t n);
-/* Standard normal (Box-Muller in double with fixed functions), one per `element`. */
+/* Standard normal (Box-Muller in double with fixed functions), one per `element`. It is what
+ * ops/cpu/vector/normal.h is measured by, which makes the numbers of fillers. */
 double ls_random_normal(uint64_t key, uint64_t ordinal, uint64_t element);
 
 #endif

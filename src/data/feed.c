@@ -242,17 +242,8 @@ void ls_feed_seek(struct ls_feed *feed, int64_t update)
     pthread_mutex_lock(&feed->lock);
     drop_items(feed);
     feed->started = true;
-    atomic_store(&feed->cancelled, false);
     ls_position_go_to(feed, update);
     pthread_cond_broadcast(&feed->work);
-    pthread_mutex_unlock(&feed->lock);
-}
-
-void ls_feed_cancel(struct ls_feed *feed)
-{
-    pthread_mutex_lock(&feed->lock);
-    atomic_store(&feed->cancelled, true);
-    pthread_cond_broadcast(&feed->done);
     pthread_mutex_unlock(&feed->lock);
 }
 
@@ -287,8 +278,6 @@ static int take(struct ls_feed *feed, int64_t update, int index, const struct ls
                 struct ls_error *error)
 {
     for (;;) {
-        if (atomic_load(&feed->cancelled))
-            return ls_fail(error, LOCKSTEP_STOPPED, NULL, NULL, "the feed of data was stopped");
         struct ls_slot *slot = ls_slot_of(feed, update, index);
         if (slot != NULL && ls_slot_state(slot) != DECODING)
             return hand_out(feed, slot, item, error);
@@ -306,12 +295,10 @@ int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct l
                  struct ls_error *error)
 {
     *item = NULL;
-    if (!atomic_load(&feed->cancelled)) {
-        struct ls_slot *slot = ls_slot_grab(feed, update, index);
-        if (slot != NULL) {
-            *item = &slot->item;
-            return 0;
-        }
+    struct ls_slot *slot = ls_slot_grab(feed, update, index);
+    if (slot != NULL) {
+        *item = &slot->item;
+        return 0;
     }
     pthread_mutex_lock(&feed->lock);
     atomic_fetch_add(&feed->waiting, 1);

@@ -63,8 +63,5 @@ void ls_feed_seek(struct ls_feed *feed, int64_t update);
 int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
                  struct ls_error *error);
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);
-/* Makes all takes, waiting ones and later ones, fail with LOCKSTEP_STOPPED until the next seek; for
- * when one worker gives up and the others must not wait for it. */
-void ls_feed_cancel(struct ls_feed *feed);
 
 #endif

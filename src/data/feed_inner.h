@@ -78,7 +78,7 @@ struct ls_feed {
 
     pthread_mutex_t lock;
     pthread_cond_t work; /* for decoders: a slot became EMPTY, a seek, the end */
-    pthread_cond_t done; /* for takers: a slot left DECODING, cancelled, nothing can be claimed */
+    pthread_cond_t done; /* for takers: a slot left DECODING, nothing can be claimed */
     struct ls_slot **slots;
     int slot_count;
     size_t slot_capacity;
@@ -86,7 +86,6 @@ struct ls_feed {
     struct ls_batch *check; /* room for the batches of an update */
     _Atomic uint64_t generation;
     bool started, stop;
-    atomic_bool cancelled;
 };
 
 /* ---- feed_position.c: the sequence of micro-batches. With the lock held ---- */

@@ -73,11 +73,21 @@ static bool describe(const struct ls_net *net, const struct ls_op *op, struct co
     return net->datasets[consumer->dataset] != NULL;
 }
 
-static int report(const struct consumer *consumer, struct ls_reader *reader, int64_t ordinal,
-                  float label, struct ls_error *error)
+/* The layer that an op takes labels for. A softmax that was made one with the loss behind it is
+ * still the softmax layer's op; its figure is the loss layer's. */
+static const struct ls_layer *layer_of(const struct ls_graph *graph, const struct ls_op *op)
+{
+    for (size_t i = 0; i < graph->metric_count && op->kind == LS_OP_SOFTMAX_LOSS; i++)
+        if (graph->metrics[i].offset == op->attr.loss.metric_offset)
+            return graph->metrics[i].layer;
+    return op->layer;
+}
+
+static int report(const struct ls_net *net, const struct consumer *consumer,
+                  struct ls_reader *reader, int64_t ordinal, float label, struct ls_error *error)
 {
     char place[LS_PLACE_SIZE], problem[LS_PLACE_SIZE + 200];
-    const struct ls_layer *layer = consumer->op->layer;
+    const struct ls_layer *layer = layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
     snprintf(problem, sizeof problem,
              "its label %.9g is none of the %" PRId64 " classes of layer '%s' (%s), which are 0 to "
@@ -110,7 +120,7 @@ static int check_sample(const struct ls_net *net, const struct consumer *consume
     for (int64_t k = 0; k < labels_of(net, consumer, shape); k++)
         if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
             ls_label_class(labels[k], consumer->classes) < 0)
-            return report(consumer, reader, ordinal, labels[k], error);
+            return report(net, consumer, reader, ordinal, labels[k], error);
     return 0;
 }
 

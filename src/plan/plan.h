@@ -88,7 +88,7 @@ struct ls_plan_options {
     int64_t gather_samples; /* of the micro-batch by whose rows that is decided: one for all plans
                                of a net, since those of a batch wait for each other */
     /* Forward steps are replayed in the backward pass until the plan fits. Where nothing fits the
-     * plan is the smallest that was found: see ls_plan_memory_bytes. */
+     * plan is the smallest that was found: its arena_bytes and held_bytes say what it takes. */
     struct ls_memory_budget budget;
 };
 
@@ -97,12 +97,6 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
                   struct ls_plan **plan, struct ls_error *error);
 void ls_plan_free(struct ls_plan *plan);
 void ls_view_set_free(struct ls_view_set *views);
-
-/* What a plan takes of a budget for `workers` and `slots`. */
-static inline size_t ls_plan_memory_bytes(const struct ls_plan *plan, int workers, int slots)
-{
-    return plan->arena_bytes * (size_t)workers + plan->held_bytes * (size_t)slots;
-}
 
 /* Whether a plan is cut behind a step: at a sync point, and around what is gathered. */
 static inline bool ls_plan_cut_behind(const struct ls_plan *plan, size_t step)

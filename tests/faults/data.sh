@@ -57,6 +57,13 @@ broken '^lockstep: images: ' '(head -c 16 good_images; head -c 50000000 /dev/zer
 broken "^lockstep: images: record 17: its label 10 is none of the 10 classes of layer 'loss' \
 \(net.prototxt:28:1\)" 'byte 10 | poke labels 25'
 broken "images: record 39: its label 255 is none of the 10 classes" 'byte 255 | poke labels 47'
+# A softmax and the loss behind it are one step: the loss is the layer that takes labels.
+mv net.prototxt whole.prototxt
+sed 's/.*type: "SoftmaxWithLoss".*/layer { name: "p" type: "Softmax" bottom: "ip" top: "p" }\
+layer { name: "loss" type: "MultinomialLogisticLoss" bottom: "p" bottom: "label" top: "loss" }/' \
+    whole.prototxt >net.prototxt
+broken "record 17: its label 10 is none of the 10 classes of layer 'loss' \
+\(net.prototxt:29:1\)" 'byte 10 | poke labels 25'
 small_net "backend: IDX source: 'images' label_source: 'labels'" |
     sed 's/bottom: "label" top: "loss"/& loss_param { ignore_label: 255 }/
          s/top: "accuracy"/& accuracy_param { ignore_label: 255 }/' >net.prototxt

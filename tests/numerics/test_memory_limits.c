@@ -31,8 +31,9 @@ static struct outcome train(const struct lockstep_solver *solver, int workers, s
     struct outcome outcome = {.memory = limit > 0 ? limit_memory(training, limit)
                                                   : ls_net_memory_bytes(trainer->train, workers)};
     for (size_t i = 0; i < trainer->train->plan_count; i++) {
-        size_t bytes = ls_plan_memory_bytes(trainer->train->plans[i]->plan, workers,
-                                            ls_net_slots(trainer->train, workers));
+        const struct ls_plan *plan = trainer->train->plans[i]->plan;
+        size_t bytes = plan->arena_bytes * (size_t)workers +
+                       plan->held_bytes * (size_t)ls_net_slots(trainer->train, workers);
         outcome.largest = bytes > outcome.largest ? bytes : outcome.largest;
     }
     replays += trainer->train->plans[0]->plan->replays;

@@ -384,28 +384,3 @@ bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]
                                   execution->count, execution->arguments) == dnnl_success &&
            dnnl_stream_wait(execution->stream) == dnnl_success;
 }
-
-int ls_onednn_reorder(const struct ls_tensor *from, const struct ls_tensor *to, const float *source,
-                      float *target, struct ls_error *error)
-{
-    struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_REORDER};
-    struct ls_primitive *primitive = NULL;
-    struct ls_execution *execution = NULL;
-    void *data[LS_SLOTS] = {0};
-    spec.tensor[LS_SOURCE] = *from;
-    spec.tensor[LS_TARGET] = *to;
-    data[LS_SOURCE] = (void *)(uintptr_t)source;
-    data[LS_TARGET] = target;
-    LS_TRY(ls_primitive_new(&spec, &primitive, error));
-    void *scratch = ls_alloc_aligned(primitive->scratch_bytes);
-    int status = scratch != NULL ? ls_execution_new(primitive, scratch, &execution, error)
-                                 : ls_fail_memory(error, "a reorder");
-    int threads = ls_onednn_one_thread();
-    if (status == 0 && !ls_execution_run(execution, data))
-        status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");
-    ls_onednn_restore_threads(threads);
-    ls_execution_free(execution);
-    ls_free_aligned(scratch);
-    ls_primitive_free(primitive);
-    return status;
-}

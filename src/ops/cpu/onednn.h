@@ -82,10 +82,6 @@ void ls_execution_free(struct ls_execution *execution);
  * False when oneDNN reports a failure, which it has no reason to. */
 bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]);
 
-/* Copies `source` to `target`, which differ in their layouts only, on the calling thread. */
-int ls_onednn_reorder(const struct ls_tensor *from, const struct ls_tensor *to, const float *source,
-                      float *target, struct ls_error *error);
-
 /* The layout of ungrouped weights of three spatial axes in blocks of 8 or 16 channels on both
  * sides, those of y innermost ("OIdhw16i16o"), or those of x. It is kept for good, as all opaque
  * layouts are. */

@@ -116,11 +116,23 @@ static inline void trial_convert(const struct ls_value *value, const struct ls_l
                                  const struct ls_layout *to, const float *source, float *target)
 {
     struct ls_error error = {0};
-    struct ls_tensor source_tensor, target_tensor;
-    trial_check(ls_reorder_tensors(&value->shape, value->type, from, to, &source_tensor,
-                                   &target_tensor, &error),
+    struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_REORDER};
+    struct ls_primitive *primitive = NULL;
+    struct ls_execution *execution = NULL;
+    void *data[LS_SLOTS] = {[LS_SOURCE] = (void *)(uintptr_t)source, [LS_TARGET] = target};
+    trial_check(ls_reorder_tensors(&value->shape, value->type, from, to, &spec.tensor[LS_SOURCE],
+                                   &spec.tensor[LS_TARGET], &error),
                 &error);
-    trial_check(ls_onednn_reorder(&source_tensor, &target_tensor, source, target, &error), &error);
+    trial_check(ls_primitive_new(&spec, &primitive, &error), &error);
+    void *scratch = ls_alloc_aligned(ls_primitive_scratch(primitive));
+    assert_non_null(scratch);
+    trial_check(ls_execution_new(primitive, scratch, &execution, &error), &error);
+    int threads = ls_onednn_one_thread();
+    assert_true(ls_execution_run(execution, data));
+    ls_onednn_restore_threads(threads);
+    ls_execution_free(execution);
+    ls_free_aligned(scratch);
+    ls_primitive_free(primitive);
 }
 
 /* Asks for the layouts, lays the inputs out and prepares. Layouts that values have already are
