@@ -45,7 +45,8 @@ enum lockstep_status {
     LOCKSTEP_WEIGHTS = 5,    /* weights or a snapshot */
     LOCKSTEP_DIVERGED = 6,   /* a loss or gradient that is not finite */
     LOCKSTEP_RESOURCE = 7,   /* out of memory or disk */
-    LOCKSTEP_DIFFERENT = 8,  /* verify found different bytes */
+    LOCKSTEP_DIFFERENT = 8,  /* verify, or the ranks of a job, found different bytes */
+    LOCKSTEP_LOST = 9,       /* another rank of the job failed, or is not heard of */
     LOCKSTEP_STOPPED = 75    /* stopped by request, with a snapshot to resume from */
 };
 

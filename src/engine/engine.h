@@ -17,8 +17,11 @@
 #include "engine/store.h"
 #include "engine/team.h"
 
+struct ls_peers;
+
 struct ls_engine {
     const struct ls_backend *backend;
+    struct ls_peers *peers; /* other ranks of the job, the owner's; NULL: none */
     struct ls_team *team;
     struct ls_store *store;
     int workers;

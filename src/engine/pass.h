@@ -16,6 +16,8 @@ struct ls_unit {
     int index;      /* the feed's: which micro-batch of it */
     struct ls_batch range;
     struct ls_net_plan *plan;
+    int rank; /* of the job: whose it is */
+    int slot; /* of this rank's units of the wave, its number; -1: another rank's */
 };
 
 /* Micro-batches that go through the net together, where they exchange partial results. */

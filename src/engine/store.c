@@ -37,6 +37,7 @@ static int allocate_slot(struct ls_slot *slot, const struct ls_store_options *op
     if (parameter->layout == NULL)
         parameter->layout = &ls_layout_plain; /* no op reads it */
     slot->elements = ls_layout_elements(parameter->layout, &parameter->shape);
+    slot->own_end = slot->elements;
     size_t bytes = slot->elements * sizeof(float);
     bool ready = (slot->weights = ls_alloc_aligned(bytes)) != NULL;
     if (parameter->trained && options->training) {
@@ -117,6 +118,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     if (store == NULL)
         return ls_fail_memory(error, "parameters");
     store->backend = backend;
+    store->peers = options->peers;
     store->set = set;
     store->views = views;
     int status = build(store, options, error);

@@ -18,6 +18,9 @@ enum { LS_HISTORY_MAX = 2 };
 struct ls_slot {
     struct ls_parameter *parameter;
     size_t elements; /* with padding */
+    /* What this rank of a job updates: elements [own_begin, own_end). History and average are there
+     * for those only: element own_begin is their first. */
+    size_t own_begin, own_end;
     float *weights;
     float *history[LS_HISTORY_MAX]; /* what the optimizer remembers */
     float *average;                 /* exponential moving average of the weights */
@@ -36,8 +39,11 @@ struct ls_view_memory {
     struct ls_converter *converter;
 };
 
+struct ls_peers;
+
 struct ls_store {
     const struct ls_backend *backend;
+    struct ls_peers *peers; /* NULL: none */
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_slot *slots;              /* by parameter */
@@ -51,6 +57,7 @@ struct ls_store {
 
 /* What a store holds besides weights. */
 struct ls_store_options {
+    struct ls_peers *peers; /* other ranks of the job, or NULL */
     bool training;
     int workers;
     int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */

@@ -140,7 +140,8 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
 
 struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer)
 {
-    return (struct ls_store_options){.training = true,
+    return (struct ls_store_options){.peers = trainer->peers,
+                                     .training = true,
                                      .workers = trainer->workers,
                                      .histories = ls_update_histories(trainer->update_kind),
                                      .average = trainer->solver->weight_average != NULL,
@@ -197,6 +198,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
     LS_TRY(ls_engine_create(&ls_backend_cpu, trainer->workers, &trainer->engine, error));
+    trainer->engine->peers = trainer->peers;
     LS_TRY(open_nets(trainer, error));
     LS_TRY(ls_trainer_fit(trainer, (size_t)options->memory, error));
     (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */

@@ -37,7 +37,8 @@ struct ls_trainer {
     const Lockstep__SolverParameter *solver;
     uint64_t seed;
     struct lockstep_callbacks callbacks;
-    char *prefix; /* of snapshots */
+    char *prefix;           /* of snapshots */
+    struct ls_peers *peers; /* other ranks of the job, the caller's; NULL: none */
     int workers;
     int64_t micro_batch;         /* as the nets are asked for; 0: the rule */
     struct ls_net **nets;        /* all of them, made when they are fitted */
@@ -52,7 +53,7 @@ struct ls_trainer {
     struct ls_pass *train_pass;
     struct ls_feed *feed;
     struct ls_feed_room decoded; /* samples, of whatever net runs */
-    struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
+    struct ls_test *tests;       /* the solver's test nets, then the train data if test_on_train */
     size_t test_count;
     bool has_train_test;                    /* the last of `tests` is the train data */
     Lockstep__NetParameter *train_test_net; /* its definition */

@@ -1,0 +1,77 @@
+/* Links: what carries bytes between the processes (ranks) of a job. Whoever uses one speaks through
+ * transport/peers.h; whoever writes one fills in struct ls_link_calls:
+ *
+ *   transport/local.c   the ranks are threads of one process (for tests; it can be made slow)
+ *   transport/mpi/      MPI; a plugin for each MPI library, loaded by transport/launch.c
+ *
+ * All that is collective is started without waiting and asked about with `test`. Ranks start the
+ * operations of one channel in the same order; channels know nothing of each other. Any thread may
+ * call anything at any time: a link guards itself.
+ *
+ * This header is all that a plugin knows of Lockstep: it includes nothing of it.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TRANSPORT_LINK_H
+#define LS_TRANSPORT_LINK_H
+
+#include <stddef.h>
+
+enum { LS_LINK_ABI = 1 }; /* of this header */
+
+enum ls_channel {
+    LS_CHANNEL_SMALL, /* what all wait for at once */
+    LS_CHANNEL_BULK,  /* gradients, weights and factors, under the computation */
+    LS_CHANNELS
+};
+
+struct ls_link;
+struct ls_link_op; /* an operation under way; the link's own */
+
+/* A block for or from each rank: bytes[r] at offset[r], multiples of 4. The arrays are read before
+ * a call returns. */
+struct ls_link_blocks {
+    const size_t *bytes, *offset;
+};
+
+enum ls_link_result { LS_LINK_FAILED = -1, LS_LINK_RUNNING = 0, LS_LINK_DONE = 1 };
+
+/* Calls return 0, or -1 with link->failure filled in (then the link is of no more use than for
+ * `abort`). Memory that is handed in stays untouched by others until `test` says DONE. */
+struct ls_link_calls {
+    /* All ranks' blocks to all ranks; the own one may lie at its place in `all` already. */
+    int (*gather)(struct ls_link *link, enum ls_channel channel, const void *mine, void *all,
+                  const struct ls_link_blocks *blocks, struct ls_link_op **op);
+    /* Block r of `out` to rank r, its block for this rank into block r of `in`. */
+    int (*exchange)(struct ls_link *link, enum ls_channel channel, const void *out,
+                    const struct ls_link_blocks *out_blocks, void *in,
+                    const struct ls_link_blocks *in_blocks, struct ls_link_op **op);
+    /* Moves operations on; DONE: *op is gone and NULL. */
+    enum ls_link_result (*test)(struct ls_link *link, struct ls_link_op **op);
+    /* A short message (at most LS_LINK_MESSAGE bytes) to a rank, which need not wait for it: it is
+     * copied. What is told to a rank that hears nothing is lost when the link ends. */
+    int (*tell)(struct ls_link *link, int to, const void *message, size_t bytes);
+    /* A message, if one is there: its size (at most `room`), else 0; -1: failed. Messages of one
+     * rank come in their order. */
+    int (*hear)(struct ls_link *link, int *from, void *message, size_t room);
+    /* Ends the link in good order: all ranks call it, and nothing is under way. It frees `link`. */
+    void (*end)(struct ls_link *link);
+    /* Ends the job on all ranks at once, with an exit code. Does not return, except in tests. */
+    void (*abort)(struct ls_link *link, int code);
+};
+
+enum { LS_LINK_MESSAGE = 4096 };
+
+struct ls_link {
+    const struct ls_link_calls *calls;
+    const char *name;         /* "Open MPI v4.1.4" */
+    int rank, size;           /* of the job */
+    int host_rank, host_size; /* among the ranks of the same machine */
+    char host[64];            /* this machine */
+    char failure[512];        /* what failed, for people */
+};
+
+/* What a plugin exports by the name "lockstep_link_open": joins the job that the process was
+ * started in. NULL: `message` says why not. */
+typedef struct ls_link *ls_link_open_function(int abi, char *message, size_t room);
+
+#endif

@@ -1,0 +1,99 @@
+/* Peers: the ranks of a job as the engine and the solver see them. NULL, or one rank, is a process
+ * by itself.
+ *
+ * Micro-batches belong to ranks, and so do slices of what is learned. Two ways lead between ranks:
+ * small exchanges, which all ranks enter in the same order of the program and wait for, and
+ * parcels, which a courier carries under the computation (transport/courier.h).
+ *
+ * Small exchanges are entered by one thread at a time, the one that is worker 0. They fail with
+ * LOCKSTEP_LOST when a rank is not heard of in time, or when another one failed; nothing can be
+ * exchanged after that.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TRANSPORT_PEERS_H
+#define LS_TRANSPORT_PEERS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "transport/link.h"
+
+struct ls_courier;
+struct ls_watch;
+
+/* What has been handed to other ranks, in bytes (to each of them). */
+enum ls_traffic {
+    LS_TRAFFIC_SMALL,
+    LS_TRAFFIC_SUMS,
+    LS_TRAFFIC_WEIGHTS,
+    LS_TRAFFIC_FACTORS,
+    LS_TRAFFICS
+};
+
+struct ls_peers {
+    struct ls_link *link;
+    int rank, size;
+    int workers;    /* of this rank */
+    int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
+    double timeout; /* seconds without a sign of life of a rank; 0: for ever */
+    bool dynamic;   /* micro-batches go to who is free */
+    struct ls_watch *watch;     /* who is alive (transport/watch.h) */
+    struct ls_courier *courier; /* NULL until ls_peers_start */
+    _Atomic uint64_t sent[LS_TRAFFICS];
+    /* Memory of small exchanges, grown as needed. */
+    unsigned char *out, *in;
+    size_t out_size, in_size;
+    size_t *bytes, *offset; /* [2 * size] */
+};
+
+struct ls_peers_options {
+    double timeout;
+    bool dynamic;
+};
+
+/* Takes over a link (also where it fails). */
+int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options,
+                    struct ls_peers **peers, struct ls_error *error);
+/* Says how many workers this rank has, learns how many the others have, starts the courier. Again
+ * for another number of workers. */
+int ls_peers_start(struct ls_peers *peers, int workers, struct ls_error *error);
+/* Ends the job in good order: all ranks call it. */
+void ls_peers_end(struct ls_peers *peers);
+
+static inline bool ls_peers_several(const struct ls_peers *peers)
+{
+    return peers != NULL && peers->size > 1;
+}
+static inline int ls_peers_rank(const struct ls_peers *peers)
+{
+    return peers != NULL ? peers->rank : 0;
+}
+
+/* Which rank item `index` of `count` belongs to where they are dealt by the number of workers: the
+ * ranks have consecutive runs. */
+int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count);
+
+/* Waits for a link operation; the deadline counts from here. */
+int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_error *error);
+
+/* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody
+ * has all afterwards. */
+int ls_peers_share(struct ls_peers *peers, void *base, size_t stride, size_t bytes,
+                   const int *owner, size_t count, struct ls_error *error);
+/* `bytes` bytes of each rank to all, in their order. */
+int ls_peers_gather(struct ls_peers *peers, const void *mine, size_t bytes, void *all,
+                    struct ls_error *error);
+/* Rank 0's bytes to all (a multiple of 4). */
+int ls_peers_broadcast(struct ls_peers *peers, void *data, size_t bytes, struct ls_error *error);
+/* Rank r's bytes [begin[r], begin[r + 1]) of `data` to rank 0 (multiples of 4). */
+int ls_peers_collect(struct ls_peers *peers, void *data, const size_t *begin,
+                     struct ls_error *error);
+/* Who failed? Every rank hands in how a step went for it; where it failed for any, all return the
+ * status of the first rank for which it did. A rank whose own step went well gets a message that
+ * names that rank and says what it said. */
+int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error);
+
+#endif
