@@ -3,29 +3,8 @@
 # on any number of workers, for batches and groups that divide each other and that do not, over
 # stops and resumes. (A full training is in docs/performance.md.)
 # SPDX-License-Identifier: BSD-2-Clause
-set -eu
+. "${LOCKSTEP_SOURCE:?}/tests/support/cifar10.sh" || exit 1
 examples=$LOCKSTEP_SOURCE/examples/cifar10
-data=${LOCKSTEP_DATA:-$LOCKSTEP_SOURCE/../shared/data}/cifar10
-if [ ! -r "$data/data_batch_1.bin.xz" ] && [ ! -r "$data/data_batch_1.bin" ]; then
-    echo "skipped: no CIFAR-10 in $data (LOCKSTEP_DATA says where data are)"
-    exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-fail() {
-    tail -n 20 log
-    echo "FAILED: $*"
-    exit 1
-}
-
-for name in data_batch_1 test_batch; do
-    if [ -r "$data/$name.bin" ]; then
-        ln -s "$data/$name.bin" $name.bin
-    else
-        xz -dc "$data/$name.bin.xz" >$name.bin
-    fi
-done
 for i in 2 3 4 5; do
     ln -s data_batch_1.bin data_batch_$i.bin
 done

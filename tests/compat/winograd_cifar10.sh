@@ -4,32 +4,12 @@
 # than those of the seeds do. (More seeds and updates are in docs/performance.md.)
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
-seeds="1 2 3"
-data=${LOCKSTEP_DATA:-$LOCKSTEP_SOURCE/../shared/data}/cifar10
-if [ ! -r "$data/data_batch_1.bin.xz" ] && [ ! -r "$data/data_batch_1.bin" ]; then
-    echo "skipped: no CIFAR-10 in $data (LOCKSTEP_DATA says where data are)"
-    exit 77
-fi
 if ! "$LOCKSTEP" --version | grep -q '^onednn=2\..* avx512$'; then
     echo "skipped: oneDNN has Winograd's algorithm in version 2 for AVX-512"
     exit 77
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-fail() {
-    tail -n 20 log
-    echo "FAILED: $*"
-    exit 1
-}
-
-for name in data_batch_1 test_batch; do
-    if [ -r "$data/$name.bin" ]; then
-        ln -s "$data/$name.bin" $name.bin
-    else
-        xz -dc "$data/$name.bin.xz" >$name.bin
-    fi
-done
+. "${LOCKSTEP_SOURCE:?}/tests/support/cifar10.sh" || exit 1
+seeds="1 2 3"
 
 # convolution NAME BOTTOM FIELDS, with a ReLU
 convolution() {
