@@ -11,10 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lockstep/lockstep.h"
+#include "support/process.h"
 #include "support/support.h"
 
 #define DATA(size, batch)                                                                          \
@@ -71,19 +70,6 @@ static void write_net(const struct net *net)
     write_solver(net, "net");
 }
 
-/* Bytes of anonymous memory that this process has touched; 0 where the kernel does not say. */
-static double anonymous_memory(void)
-{
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    char line[256];
-    double kibibytes = 0;
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        sscanf(line, "Anonymous: %lf kB", &kibibytes);
-    if (file != NULL)
-        fclose(file);
-    return kibibytes * 1024;
-}
-
 struct figures {
     double foreseen, snapshot, touched;
 };
@@ -95,15 +81,15 @@ static int train(struct lockstep_trainer *trainer, bool test, struct figures *fi
     size_t count;
     if (lockstep_trainer_step(trainer, 8, NULL) != 0)
         return 1;
-    figures->touched = anonymous_memory();
+    figures->touched = ls_test_anonymous_memory();
     if (!test)
         return lockstep_trainer_step(trainer, 4, NULL);
     if (lockstep_trainer_evaluate(trainer, 0, &outputs, &count, NULL) != 0)
         return 1;
-    figures->touched = fmax(figures->touched, anonymous_memory());
+    figures->touched = fmax(figures->touched, ls_test_anonymous_memory());
     if (lockstep_trainer_step(trainer, 4, NULL) != 0)
         return 1;
-    figures->touched = fmax(figures->touched, anonymous_memory());
+    figures->touched = fmax(figures->touched, ls_test_anonymous_memory());
     return 0;
 }
 
@@ -124,28 +110,29 @@ static int measure_with(bool test, struct figures *figures)
     return 0;
 }
 
-static int measure(struct figures *figures)
+static int measure(void *result)
 {
-    return measure_with(true, figures);
+    return measure_with(true, result);
 }
 
-static int measure_without_test(struct figures *figures)
+static int measure_without_test(void *result)
 {
-    return measure_with(false, figures);
+    return measure_with(false, result);
 }
 
-static int foresee(struct figures *figures)
+static int foresee(void *result)
 {
+    struct figures *figures = result;
     struct lockstep_solver *definition;
     struct lockstep_plan *plan;
     struct lockstep_plan_options options;
     lockstep_plan_options_init(&options);
     options.workers = WORKERS;
-    double before = anonymous_memory();
+    double before = ls_test_anonymous_memory();
     if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
         lockstep_plan_training(definition, &options, &plan, NULL) != 0)
         return 1;
-    figures->touched = anonymous_memory() - before; /* by the plan itself */
+    figures->touched = ls_test_anonymous_memory() - before; /* by the plan itself */
     figures->foreseen = (double)lockstep_plan_memory(plan)->total;
     figures->snapshot = (double)lockstep_plan_memory(plan)->snapshot;
     lockstep_plan_free(plan);
@@ -153,38 +140,15 @@ static int foresee(struct figures *figures)
     return 0;
 }
 
-/* Does it in a process of its own. */
-static void in_child(int (*work)(struct figures *), struct figures *figures)
-{
-    int ends[2], status;
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        int failed = work(figures);
-        failed |= write(ends[1], figures, sizeof *figures) != (ssize_t)sizeof *figures;
-        _exit(failed);
-    }
-    close(ends[1]);
-    assert_int_equal(read(ends[0], figures, sizeof *figures), sizeof *figures);
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void test_forecasts(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    ls_test_skip("a sanitizer takes memory of its own");
-#endif
-    if (!(anonymous_memory() > 0))
-        ls_test_skip("the kernel does not count anonymous memory");
+    ls_test_skip_uncounted();
     for (int i = 0; i < NETS; i++) {
         struct figures plan = {0}, run = {0};
         write_net(&nets[i]);
-        in_child(foresee, &plan);
-        in_child(measure, &run);
+        ls_test_in_child(foresee, &plan, sizeof plan);
+        ls_test_in_child(measure, &run, sizeof run);
         double foreseen = plan.foreseen - plan.snapshot; /* none is written */
         double allowed = fmax(0.02 * run.touched, 4 * 1048576.0);
         print_message("%s: foreseen %.2f MiB, touched %.2f MiB\n", nets[i].name, foreseen / 1048576,
@@ -199,19 +163,15 @@ static void test_forecasts(void **state)
 static void test_tests_add_nothing(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    ls_test_skip("a sanitizer takes memory of its own");
-#endif
-    if (!(anonymous_memory() > 0))
-        ls_test_skip("the kernel does not count anonymous memory");
+    ls_test_skip_uncounted();
     for (int i = 0; i < NETS; i++) {
         struct figures with = {0}, without = {0}, plan_with = {0}, plan_without = {0};
         write_net(&nets[i]);
-        in_child(measure, &with);
-        in_child(foresee, &plan_with);
+        ls_test_in_child(measure, &with, sizeof with);
+        ls_test_in_child(foresee, &plan_with, sizeof plan_with);
         write_solver(&nets[i], "train_net");
-        in_child(measure_without_test, &without);
-        in_child(foresee, &plan_without);
+        ls_test_in_child(measure_without_test, &without, sizeof without);
+        ls_test_in_child(foresee, &plan_without, sizeof plan_without);
         print_message("%s: with a test phase %+.2f MiB, foreseen %+.2f MiB\n", nets[i].name,
                       (with.touched - without.touched) / 1048576,
                       (plan_with.foreseen - plan_without.foreseen) / 1048576);

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lockstep/lockstep.h"
+#include "support/process.h"
 #include "unit/data/picture_files.h"
 
 enum { PICTURES = 12, HEIGHT = 1500, WIDTH = 1800, SIDE = 48, WORKERS = 2 };
@@ -45,11 +45,11 @@ static void write_file(const char *name, uint8_t *bytes, size_t size)
 }
 
 /* Pictures as JPEG files, the same in several scans, and maps. */
-static int write_pictures(struct figures *figures)
+static int write_pictures(void *nothing)
 {
     char list[PICTURES * 32] = "", scans[PICTURES * 32] = "", pairs[PICTURES * 32] = "", name[32];
     uint8_t *map = calloc(HEIGHT, WIDTH);
-    (void)figures;
+    (void)nothing;
     for (int i = 0; i < PICTURES; i++) {
         size_t size;
         uint8_t *pixels = picture_pixels(HEIGHT, WIDTH, 3, i);
@@ -91,20 +91,9 @@ static void write_net(const struct kind *kind, const char *more)
     ls_test_write_text(ls_test_path("net.prototxt"), text);
 }
 
-static double anonymous_memory(void)
+static int foresee(void *result)
 {
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    char line[256];
-    double kibibytes = 0;
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        sscanf(line, "Anonymous: %lf kB", &kibibytes);
-    if (file != NULL)
-        fclose(file);
-    return kibibytes * 1024;
-}
-
-static int foresee(struct figures *figures)
-{
+    struct figures *figures = result;
     struct lockstep_solver *definition;
     struct lockstep_plan *plan;
     struct lockstep_plan_options options;
@@ -122,8 +111,9 @@ static int foresee(struct figures *figures)
 }
 
 /* Three epochs. What is freed between two pictures stays with the process and is counted. */
-static int measure(struct figures *figures)
+static int measure(void *result)
 {
+    struct figures *figures = result;
     struct lockstep_solver *definition;
     struct lockstep_trainer *trainer;
     struct lockstep_train_options options;
@@ -135,40 +125,23 @@ static int measure(struct figures *figures)
         lockstep_trainer_create(definition, &options, &trainer, NULL) != 0 ||
         lockstep_trainer_step(trainer, 9, NULL) != 0)
         return 1;
-    figures->touched = anonymous_memory();
+    figures->touched = ls_test_anonymous_memory();
     lockstep_trainer_free(trainer);
     lockstep_solver_free(definition);
     return 0;
 }
 
-static struct figures in_child(int (*work)(struct figures *))
+static struct figures in_child(int (*work)(void *))
 {
-    int ends[2], status;
     struct figures figures = {0};
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        int failed = chdir(ls_test_directory()) != 0 || work(&figures) != 0;
-        failed |= write(ends[1], &figures, sizeof figures) != (ssize_t)sizeof figures;
-        _exit(failed);
-    }
-    close(ends[1]);
-    assert_int_equal(read(ends[0], &figures, sizeof figures), sizeof figures);
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ls_test_in_child(work, &figures, sizeof figures);
     return figures;
 }
 
 static void test_decoding(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    ls_test_skip("a sanitizer takes memory of its own");
-#endif
-    if (!(anonymous_memory() > 0))
-        ls_test_skip("the kernel does not count anonymous memory");
+    ls_test_skip_uncounted();
     for (int i = 0; i < KINDS; i++) {
         write_net(&kinds[i], "");
         struct figures plan = in_child(foresee), run = in_child(measure);
@@ -212,7 +185,7 @@ static int write_all(void **state)
     (void)state;
     ls_test_directory(); /* made by this process, which removes it */
     in_child(write_pictures);
-    return 0;
+    return chdir(ls_test_directory());
 }
 
 int main(void)

@@ -56,21 +56,8 @@ static struct lockstep_solver *make_solver(int micro_batch)
 static void test_workers(void **state)
 {
     (void)state;
-    static const int counts[] = {1, 2, 3, 5};
     struct lockstep_solver *solver = make_solver(3);
-    struct bytes first = {0};
-    for (int i = 0; i < 4; i++) {
-        struct training *training = start(solver, counts[i], NULL, NULL);
-        step(training, 5);
-        count_micro_batches(training);
-        struct bytes bytes = snapshot(training);
-        finish(training);
-        if (i == 0)
-            first = bytes;
-        else
-            check_same(first, bytes, "%d workers", counts[i]);
-    }
-    free(first.data);
+    check_workers(solver, NULL, 5);
     lockstep_solver_free(solver);
 }
 

@@ -62,21 +62,8 @@ static const char *isa; /* that this process is pinned to */
 static void test_workers(void **state)
 {
     (void)state;
-    static const int counts[] = {1, 2, 3, 5};
     struct lockstep_solver *solver = make_solver();
-    struct bytes first = {0};
-    for (int i = 0; i < 4; i++) {
-        struct training *training = start_on(solver, counts[i], isa, NULL, NULL);
-        step(training, 4);
-        count_micro_batches(training);
-        struct bytes bytes = snapshot(training);
-        finish(training);
-        if (i == 0)
-            first = bytes;
-        else
-            check_same(first, bytes, "%d workers on %s", counts[i], isa);
-    }
-    free(first.data);
+    check_workers(solver, isa, 4);
     lockstep_solver_free(solver);
 }
 

@@ -303,4 +303,25 @@ check_same(struct bytes first, struct bytes other, const char *format, ...)
     free(other.data);
 }
 
+/* Trains for some updates on 1, 2, 3 and 5 workers, all of which work: the same bytes. `isa` may be
+ * NULL. */
+static inline void check_workers(const struct lockstep_solver *solver, const char *isa,
+                                 int64_t updates)
+{
+    static const int counts[] = {1, 2, 3, 5};
+    struct bytes first = {0};
+    for (int i = 0; i < 4; i++) {
+        struct training *training = start_on(solver, counts[i], isa, NULL, NULL);
+        step(training, updates);
+        count_micro_batches(training);
+        struct bytes bytes = snapshot(training);
+        finish(training);
+        if (i == 0)
+            first = bytes;
+        else
+            check_same(first, bytes, "%d workers on %s", counts[i], isa != NULL ? isa : "the best");
+    }
+    free(first.data);
+}
+
 #endif
