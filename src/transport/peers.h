@@ -58,8 +58,9 @@ struct ls_peers_options {
 int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options,
                     struct ls_peers **peers, struct ls_error *error);
 /* Says how many workers this rank has, learns how many the others have, starts the courier. Again
- * for another number of workers. */
-int ls_peers_start(struct ls_peers *peers, int workers, struct ls_error *error);
+ * for another number of workers. `enter_thread` prepares the courier's thread for computing. */
+int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(void),
+                   struct ls_error *error);
 /* Ends the job in good order: all ranks call it. */
 void ls_peers_end(struct ls_peers *peers);
 
@@ -75,6 +76,10 @@ static inline int ls_peers_rank(const struct ls_peers *peers)
 /* Which rank item `index` of `count` belongs to where they are dealt by the number of workers: the
  * ranks have consecutive runs. */
 int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count);
+
+/* The link has failed, or the watch is alarmed: says in `error` who is to blame, as far as that is
+ * known (a moment later it often is). Returns LOCKSTEP_LOST. */
+int ls_peers_lost(struct ls_peers *peers, struct ls_error *error);
 
 /* Waits for a link operation; the deadline counts from here. */
 int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_error *error);

@@ -1,0 +1,230 @@
+/* The courier's thread. See transport/courier.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/courier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "transport/watch.h"
+
+enum {
+    UNDER_WAY = 4,      /* parcels at a time */
+    FIRST_REST = 10000, /* nanoseconds between questions, at first */
+    LONGEST_REST = 500000,
+    IDLE_REST = 200000000 /* while there is nothing to carry: for the watch */
+};
+
+struct ls_courier {
+    struct ls_peers *peers;
+    void (*enter_thread)(void);
+    pthread_t thread;
+    pthread_mutex_t lock;          /* guards what follows */
+    pthread_cond_t work;           /* something became ready, or it is time to stop */
+    pthread_cond_t done;           /* a parcel arrived */
+    struct ls_parcel *head, *tail; /* queued, not yet on their way; the head goes next */
+    int waiting;
+    bool stop, failed;
+    struct ls_parcel *sent[UNDER_WAY]; /* the courier's own */
+    int sent_count;
+};
+
+static int state_of(const struct ls_parcel *parcel)
+{
+    return atomic_load_explicit(&parcel->state, memory_order_acquire);
+}
+
+static void set_state(struct ls_parcel *parcel, enum ls_parcel_state state)
+{
+    atomic_store_explicit(&parcel->state, state, memory_order_release);
+}
+
+/* With the lock held: sends what may go. Starting an operation takes microseconds. */
+static void send_ready(struct ls_courier *courier)
+{
+    while (courier->head != NULL && state_of(courier->head) == LS_PARCEL_READY &&
+           courier->sent_count < UNDER_WAY && !courier->failed) {
+        struct ls_parcel *parcel = courier->head;
+        courier->head = parcel->next;
+        if (courier->head == NULL)
+            courier->tail = NULL;
+        parcel->op = NULL;
+        set_state(parcel, LS_PARCEL_SENT);
+        if (parcel->start(parcel, courier->peers->link, &parcel->op) != 0)
+            courier->failed = true;
+        courier->sent[courier->sent_count++] = parcel;
+    }
+}
+
+/* Asks about what is under way, without the lock; whether anything arrived. */
+static bool ask(struct ls_courier *courier)
+{
+    bool arrived = false;
+    struct ls_link *link = courier->peers->link;
+    for (int i = 0; i < courier->sent_count && !courier->failed;) {
+        struct ls_parcel *parcel = courier->sent[i];
+        enum ls_link_result result = link->calls->test(link, &parcel->op);
+        if (result == LS_LINK_RUNNING) {
+            i++;
+            continue;
+        }
+        if (result == LS_LINK_FAILED) {
+            courier->failed = true;
+            break;
+        }
+        if (parcel->finish != NULL)
+            parcel->finish(parcel);
+        for (int k = i + 1; k < courier->sent_count; k++)
+            courier->sent[k - 1] = courier->sent[k];
+        courier->sent_count--;
+        set_state(parcel, LS_PARCEL_DONE);
+        arrived = true;
+    }
+    return arrived;
+}
+
+/* With the lock held. */
+static void sleep_for(struct ls_courier *courier, long nanoseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += nanoseconds;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&courier->work, &courier->lock, &until);
+}
+
+static void *carry(void *argument)
+{
+    struct ls_courier *courier = argument;
+    long pause = FIRST_REST;
+    ls_unpin_thread();
+    if (courier->enter_thread != NULL)
+        courier->enter_thread();
+    pthread_mutex_lock(&courier->lock);
+    while (!courier->stop) {
+        send_ready(courier);
+        bool under_way = courier->sent_count > 0 && !courier->failed;
+        pthread_mutex_unlock(&courier->lock);
+        bool arrived = under_way && ask(courier);
+        ls_watch_turn(courier->peers->watch);
+        pthread_mutex_lock(&courier->lock);
+        if ((arrived || courier->failed) && courier->waiting > 0)
+            pthread_cond_broadcast(&courier->done);
+        if (arrived) {
+            pause = FIRST_REST;
+            continue;
+        }
+        if (courier->stop)
+            break;
+        if (under_way) { /* who waits for it wants it soon */
+            sleep_for(courier,
+                      courier->waiting > 0 && pause > 4 * FIRST_REST ? 4 * FIRST_REST : pause);
+            pause = pause < LONGEST_REST ? pause + pause / 2 : LONGEST_REST;
+        } else if (courier->head == NULL || state_of(courier->head) != LS_PARCEL_READY ||
+                   courier->failed) {
+            sleep_for(courier, IDLE_REST);
+            pause = FIRST_REST;
+        }
+    }
+    pthread_mutex_unlock(&courier->lock);
+    return NULL;
+}
+
+int ls_courier_start(struct ls_peers *peers, void (*enter_thread)(void), struct ls_courier **out,
+                     struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_courier *courier = ls_alloc(1, sizeof *courier);
+    if (courier == NULL)
+        return ls_fail_memory(error, "a courier between ranks");
+    courier->peers = peers;
+    courier->enter_thread = enter_thread;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&courier->lock, NULL);
+    pthread_cond_init(&courier->work, &monotonic);
+    pthread_cond_init(&courier->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int result = pthread_create(&courier->thread, NULL, carry, courier);
+    if (result == 0) {
+        *out = courier;
+        return 0;
+    }
+    pthread_cond_destroy(&courier->work);
+    pthread_cond_destroy(&courier->done);
+    pthread_mutex_destroy(&courier->lock);
+    ls_free(courier);
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                   "a thread to exchange data between ranks could not be started (error %d)",
+                   result);
+}
+
+void ls_courier_stop(struct ls_courier *courier)
+{
+    if (courier == NULL)
+        return;
+    pthread_mutex_lock(&courier->lock);
+    courier->stop = true;
+    pthread_cond_signal(&courier->work);
+    pthread_mutex_unlock(&courier->lock);
+    pthread_join(courier->thread, NULL);
+    pthread_cond_destroy(&courier->work);
+    pthread_cond_destroy(&courier->done);
+    pthread_mutex_destroy(&courier->lock);
+    ls_free(courier);
+}
+
+void ls_courier_queue(struct ls_courier *courier, struct ls_parcel *parcel)
+{
+    pthread_mutex_lock(&courier->lock);
+    parcel->next = NULL;
+    set_state(parcel, LS_PARCEL_QUEUED);
+    if (courier->tail != NULL)
+        courier->tail->next = parcel;
+    else
+        courier->head = parcel;
+    courier->tail = parcel;
+    pthread_mutex_unlock(&courier->lock);
+}
+
+void ls_courier_ready(struct ls_courier *courier, struct ls_parcel *parcel)
+{
+    pthread_mutex_lock(&courier->lock);
+    if (state_of(parcel) == LS_PARCEL_QUEUED) {
+        set_state(parcel, LS_PARCEL_READY);
+        if (courier->head == parcel)
+            pthread_cond_signal(&courier->work);
+    }
+    pthread_mutex_unlock(&courier->lock);
+}
+
+int ls_courier_wait(struct ls_courier *courier, struct ls_parcel *parcel, struct ls_error *error)
+{
+    if (ls_parcel_done(parcel))
+        return 0;
+    int status = 0;
+    ls_watch_wait(courier->peers->watch, true);
+    pthread_mutex_lock(&courier->lock);
+    courier->waiting++;
+    pthread_cond_signal(&courier->work);
+    while (!ls_parcel_done(parcel) && status == 0) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec++;
+        int result = pthread_cond_timedwait(&courier->done, &courier->lock, &until);
+        if (result == ETIMEDOUT && ls_watch_alarm(courier->peers->watch))
+            status = LOCKSTEP_LOST;
+        if (courier->failed)
+            status = LOCKSTEP_LOST;
+    }
+    courier->waiting--;
+    pthread_mutex_unlock(&courier->lock);
+    ls_watch_wait(courier->peers->watch, false);
+    if (status == 0)
+        return 0;
+    return ls_peers_lost(courier->peers, error);
+}
