@@ -60,6 +60,21 @@ static void clear(float *to, size_t count)
     memset(to, 0, count * sizeof *to);
 }
 
+/* A register of each part; parts are `part` apart. */
+INLINE void load_parts(const float *from, size_t part, REGISTER all[PARTS])
+{
+    UNROLL
+    for (int i = 0; i < PARTS; i++)
+        all[i] = LOAD(from + (size_t)i * part);
+}
+
+INLINE void store_parts(const REGISTER all[PARTS], float *to, size_t part)
+{
+    UNROLL
+    for (int i = 0; i < PARTS; i++)
+        STORE(to + (size_t)i * part, all[i]);
+}
+
 /* ---- Weights --------------------------------------------------------------------------------- */
 
 /* One register of weights, for one tap along the last axis: from 3 x 3 numbers to 4 x 4. */
@@ -77,9 +92,7 @@ INLINE void transform_one(const float *w, int64_t step, float *u, size_t part)
     UNROLL
     for (int i = 0; i < 4; i++)
         spread_weights(all + 4 * i, 1);
-    UNROLL
-    for (int i = 0; i < PARTS; i++)
-        STORE(u + (size_t)i * part, all[i]);
+    store_parts(all, u, part);
 }
 
 FUSED static void transform(const struct ls_volume_weights *shape, const float *w, float *u)
@@ -108,9 +121,7 @@ FUSED static void transform_back(const struct ls_volume *volume, const float *u,
             for (int64_t lane = 0; lane < tap; lane += WIDTH) {
                 const float *from = u + (lane / BLOCK * 3 + k) * BLOCK + lane % BLOCK;
                 REGISTER all[PARTS];
-                UNROLL
-                for (int i = 0; i < PARTS; i++)
-                    all[i] = LOAD(from + (size_t)i * part);
+                load_parts(from, part, all);
                 UNROLL
                 for (int i = 0; i < 4; i++)
                     gather_weights(all + 4 * i, 1);
@@ -147,9 +158,7 @@ FUSED static void spread_x(const float *const row[PARTS], size_t count, float *t
         UNROLL
         for (int i = 0; i < 4; i++)
             spread_in(all + 4 * i, 1);
-        UNROLL
-        for (int i = 0; i < PARTS; i++)
-            STORE(to + (size_t)i * part + p, all[i]);
+        store_parts(all, to + p, part);
     }
 }
 
@@ -183,9 +192,7 @@ FUSED static void gather_y(const float *from, size_t part, size_t count, float *
     for (size_t p = 0; p < count; p += WIDTH) {
         REGISTER all[PARTS];
         const REGISTER offset = LOAD(bias + p % BLOCK);
-        UNROLL
-        for (int i = 0; i < PARTS; i++)
-            all[i] = LOAD(from + (size_t)i * part + p);
+        load_parts(from + p, part, all);
         UNROLL
         for (int j = 0; j < 4; j++)
             gather_out(all + j, 4);
@@ -242,9 +249,7 @@ FUSED static void spread_dy(const float *const row[4], size_t points, float *to,
             UNROLL
             for (int i = 0; i < 4; i++)
                 spread_out(all + 4 * i, 1);
-            UNROLL
-            for (int i = 0; i < PARTS; i++)
-                STORE(to + (size_t)i * part + here, all[i]);
+            store_parts(all, to + here, part);
         }
         STORE(sum + lane, LOAD(sum + lane) + total);
     }
