@@ -27,6 +27,7 @@ static int copy_options(const struct ls_feed_options *options, struct ls_feed *f
     size_t inputs = (size_t)options->input_count;
     size_t datasets = (size_t)options->dataset_count;
     feed->batching = options->batching;
+    feed->share = options->share;
     feed->updates_end = options->updates_end;
     feed->room = options->room;
     feed->dataset_count = options->dataset_count;
@@ -59,7 +60,8 @@ static int slot_target(const struct ls_feed *feed, size_t memory, int *target,
     for (int i = 0; i < feed->dataset_count; i++)
         if (ls_dataset_prefetch(feed->datasets[i]) > prefetch)
             prefetch = ls_dataset_prefetch(feed->datasets[i]);
-    int64_t per_batch = ls_batching_most(&feed->batching, feed->batching.batch);
+    int64_t per_batch =
+        ls_share_most(&feed->share, ls_batching_most(&feed->batching, feed->batching.batch));
     int64_t slots = (int64_t)((memory > 0 ? memory : (size_t)256 << 20) / (slot + 1));
     if (memory == 0 && slots / prefetch > per_batch)
         slots = prefetch * per_batch;

@@ -1,12 +1,14 @@
 /* A feed: decodes micro-batches ahead of the workers, in threads of its own.
  *
  * The micro-batches of all updates form one sequence: update by update, batch by batch, micro-batch
- * by micro-batch. Workers take them by number within the update; each is fetched once.
+ * by micro-batch. Workers take them by number within the update; each is fetched once. A feed may
+ * be for a share of each batch only: the others' micro-batches are numbered, too.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_FEED_H
 #define LS_DATA_FEED_H
 
+#include "base/deal.h"
 #include "data/dataset.h"
 
 struct ls_feed;
@@ -37,6 +39,8 @@ struct ls_feed_options {
     const int (*inputs)[2];
     int input_count;
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
+    /* Only these micro-batches of each batch are decoded, and may be taken. */
+    struct ls_share share;
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */

@@ -45,6 +45,8 @@ struct ls_position {
     struct ls_micro *micro;   /* the cut of the current batch; room for any */
     int64_t micro_count;      /* 0: it is not cut yet */
     int64_t next;             /* which of `micro` */
+    int64_t end;              /* of those that are the feed's */
+    int64_t wanted;           /* the last update that a taker waited for; -1: none */
     int status;               /* not 0: the current batch cannot be cut, `error` says why */
     struct ls_error *error;
 };
@@ -63,6 +65,7 @@ struct ls_feed {
     int (*inputs)[2];
     int input_count;
     struct ls_batching batching;
+    struct ls_share share;
     int64_t updates_end;
     struct ls_feed_room *room; /* NULL: slots have memory of their own */
     struct ls_decoder *decoders;
@@ -95,10 +98,11 @@ int ls_position_open(struct ls_feed *feed, struct ls_error *error);
 void ls_position_close(struct ls_feed *feed);
 /* The next micro-batch is the first one of `update`; a failure is forgotten. */
 void ls_position_go_to(struct ls_feed *feed, int64_t update);
-/* Names the next micro-batch in `item` and goes on to the one behind it. False: there is none, or
- * position.status says that it cannot be known. */
+/* Names the next micro-batch of the feed's share in `item` and goes on to the one behind it. False:
+ * there is none, or none for so long that nobody can want it yet (then takers are told that the
+ * position moved), or position.status says that it cannot be known. */
 bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item);
-/* Fails unless a micro-batch that no slot has may still be claimed. */
+/* Fails unless a micro-batch that no slot has may still be claimed; it is claimed in time then. */
 int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
 
 /* ---- feed_slot.c: memory ---- */

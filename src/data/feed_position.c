@@ -2,13 +2,15 @@
  *
  * A batch is cut when its first micro-batch is claimed. Where sizes vary that may read headers, and
  * may fail; then nothing behind that place can be named, and whoever wants it is told why, until a
- * seek leads somewhere else.
+ * seek leads somewhere else. Of each batch those micro-batches are passed that others have.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
 #include "base/memory.h"
 #include "data/feed_inner.h"
+
+enum { BATCHES_SEARCHED = 1000 };
 
 int ls_position_open(struct ls_feed *feed, struct ls_error *error)
 {
@@ -45,22 +47,57 @@ static void enter(struct ls_feed *feed, int64_t update)
 void ls_position_go_to(struct ls_feed *feed, int64_t update)
 {
     feed->position.status = 0;
+    feed->position.wanted = -1;
     ls_error_clear(feed->position.error);
     enter(feed, update);
+}
+
+/* Cuts the current batch and goes to the first micro-batch of it that is the feed's. */
+static int cut(struct ls_feed *feed)
+{
+    struct ls_position *p = &feed->position;
+    LS_TRY(ls_batching_cut(&feed->batching, &p->batches[p->batch], p->micro, &p->micro_count,
+                           p->error));
+    ls_share_run(&feed->share, p->micro_count, &p->next, &p->end);
+    p->index += (int)p->next;
+    return 0;
+}
+
+/* Goes on to the next batch, past what is left of this one. */
+static void leave(struct ls_feed *feed)
+{
+    struct ls_position *p = &feed->position;
+    p->index += (int)(p->micro_count - p->next);
+    p->micro_count = p->next = 0;
+    if (++p->batch == p->batch_count)
+        enter(feed, p->update + 1);
+}
+
+/* Makes `next` a micro-batch of the feed's. A share may have nothing of many batches, or of all
+ * that there ever will be: the search ends before it takes long, unless somebody waits. */
+static bool find_next(struct ls_feed *feed)
+{
+    struct ls_position *p = &feed->position;
+    for (int batches = 0; feed->started && p->status == 0 && p->batch_count > 0; batches++) {
+        if (batches > BATCHES_SEARCHED && p->update > p->wanted)
+            break;
+        if (p->micro_count == 0)
+            p->status = cut(feed);
+        if (p->status == 0 && p->next < p->end)
+            return true;
+        if (p->status == 0)
+            leave(feed);
+    }
+    return false;
 }
 
 bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item)
 {
     struct ls_position *p = &feed->position;
-    if (!feed->started || p->batch_count == 0 || p->status != 0)
-        return false;
-    if (p->micro_count == 0) {
-        p->status = ls_batching_cut(&feed->batching, &p->batches[p->batch], p->micro,
-                                    &p->micro_count, p->error);
-        if (p->status != 0) {
+    if (!find_next(feed)) {
+        if (atomic_load(&feed->waiting) > 0)
             pthread_cond_broadcast(&feed->done);
-            return false;
-        }
+        return false;
     }
     const struct ls_micro *micro = &p->micro[p->next];
     item->update = p->update;
@@ -69,11 +106,8 @@ bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item)
     item->samples = micro->count;
     for (int i = 0; i < 3; i++)
         item->shape[i] = micro->shape[i];
-    if (++p->next < p->micro_count)
-        return true;
-    p->micro_count = p->next = 0;
-    if (++p->batch == p->batch_count)
-        enter(feed, p->update + 1);
+    if (++p->next == p->end)
+        leave(feed);
     return true;
 }
 
@@ -90,7 +124,7 @@ static int64_t most_of(struct ls_feed *feed, int64_t update)
 
 int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error)
 {
-    const struct ls_position *p = &feed->position;
+    struct ls_position *p = &feed->position;
     bool exists = feed->started && update >= 0 && update < feed->updates_end && index >= 0 &&
                   index < most_of(feed, update);
     bool passed = update < p->update || (update == p->update && index < p->index);
@@ -100,5 +134,6 @@ int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct l
                        update, exists ? "has been handed out or never was" : "does not exist");
     if (p->status != 0)
         ls_feed_report(p->error, error);
+    p->wanted = update > p->wanted ? update : p->wanted;
     return p->status;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/deal.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "transport/courier.h"
@@ -91,11 +92,16 @@ void ls_peers_end(struct ls_peers *peers)
 
 int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count)
 {
-    int64_t all = peers->first[peers->size];
-    int rank = 0;
-    while (rank + 1 < peers->size && index >= count * peers->first[rank + 1] / all)
-        rank++;
-    return rank;
+    return ls_dealt(peers->first, peers->size, index, count);
+}
+
+struct ls_share ls_peers_own(const struct ls_peers *peers)
+{
+    if (!ls_peers_several(peers) || peers->dynamic)
+        return (struct ls_share){0};
+    return (struct ls_share){.before = peers->first[peers->rank],
+                             .own = peers->workers,
+                             .all = peers->first[peers->size]};
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -248,26 +254,29 @@ int ls_peers_broadcast(struct ls_peers *peers, void *data, size_t bytes, struct 
     return ls_peers_several(peers) ? broadcast_from(peers, 0, data, bytes, error) : 0;
 }
 
-int ls_peers_collect(struct ls_peers *peers, void *data, const size_t *begin,
-                     struct ls_error *error)
+int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
+                     const struct ls_range *part, size_t stride, struct ls_error *error)
 {
-    if (!ls_peers_several(peers))
+    int ranks = ls_peers_several(peers) ? peers->size : 1;
+    size_t own = (size_t)ls_peers_rank(peers) * stride, bytes = part[own].end - part[own].begin;
+    if (ls_peers_rank(peers) == 0 && bytes > 0)
+        memcpy((unsigned char *)all + part[0].begin, mine, bytes);
+    if (ranks == 1)
         return 0;
-    size_t *out = peers->bytes, *in = peers->bytes + peers->size;
-    size_t *out_offset = peers->offset, *in_offset = peers->offset + peers->size;
-    memset(peers->bytes, 0, 4 * (size_t)peers->size * sizeof *peers->bytes);
+    size_t *out = peers->bytes, *in = peers->bytes + ranks;
+    size_t *out_offset = peers->offset, *in_offset = peers->offset + ranks;
+    memset(peers->bytes, 0, 4 * (size_t)ranks * sizeof *peers->bytes);
     if (peers->rank != 0) {
-        out[0] = begin[peers->rank + 1] - begin[peers->rank];
-        out_offset[0] = begin[peers->rank];
-        peers->sent[LS_TRAFFIC_SMALL] += out[0];
+        out[0] = bytes;
+        peers->sent[LS_TRAFFIC_SMALL] += bytes;
     }
-    for (int r = 1; r < peers->size && peers->rank == 0; r++) {
-        in[r] = begin[r + 1] - begin[r];
-        in_offset[r] = begin[r];
+    for (int r = 1; r < ranks && peers->rank == 0; r++) {
+        in[r] = part[(size_t)r * stride].end - part[(size_t)r * stride].begin;
+        in_offset[r] = part[(size_t)r * stride].begin;
     }
     struct ls_link_op *op = NULL;
     const struct ls_link_blocks from = {out, out_offset}, to = {in, in_offset};
-    if (peers->link->calls->exchange(peers->link, LS_CHANNEL_SMALL, data, &from, data, &to, &op) !=
+    if (peers->link->calls->exchange(peers->link, LS_CHANNEL_SMALL, mine, &from, all, &to, &op) !=
         0)
         return ls_peers_lost(peers, error);
     return ls_peers_wait(peers, &op, error);
@@ -306,4 +315,15 @@ int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error)
     }
     ls_free(all);
     return result;
+}
+
+int ls_peers_lone_failure(struct ls_peers *peers, int status, const struct ls_error *error)
+{
+    char text[2048] = "out of memory";
+    if (status == 0 || status == LOCKSTEP_LOST || !ls_peers_several(peers))
+        return status;
+    if (error != NULL && error->count > 0)
+        ls_error_format(error, text, sizeof text);
+    ls_watch_give_up(peers->watch, status, text);
+    return status;
 }

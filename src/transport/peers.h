@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/deal.h"
 #include "base/error.h"
 #include "transport/link.h"
 
@@ -49,6 +50,11 @@ struct ls_peers {
     size_t *bytes, *offset; /* [2 * size] */
 };
 
+/* Bytes [begin, end) of an array. */
+struct ls_range {
+    size_t begin, end;
+};
+
 struct ls_peers_options {
     double timeout;
     bool dynamic;
@@ -76,6 +82,8 @@ static inline int ls_peers_rank(const struct ls_peers *peers)
 /* Which rank item `index` of `count` belongs to where they are dealt by the number of workers: the
  * ranks have consecutive runs. */
 int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count);
+/* This rank's share of what is dealt; everything, where it may get any of it. */
+struct ls_share ls_peers_own(const struct ls_peers *peers);
 
 /* The link has failed, or the watch is alarmed: says in `error` who is to blame, as far as that is
  * known (a moment later it often is). Returns LOCKSTEP_LOST. */
@@ -93,12 +101,17 @@ int ls_peers_gather(struct ls_peers *peers, const void *mine, size_t bytes, void
                     struct ls_error *error);
 /* Rank 0's bytes to all (a multiple of 4). */
 int ls_peers_broadcast(struct ls_peers *peers, void *data, size_t bytes, struct ls_error *error);
-/* Rank r's bytes [begin[r], begin[r + 1]) of `data` to rank 0 (multiples of 4). */
-int ls_peers_collect(struct ls_peers *peers, void *data, const size_t *begin,
-                     struct ls_error *error);
+/* Every rank's bytes to rank 0: those of rank r, which it has at `mine`, belong at part[r * stride]
+ * of `all` there (multiples of 4). */
+int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
+                     const struct ls_range *part, size_t stride, struct ls_error *error);
 /* Who failed? Every rank hands in how a step went for it; where it failed for any, all return the
  * status of the first rank for which it did. A rank whose own step went well gets a message that
  * names that rank and says what it said. */
 int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error);
+/* Something failed here that need not have failed elsewhere, where others will go on and wait for
+ * this rank: ends the job (ls_watch_give_up). Returns `status`, for tests and for a process by
+ * itself. What is lost already is not given up again. */
+int ls_peers_lone_failure(struct ls_peers *peers, int status, const struct ls_error *error);
 
 #endif

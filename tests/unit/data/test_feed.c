@@ -312,6 +312,143 @@ static void test_seek(void **state)
     close_fixture(&f);
 }
 
+/* ---- Shares ---- */
+
+static void open_share(struct fixture *f, struct ls_share share, int threads, size_t memory)
+{
+    struct ls_feed_options options = {.datasets = &f->set,
+                                      .dataset_count = 1,
+                                      .inputs = both,
+                                      .input_count = 2,
+                                      .batching = f->batching,
+                                      .share = share,
+                                      .updates_end = INT64_MAX,
+                                      .threads = threads,
+                                      .memory = memory};
+    assert_int_equal(ls_feed_open(&options, &f->feed, NULL), 0);
+}
+
+/* Takes what of an update is the share's; how many that are. */
+static int take_share(struct fixture *f, const struct ls_share *share, int64_t update)
+{
+    struct ls_batch batch[8];
+    uint64_t hashes[128];
+    int first = 0, taken = 0;
+    int batches = ls_batching_update(&f->batching, update, batch);
+    expect(f, update, hashes);
+    for (int b = 0; b < batches; b++) {
+        struct ls_micro micro[32];
+        int64_t n = 0, begin = 0, end = 0;
+        assert_int_equal(ls_batching_cut(&f->batching, &batch[b], micro, &n, NULL), 0);
+        ls_share_run(share, n, &begin, &end);
+        for (int i = first + (int)begin; i < first + (int)end; i++, taken++) {
+            const struct ls_feed_item *item;
+            assert_int_equal(ls_feed_take(f->feed, update, i, &item, NULL), 0);
+            assert_true(item->update == update && item->index == i && hash_item(item) == hashes[i]);
+            ls_feed_release(f->feed, item);
+        }
+        first += (int)n;
+    }
+    return taken;
+}
+
+/* Each share gets its own and nothing else is read. Batches of five and a last one of one, so that
+ * some shares have nothing of some updates. */
+static void test_shares(void **state)
+{
+    enum { UPDATES = 12, ALL = 7 };
+    static const struct ls_share shares[] = {{0, 1, ALL}, {1, 4, ALL}, {5, 1, ALL}, {6, 1, ALL}};
+    (void)state;
+    int total = 0, nothing = 0;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            struct fixture f = {.layer = digits_layer(),
+                                .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
+            f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
+            open_share(&f, shares[i], threads, 1);
+            ls_feed_seek(f.feed, 0);
+            for (int64_t u = 0; u < UPDATES; u++) {
+                int taken = take_share(&f, &shares[i], u);
+                total += threads == 1 ? taken : 0;
+                nothing += taken == 0;
+            }
+            close_fixture(&f);
+        }
+    /* An epoch has three updates: ten micro-batches twice, 5 + 1. */
+    assert_int_equal(total, UPDATES / 3 * (10 + 10 + 6));
+    assert_true(nothing > 0);
+}
+
+/* What is another's is refused, and so is anything where the share has nothing for ever. */
+static void test_wrong_shares(void **state)
+{
+    (void)state;
+    const struct ls_share last = {3, 1, 4}, none = {0, 1, 8};
+    struct fixture f = {.layer = digits_layer(),
+                        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL}};
+    const struct ls_feed_item *item;
+    f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
+    open_share(&f, last, 2, 0);
+    ls_feed_seek(f.feed, 0);
+    assert_int_equal(ls_feed_take(f.feed, 0, 3, &item, NULL), 0);
+    ls_feed_release(f.feed, item);
+    assert_int_equal(ls_feed_take(f.feed, 1, 2, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_feed_take(f.feed, 1, 3, &item, NULL), 0);
+    ls_feed_release(f.feed, item);
+    ls_feed_close(f.feed);
+    open_share(&f, none, 2, 0);
+    ls_feed_seek(f.feed, 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ls_feed_take(f.feed, 5000, i, &item, NULL), LOCKSTEP_INTERNAL);
+    close_fixture(&f);
+}
+
+/* The next micro-batch of a share may be far away: in batches of two and three, shares of the last
+ * only. */
+static int sizes_that_change(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
+{
+    const int64_t *rare = user;
+    (void)error;
+    shape[0] = 1;
+    shape[1] = 10;
+    shape[2] = ordinal / 4 == *rare && ordinal % 4 == 2 ? 11 : 10;
+    return 0;
+}
+
+static void test_far_away(void **state)
+{
+    enum { FAR = 50000 };
+    (void)state;
+    /* Batches of four samples are one micro-batch; that of update FAR is three, for its sizes. */
+    int64_t rare = FAR, n = 0, begin, end;
+    struct ls_batching batching = {INT64_MAX, 4, 4, 1, LS_LAST_WRAP, 0, sizes_that_change, &rare};
+    struct ls_micro micro[4];
+    const struct ls_share share = {1, 1, 4};
+    struct ls_feed feed = {.batching = batching, .share = share, .updates_end = INT64_MAX};
+    struct ls_feed_item item;
+    assert_int_equal(ls_batching_cut(&batching, &(struct ls_batch){.ordinal = 4 * FAR, .count = 4},
+                                     micro, &n, NULL),
+                     0);
+    ls_share_run(&share, n, &begin, &end);
+    assert_true(n == 3 && begin == 0 && end == 1);
+    pthread_mutex_init(&feed.lock, NULL);
+    pthread_cond_init(&feed.done, NULL);
+    assert_int_equal(ls_position_open(&feed, NULL), 0);
+    feed.started = true;
+    ls_position_go_to(&feed, 0);
+    assert_false(ls_position_claim(&feed, &item)); /* not for ever, though nobody stops it */
+    assert_in_range(feed.position.update, 1, FAR - 1);
+    assert_int_equal(ls_position_expect(&feed, FAR, 0, NULL), 0);
+    assert_true(ls_position_claim(&feed, &item));
+    assert_true(item.update == FAR && item.index == 0 && item.ordinal == 4 * FAR);
+    assert_int_equal(item.samples, 2);
+    assert_false(ls_position_claim(&feed, &item));
+    assert_int_equal(ls_position_expect(&feed, FAR, 0, NULL), LOCKSTEP_INTERNAL);
+    ls_position_close(&feed);
+    pthread_cond_destroy(&feed.done);
+    pthread_mutex_destroy(&feed.lock);
+}
+
 /* ---- A room for several ---- */
 
 /* Seeks a feed and takes the first micro-batches of an update, as many as chance has it. */
@@ -507,6 +644,9 @@ int main(void)
         cmocka_unit_test(test_holding_a_whole_update),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_wrong_shares),
+        cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_closing_at_any_time),
         cmocka_unit_test(test_wrong_calls),
