@@ -33,6 +33,9 @@ struct ls_engine {
     int64_t *micro_batches;  /* by worker: how many it has run */
     /* Made by the first update (engine/update.c). */
     struct ls_update_memory *update;
+    /* What is wanted of this job, bits of the solver's: `requests` of this rank are handed in at the
+     * end of an update, `agreed_requests` are those of all ranks then, the same everywhere. */
+    uint32_t requests, agreed_requests;
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
     void *user;

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "engine/stopwatch.h"
-#include "ops/cpu/exact.h"
 #include "ops/cpu/filler.h"
+#include "transport/peers.h"
 
 static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
@@ -30,21 +30,48 @@ static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_erro
     return status;
 }
 
-static int allocate_slot(struct ls_slot *slot, const struct ls_store_options *options,
+/* Lays the weights whose gradients travel as sums one behind the other, for all that is there. */
+static int lay_flat(struct ls_store *store, const struct ls_store_options *options,
+                    struct ls_error *error)
+{
+    size_t count = store->set->count;
+    int ranks = ls_peers_several(store->peers) ? store->peers->size : 1;
+    size_t *elements = ls_alloc(count + 1, sizeof *elements);
+    if (elements == NULL)
+        return ls_fail_memory(error, "parameters");
+    for (size_t i = 0; i < count; i++) {
+        struct ls_parameter *parameter = store->set->items[i];
+        if (parameter->layout == NULL)
+            parameter->layout = &ls_layout_plain; /* no op reads it */
+        store->slots[i].parameter = parameter;
+        store->slots[i].elements = ls_layout_elements(parameter->layout, &parameter->shape);
+        if (options->training && parameter->trained && !ls_store_has_factors(store, (int)i))
+            elements[i] = store->slots[i].elements;
+    }
+    int status = ls_slices_create(count, elements, ranks, &store->slices, error);
+    ls_free(elements);
+    LS_TRY(status);
+    store->flat = ls_alloc_aligned(store->slices->elements * sizeof *store->flat);
+    return store->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
+}
+
+static int allocate_slot(struct ls_store *store, int index, const struct ls_store_options *options,
                          struct ls_error *error)
 {
-    struct ls_parameter *parameter = slot->parameter;
-    if (parameter->layout == NULL)
-        parameter->layout = &ls_layout_plain; /* no op reads it */
-    slot->elements = ls_layout_elements(parameter->layout, &parameter->shape);
-    slot->own_end = slot->elements;
-    size_t bytes = slot->elements * sizeof(float);
-    bool ready = (slot->weights = ls_alloc_aligned(bytes)) != NULL;
+    struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter *parameter = slot->parameter;
+    ls_slices_own(store->slices, index, slot->elements, ls_peers_rank(store->peers),
+                  &slot->own_begin, &slot->own_end);
+    size_t own = (slot->own_end - slot->own_begin) * sizeof(float);
+    slot->weights = store->flat + store->slices->place[index];
+    if (store->slices->bucket[index] < 0)
+        slot->weights = ls_alloc_aligned(slot->elements * sizeof(float));
+    bool ready = slot->weights != NULL;
     if (parameter->trained && options->training) {
         for (int i = 0; i < options->histories && ready; i++)
-            ready = (slot->history[i] = ls_alloc_aligned(bytes)) != NULL;
+            ready = (slot->history[i] = ls_alloc_aligned(own)) != NULL;
         if (options->average && ready)
-            ready = (slot->average = ls_alloc_aligned(bytes)) != NULL;
+            ready = (slot->average = ls_alloc_aligned(own)) != NULL;
     }
     return ready ? 0 : ls_fail_memory(error, parameter->name);
 }
@@ -81,9 +108,9 @@ static int create_gradients(struct ls_store *store, int workers, struct ls_error
             tiles += cut_tiles(&store->slots[i], NULL);
         }
     store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
-    int status = store->tiles == NULL
-                     ? ls_fail_memory(error, "gradient sums")
-                     : ls_sums_create(elements, count, workers, &store->sums, error);
+    int status = store->tiles == NULL ? ls_fail_memory(error, "gradient sums")
+                                      : ls_sums_create(elements, store->slices->place, count,
+                                                       workers, &store->sums, error);
     if (status == 0)
         status = ls_factors_create(store->set, workers, &store->factors, error);
     for (size_t i = 0; i < count && status == 0; i++)
@@ -100,9 +127,9 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
     store->slots = ls_alloc(count + 1, sizeof *store->slots);
     if (store->slots == NULL)
         return ls_fail_memory(error, "parameters");
+    LS_TRY(lay_flat(store, options, error));
     for (size_t i = 0; i < count; i++) {
-        store->slots[i].parameter = store->set->items[i];
-        LS_TRY(allocate_slot(&store->slots[i], options, error));
+        LS_TRY(allocate_slot(store, (int)i, options, error));
         LS_TRY(fill(store, (int)i, options->seed, error));
     }
     LS_TRY(ls_store_add_views(store, error));
@@ -141,18 +168,22 @@ void ls_store_free(struct ls_store *store)
         return;
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_slot *slot = &store->slots[i];
-        ls_free_aligned(slot->weights);
+        if (store->slices != NULL && store->slices->bucket[i] < 0)
+            ls_free_aligned(slot->weights);
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             ls_free_aligned(slot->history[h]);
         ls_free_aligned(slot->average);
     }
     for (size_t i = 0; i < store->view_count; i++)
         close_view(store, &store->view_memory[i]);
+    ls_slices_free(store->slices);
+    ls_free_aligned(store->flat);
     ls_sums_free(store->sums);
     ls_factors_free(store->factors);
     ls_free(store->slots);
     ls_free(store->view_memory);
     ls_free(store->tiles);
+    ls_free(store->owned);
     ls_free(store);
 }
 
@@ -236,80 +267,4 @@ int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct 
     struct refresh refresh = {.store = store, .watch = ls_team_stopwatch(team)};
     ls_team_run(team, refresh_some, &refresh);
     return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
-}
-
-/* ---- Copies ---------------------------------------------------------------------------------- */
-
-static float *array_of(const struct ls_store *store, int parameter, enum ls_store_array array)
-{
-    const struct ls_slot *slot = &store->slots[parameter];
-    switch (array) {
-    case LS_WEIGHTS:
-        return slot->weights;
-    case LS_HISTORY_0:
-        return slot->history[0];
-    case LS_HISTORY_1:
-        return slot->history[1];
-    case LS_AVERAGE:
-        return slot->average;
-    }
-    return NULL;
-}
-
-int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
-                  float *plain, struct ls_error *error)
-{
-    const struct ls_parameter *what = store->set->items[parameter];
-    return store->backend->parameter_to_plain(what->layout, &what->shape,
-                                              array_of(store, parameter, array), plain, error);
-}
-
-const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array)
-{
-    bool plain = store->set->items[parameter]->layout == &ls_layout_plain;
-    return plain ? array_of(store, parameter, array) : NULL;
-}
-
-int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
-                   const float *plain, struct ls_error *error)
-{
-    const struct ls_parameter *what = store->set->items[parameter];
-    return store->backend->parameter_from_plain(what->layout, &what->shape, plain,
-                                                array_of(store, parameter, array), error);
-}
-
-int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
-                           struct ls_error *error)
-{
-    const struct ls_slot *slot = &store->slots[parameter];
-    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
-    if (gradient == NULL)
-        return ls_fail_memory(error, "a gradient");
-    int status = 0;
-    struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
-    if (slot->parameter == slot->parameter->factoring.weight) {
-        all.rows = (size_t)slot->parameter->shape.dim[0];
-        all.columns = slot->elements / all.rows;
-    }
-    if (ls_store_has_factors(store, parameter) && store->factors != NULL)
-        ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
-    else if (slot->parameter->trained && store->sums != NULL)
-        ls_exact_to_float(ls_sums_total(store->sums, parameter),
-                          ls_sums_total_exponent(store->sums, parameter), gradient, slot->elements);
-    status = store->backend->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
-                                                gradient, plain, error);
-    ls_free_aligned(gradient);
-    return status;
-}
-
-void ls_store_swap_average(struct ls_store *store)
-{
-    for (size_t i = 0; i < store->set->count; i++) {
-        struct ls_slot *slot = &store->slots[i];
-        for (size_t e = 0; slot->average != NULL && e < slot->elements; e++) {
-            float weight = slot->weights[e];
-            slot->weights[e] = slot->average[e];
-            slot->average[e] = weight;
-        }
-    }
 }

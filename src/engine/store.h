@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/factors.h"
+#include "engine/slices.h"
 #include "engine/team.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
@@ -40,6 +41,7 @@ struct ls_view_memory {
 };
 
 struct ls_peers;
+struct ls_range;
 
 struct ls_store {
     const struct ls_backend *backend;
@@ -47,12 +49,17 @@ struct ls_store {
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_slot *slots;              /* by parameter */
+    struct ls_slices *slices;           /* what lies in `flat`, and who owns what */
+    float *flat;                        /* weights whose gradients travel as sums */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
     size_t tile_count;
     struct ls_sums *sums;       /* NULL without training */
     struct ls_factors *factors; /* NULL without training */
+    /* What a rank has of history and averages, in bytes of the parameter; by rank, `count` + 1 of
+     * the set each. NULL without other ranks. */
+    struct ls_range *owned;
 };
 
 /* What a store holds besides weights. */
@@ -79,11 +86,19 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
-/* Copies an array of a parameter out of or into the store, in Caffe's order of elements. */
+/* Learns which rank has what of history and averages, before anybody reads these. All ranks call
+ * it. */
+int ls_store_learn_owners(struct ls_store *store, struct ls_error *error);
+/* Whether the parts of an array lie with several ranks; all ranks say the same. */
+bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array);
+/* Copies an array of a parameter out of the store, in Caffe's order of elements. One that is shared
+ * out is for rank 0 only (`plain` may be NULL elsewhere), and all ranks call it; a failure is that
+ * of all then, with rank 0's message. */
 int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
                   float *plain, struct ls_error *error);
-/* The same where it lies in that order anyway, else NULL: it must be copied. */
+/* The same where it lies here in that order anyway, else NULL: it must be copied. */
 const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array);
+/* Copies a whole array into the store, which keeps what this rank has of it. */
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
                    const float *plain, struct ls_error *error);
 /* The gradient of the last update, in Caffe's order. */
@@ -94,7 +109,8 @@ static inline bool ls_store_has_factors(const struct ls_store *store, int parame
 {
     return store->slots[parameter].parameter->factoring.weight != NULL;
 }
-/* Exchanges weights and their averages (for tests and exports with averaged weights). */
-void ls_store_swap_average(struct ls_store *store);
+/* Exchanges weights and their averages (for tests and exports with averaged weights); all ranks
+ * call it. */
+int ls_store_swap_average(struct ls_store *store, struct ls_error *error);
 
 #endif

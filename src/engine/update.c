@@ -62,17 +62,16 @@ static void apply_row(const struct tiles_job *job, int parameter, size_t begin, 
 {
     const struct ls_store *store = job->engine->store;
     const struct ls_slot *slot = &store->slots[parameter];
-    struct ls_update_slice slice = {.n = columns,
-                                    .gradient = gradient,
-                                    .weight = slot->weights + begin,
-                                    .average =
-                                        slot->average != NULL ? slot->average + begin : NULL};
+    struct ls_update_slice slice = {
+        .n = columns, .gradient = gradient, .weight = slot->weights + begin};
+    size_t own = begin - slot->own_begin; /* history and average are there from own_begin on */
     if (gradient == NULL) {
         slice.sum = ls_sums_total(store->sums, parameter) + begin;
         slice.exponent = ls_sums_total_exponent(store->sums, parameter);
     }
+    slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
-        slice.history[h] = slot->history[h] != NULL ? slot->history[h] + begin : NULL;
+        slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
     struct ls_update_seen row = ls_update_apply(&job->rules[parameter], &slice);
     seen->gradient = row.gradient > seen->gradient ? row.gradient : seen->gradient;
     seen->weight = row.weight > seen->weight ? row.weight : seen->weight;

@@ -191,11 +191,13 @@ static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
     if (path == NULL)
         return ls_fail_memory(error, "a snapshot");
     bool averaged = trainer->solver->weight_average != NULL;
-    if (averaged)
-        ls_store_swap_average(trainer->store);
-    int status = ls_save_caffemodel(trainer->store, ls_net_graph(trainer->train), path, error);
-    if (averaged)
-        ls_store_swap_average(trainer->store);
+    int status = averaged ? ls_store_swap_average(trainer->store, error) : 0;
+    if (status == 0)
+        status = ls_save_caffemodel(trainer->store, ls_net_graph(trainer->train), path, error);
+    if (averaged && status != LOCKSTEP_LOST) {
+        int back = ls_store_swap_average(trainer->store, error);
+        status = status != 0 ? status : back;
+    }
     ls_free(path);
     return status;
 }

@@ -84,15 +84,17 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
     ls_team_enter(trainer->engine->team);
     int status = 0;
     if (averaged) { /* the averaged weights are what is tested and exported */
-        ls_store_swap_average(trainer->store);
-        status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+        status = ls_store_swap_average(trainer->store, error);
+        if (status == 0)
+            status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
     }
     if (status == 0)
         status = run_test(trainer, &trainer->tests[index], samples, error);
-    if (averaged) {
-        ls_store_swap_average(trainer->store);
-        int refreshed = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
-        status = status != 0 ? status : refreshed;
+    if (averaged && status != LOCKSTEP_LOST) { /* what is lost has nobody to go on with */
+        int back = ls_store_swap_average(trainer->store, error);
+        if (back == 0)
+            back = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+        status = status != 0 ? status : back;
     }
     ls_team_leave(trainer->engine->team);
     return status;

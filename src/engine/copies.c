@@ -1,0 +1,171 @@
+/* Copies of a store's arrays, into it and out of it. See engine/store.h.
+ *
+ * History and averages lie with the ranks that update them. To read such an array whole, rank 0
+ * collects the parts: all ranks call ls_store_read for the same arrays in the same order.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/store.h"
+#include "ops/cpu/exact.h"
+#include "transport/peers.h"
+
+/* ---- Who has what ---------------------------------------------------------------------------- */
+
+int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
+{
+    size_t count = store->set->count, ranks = 1;
+    if (!ls_peers_several(store->peers))
+        return 0;
+    ranks = (size_t)store->peers->size;
+    struct ls_range *mine = ls_alloc(count + 1, sizeof *mine);
+    ls_free(store->owned);
+    store->owned = ls_alloc((count + 1) * ranks, sizeof *store->owned);
+    int status = mine == NULL || store->owned == NULL ? ls_fail_memory(error, "parameters") : 0;
+    status = ls_peers_agree(store->peers, status, error);
+    for (size_t i = 0; i < count && status == 0; i++)
+        mine[i] = (struct ls_range){store->slots[i].own_begin * sizeof(float),
+                                    store->slots[i].own_end * sizeof(float)};
+    if (status == 0)
+        status =
+            ls_peers_gather(store->peers, mine, (count + 1) * sizeof *mine, store->owned, error);
+    ls_free(mine);
+    return status;
+}
+
+static bool whole_here(const struct ls_slot *slot)
+{
+    return slot->own_begin == 0 && slot->own_end == slot->elements;
+}
+
+bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array)
+{
+    const struct ls_range *first = store->owned; /* what rank 0 has */
+    if (array == LS_WEIGHTS || !ls_peers_several(store->peers))
+        return false;
+    return first[parameter].begin > 0 ||
+           first[parameter].end < store->slots[parameter].elements * sizeof(float);
+}
+
+static float *array_of(const struct ls_store *store, int parameter, enum ls_store_array array)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    switch (array) {
+    case LS_WEIGHTS:
+        return slot->weights;
+    case LS_HISTORY_0:
+        return slot->history[0];
+    case LS_HISTORY_1:
+        return slot->history[1];
+    case LS_AVERAGE:
+        return slot->average;
+    }
+    return NULL;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+/* An array whose parts lie with several ranks; the whole is for rank 0. */
+static int collect(const struct ls_store *store, int parameter, enum ls_store_array array,
+                   float *plain, struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter *what = slot->parameter;
+    float *whole = NULL, *own = NULL;
+    int status = 0;
+    if (store->peers->rank == 0 && what->layout == &ls_layout_plain)
+        whole = plain;
+    else if (store->peers->rank == 0)
+        whole = own = ls_alloc_aligned(slot->elements * sizeof *own);
+    if (store->peers->rank == 0 && whole == NULL)
+        status = ls_fail_memory(error, what->name);
+    status = ls_peers_agree(store->peers, status, error);
+    if (status == 0)
+        status = ls_peers_collect(store->peers, array_of(store, parameter, array), whole,
+                                  store->owned + parameter, store->set->count + 1, error);
+    if (status == 0 && own != NULL)
+        status =
+            store->backend->parameter_to_plain(what->layout, &what->shape, whole, plain, error);
+    ls_free_aligned(own);
+    return status;
+}
+
+int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_array array,
+                  float *plain, struct ls_error *error)
+{
+    const struct ls_parameter *what = store->set->items[parameter];
+    if (ls_store_is_shared_out(store, parameter, array))
+        return collect(store, parameter, array, plain, error);
+    return store->backend->parameter_to_plain(what->layout, &what->shape,
+                                              array_of(store, parameter, array), plain, error);
+}
+
+const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array)
+{
+    bool plain = store->set->items[parameter]->layout == &ls_layout_plain;
+    return plain && !ls_store_is_shared_out(store, parameter, array)
+               ? array_of(store, parameter, array)
+               : NULL;
+}
+
+int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
+                           struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
+    if (gradient == NULL)
+        return ls_fail_memory(error, "a gradient");
+    int status = 0;
+    struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
+    if (slot->parameter == slot->parameter->factoring.weight) {
+        all.rows = (size_t)slot->parameter->shape.dim[0];
+        all.columns = slot->elements / all.rows;
+    }
+    if (ls_store_has_factors(store, parameter) && store->factors != NULL)
+        ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
+    else if (slot->parameter->trained && store->sums != NULL)
+        ls_exact_to_float(ls_sums_total(store->sums, parameter),
+                          ls_sums_total_exponent(store->sums, parameter), gradient, slot->elements);
+    status = store->backend->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
+                                                gradient, plain, error);
+    ls_free_aligned(gradient);
+    return status;
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
+                   const float *plain, struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter *what = slot->parameter;
+    float *into = array_of(store, parameter, array);
+    if (array == LS_WEIGHTS || whole_here(slot))
+        return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
+    size_t own = slot->own_end - slot->own_begin;
+    float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);
+    if (whole == NULL)
+        return ls_fail_memory(error, what->name);
+    int status =
+        store->backend->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
+    if (status == 0 && own > 0)
+        memcpy(into, whole + slot->own_begin, own * sizeof *into);
+    ls_free_aligned(whole);
+    return status;
+}
+
+int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
+{
+    for (size_t i = 0; i < store->set->count; i++) {
+        struct ls_slot *slot = &store->slots[i];
+        float *weights = slot->weights + slot->own_begin;
+        for (size_t e = 0; slot->average != NULL && e < slot->own_end - slot->own_begin; e++) {
+            float weight = weights[e];
+            weights[e] = slot->average[e];
+            slot->average[e] = weight;
+        }
+    }
+    (void)error;
+    return 0;
+}
