@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -22,7 +23,7 @@ struct tile {
 };
 
 struct sum {
-    int64_t *total; /* in the parameter's layout */
+    int64_t *total; /* in the parameter's layout; a part of `all` */
     size_t elements;
     struct tile *tiles;
     size_t tile_count;
@@ -34,6 +35,9 @@ struct sum {
 
 struct ls_sums {
     struct sum *items;
+    int64_t *all;
+    void (*contributed)(void *user, int parameter);
+    void *user;
     size_t count;
     int workers;
     bool gauge;
@@ -41,8 +45,19 @@ struct ls_sums {
     _Atomic uint32_t *largest; /* [parameter]: bits, by all workers */
 };
 
-int ls_sums_create(const size_t *elements, size_t count, int workers, struct ls_sums **out,
-                   struct ls_error *error)
+/* Numbers that all sums take together. */
+static size_t all_elements(const size_t *elements, const size_t *place, size_t count)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t end = (place != NULL ? place[i] : all) + elements[i];
+        all = end > all ? end : all;
+    }
+    return all;
+}
+
+int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
+                   struct ls_sums **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_sums *sums = ls_alloc(1, sizeof *sums);
@@ -52,15 +67,16 @@ int ls_sums_create(const size_t *elements, size_t count, int workers, struct ls_
     sums->workers = workers;
     sums->items = ls_alloc(count + 1, sizeof *sums->items);
     sums->largest = ls_alloc(count + 1, sizeof *sums->largest);
-    bool ready = sums->items != NULL && sums->largest != NULL;
-    for (size_t i = 0; ready && i < count; i++) {
+    sums->all = ls_alloc_aligned(all_elements(elements, place, count) * sizeof *sums->all);
+    bool ready = sums->items != NULL && sums->largest != NULL && sums->all != NULL;
+    for (size_t i = 0, at = 0; ready && i < count; at += elements[i++]) {
         struct sum *sum = &sums->items[i];
         sum->elements = elements[i];
         sum->tile_count = (elements[i] + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
         sum->tiles = ls_alloc(sum->tile_count, sizeof *sum->tiles);
-        sum->total = ls_alloc_aligned(elements[i] * sizeof *sum->total);
+        sum->total = sums->all + (place != NULL ? place[i] : at);
         sum->exponent = LS_SUMS_EXPONENT_UNSET;
-        ready = sum->tiles != NULL && sum->total != NULL;
+        ready = sum->tiles != NULL;
     }
     if (!ready) {
         ls_sums_free(sums);
@@ -74,13 +90,18 @@ void ls_sums_free(struct ls_sums *sums)
 {
     if (sums == NULL)
         return;
-    for (size_t i = 0; i < sums->count && sums->items != NULL; i++) {
+    for (size_t i = 0; i < sums->count && sums->items != NULL; i++)
         ls_free(sums->items[i].tiles);
-        ls_free_aligned(sums->items[i].total);
-    }
+    ls_free_aligned(sums->all);
     ls_free(sums->items);
     ls_free((void *)sums->largest);
     ls_free(sums);
+}
+
+void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user)
+{
+    sums->contributed = contributed;
+    sums->user = user;
 }
 
 void ls_sums_begin(struct ls_sums *sums, bool gauge)
@@ -132,7 +153,46 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     ls_raise_to(&sums->largest[parameter], largest);
     if (largest >= LS_NOT_FINITE)
         ls_lower_to(&sum->first_not_finite, from->micro_batch);
+    if (sums->contributed != NULL && !sums->gauge)
+        sums->contributed(sums->user, parameter);
 }
+
+/* ---- Several ranks --------------------------------------------------------------------------- */
+
+int64_t *ls_sums_all(const struct ls_sums *sums)
+{
+    return sums->all;
+}
+
+void ls_sums_clear_rest(struct ls_sums *sums, int parameter)
+{
+    struct sum *sum = &sums->items[parameter];
+    for (size_t tile = 0; tile < sum->tile_count; tile++) {
+        size_t begin = tile * LS_SUMS_TILE, left = sum->elements - begin;
+        if (sum->tiles[tile].update != sums->update)
+            memset(sum->total + begin, 0,
+                   (left < LS_SUMS_TILE ? left : LS_SUMS_TILE) * sizeof *sum->total);
+    }
+}
+
+void ls_sums_note(const struct ls_sums *sums, struct ls_sums_note *notes)
+{
+    for (size_t i = 0; i < sums->count; i++)
+        notes[i] = (struct ls_sums_note){
+            .largest = atomic_load_explicit(&sums->largest[i], memory_order_relaxed),
+            .first_not_finite =
+                atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed)};
+}
+
+void ls_sums_hear(struct ls_sums *sums, const struct ls_sums_note *notes)
+{
+    for (size_t i = 0; i < sums->count; i++) {
+        ls_raise_to(&sums->largest[i], notes[i].largest);
+        ls_lower_to(&sums->items[i].first_not_finite, notes[i].first_not_finite);
+    }
+}
+
+/* ---- The end of an update -------------------------------------------------------------------- */
 
 /* floor(log2 |x|) of an fp32 number given by its bits; very low for zero. */
 static int magnitude(uint32_t bits)

@@ -27,10 +27,14 @@ enum {
 
 struct ls_sums;
 
-/* Sums for `count` parameters of `elements[i]` numbers each; `workers` threads will contribute. */
-int ls_sums_create(const size_t *elements, size_t count, int workers, struct ls_sums **sums,
-                   struct ls_error *error);
+/* Sums for `count` parameters of `elements[i]` numbers each; `workers` threads will contribute.
+ * They lie in one array, that of parameter i from place[i] on (NULL: one behind the other). */
+int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
+                   struct ls_sums **sums, struct ls_error *error);
 void ls_sums_free(struct ls_sums *sums);
+/* (optional) Who is told of each contribution to an update, by the worker that made it, when it has
+ * been added. */
+void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user);
 
 /* Begins an update: all sums are empty. With `gauge` contributions are only measured. */
 void ls_sums_begin(struct ls_sums *sums, bool gauge);
@@ -43,6 +47,19 @@ struct ls_contributor {
 };
 /* Adds a contribution; `contributor` is a struct ls_contributor (see struct ls_context). */
 void ls_sums_contribute(void *contributor, int parameter, const float *gradient, size_t elements);
+
+/* For sums over several ranks. The array of all sums; where nobody contributed to a parameter in
+ * this update there may be an earlier one's, until ls_sums_clear_rest. */
+int64_t *ls_sums_all(const struct ls_sums *sums);
+void ls_sums_clear_rest(struct ls_sums *sums, int parameter);
+/* What else other ranks must know of the contributions here, and here of theirs, before
+ * ls_sums_end: a note for each parameter. */
+struct ls_sums_note {
+    uint32_t largest;         /* bits */
+    int32_t first_not_finite; /* micro-batch; INT_MAX: none */
+};
+void ls_sums_note(const struct ls_sums *sums, struct ls_sums_note *notes);
+void ls_sums_hear(struct ls_sums *sums, const struct ls_sums_note *notes);
 
 enum ls_sums_result {
     LS_SUMS_GOOD,

@@ -23,7 +23,7 @@ static uint32_t bits_of(float x)
 static struct ls_sums *make(const size_t *elements, size_t count, int workers)
 {
     struct ls_sums *sums = NULL;
-    assert_int_equal(ls_sums_create(elements, count, workers, &sums, NULL), 0);
+    assert_int_equal(ls_sums_create(elements, NULL, count, workers, &sums, NULL), 0);
     return sums;
 }
 

@@ -1,0 +1,44 @@
+/* Slices: how what is learned lies in flat arrays, and which rank of a job owns which part of them.
+ *
+ * Parameters whose gradients travel as sums lie one behind the other, the last of the net first:
+ * that is the order in which their gradients are finished. The array is cut into buckets of whole
+ * parameters, which travel one by one, and each bucket into a part for every rank. A part begins
+ * where a tile of a parameter does. Parameters whose gradients travel as factors are not in here:
+ * every rank updates them in full, for that costs less than sending their weights.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_SLICES_H
+#define LS_ENGINE_SLICES_H
+
+#include "base/error.h"
+#include "ir/graph.h"
+
+struct ls_bucket {
+    size_t begin, end;  /* elements of the flat array */
+    size_t *cut;        /* [ranks + 1]: rank r owns [cut[r], cut[r + 1]) */
+    size_t first, last; /* of its parameters in ls_slices.order */
+};
+
+struct ls_slices {
+    int ranks;
+    size_t elements; /* of the flat array */
+    int *order;      /* parameters, as they lie there */
+    size_t count;
+    size_t *place; /* by parameter: where it begins; 0 for those that are not in it */
+    int *bucket;   /* by parameter; -1: not in it */
+    struct ls_bucket *buckets;
+    size_t bucket_count;
+    size_t *cuts; /* memory of all cuts */
+};
+
+/* `elements` by parameter; 0 for those that are not to be in the flat array. */
+int ls_slices_create(size_t parameters, const size_t *elements, int ranks,
+                     struct ls_slices **slices, struct ls_error *error);
+void ls_slices_free(struct ls_slices *slices);
+/* The elements of a parameter that a rank owns: [*begin, *end), maybe none. */
+void ls_slices_own(const struct ls_slices *slices, int parameter, size_t elements, int rank,
+                   size_t *begin, size_t *end);
+/* Which rank owns an element of a parameter that is in the flat array. */
+int ls_slices_owner(const struct ls_slices *slices, int parameter, size_t element);
+
+#endif
