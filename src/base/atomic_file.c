@@ -212,6 +212,15 @@ int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
     return 0;
 }
 
+int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *bytes, size_t size,
+                      struct ls_error *error)
+{
+    if (file->stream != NULL && fseeko(file->stream, (off_t)offset, SEEK_SET) != 0)
+        return fail_write(file, "cannot write", error);
+    LS_TRY(ls_atomic_write(file, bytes, size, error));
+    return fseeko(file->stream, 0, SEEK_END) == 0 ? 0 : fail_write(file, "cannot write", error);
+}
+
 /* Makes a rename in the folder of `path` durable. Some file systems cannot sync a folder and say
  * EINVAL; there is nothing more to do on those. */
 static int sync_folder(const char *path)

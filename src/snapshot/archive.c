@@ -166,10 +166,20 @@ static int make_room(const struct ls_archive *archive, void **room, struct ls_er
     return most == 0 || *room != NULL ? 0 : ls_fail_memory(error, "a tensor to be written");
 }
 
-/* Hands the bytes of every tensor to `write` in the order of the file. */
-static int each_tensor(const struct ls_archive *archive, void *room,
-                       int (*write)(void *user, const void *bytes, size_t size, struct ls_error *),
-                       void *user, struct ls_error *error)
+/* A file while it is written. */
+struct output {
+    struct ls_atomic_file *file;
+    uint32_t crc; /* of all that was written */
+};
+
+static int put(struct output *output, const void *bytes, size_t size, struct ls_error *error)
+{
+    output->crc = ls_archive_crc(output->crc, bytes, size);
+    return ls_atomic_write(output->file, bytes, size, error);
+}
+
+static int put_tensors(struct output *output, const struct ls_archive *archive, void *room,
+                       struct ls_error *error)
 {
     for (int s = 0; s < ELEMENT_SIZES; s++) {
         for (size_t i = 0; i < archive->tensor_count; i++) {
@@ -179,39 +189,21 @@ static int each_tensor(const struct ls_archive *archive, void *room,
                 continue;
             if (tensor->data == NULL && tensor->size > 0)
                 LS_TRY(archive->fetch(archive->user, i, room, error));
-            LS_TRY(write(user, bytes, tensor->size, error));
+            LS_TRY(put(output, bytes, tensor->size, error));
         }
     }
     return 0;
 }
 
-static int sum_bytes(void *user, const void *bytes, size_t size, struct ls_error *error)
+/* Writes the checksum's digits into the header, when all else has been written. */
+static int sign(const struct output *output, const struct ls_text *header, struct ls_error *error)
 {
-    (void)error;
-    uint32_t *crc = user;
-    *crc = ls_archive_crc(*crc, bytes, size);
-    return 0;
-}
-
-static int write_bytes(void *user, const void *bytes, size_t size, struct ls_error *error)
-{
-    return ls_atomic_write(user, bytes, size, error);
-}
-
-/* Writes the checksum's digits into the header. */
-static int sign_header(const struct ls_archive *archive, void *room, struct ls_text *header,
-                       struct ls_error *error)
-{
-    uint64_t length = header->length;
-    uint32_t crc = ls_archive_crc(0, &length, sizeof length);
-    crc = ls_archive_crc(crc, header->data, header->length);
-    LS_TRY(each_tensor(archive, room, sum_bytes, &crc, error));
     char digits[9];
-    snprintf(digits, sizeof digits, "%08" PRIx32, crc);
+    snprintf(digits, sizeof digits, "%08" PRIx32, output->crc);
     /* Our notes are the first ones, so that the first hit is the place. */
-    char *place = strstr(header->data, LS_CHECKSUM_KIND);
-    memcpy(place + strlen(LS_CHECKSUM_KIND), digits, 8);
-    return 0;
+    const char *place = strstr(header->data, LS_CHECKSUM_KIND) + strlen(LS_CHECKSUM_KIND);
+    size_t offset = sizeof(uint64_t) + (size_t)(place - header->data);
+    return ls_atomic_rewrite(output->file, offset, digits, 8, error);
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -257,17 +249,19 @@ int ls_archive_check_names(const struct ls_archive *archive, int status, const c
 static int write_all(const struct ls_archive *archive, void *room, const struct ls_text *header,
                      const char *path, struct ls_error *error)
 {
-    struct ls_atomic_file *file;
-    LS_TRY(ls_atomic_open(path, &file, error));
+    struct output output = {.crc = 0};
+    LS_TRY(ls_atomic_open(path, &output.file, error));
     uint64_t length = header->length;
-    int status = ls_atomic_write(file, &length, sizeof length, error);
+    int status = put(&output, &length, sizeof length, error);
     if (status == 0)
-        status = ls_atomic_write(file, header->data, header->length, error);
+        status = put(&output, header->data, header->length, error);
     if (status == 0)
-        status = each_tensor(archive, room, write_bytes, file, error);
+        status = put_tensors(&output, archive, room, error);
     if (status == 0)
-        return ls_atomic_commit(file, error);
-    ls_atomic_abandon(file);
+        status = sign(&output, header, error);
+    if (status == 0)
+        return ls_atomic_commit(output.file, error);
+    ls_atomic_abandon(output.file);
     return status;
 }
 
@@ -291,8 +285,6 @@ int ls_archive_write(const struct ls_archive *archive, const char *path, struct 
     } else {
         void *room = NULL;
         status = make_room(archive, &room, error);
-        if (status == 0)
-            status = sign_header(archive, room, &header, error);
         if (status == 0)
             status = write_all(archive, room, &header, path, error);
         ls_free_aligned(room);

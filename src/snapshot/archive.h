@@ -78,8 +78,8 @@ struct ls_archive {
     size_t tensor_count, tensor_capacity;
     struct ls_note *notes; /* without the writer's own two */
     size_t note_count, note_capacity;
-    /* To be written, for tensors without data: puts those of tensor `index` into `out`. Called more
-     * than once for each, so that one at a time needs to be in memory. */
+    /* To be written, for tensors without data: puts those of tensor `index` into `out`. Called once
+     * for each, in the order of the file, so that one at a time needs to be in memory. */
     int (*fetch)(void *user, size_t index, void *out, struct ls_error *error);
     void *user;
     /* What follows is set by ls_archive_read. */

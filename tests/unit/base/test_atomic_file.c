@@ -93,6 +93,20 @@ static void test_old_or_new_never_half(void **state)
     assert_int_equal(error.count, 0);
 }
 
+/* What was written before can be put right; more is written behind the end again. */
+static void test_rewrite(void **state)
+{
+    (void)state;
+    struct ls_atomic_file *file;
+    const char *path = ls_test_path("rewritten");
+    assert_int_equal(ls_atomic_open(path, &file, &error), 0);
+    assert_int_equal(ls_atomic_write(file, "head 0000 tail", 14, &error), 0);
+    assert_int_equal(ls_atomic_rewrite(file, 5, "1234", 4, &error), 0);
+    assert_int_equal(ls_atomic_write(file, " end", 4, &error), 0);
+    assert_int_equal(ls_atomic_commit(file, &error), 0);
+    check_content(path, "head 1234 tail end");
+}
+
 static void test_abandon_leaves_the_old_file(void **state)
 {
     (void)state;
@@ -326,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_old_or_new_never_half, setup),
         cmocka_unit_test_setup(test_killed_writer, setup),
+        cmocka_unit_test_setup(test_rewrite, setup),
         cmocka_unit_test_setup(test_abandon_leaves_the_old_file, setup),
         cmocka_unit_test_setup(test_where_nothing_can_be_created, setup),
         cmocka_unit_test_setup(test_long_names, setup),
