@@ -3,6 +3,7 @@
 #include "engine/exchange.h"
 
 #include "base/memory.h"
+#include "transport/peers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -73,16 +74,34 @@ static int create_merged(struct ls_exchange *exchange, const struct ls_exchange_
     return 0;
 }
 
-static int create_rows(struct ls_exchange *exchange, int64_t units, struct ls_error *error)
+/* Whether the rows of a sync point concern nobody else but moving averages. */
+static bool is_kept(const struct ls_exchange_options *options, const struct ls_sync *sync)
+{
+    return sync->kind == LS_SYNC_MOMENTS && sync->averages.mean != NULL && options->local != NULL &&
+           options->local(options->user, options->graph->groupings[sync->grouping]);
+}
+
+static void place_rows(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                       bool kept)
 {
     for (size_t s = 0; s < exchange->syncs; s++) {
         const struct ls_sync *sync = &exchange->graph->syncs[s];
+        if (sync->grouping < 0 || is_kept(options, sync) != kept)
+            continue;
         exchange->row_offset[s] = exchange->row_doubles;
-        if (sync->grouping >= 0)
-            exchange->row_doubles +=
-                (size_t)(exchange->members[sync->grouping].parts_most * ls_sync_row(sync));
+        exchange->row_doubles +=
+            (size_t)(exchange->members[sync->grouping].parts_most * ls_sync_row(sync));
     }
-    exchange->rows = ls_alloc_aligned((size_t)units * exchange->row_doubles * sizeof(double) + 1);
+}
+
+static int create_rows(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                       struct ls_error *error)
+{
+    place_rows(exchange, options, true);
+    exchange->kept_doubles = exchange->row_doubles;
+    place_rows(exchange, options, false);
+    exchange->rows =
+        ls_alloc_aligned((size_t)options->units * exchange->row_doubles * sizeof(double) + 1);
     return exchange->rows != NULL ? 0 : ls_fail_memory(error, "batch statistics");
 }
 
@@ -113,7 +132,7 @@ static int create(struct ls_exchange *exchange, const struct ls_exchange_options
     for (size_t s = 0; s < exchange->syncs; s++)
         exchange->together |= exchange->graph->syncs[s].grouping < 0;
     LS_TRY(create_members(exchange, options, error));
-    LS_TRY(create_rows(exchange, options->units, error));
+    LS_TRY(create_rows(exchange, options, error));
     return create_merged(exchange, options, error);
 }
 
@@ -219,6 +238,30 @@ void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
     context->parts = exchange->parts + unit * exchange->groupings;
     context->partial = exchange->partial + from;
     context->merged = exchange->merged + from;
+}
+
+/* ---- Other ranks ----------------------------------------------------------------------------- */
+
+int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int sync, size_t begin,
+                      size_t end, const int *owner, struct ls_error *error)
+{
+    const struct ls_sync *what = &exchange->graph->syncs[sync];
+    int parts = 0;
+    for (size_t unit = begin; unit < end; unit++) {
+        int own = exchange->parts[unit * exchange->groupings + (size_t)what->grouping].count;
+        parts = own > parts ? own : parts;
+    }
+    size_t bytes = (size_t)(parts * ls_sync_row(what)) * sizeof(double);
+    return ls_peers_share(
+        peers, exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync],
+        exchange->row_doubles * sizeof(double), bytes, owner + begin, end - begin, error);
+}
+
+int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_peers *peers, size_t units,
+                           const int *owner, struct ls_error *error)
+{
+    return ls_peers_share(peers, exchange->rows, exchange->row_doubles * sizeof(double),
+                          exchange->kept_doubles * sizeof(double), owner, units, error);
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */

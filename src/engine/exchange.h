@@ -5,7 +5,7 @@
  * averages are advanced from them. What is merged lies once for all workers, by group of the
  * update, where micro-batches go through the net together: it is wanted again backward, when the
  * worker has run others. Where every group of the net lies within a micro-batch each worker has its
- * own.
+ * own. Every rank of a job gets the rows of all and merges them itself: the same bits everywhere.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_EXCHANGE_H
@@ -14,6 +14,8 @@
 #include "data/batching.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
+
+struct ls_peers;
 
 /* Who belongs to the groups of one grouping, over all batches of an update. */
 struct ls_members {
@@ -37,6 +39,7 @@ struct ls_exchange {
     struct ls_parts *parts;     /* by micro-batch and grouping */
     size_t *row_offset;         /* by sync: of its rows among those of a micro-batch, in doubles */
     size_t row_doubles;         /* of a micro-batch */
+    size_t kept_doubles;        /* the first of these: what nobody else needs before averages do */
     double *rows;
     const double **list; /* by worker: the rows of the group that it merges, `units` of them */
     size_t units;
@@ -77,6 +80,13 @@ void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
  * barriers. */
 void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end,
                        int worker);
+/* Shares what the units [begin, end) of a batch left at a sync point with the other ranks of the
+ * job; owner[i] is the rank of unit i. By one thread, before the merging. */
+int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int sync, size_t begin,
+                      size_t end, const int *owner, struct ls_error *error);
+/* The same, after the pass, for what moving averages are made of and no sync point has shared. */
+int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_peers *peers, size_t units,
+                           const int *owner, struct ls_error *error);
 /* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the
  * context is of. */
 void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,

@@ -45,13 +45,25 @@ static int reserve(float **numbers, size_t *size, size_t wanted, struct ls_error
     return 0;
 }
 
+/* The first unit of a wave that is this rank's, from `unit` on; the wave's end: none. */
+static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit)
+{
+    while (unit < wave->end && pass->units[unit].slot < 0)
+        unit++;
+    return unit;
+}
+
 int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
 {
     size_t in = 0, out = 0;
-    for (size_t i = 0; i < pass->wave_count; i++)
-        for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++)
-            measure(pass->units[unit].plan->plan, pass->waves[i].end - pass->waves[i].begin, &in,
-                    &out);
+    for (size_t i = 0; i < pass->wave_count; i++) {
+        const struct ls_wave *wave = &pass->waves[i];
+        size_t units = 0;
+        for (size_t unit = wave->begin; unit < wave->end; unit++)
+            units += pass->units[unit].slot >= 0;
+        for (size_t unit = wave->begin; unit < wave->end; unit++)
+            measure(pass->units[unit].plan->plan, units, &in, &out);
+    }
     LS_TRY(reserve(&pass->engine->gather.in, &pass->engine->gather.in_size, in, error));
     return reserve(&pass->engine->gather.out, &pass->engine->gather.out_size, out, error);
 }
@@ -88,7 +100,7 @@ static const struct ls_step *step_of(const struct work *work, size_t unit)
 static void *const *pointers_of(const struct work *work, size_t unit, bool own)
 {
     const struct ls_net_plan *plan = work->pass->units[unit].plan;
-    return ls_net_step_pointers(plan, (int)(unit - work->wave->begin),
+    return ls_net_step_pointers(plan, work->pass->units[unit].slot,
                                 plan->plan->segment[work->segment],
                                 own ? work->pass->items[unit]->input : NULL);
 }
@@ -96,13 +108,14 @@ static void *const *pointers_of(const struct work *work, size_t unit, bool own)
 /* Copies the rows of the worker's own units, to one place or (back) from there. */
 static void copy_rows(const struct work *work, bool back)
 {
-    const struct ls_gather *gather = &work->pass->engine->gather;
-    size_t workers = (size_t)work->pass->engine->workers;
+    const struct ls_pass *pass = work->pass;
+    const struct ls_gather *gather = &pass->engine->gather;
     int64_t first = 0;
-    for (size_t unit = work->wave->begin; unit < work->wave->end; unit++) {
+    for (size_t unit = own_unit(pass, work->wave, work->wave->begin); unit < work->wave->end;
+         unit = own_unit(pass, work->wave, unit + 1)) {
         const struct ls_step *step = step_of(work, unit);
         struct ls_gathered row = ls_plan_gathered(step);
-        if ((unit - work->wave->begin) % workers == (size_t)work->worker) {
+        if (pass->units[unit].slot % pass->engine->workers == work->worker) {
             void *const *in = pointers_of(work, unit, true);
             if (back)
                 memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
@@ -118,7 +131,8 @@ static void copy_rows(const struct work *work, bool back)
 static int64_t rows_of(const struct work *work)
 {
     int64_t rows = 0;
-    for (size_t unit = work->wave->begin; unit < work->wave->end; unit++)
+    for (size_t unit = own_unit(work->pass, work->wave, work->wave->begin); unit < work->wave->end;
+         unit = own_unit(work->pass, work->wave, unit + 1))
         rows += ls_plan_gathered(step_of(work, unit)).rows;
     return rows;
 }
@@ -133,7 +147,7 @@ static int64_t tile_columns(const struct ls_gathered *row, int workers)
 static void run_tiles(const struct work *work)
 {
     struct ls_gather *gather = &work->pass->engine->gather;
-    size_t unit = work->wave->begin;
+    size_t unit = own_unit(work->pass, work->wave, work->wave->begin);
     const struct ls_prepared *prepared = &step_of(work, unit)->prepared;
     struct ls_gathered row = ls_plan_gathered(step_of(work, unit));
     void *const *in = pointers_of(work, unit, false);
@@ -151,11 +165,14 @@ static void run_tiles(const struct work *work)
 void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     const struct work work = {.pass = pass, .wave = wave, .segment = segment, .worker = worker};
+    size_t first = own_unit(pass, wave, wave->begin);
+    if (first == wave->end)
+        return; /* all are other ranks' */
     copy_rows(&work, false);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
     ls_team_meet(pass->engine->team);
-    const struct ls_net_plan *plan = pass->units[wave->begin].plan;
+    const struct ls_net_plan *plan = pass->units[first].plan;
     uint64_t *nanoseconds = plan->bindings[worker].nanoseconds; /* there are as many slots */
     uint64_t start = nanoseconds != NULL ? ls_nanoseconds() : 0;
     run_tiles(&work);

@@ -4,6 +4,19 @@
 #include <string.h>
 
 #include "engine/pass.h"
+#include "transport/peers.h"
+
+void ls_pass_deal(struct ls_pass *pass)
+{
+    const struct ls_peers *peers = pass->engine->peers;
+    for (size_t i = 0; i < pass->wave_count; i++) {
+        int slots = 0;
+        for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++) {
+            bool own = pass->units[unit].rank == ls_peers_rank(peers);
+            pass->units[unit].slot = own ? slots++ : -1;
+        }
+    }
+}
 
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error)
 {
@@ -32,15 +45,25 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
     pass->feed = feed;
     pass->training = training;
     pass->failed_unit = SIZE_MAX;
+    pass->own_count = 0;
+    for (size_t unit = 0; unit < pass->unit_count; unit++) {
+        pass->owners[unit] = pass->units[unit].rank;
+        if (pass->units[unit].slot >= 0)
+            pass->own[pass->own_count++] = unit;
+    }
     atomic_store(&pass->next, 0);
     memset(pass->records, 0, pass->unit_count * pass->record_size * sizeof *pass->records);
 }
 
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 {
-    if (pass->failed_unit == SIZE_MAX)
-        return 0;
-    if (error != NULL)
-        *error = pass->failure;
-    return pass->failure.status;
+    struct ls_peers *peers = pass->engine->peers;
+    if (pass->failed_unit != SIZE_MAX) {
+        if (error != NULL)
+            *error = pass->failure;
+        return ls_peers_lone_failure(peers, pass->failure.status, &pass->failure);
+    }
+    size_t bytes = pass->record_size * sizeof *pass->records;
+    return ls_peers_share(peers, pass->records, bytes, bytes, pass->owners, pass->unit_count,
+                          error);
 }

@@ -54,6 +54,7 @@ struct ls_net_options {
      * do not fit are the smallest there are: compare with ls_net_memory_bytes. */
     size_t activation_bytes;
     int workers;
+    struct ls_share share; /* what is this rank's of each batch; all zeros: everything */
     /* (optional) Names the value whose contents are wanted after a pass. */
     struct ls_value *(*output)(const struct ls_graph *graph);
 };
@@ -104,7 +105,8 @@ void ls_net_begin_job(struct ls_net *net);
 /* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
  * that the net can see. `net` is a struct ls_net. */
 bool ls_net_local(const void *net, int64_t group);
-/* Slots that micro-batches which go through the net together need; at least one a worker. */
+/* Slots that micro-batches of this rank which go through the net together need; at least one a
+ * worker. */
 int ls_net_slots(const struct ls_net *net, int workers);
 /* Bytes of activations that the largest of the net's plans takes on so many workers. */
 size_t ls_net_memory_bytes(const struct ls_net *net, int workers);

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "engine/pass.h"
+#include "transport/peers.h"
 
 static int create_for_worker(struct ls_pass *pass, size_t worker, struct ls_error *error)
 {
@@ -81,9 +82,10 @@ static void count_units(void *argument, int worker)
     float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
     static _Thread_local struct ls_error error;
     for (;;) {
-        size_t unit = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
-        if (unit >= pass->unit_count)
+        size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
+        if (turn >= pass->own_count)
             return;
+        size_t unit = pass->own[turn];
         const struct ls_unit *what = &pass->units[unit];
         ls_error_clear(&error);
         if (fetch(pass, worker, what, inputs, &error) != 0) {
@@ -129,6 +131,15 @@ static double sum_counts(const struct ls_pass *pass, size_t begin, size_t n, int
     while (half * 2 < n)
         half *= 2;
     return sum_counts(pass, begin, half, offset) + sum_counts(pass, begin + half, n - half, offset);
+}
+
+int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    double *counts =
+        pass->records + graph->normalizers[graph->syncs[sync].normalizer].record_offset;
+    return ls_peers_share(pass->engine->peers, counts, pass->record_size * sizeof *counts,
+                          sizeof *counts, pass->owners, pass->unit_count, error);
 }
 
 void ls_pass_merge_count(struct ls_pass *pass, int sync)

@@ -15,6 +15,7 @@
 #include "engine/labels.h"
 #include "engine/pass.h"
 #include "ir/layer.h"
+#include "transport/peers.h"
 
 enum {
     RECORDS_AT_ONCE = 1 << 20, /* doubles in the records of a test's job */
@@ -69,13 +70,15 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     pass->units = ls_alloc(units, sizeof *pass->units);
     pass->items = ls_alloc(units, sizeof *pass->items);
     pass->graphs = ls_alloc(units, sizeof *pass->graphs);
+    pass->owners = ls_alloc(units, sizeof *pass->owners);
+    pass->own = ls_alloc(units, sizeof *pass->own);
     pass->waves = ls_alloc(batches, sizeof *pass->waves);
     pass->records = ls_alloc(units * (pass->record_size + 1), sizeof *pass->records);
     pass->total = ls_alloc(pass->record_size + 1, sizeof *pass->total);
     pass->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *pass->normalizers);
     if (pass->batches == NULL || pass->micro == NULL || pass->units == NULL ||
-        pass->items == NULL || pass->graphs == NULL || pass->waves == NULL ||
-        pass->records == NULL || pass->total == NULL || pass->normalizers == NULL)
+        pass->items == NULL || pass->graphs == NULL || pass->owners == NULL ||
+        pass->own == NULL || pass->waves == NULL || pass->records == NULL || pass->total == NULL || pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_averages(pass, error));
@@ -113,6 +116,8 @@ void ls_pass_free(struct ls_pass *pass)
     ls_free(pass->units);
     ls_free((void *)pass->items);
     ls_free((void *)pass->graphs);
+    ls_free(pass->owners);
+    ls_free(pass->own);
     ls_free(pass->waves);
     ls_free(pass->records);
     ls_free(pass->total);
@@ -136,12 +141,14 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
 {
     int64_t n = 0;
     size_t first = pass->unit_count;
+    const struct ls_peers *peers = pass->engine->peers;
     LS_TRY(ls_batching_cut(&pass->net->batching, batch, pass->micro, &n, error));
     for (int64_t i = 0; i < n; i++) {
         struct ls_unit *unit = &pass->units[pass->unit_count++];
         *unit = (struct ls_unit){
             .update = update,
             .index = (*index)++,
+            .rank = ls_peers_several(peers) ? ls_peers_dealt(peers, i, n) : 0,
             .range = {.ordinal = pass->micro[i].ordinal, .count = pass->micro[i].count}};
         LS_TRY(ls_net_require(pass->net, &pass->micro[i], &unit->plan, error));
     }
@@ -150,13 +157,16 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
     return 0;
 }
 
-/* Makes room for the plans of all units. */
+/* Makes room for the plans of all units that are this rank's. */
 static int make_ready(struct ls_pass *pass, struct ls_error *error)
 {
+    ls_pass_deal(pass);
     for (size_t i = 0; i < pass->unit_count; i++)
-        LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
+        if (pass->units[i].slot >= 0)
+            LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
     for (size_t i = 0; i < pass->unit_count; i++)
-        LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
+        if (pass->units[i].slot >= 0)
+            LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
     return ls_gather_reserve(pass, error);
 }
 
@@ -275,7 +285,8 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
                      struct ls_error *error)
 {
     int64_t samples = 0;
-    LS_TRY(add_update(pass, update, &samples, error));
+    int status = add_update(pass, update, &samples, error);
+    LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
@@ -289,6 +300,9 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
                            "iteration %lld: no exponent fits the gradients", (long long)iteration);
         ls_feed_seek(feed, update);
     }
+    if (pass->averages != NULL)
+        LS_TRY(ls_exchange_share_kept(pass->exchange, engine->peers, pass->unit_count,
+                                      pass->owners, error));
     LS_TRY(ls_pass_find_averages(pass, iteration, error));
     ls_pass_merge_records(pass, 0, pass->unit_count);
     *totals = (struct ls_totals){
@@ -312,6 +326,21 @@ static int check_figures(const struct ls_pass *pass, struct ls_error *error)
     return 0;
 }
 
+/* The micro-batches of batches [begin, end). */
+static int add_batches(struct ls_pass *pass, int64_t begin, int64_t end, int64_t *samples,
+                       struct ls_error *error)
+{
+    forget_units(pass);
+    for (int64_t b = begin; b < end; b++) {
+        struct ls_batch batch;
+        int index = 0;
+        ls_batching_update(&pass->net->batching, b, &batch);
+        LS_TRY(add_batch(pass, &batch, b, &index, error));
+        *samples += batch.count;
+    }
+    return make_ready(pass, error);
+}
+
 int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
@@ -324,15 +353,9 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
     for (int64_t begin = 0; begin < batches; begin += at_once) {
         if (stop != NULL && stop(user))
             return LOCKSTEP_STOPPED;
-        forget_units(pass);
-        for (int64_t b = begin; b < batches && b < begin + at_once; b++) {
-            struct ls_batch batch;
-            int index = 0;
-            ls_batching_update(&pass->net->batching, b, &batch);
-            LS_TRY(add_batch(pass, &batch, b, &index, error));
-            samples += batch.count;
-        }
-        LS_TRY(make_ready(pass, error));
+        int64_t end = begin + at_once < batches ? begin + at_once : batches;
+        int status = add_batches(pass, begin, end, &samples, error);
+        LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
         ls_pass_start(pass, feed, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));
@@ -346,6 +369,5 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
     }
     *totals = (struct ls_totals){
         .record = pass->total, .normalizers = pass->normalizers, .samples = samples};
-    (void)engine;
     return 0;
 }

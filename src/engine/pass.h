@@ -49,7 +49,10 @@ struct ls_pass {
     const struct ls_feed_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;    /* by unit: of its plan */
     bool training;
-    _Atomic size_t next;
+    int *owners;      /* by unit: its rank */
+    size_t *own;      /* this rank's units, in order */
+    size_t own_count;
+    _Atomic size_t next; /* of `own` */
     pthread_mutex_t lock; /* guards the two below */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;
@@ -60,8 +63,10 @@ static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
     return pass->records + unit * pass->record_size;
 }
 
+/* Deals the units to the ranks of the job, once they are listed, and numbers its own. */
+void ls_pass_deal(struct ls_pass *pass);
 /* Starts a job over the pass's units (engine/job.c); `finish` returns what went wrong first in
- * their order. */
+ * their order, or shares the records of all units with the other ranks. */
 void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
@@ -74,7 +79,8 @@ void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
 int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error);
 void ls_pass_free_normalizers(struct ls_pass *pass);
 int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error);
-/* Of one whose labels were counted during the pass. */
+/* Of one whose labels were counted during the pass: other ranks' counts first. */
+int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error);
 void ls_pass_merge_count(struct ls_pass *pass, int sync);
 
 /* Moving averages (engine/averages.c): what they become is found before the weights change, and

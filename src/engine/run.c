@@ -6,10 +6,14 @@
  * segment; then all workers meet, share the work of merging what was left there, and meet again.
  * The same way they share the work of gathered steps.
  *
+ * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
+ * each other.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/gather.h"
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
+#include "transport/peers.h"
 
 /* Where the gradients of a micro-batch go. */
 struct gradients {
@@ -79,22 +83,24 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     ls_net_run(pass->units[unit].plan, slot, segment, pass->items[unit]->input, &context);
 }
 
-/* The unit that is taken as number `turn`. Micro-batches of a batch differ by a sample; in the
- * order 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of each run of
- * units, two for every worker, those with the most samples come first. (Short runs, because data
- * are decoded in order.) */
+/* The unit that is taken as number `turn` of this rank's. Micro-batches of a batch differ by a
+ * sample; in the order 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of
+ * each run of units, two for every worker, those with the most samples come first. (Short runs,
+ * because data are decoded in order.) */
 static size_t unit_of(const struct ls_pass *pass, size_t turn)
 {
     size_t run = 2 * (size_t)pass->engine->workers, begin = turn / run * run, left = turn - begin;
-    size_t end = begin + run < pass->unit_count ? begin + run : pass->unit_count;
+    size_t end = begin + run < pass->own_count ? begin + run : pass->own_count;
     int64_t most = 0;
-    for (size_t i = begin; i < end; i++)
-        most = pass->units[i].range.count > most ? pass->units[i].range.count : most;
+    for (size_t i = begin; i < end; i++) {
+        int64_t samples = pass->units[pass->own[i]].range.count;
+        most = samples > most ? samples : most;
+    }
     for (int larger = 1; larger >= 0; larger--)
         for (size_t i = begin; i < end; i++)
-            if ((pass->units[i].range.count == most) == larger && left-- == 0)
-                return i;
-    return turn;
+            if ((pass->units[pass->own[i]].range.count == most) == larger && left-- == 0)
+                return pass->own[i];
+    return pass->own[turn];
 }
 
 static void run_freely(void *argument, int worker)
@@ -102,7 +108,7 @@ static void run_freely(void *argument, int worker)
     struct ls_pass *pass = argument;
     for (;;) {
         size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
-        if (turn >= pass->unit_count)
+        if (turn >= pass->own_count)
             return;
         size_t unit = unit_of(pass, turn);
         if (take_item(pass, worker, unit))
@@ -111,47 +117,100 @@ static void run_freely(void *argument, int worker)
     }
 }
 
-/* Merges what the sync point behind segment `segment` is for. */
-static void merge(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
+/* ---- Waves ----------------------------------------------------------------------------------- */
+
+/* Gets what other ranks have left at a sync point. */
+static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
-    const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
-    const struct ls_op *op = plan->steps[plan->segment[segment + 1] - 1].prepared.op;
+    static _Thread_local struct ls_error error;
+    struct ls_peers *peers = pass->engine->peers;
+    const struct ls_sync *what = &ls_net_graph(pass->net)->syncs[sync];
+    ls_error_clear(&error);
+    int status = what->kind != LS_SYNC_COUNT
+                     ? ls_exchange_share(pass->exchange, peers, sync, wave->begin, wave->end,
+                                         pass->owners, &error)
+                     : ls_pass_share_count(pass, sync, &error);
+    if (status != 0)
+        ls_pass_note_failure(pass, wave->begin, &error);
+}
+
+/* Merges what the sync point is for. */
+static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
+{
     struct ls_stopwatch *watch = ls_team_stopwatch(pass->engine->team);
     uint64_t start = ls_stopwatch_start(watch);
-    if (plan->graph->syncs[op->attr.sync].kind != LS_SYNC_COUNT)
-        ls_exchange_merge(pass->exchange, op->attr.sync, wave->begin, wave->end, worker);
+    if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT)
+        ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker);
     else if (worker == 0)
-        ls_pass_merge_count(pass, op->attr.sync);
+        ls_pass_merge_count(pass, sync);
     if (watch != NULL)
         watch->worker[worker].merging += ls_nanoseconds() - start;
 }
 
-/* A worker's part of a wave; false: some data could not be had. Nothing can fail once all have
- * their data, so that nobody is waited for in vain. */
-static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+/* All workers, of all ranks, meet at the sync point behind a segment; false: other ranks are lost.
+ */
+static bool meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     struct ls_team *team = pass->engine->team;
-    size_t workers = (size_t)pass->engine->workers;
-    int segments = (int)pass->units[wave->begin].plan->plan->segments;
-    for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
-        take_item(pass, worker, unit);
-    ls_team_meet(team);
-    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
-    for (int segment = 0; segment < segments && ready; segment++) {
+    int sync = plan->steps[plan->segment[segment + 1] - 1].prepared.op->attr.sync;
+    ls_team_meet(team);
+    if (ls_peers_several(pass->engine->peers)) {
+        if (worker == 0)
+            share(pass, wave, sync);
+        ls_team_meet(team);
+        if (pass->failed_unit != SIZE_MAX)
+            return false;
+    }
+    merge(pass, wave, sync, worker);
+    ls_team_meet(team);
+    return true;
+}
+
+/* The worker's next unit of a wave, `unit` itself or a later one. */
+static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit,
+                       int worker)
+{
+    int workers = pass->engine->workers;
+    while (unit < wave->end &&
+           (pass->units[unit].slot < 0 || pass->units[unit].slot % workers != worker))
+        unit++;
+    return unit;
+}
+
+/* A worker's units through all segments; false: other ranks are lost. */
+static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+{
+    const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
+    int segments = (int)plan->segments;
+    for (int segment = 0; segment < segments; segment++) {
         if (ls_gather_is(plan, segment)) {
             ls_gather_run(pass, wave, segment, worker);
             continue;
         }
-        for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
-            run_unit(pass, worker, unit, (int)(unit - wave->begin), segment);
-        if (segment + 1 == segments || !plan->steps[plan->segment[segment + 1] - 1].cut)
-            continue;
-        ls_team_meet(team);
-        merge(pass, wave, segment, worker);
-        ls_team_meet(team);
+        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+             unit = own_unit(pass, wave, unit + 1, worker))
+            run_unit(pass, worker, unit, pass->units[unit].slot, segment);
+        bool cut = segment + 1 < segments && plan->steps[plan->segment[segment + 1] - 1].cut;
+        if (cut && !meet(pass, wave, segment, worker))
+            return false;
     }
-    for (size_t unit = wave->begin + (size_t)worker; unit < wave->end; unit += workers)
+    return true;
+}
+
+/* A worker's part of a wave; false: some data could not be had, or other ranks are lost. Nothing
+ * else can fail once all have their data, so that nobody is waited for in vain. */
+static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+{
+    struct ls_team *team = pass->engine->team;
+    for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+         unit = own_unit(pass, wave, unit + 1, worker))
+        take_item(pass, worker, unit);
+    ls_team_meet(team);
+    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
+    ready = ready && run_segments(pass, wave, worker);
+    for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+         unit = own_unit(pass, wave, unit + 1, worker))
         release_item(pass, worker, unit);
     ls_team_meet(team); /* what was merged is read to the end before the next wave writes it */
     return ready;

@@ -13,6 +13,7 @@
 #include "ops/cpu/backend.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
+#include "transport/peers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -42,6 +43,7 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
                                    .seed = trainer->seed,
                                    .micro_batch = trainer->micro_batch,
                                    .workers = trainer->workers,
+                                   .share = ls_peers_own(trainer->peers),
                                    .iter_size = 1,
                                    .backend = &ls_backend_cpu,
                                    .parameters = trainer->parameters,
