@@ -5,6 +5,8 @@
 #include "engine/exchange.h"
 #include "engine/net.h"
 #include "engine/store.h"
+#include "engine/travel.h"
+#include "ir/layer.h"
 
 /* Where a value of a plan lies in a binding; NULL for inputs, which change. */
 static void *locate(const struct ls_plan *plan, const struct ls_store *store,
@@ -60,6 +62,41 @@ static int bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
     return 0;
 }
 
+/* Which buckets of weights a step reads, where weights travel between ranks. */
+static struct ls_wait wait_of(const struct ls_step *step, const struct ls_store *store)
+{
+    struct ls_wait wait = {-1, -1};
+    const struct ls_op *op = step->prepared.op;
+    for (int i = 0; i < op->inputs; i++) {
+        const struct ls_value *root = op->input[i];
+        while (root != NULL && root->same_memory != NULL)
+            root = root->same_memory;
+        if (root == NULL || root->storage != LS_STORE_PARAMETER)
+            continue;
+        int bucket = store->slices->bucket[root->parameter->index];
+        if (bucket < 0)
+            continue;
+        wait.first = wait.first < 0 || bucket < wait.first ? bucket : wait.first;
+        wait.last = bucket > wait.last ? bucket : wait.last;
+    }
+    return wait;
+}
+
+static int find_waits(struct ls_net_plan *plan, const struct ls_store *store,
+                      struct ls_error *error)
+{
+    const struct ls_plan *what = plan->plan;
+    plan->travel = store->travel;
+    if (plan->travel == NULL)
+        return 0;
+    plan->wait = ls_alloc(what->step_count + 1, sizeof *plan->wait);
+    if (plan->wait == NULL)
+        return ls_fail_memory(error, "workers");
+    for (size_t i = 0; i < what->step_count; i++)
+        plan->wait[i] = wait_of(&what->steps[i], store);
+    return 0;
+}
+
 int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
                 const struct ls_slots *slots, struct ls_error *error)
 {
@@ -68,10 +105,15 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     if (plan->bindings == NULL)
         return ls_fail_memory(error, "workers");
     plan->slots = slots->count;
+    int status = find_waits(plan, store, error);
+    if (status != 0) {
+        ls_net_unbind(plan);
+        return status;
+    }
     for (int i = 0; i < slots->count; i++) {
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
         plan->bindings[i].held = plan->plan->held_bytes > 0 ? slots->held[i] : NULL;
-        int status = bind_slot(plan, store, &plan->bindings[i], error);
+        status = bind_slot(plan, store, &plan->bindings[i], error);
         if (status != 0) {
             ls_net_unbind(plan); /* nobody shall take it for bound */
             return status;
@@ -94,7 +136,10 @@ void ls_net_unbind(struct ls_net_plan *plan)
         ls_free(binding->nanoseconds);
     }
     ls_free(plan->bindings);
+    ls_free(plan->wait);
     plan->bindings = NULL;
+    plan->wait = NULL;
+    plan->travel = NULL;
     plan->slots = 0;
 }
 
@@ -236,6 +281,16 @@ static void run_chain(const struct run *run, size_t first, size_t end)
             run_step(run, i, false);
 }
 
+/* Waits for the weights that steps [first, end) read, and notes where this rank is. */
+static void await_weights(const struct ls_net_plan *plan, size_t first, size_t end)
+{
+    const struct ls_layer *layer = plan->plan->steps[first].prepared.op->layer;
+    ls_travel_note(plan->travel, layer != NULL ? layer->name : NULL);
+    for (size_t i = first; i < end; i++)
+        if (plan->wait[i].first >= 0)
+            ls_travel_await(plan->travel, plan->wait[i].first, plan->wait[i].last);
+}
+
 void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                 const struct ls_context *context)
 {
@@ -248,6 +303,8 @@ void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *co
         const struct ls_step *step = &what->steps[i];
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
             continue;
+        if (plan->travel != NULL)
+            await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
         if (step->chain > 0 && segment != LS_RUN_BEFORE) {
             run_chain(&run, i, i + step->chain);
             i += step->chain - 1;

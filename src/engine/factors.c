@@ -27,6 +27,8 @@ struct ls_factors {
     size_t micro_batches, micro_batch_capacity;
     int workers;
     float *tiles; /* one a worker */
+    void (*recorded)(void *user, size_t factor, enum ls_factor_side side);
+    void *user;
 };
 
 enum { TILE = LS_FACTOR_TILE_ROWS * LS_FACTOR_TILE_COLUMNS };
@@ -169,7 +171,59 @@ void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
     ls_raise_to(&factor->largest[side], largest);
     if (largest >= LS_NOT_FINITE)
         ls_lower_to(&factor->first_not_finite, from->micro_batch);
+    if (factors->recorded != NULL)
+        factors->recorded(factors->user, index, side);
 }
+
+/* ---- Several ranks --------------------------------------------------------------------------- */
+
+float *ls_factors_side(const struct ls_factors *factors, size_t factor, enum ls_factor_side side,
+                       size_t *width)
+{
+    *width = (size_t)factors->items[factor].of->size[side];
+    return factors->items[factor].side[side];
+}
+
+size_t ls_factors_row(const struct ls_factors *factors, size_t factor, size_t micro_batch)
+{
+    return factors->first[micro_batch * factors->count + factor];
+}
+
+const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, size_t factor)
+{
+    return factors->items[factor].of->weight;
+}
+
+void ls_factors_tell(struct ls_factors *factors,
+                     void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
+                     void *user)
+{
+    factors->recorded = recorded;
+    factors->user = user;
+}
+
+void ls_factors_note(const struct ls_factors *factors, struct ls_factor_note *notes)
+{
+    for (size_t f = 0; f < factors->count; f++) {
+        const struct factor *factor = &factors->items[f];
+        for (int side = 0; side < LS_FACTOR_SIDES; side++)
+            notes[f].largest[side] =
+                atomic_load_explicit(&factor->largest[side], memory_order_relaxed);
+        notes[f].first_not_finite =
+            atomic_load_explicit(&factor->first_not_finite, memory_order_relaxed);
+    }
+}
+
+void ls_factors_hear(struct ls_factors *factors, const struct ls_factor_note *notes)
+{
+    for (size_t f = 0; f < factors->count; f++) {
+        for (int side = 0; side < LS_FACTOR_SIDES; side++)
+            ls_raise_to(&factors->items[f].largest[side], notes[f].largest[side]);
+        ls_lower_to(&factors->items[f].first_not_finite, notes[f].first_not_finite);
+    }
+}
+
+/* ---- What is finite -------------------------------------------------------------------------- */
 
 static float float_of(uint32_t bits)
 {

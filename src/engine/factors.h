@@ -28,6 +28,25 @@ size_t ls_factors_count(const struct ls_factors *factors);
 int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *graphs,
                      size_t micro_batches, struct ls_error *error);
 
+/* For ranks that record a part of the rows each. The memory of one side of a factor, rows of *width
+ * numbers; and the first row of a micro-batch, or behind the last. */
+float *ls_factors_side(const struct ls_factors *factors, size_t factor, enum ls_factor_side side,
+                       size_t *width);
+size_t ls_factors_row(const struct ls_factors *factors, size_t factor, size_t micro_batch);
+/* The weight whose gradient it is. */
+const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, size_t factor);
+/* (optional) Who is told when a micro-batch has recorded one side. */
+void ls_factors_tell(struct ls_factors *factors,
+                     void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
+                     void *user);
+/* What other ranks must know of the rows here, and here of theirs, before ls_factors_finite. */
+struct ls_factor_note {
+    uint32_t largest[LS_FACTOR_SIDES]; /* bits */
+    int32_t first_not_finite;          /* micro-batch; INT_MAX: none */
+};
+void ls_factors_note(const struct ls_factors *factors, struct ls_factor_note *notes);
+void ls_factors_hear(struct ls_factors *factors, const struct ls_factor_note *notes);
+
 /* Begins an update. */
 void ls_factors_begin(struct ls_factors *factors);
 /* What a micro-batch records through: see ls_context.record. */

@@ -13,6 +13,8 @@
 #include "graph/build.h"
 #include "plan/plan.h"
 
+struct ls_travel;
+
 /* A plan in the memory of one slot: of a worker or, where micro-batches go through the net
  * together, of one of them. */
 struct ls_binding {
@@ -29,7 +31,11 @@ struct ls_net_plan {
     size_t *position;            /* by step: of its pointers in a binding, and behind the last */
     struct ls_binding *bindings; /* by slot; NULL until ls_net_bind */
     int slots;
-    int generation;          /* of the memory that they are bound to */
+    int generation;           /* of the memory that they are bound to */
+    struct ls_travel *travel; /* of the store that they are bound to; NULL: no weights travel */
+    struct ls_wait {
+        int first, last;
+    } * wait;                /* by step: the buckets of weights that it reads; -1: none */
     int64_t used;            /* when it was wanted last */
     bool kept;               /* whoever wanted it keeps it */
     struct ls_value *output; /* the value to keep (ls_net_options.output), or NULL */

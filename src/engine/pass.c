@@ -14,6 +14,7 @@
 #include "engine/gather.h"
 #include "engine/labels.h"
 #include "engine/pass.h"
+#include "engine/travel.h"
 #include "ir/layer.h"
 #include "transport/peers.h"
 
@@ -77,8 +78,9 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     pass->total = ls_alloc(pass->record_size + 1, sizeof *pass->total);
     pass->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *pass->normalizers);
     if (pass->batches == NULL || pass->micro == NULL || pass->units == NULL ||
-        pass->items == NULL || pass->graphs == NULL || pass->owners == NULL ||
-        pass->own == NULL || pass->waves == NULL || pass->records == NULL || pass->total == NULL || pass->normalizers == NULL)
+        pass->items == NULL || pass->graphs == NULL || pass->owners == NULL || pass->own == NULL ||
+        pass->waves == NULL || pass->records == NULL || pass->total == NULL ||
+        pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_averages(pass, error));
@@ -225,13 +227,23 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
+    bool travels = !gauge, again = false;
     ls_pass_start(pass, feed, true);
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
+    if (travels)
+        LS_TRY(ls_travel_begin(store->travel, pass->owners, pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));
+    if (travels)
+        LS_TRY(ls_travel_arrive(store->travel, pass->owners, pass->unit_count, error));
+    uint32_t requests = pass->engine->requests;
+    LS_TRY(ls_travel_agree(store->travel, &requests, &again, error));
+    pass->engine->agreed_requests = requests;
     LS_TRY(check_losses(pass, iteration, error));
     *result = end_gradients(store, gauge, &parameter, &micro_batch);
+    if (*result == LS_SUMS_GOOD && again)
+        *result = LS_SUMS_REPEAT;
     if (*result != LS_SUMS_NOT_FINITE)
         return 0;
     char what[200];
@@ -285,6 +297,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
                      struct ls_error *error)
 {
     int64_t samples = 0;
+    ls_travel_iteration(engine->store->travel, iteration);
     int status = add_update(pass, update, &samples, error);
     LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
     *repeated = 0;
@@ -301,8 +314,8 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         ls_feed_seek(feed, update);
     }
     if (pass->averages != NULL)
-        LS_TRY(ls_exchange_share_kept(pass->exchange, engine->peers, pass->unit_count,
-                                      pass->owners, error));
+        LS_TRY(ls_exchange_share_kept(pass->exchange, engine->peers, pass->unit_count, pass->owners,
+                                      error));
     LS_TRY(ls_pass_find_averages(pass, iteration, error));
     ls_pass_merge_records(pass, 0, pass->unit_count);
     *totals = (struct ls_totals){

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "engine/stopwatch.h"
+#include "engine/travel.h"
 #include "ops/cpu/filler.h"
 #include "transport/peers.h"
 
@@ -133,7 +134,10 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
         LS_TRY(fill(store, (int)i, options->seed, error));
     }
     LS_TRY(ls_store_add_views(store, error));
-    return options->training ? create_gradients(store, options->workers, error) : 0;
+    if (!options->training)
+        return 0;
+    LS_TRY(create_gradients(store, options->workers, error));
+    return ls_travel_create(store, &store->travel, error);
 }
 
 int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
@@ -166,6 +170,7 @@ void ls_store_free(struct ls_store *store)
 {
     if (store == NULL)
         return;
+    ls_travel_free(store->travel);
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_slot *slot = &store->slots[i];
         if (store->slices != NULL && store->slices->bucket[i] < 0)
@@ -223,6 +228,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     size_t count = store->views->count;
     if (store->view_count == count)
         return 0;
+    LS_TRY(ls_travel_settle(store->travel, error)); /* the courier converts views, too */
     struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
     if (longer == NULL)
         return ls_fail_memory(error, "parameters");
@@ -239,9 +245,16 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 struct refresh {
     struct ls_store *store;
     struct ls_stopwatch *watch; /* or NULL */
+    bool own;                   /* only those of weights that do not travel */
     _Atomic size_t next;
     _Atomic bool failed;
 };
+
+/* The bucket in which the weights of a view travel; -1: they do not. */
+static int bucket_of_view(const struct ls_store *store, size_t view)
+{
+    return store->slices->bucket[store->views->items[view].parameter->index];
+}
 
 static void refresh_some(void *argument, int worker)
 {
@@ -251,6 +264,8 @@ static void refresh_some(void *argument, int worker)
         size_t i = atomic_fetch_add(&refresh->next, 1);
         if (i >= store->view_count)
             return;
+        if (refresh->own && bucket_of_view(store, i) >= 0)
+            continue;
         uint64_t start = ls_stopwatch_start(refresh->watch);
         if (!convert_view(store, i))
             atomic_store(&refresh->failed, true);
@@ -260,11 +275,35 @@ static void refresh_some(void *argument, int worker)
     }
 }
 
-int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+static int refresh(struct ls_store *store, struct ls_team *team, bool own, struct ls_error *error)
 {
     if (store->view_count == 0)
         return 0;
-    struct refresh refresh = {.store = store, .watch = ls_team_stopwatch(team)};
+    struct refresh refresh = {.store = store, .watch = ls_team_stopwatch(team), .own = own};
     ls_team_run(team, refresh_some, &refresh);
     return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
+}
+
+int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+{
+    LS_TRY(ls_travel_settle(store->travel, error));
+    return refresh(store, team, false, error);
+}
+
+int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+{
+    return refresh(store, team, store->travel != NULL, error);
+}
+
+void ls_store_convert_bucket(struct ls_store *store, int bucket)
+{
+    for (size_t i = 0; i < store->view_count; i++)
+        if (bucket_of_view(store, i) == bucket && !convert_view(store, i))
+            atomic_store(&store->not_converted, true);
+}
+
+int ls_store_gather_weights(struct ls_store *store, struct ls_error *error)
+{
+    LS_TRY(ls_travel_send_weights(store->travel, error));
+    return ls_travel_settle(store->travel, error);
 }

@@ -42,6 +42,7 @@ struct ls_view_memory {
 
 struct ls_peers;
 struct ls_range;
+struct ls_travel;
 
 struct ls_store {
     const struct ls_backend *backend;
@@ -51,6 +52,8 @@ struct ls_store {
     struct ls_slot *slots;              /* by parameter */
     struct ls_slices *slices;           /* what lies in `flat`, and who owns what */
     float *flat;                        /* weights whose gradients travel as sums */
+    struct ls_travel *travel;           /* between ranks; NULL: there are no others */
+    _Atomic bool not_converted;         /* a view of weights that travelled */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
@@ -82,8 +85,13 @@ void ls_store_free(struct ls_store *store);
 /* Memory for views that plans have asked for since, brought up to date. */
 int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 
-/* Brings views up to date with the weights. */
+/* Brings views up to date with the weights, all of which are there. */
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);
+/* After an update: only those of weights that do not travel. */
+int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team,
+                               struct ls_error *error);
+/* Those of the weights in a bucket of the flat array, when they have arrived. */
+void ls_store_convert_bucket(struct ls_store *store, int bucket);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
 /* Learns which rank has what of history and averages, before anybody reads these. All ranks call
@@ -109,6 +117,8 @@ static inline bool ls_store_has_factors(const struct ls_store *store, int parame
 {
     return store->slots[parameter].parameter->factoring.weight != NULL;
 }
+/* Gives all ranks the weights of all, after owners have changed theirs; waits for them. */
+int ls_store_gather_weights(struct ls_store *store, struct ls_error *error);
 /* Exchanges weights and their averages (for tests and exports with averaged weights); all ranks
  * call it. */
 int ls_store_swap_average(struct ls_store *store, struct ls_error *error);

@@ -11,10 +11,13 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "engine/stopwatch.h"
+#include "engine/travel.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
+#include "transport/peers.h"
 
 enum {
+    EVERYBODY = -1,
     CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK,
     STRIP = 128 /* columns, see strip_columns */
 };
@@ -25,10 +28,14 @@ struct ls_update_memory {
     struct ls_update_rule *rules; /* by parameter */
     _Atomic uint32_t *seen;       /* by parameter: of the gradient, then of the weights */
     double *partial;              /* CHUNKS_PER_TILE a tile */
+    /* By tile, where there are other ranks: who updates it, and who measures it for norms. */
+    int *updated_by, *measured_by;
+    uint32_t *all_seen; /* what each rank has seen */
 };
 
 struct tiles_job {
     struct ls_engine *engine;
+    const int *owner; /* by tile: its rank, or EVERYBODY; NULL: there are no other ranks */
     _Atomic size_t next;
     /* apply */
     const struct ls_update_rule *rules; /* by parameter */
@@ -40,11 +47,18 @@ struct tiles_job {
     bool l1;
 };
 
+/* The next tile that is this rank's. */
 static const struct ls_tile *take(struct tiles_job *job, size_t *index)
 {
     const struct ls_store *store = job->engine->store;
-    *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-    return *index < store->tile_count ? &store->tiles[*index] : NULL;
+    const int rank = ls_peers_rank(job->engine->peers);
+    for (;;) {
+        *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (*index >= store->tile_count)
+            return NULL;
+        if (job->owner == NULL || job->owner[*index] == rank || job->owner[*index] == EVERYBODY)
+            return &store->tiles[*index];
+    }
 }
 
 /* The gradient of a piece, from its factors. */
@@ -133,6 +147,37 @@ static void apply_some(void *argument, int worker)
         apply_tile(job, tile, worker);
 }
 
+/* Gradients from factors are everybody's to apply, since their weights do not travel; to measure
+ * them is shared out, too. */
+static void find_owners(const struct ls_engine *engine, struct ls_update_memory *memory)
+{
+    const struct ls_store *store = engine->store;
+    for (size_t i = 0; i < store->tile_count; i++) {
+        const struct ls_tile *tile = &store->tiles[i];
+        memory->updated_by[i] = EVERYBODY;
+        memory->measured_by[i] = (int)(i * (size_t)engine->peers->size / store->tile_count);
+        if (store->slices->bucket[tile->parameter] >= 0)
+            memory->updated_by[i] = memory->measured_by[i] =
+                ls_slices_owner(store->slices, tile->parameter, tile->piece.begin);
+    }
+}
+
+static int prepare_for_ranks(const struct ls_engine *engine, struct ls_update_memory *memory,
+                             struct ls_error *error)
+{
+    size_t count = engine->store->set->count, tiles = engine->store->tile_count;
+    if (!ls_peers_several(engine->peers))
+        return 0;
+    memory->updated_by = ls_alloc(tiles + 1, sizeof *memory->updated_by);
+    memory->measured_by = ls_alloc(tiles + 1, sizeof *memory->measured_by);
+    memory->all_seen =
+        ls_alloc((size_t)engine->peers->size * 2 * (count + 1), sizeof *memory->all_seen);
+    if (memory->updated_by == NULL || memory->measured_by == NULL || memory->all_seen == NULL)
+        return ls_fail_memory(error, "the update");
+    find_owners(engine, memory);
+    return 0;
+}
+
 static int prepare(struct ls_engine *engine, struct ls_error *error)
 {
     size_t count = engine->store->set->count, tiles = engine->store->tile_count;
@@ -145,10 +190,14 @@ static int prepare(struct ls_engine *engine, struct ls_error *error)
     memory->rules = ls_alloc(count + 1, sizeof *memory->rules);
     memory->seen = ls_alloc(2 * (count + 1), sizeof *memory->seen);
     memory->partial = ls_alloc(tiles * CHUNKS_PER_TILE + 1, sizeof *memory->partial);
-    if (memory->rules != NULL && memory->seen != NULL && memory->partial != NULL)
-        return 0;
-    ls_engine_free_update(engine);
-    return ls_fail_memory(error, "the update");
+    int status = 0;
+    if (memory->rules == NULL || memory->seen == NULL || memory->partial == NULL)
+        status = ls_fail_memory(error, "the update");
+    if (status == 0)
+        status = prepare_for_ranks(engine, memory, error);
+    if (status != 0)
+        ls_engine_free_update(engine);
+    return status;
 }
 
 void ls_engine_free_update(struct ls_engine *engine)
@@ -160,7 +209,24 @@ void ls_engine_free_update(struct ls_engine *engine)
     ls_free(memory->rules);
     ls_free((void *)memory->seen);
     ls_free(memory->partial);
+    ls_free(memory->updated_by);
+    ls_free(memory->measured_by);
+    ls_free(memory->all_seen);
     ls_free(memory);
+}
+
+/* The largest that any rank has seen, of the gradients and of the weights. */
+static int share_seen(struct ls_engine *engine, struct ls_error *error)
+{
+    _Atomic uint32_t *seen = engine->update->seen;
+    size_t n = 2 * (engine->store->set->count + 1);
+    uint32_t *all = engine->update->all_seen;
+    if (!ls_peers_several(engine->peers))
+        return 0;
+    LS_TRY(ls_peers_gather(engine->peers, (const void *)seen, n * sizeof *all, all, error));
+    for (size_t i = 0; i < n * (size_t)engine->peers->size; i++)
+        ls_raise_to(&seen[i % n], all[i]);
+    return 0;
 }
 
 int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
@@ -176,9 +242,15 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
         atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
     for (size_t i = 0; i < count; i++)
         request->rule(request->user, store->set->items[i], &rules[i]);
-    struct tiles_job job = {
-        .engine = engine, .rules = rules, .gradient = seen, .weight = seen + count + 1};
+    struct tiles_job job = {.engine = engine,
+                            .owner = engine->update->updated_by,
+                            .rules = rules,
+                            .gradient = seen,
+                            .weight = seen + count + 1};
+    LS_TRY(ls_travel_settle(store->travel, error)); /* a rank may have had nothing to wait for */
     ls_team_run(engine->team, apply_some, &job);
+    LS_TRY(ls_travel_send_weights(store->travel, error));
+    LS_TRY(share_seen(engine, error));
     for (size_t i = count; i-- > 0;) {
         if (!store->set->items[i]->trained)
             continue;
@@ -187,7 +259,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
         if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
             *not_finite = (int)i;
     }
-    return ls_store_refresh_views(store, engine->team, error);
+    return ls_store_refresh_own_views(store, engine->team, error);
 }
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
@@ -229,9 +301,15 @@ static void measure_some(void *argument, int worker)
 static int measure(struct tiles_job *job, struct ls_error *error)
 {
     LS_TRY(prepare(job->engine, error));
-    job->partial = job->engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
-    ls_team_run(job->engine->team, measure_some, job);
-    return 0;
+    struct ls_engine *engine = job->engine;
+    job->partial = engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
+    job->owner = engine->update->measured_by;
+    if (job->weights)
+        LS_TRY(ls_travel_settle(engine->store->travel, error));
+    ls_team_run(engine->team, measure_some, job);
+    return ls_peers_share(engine->peers, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
+                          CHUNKS_PER_TILE * sizeof *job->partial, job->owner,
+                          engine->store->tile_count, error);
 }
 
 int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_error *error)

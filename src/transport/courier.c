@@ -41,7 +41,7 @@ static void set_state(struct ls_parcel *parcel, enum ls_parcel_state state)
     atomic_store_explicit(&parcel->state, state, memory_order_release);
 }
 
-/* With the lock held: sends what may go. Starting an operation takes microseconds. */
+/* With the lock held, except while operations are started: sends what may go. */
 static void send_ready(struct ls_courier *courier)
 {
     while (courier->head != NULL && state_of(courier->head) == LS_PARCEL_READY &&
@@ -52,9 +52,11 @@ static void send_ready(struct ls_courier *courier)
             courier->tail = NULL;
         parcel->op = NULL;
         set_state(parcel, LS_PARCEL_SENT);
-        if (parcel->start(parcel, courier->peers->link, &parcel->op) != 0)
-            courier->failed = true;
         courier->sent[courier->sent_count++] = parcel;
+        pthread_mutex_unlock(&courier->lock);
+        int result = parcel->start(parcel, courier->peers->link, &parcel->op);
+        pthread_mutex_lock(&courier->lock);
+        courier->failed |= result != 0;
     }
 }
 
