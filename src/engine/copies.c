@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "engine/store.h"
+#include "engine/travel.h"
 #include "ops/cpu/exact.h"
 #include "transport/peers.h"
 
@@ -15,23 +16,21 @@
 
 int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
 {
-    size_t count = store->set->count, ranks = 1;
+    size_t count = store->set->count;
     if (!ls_peers_several(store->peers))
         return 0;
-    ranks = (size_t)store->peers->size;
-    struct ls_range *mine = ls_alloc(count + 1, sizeof *mine);
-    ls_free(store->owned);
-    store->owned = ls_alloc((count + 1) * ranks, sizeof *store->owned);
-    int status = mine == NULL || store->owned == NULL ? ls_fail_memory(error, "parameters") : 0;
-    status = ls_peers_agree(store->peers, status, error);
-    for (size_t i = 0; i < count && status == 0; i++)
-        mine[i] = (struct ls_range){store->slots[i].own_begin * sizeof(float),
-                                    store->slots[i].own_end * sizeof(float)};
-    if (status == 0)
-        status =
-            ls_peers_gather(store->peers, mine, (count + 1) * sizeof *mine, store->owned, error);
-    ls_free(mine);
-    return status;
+    store->owned = ls_alloc((count + 1) * (size_t)store->peers->size, sizeof *store->owned);
+    if (store->owned == NULL)
+        return ls_fail_memory(error, "parameters");
+    for (int r = 0; r < store->peers->size; r++)
+        for (size_t i = 0; i < count; i++) {
+            struct ls_range *part = &store->owned[(size_t)r * (count + 1) + i];
+            ls_slices_own(store->slices, (int)i, store->slots[i].elements, r, &part->begin,
+                          &part->end);
+            part->begin *= sizeof(float);
+            part->end *= sizeof(float);
+        }
+    return 0;
 }
 
 static bool whole_here(const struct ls_slot *slot)
@@ -157,6 +156,7 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 
 int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
 {
+    LS_TRY(ls_travel_settle(store->travel, error));
     for (size_t i = 0; i < store->set->count; i++) {
         struct ls_slot *slot = &store->slots[i];
         float *weights = slot->weights + slot->own_begin;
@@ -166,6 +166,5 @@ int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
             slot->average[e] = weight;
         }
     }
-    (void)error;
-    return 0;
+    return ls_store_gather_weights(store, error);
 }

@@ -137,6 +137,7 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
     if (!options->training)
         return 0;
     LS_TRY(create_gradients(store, options->workers, error));
+    LS_TRY(ls_store_learn_owners(store, error));
     return ls_travel_create(store, &store->travel, error);
 }
 

@@ -94,8 +94,7 @@ int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team,
 void ls_store_convert_bucket(struct ls_store *store, int bucket);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
-/* Learns which rank has what of history and averages, before anybody reads these. All ranks call
- * it. */
+/* Learns which rank has what of history and averages, when a store is made. */
 int ls_store_learn_owners(struct ls_store *store, struct ls_error *error);
 /* Whether the parts of an array lie with several ranks; all ranks say the same. */
 bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array);
