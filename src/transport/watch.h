@@ -3,7 +3,17 @@
  *
  * Each rank notes what it is doing. The courier's thread takes a turn now and then: it sends that
  * note to rank 0, and rank 0's to the others; it looks whether processes of the same machine still
- * are there. Who has failed tells rank 0, which reports it, writes status.json and ends the job.
+ * are there. These are the rules:
+ *
+ *   failed   a rank says itself that it cannot go on (ls_watch_give_up)
+ *   died     its process is gone, as a rank of the same machine sees within a second
+ *   lost     nothing was heard of it for `timeout` seconds
+ *   hangs    it has computed the same for `timeout` seconds, and another rank waited as long; or
+ *            all have waited for each other as long
+ *
+ * Rank 0 reports it, writes status.json and ends the job. Where rank 0 is the one that died or is
+ * silent, the lowest rank of each machine does so that still lives. Whoever was itself away for
+ * long (stopped, swapped out) gives all others a new chance.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_WATCH_H
@@ -11,9 +21,11 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "transport/link.h"
 
 struct ls_watch;
@@ -21,16 +33,33 @@ struct ls_watch;
 int ls_watch_create(struct ls_link *link, double timeout, struct ls_watch **watch,
                     struct ls_error *error);
 void ls_watch_free(struct ls_watch *watch);
-/* Where status.json goes (a copy is kept); NULL: nowhere. */
+/* Where status.json goes (a copy is kept); NULL: nowhere. Rank 0 writes it at once ("running"). */
 int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls_error *error);
+/* Who is told how the job fails, before it is ended: from any thread, once. By default that goes to
+ * stderr. */
+typedef void ls_watch_tell(void *user, int status, const char *text);
+void ls_watch_set_tell(struct ls_watch *watch, ls_watch_tell *tell, void *user);
 
-/* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. */
+/* Who the ranks are; without that, messages name ranks only, and nobody sees that one dies. */
+struct ls_identity {
+    char host[64];
+    struct ls_process process;
+};
+struct ls_identity ls_watch_self(const struct ls_watch *watch);
+/* `all` by rank, of all ranks. What is needed of it is kept. */
+int ls_watch_meet(struct ls_watch *watch, const struct ls_identity *all, struct ls_error *error);
+
+/* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. Any
+ * thread. NULL for the watch: nobody watches. */
 void ls_watch_note(struct ls_watch *watch, int64_t iteration, const char *layer);
-/* It waits for other ranks (true), or goes on. */
+/* It waits for other ranks (true), or goes on. Threads that wait are counted. */
 void ls_watch_wait(struct ls_watch *watch, bool waiting);
 
 /* The courier's: tells and hears what is due. Cheap when nothing is. */
 void ls_watch_turn(struct ls_watch *watch);
+/* Something may have happened (a signal): look at all there is in the next turns. May be called by
+ * a signal's handler. */
+void ls_watch_hurry(struct ls_watch *watch);
 /* Whether a rank is lost or has failed: nobody should wait any longer. Any thread. */
 bool ls_watch_alarm(const struct ls_watch *watch);
 /* Says in `error` who, where and what it did last; returns LOCKSTEP_LOST. */
@@ -40,5 +69,27 @@ int ls_watch_fail(struct ls_watch *watch, struct ls_error *error);
  * to rank 0, waits briefly until that has ended the job, else ends it itself with this exit code.
  * Does not return, except in tests. */
 void ls_watch_give_up(struct ls_watch *watch, int status, const char *text);
+
+/* The end of this rank's work, good or bad (`text`: what went wrong, or NULL): waits until all
+ * ranks have come here, and returns the status of the first that has one that is not 0. Rank 0
+ * writes status.json. A rank that comes with a failure while others never do ends the job. Nothing
+ * is watched afterwards. */
+int ls_watch_leave(struct ls_watch *watch, int status, const char *text);
+
+/* Messages of a link begin with four bytes that say what they are. The watch hears all; those from
+ * LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn. NULL: dropped. */
+enum { LS_MESSAGE_OTHERS = 16 };
+typedef void ls_watch_hear(void *user, int from, const void *message, size_t bytes);
+void ls_watch_listen(struct ls_watch *watch, ls_watch_hear *hear, void *user);
+/* Hears what is there now, however soon after the last turn. Any thread. */
+void ls_watch_hear_now(struct ls_watch *watch);
+
+/* For tests: another clock, and other eyes. Members that are NULL stay as they are. */
+struct ls_watch_senses {
+    double (*clock)(void *user);
+    enum ls_process_state (*look)(void *user, const struct ls_process *process);
+    void *user;
+};
+void ls_watch_set_senses(struct ls_watch *watch, const struct ls_watch_senses *senses);
 
 #endif

@@ -1,0 +1,30 @@
+/* status.json: how a job stands or ended, for scripts that start it again or look after it.
+ *
+ *   {"status": "failed", "code": 9, "rank": 2, "host": "node7", "iteration": 410, "layer": "conv2",
+ *    "message": "rank 2 (node7) died: ...", "ranks": 8, "time": "2026-01-31T12:00:00Z"}
+ *
+ * `status` is "running", "finished", "stopped" (by request, with a snapshot) or "failed"; `code`
+ * the exit code, null while it runs; `rank` and `host` are those of whom the message is about.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TRANSPORT_STATUS_FILE_H
+#define LS_TRANSPORT_STATUS_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct ls_job_state {
+    bool running;
+    int code; /* enum lockstep_status */
+    int rank, ranks;
+    int64_t iteration;
+    const char *host, *layer, *message; /* layer: NULL or "": none */
+};
+
+/* Writes it so that a reader sees the old file or the new one, never half. */
+int ls_status_file_write(const char *path, const struct ls_job_state *state,
+                         struct ls_error *error);
+
+#endif

@@ -1,0 +1,151 @@
+/* What the files of the watch share. Its parts: messages and turns (watch.c), who is silent, gone
+ * or hangs (watch_rules.c), and how a job ends (watch_end.c).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TRANSPORT_WATCH_INNER_H
+#define LS_TRANSPORT_WATCH_INNER_H
+
+#include <pthread.h>
+
+#include "transport/watch.h"
+
+enum {
+    LS_WATCH_NAME = 96,         /* of a layer, in messages; longer ones are cut */
+    LS_WATCH_TEXT = 3072,       /* of what is said */
+    LS_WATCH_NEIGHBOURS = 4,    /* processes that each rank looks after */
+    LS_WATCH_PATIENCE = 5,      /* seconds that a rank gives others to end the job */
+    LS_WATCH_PATIENCE_LEFT = 10 /* for others to come where one has left with a failure */
+};
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+enum ls_watch_message {
+    LS_MESSAGE_BEAT = 1, /* struct ls_beat: a rank to rank 0, rank 0 to all */
+    LS_MESSAGE_FAILED,   /* struct ls_word: a rank cannot go on */
+    LS_MESSAGE_GONE,     /* struct ls_word: the process of `rank` is gone */
+    LS_MESSAGE_LEFT,     /* struct ls_word: a rank has done its work */
+    LS_MESSAGE_END,      /* struct ls_word: all have, with `status` */
+    LS_MESSAGE_VERDICT   /* struct ls_word: rank 0 ends the job */
+};
+
+/* What a rank does. */
+struct ls_doing {
+    int64_t iteration; /* -1: nothing has been noted */
+    uint64_t progress; /* changes whenever it goes on */
+    int32_t waiting;   /* threads that wait for other ranks */
+    uint32_t reserved;
+    char layer[LS_WATCH_NAME];
+};
+
+struct ls_beat {
+    uint32_t kind, reserved;
+    struct ls_doing doing;
+};
+
+struct ls_word {
+    uint32_t kind;
+    int32_t status, rank;
+    uint32_t reserved;
+    struct ls_doing doing;
+    char text[LS_WATCH_TEXT];
+};
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+/* Another rank, or on rank 0 this one, as it is known here. */
+struct ls_member {
+    int rank;
+    struct ls_identity who; /* host "": not known */
+    struct ls_doing doing;
+    double heard; /* when it was heard of */
+    double moved; /* when it went on */
+    bool left;
+    int status; /* with which it left */
+};
+
+/* Why a job fails, from what weighs most. */
+enum ls_reason {
+    LS_REASON_FAILED,
+    LS_REASON_DIED,
+    LS_REASON_SILENT,
+    LS_REASON_HANGS,
+    LS_REASON_LEFT,
+    LS_REASON_LOST,   /* a rank has lost others, and nobody knows why */
+    LS_REASON_VERDICT /* rank 0 has said it already */
+};
+
+/* A failure that will be reported when it is due, unless it turns out that another one was first.
+ */
+struct ls_charge {
+    bool made;
+    double due;
+    enum ls_reason reason;
+    int status, rank;
+    struct ls_doing doing;
+    char text[LS_WATCH_TEXT];
+};
+
+struct ls_watch {
+    struct ls_link *link;
+    double timeout; /* 0: for ever */
+    char *status_file;
+    ls_watch_tell *tell;
+    void *tell_user;
+    ls_watch_hear *hear;
+    void *hear_user;
+    struct ls_watch_senses senses;
+
+    /* The own note: any thread. */
+    _Atomic int64_t iteration;
+    _Atomic(const char *) layer;
+    _Atomic uint64_t progress;
+    _Atomic int waiting;
+
+    _Atomic bool alarm;   /* the job fails; `verdict` says why */
+    _Atomic bool resting; /* all have left: nothing is watched any more */
+    _Atomic bool ended;   /* the link has been told to end the job (and came back) */
+    _Atomic bool hurry;   /* look at everything in the next turn */
+
+    pthread_mutex_t lock;      /* who takes a turn has it; guards what follows */
+    struct ls_member *members; /* rank 0: all, by rank; others: rank 0 and their neighbours */
+    int member_count;
+    int neighbours[LS_WATCH_NEIGHBOURS], neighbour_count; /* indices of `members` */
+    bool leads; /* reports the silence of rank 0: no other rank of this machine is before it */
+    bool begun;
+    double last_turn, next_hearing, next_beat, next_answer, next_look, hurried_until;
+    struct ls_charge charge;
+    char verdict[LS_WATCH_TEXT];
+    int left_count;
+    int agreed;      /* the status that all leave with */
+    char *last_text; /* what the first failing rank said as it left */
+    int last_rank;
+};
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+
+double ls_watch_clock(const struct ls_watch *watch);
+struct ls_member *ls_watch_member(struct ls_watch *watch, int rank);
+struct ls_doing ls_watch_doing(const struct ls_watch *watch);
+void ls_watch_send(struct ls_watch *watch, int to, enum ls_watch_message kind, int status, int rank,
+                   const char *text);
+/* Takes a turn now, however soon after the last one; waits where another thread is at it. */
+void ls_watch_turn_now(struct ls_watch *watch);
+
+/* ---- watch_rules.c: with the lock held ------------------------------------------------------- */
+
+void ls_watch_look(struct ls_watch *watch, double now);
+void ls_watch_judge(struct ls_watch *watch, double now);
+/* "rank 2 (node7)" */
+void ls_watch_name(struct ls_watch *watch, int rank, char *text, size_t size);
+/* What is said of a rank whose process is gone. */
+void ls_watch_describe_gone(struct ls_watch *watch, int rank, double now, char *text, size_t size);
+
+/* ---- watch_end.c: with the lock held --------------------------------------------------------- */
+
+void ls_watch_charge(struct ls_watch *watch, enum ls_reason reason, int rank, int status,
+                     double due, const char *text);
+void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *word, double now);
+/* Reports what is due. */
+void ls_watch_execute(struct ls_watch *watch, double now);
+
+#endif
