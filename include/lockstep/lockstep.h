@@ -132,11 +132,72 @@ struct lockstep_callbacks {
     enum lockstep_request (*poll)(void *user);
 };
 
+/* ---- Jobs of several processes ----------------------------------------------------------- */
+
+/* The processes (ranks) that a launcher of MPI has started together: mpirun of Open MPI or of
+ * MPICH, srun. They train one net together; each has its own workers. Functions that say so are
+ * called by all ranks, in the same order; what one of them finds wrong, all of them return then.
+ *
+ * A rank that dies, hangs or fails by itself ends the job on all ranks: nobody waits for ever. That
+ * is the one case in which the library ends the process, after `failed` was called on the rank that
+ * reports it (rank 0, if it lives). */
+struct lockstep_job;
+
+struct lockstep_job_options {
+    size_t struct_size;  /* sizeof(struct lockstep_job_options) */
+    double timeout;      /* seconds after which a rank that is silent or hangs is lost; 0: never */
+    int dynamic_balance; /* micro-batches go to who is free, instead of by the number of workers.
+                            The result is the same */
+    /* Where rank 0 says how the job stands or ended, as JSON ("status": "running", "finished",
+     * "stopped" or "failed"); NULL: "status.json" beside the snapshots. */
+    const char *status_file;
+    /* Told why the job will be ended now: from any thread, at most once. `text` may have several
+     * lines; each names the rank and its host. NULL: they go to stderr. */
+    void (*failed)(void *user, int status, const char *text);
+    void *user;
+};
+/* Fills in the defaults: a timeout of 300 seconds. */
+LOCKSTEP_API void lockstep_job_options_init(struct lockstep_job_options *options);
+
+/* How many processes the launcher has started, by its environment alone; *rank (may be NULL) is
+ * this one's number. 1: this process was started by itself. */
+LOCKSTEP_API int lockstep_job_launched(int *rank);
+
+/* Joins the job that this process was started in, once in a process; waits for its other ranks. All
+ * ranks call it, from the thread that will close it. *job is NULL, and the result 0, where the
+ * process was started by itself: then the functions below take NULL. LOCKSTEP_RESOURCE where there
+ * is no module for the launcher's MPI library; LOCKSTEP_DIFFERENT where another rank runs another
+ * version. */
+LOCKSTEP_API int lockstep_job_open(const struct lockstep_job_options *options,
+                                   struct lockstep_job **job, struct lockstep_error *error);
+LOCKSTEP_API int lockstep_job_rank(const struct lockstep_job *job); /* NULL: 0 */
+LOCKSTEP_API int lockstep_job_size(const struct lockstep_job *job); /* NULL: 1 */
+/* How many workers this rank uses unless told otherwise: its part of the cores that it may use,
+ * where other ranks of the same machine may use them, too. NULL: lockstep_default_workers(). */
+LOCKSTEP_API int lockstep_job_workers(const struct lockstep_job *job);
+
+/* All ranks: who failed? Each hands in how a step went for it that it did by itself, with its
+ * error. Returns the status of the first rank for which it was not 0; where that is another one,
+ * `error` gets what it said. */
+LOCKSTEP_API int lockstep_job_agree(struct lockstep_job *job, int status,
+                                    struct lockstep_error *error);
+/* Something may have happened, as a signal says: the next look at the other ranks is taken soon.
+ * May be called by a signal's handler. */
+LOCKSTEP_API void lockstep_job_look(struct lockstep_job *job);
+
+/* All ranks: the end of this rank's work, with the status and the error (may be NULL) that it ended
+ * with. Waits for the others and frees the job; trainers must be freed before. Returns the status
+ * of the first rank that has one that is not 0: what all should exit with. A rank that comes here
+ * with a failure while others never come ends the job. */
+LOCKSTEP_API int lockstep_job_close(struct lockstep_job *job, int status,
+                                    struct lockstep_error *error);
+
 /* ---- Training ---------------------------------------------------------------------------- */
 
 struct lockstep_train_options {
     size_t struct_size;          /* sizeof(struct lockstep_train_options) */
-    int workers;                 /* 0: lockstep_default_workers() */
+    struct lockstep_job *job;    /* with other ranks; outlives the trainer. NULL: alone */
+    int workers;                 /* of this rank; 0: lockstep_job_workers(job) */
     const char *isa;             /* NULL: the best here; "sse41" "avx2" "avx512": pin it */
     const char *snapshot_prefix; /* NULL: the solver's */
     const char *resume;          /* a snapshot, "auto", or NULL */
@@ -148,6 +209,11 @@ struct lockstep_train_options {
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
 
+/* With a job, all ranks make the same trainer and call the same functions of it in the same order;
+ * exceptions say so. Only rank 0 gets events and writes files; it alone needs to see snapshots and
+ * weights. `poll` is asked on all ranks, and what one of them wants all do, after the same update.
+ * Ranks must have the same definition, data, version and numeric environment (LOCKSTEP_DIFFERENT
+ * says what differs); workers and memory are each rank's own affair. */
 struct lockstep_trainer;
 
 /* Builds nets, opens data, fills or reads weights. Everything that can be known to be wrong before
@@ -481,6 +547,87 @@ LOCKSTEP_API int lockstep_tune(const struct lockstep_solver *solver,
                                const struct lockstep_tune_options *options,
                                struct lockstep_tune_point *points, size_t count,
                                struct lockstep_error *error);
+
+/* ---- Plans for many ranks ---------------------------------------------------------------- */
+
+enum { LOCKSTEP_RANKS_MAX = 65536 };
+
+struct lockstep_scaling_options {
+    size_t struct_size;
+    const int *ranks; /* how many there may be, 1 to LOCKSTEP_RANKS_MAX: `count` numbers */
+    size_t count;
+    int workers; /* of a rank; 0: lockstep_default_workers() */
+    /* The link that each rank has, for sending and receiving alike: bytes a second, seconds until
+     * what was sent is there, seconds that each message takes besides. */
+    double bandwidth, latency, message;
+    /* Seconds that an update takes one worker alone on other machines than this; its parts are
+     * estimated. 0: some updates are done here and timed. */
+    double compute;
+    int64_t iterations;                  /* that are timed; 0: 5. Fewer where max_iter says so */
+    const char *isa;                     /* as in lockstep_train_options */
+    uint64_t memory;                     /* as in lockstep_train_options, of a rank */
+    struct lockstep_callbacks callbacks; /* `poll` can stop it: LOCKSTEP_STOPPED */
+};
+/* Links of 10 Gbit/s with 20 us, and 1 us a message. */
+LOCKSTEP_API void lockstep_scaling_options_init(struct lockstep_scaling_options *options);
+
+/* Bytes that a rank hands to others in an update: the mean of all ranks, rounded up. */
+struct lockstep_traffic {
+    uint64_t sums;    /* gradients, to those who update them */
+    uint64_t weights; /* what these made of them, to all */
+    uint64_t factors; /* of large inner products, whose gradients and weights stay at home */
+    uint64_t small;   /* sync points, figures of micro-batches, what all must agree on */
+};
+
+/* What is to be expected of so many ranks. Seconds are those of an update. */
+struct lockstep_scaling_row {
+    int ranks;
+    double seconds;        /* the next six, added up */
+    double pass;           /* forward and backward, of the rank with the most micro-batches */
+    double update;         /* of the weights */
+    double rest;           /* merging, keeping books: what every rank does by itself */
+    double small;          /* small exchanges */
+    double wait_sums;      /* after the pass, for gradients */
+    double wait_weights;   /* in the next forward pass, for weights */
+    double transfer;       /* gradients and weights are under way, whether waited for or not */
+    double efficiency;     /* 1: so many ranks are as many times as fast as one */
+    int64_t micro_batches; /* of an update, that the busiest rank has */
+    int idle;              /* ranks without any */
+    int64_t micro_batch;   /* that would keep all workers busy (another training); 0: it does
+                              already, or none would */
+    struct lockstep_traffic sent;
+    uint64_t memory; /* of a rank, in all */
+    uint64_t state;  /* of that, optimizer and moving averages of the weights: its own part */
+};
+
+struct lockstep_scaling_total {
+    int workers;                        /* of a rank */
+    int64_t batch, micro_batch;         /* samples */
+    int64_t micro_batches;              /* of an update */
+    int64_t samples;                    /* of an update */
+    int64_t iterations;                 /* that were timed; 0: the seconds were given */
+    int sync_points;                    /* at which ranks wait for each other, of a batch */
+    int useful;                         /* ranks that have something to do */
+    int fastest;                        /* of 1, 2, 4, ... ranks, those with the shortest update */
+    double fastest_seconds;             /* that it takes them */
+    uint64_t summed;                    /* bytes of parameters whose gradients travel as sums */
+    uint64_t factored;                  /* and as factors */
+    double bandwidth, latency, message; /* as in the options */
+};
+
+/* Predicts a training on several ranks; docs/scaling.md says how. */
+struct lockstep_scaling;
+LOCKSTEP_API int lockstep_plan_scaling(const struct lockstep_solver *solver,
+                                       const struct lockstep_scaling_options *options,
+                                       struct lockstep_scaling **scaling,
+                                       struct lockstep_error *error);
+LOCKSTEP_API void lockstep_scaling_free(struct lockstep_scaling *scaling);
+/* What these return belongs to `scaling`. */
+LOCKSTEP_API const struct lockstep_scaling_total *
+lockstep_scaling_total(const struct lockstep_scaling *scaling);
+/* A row for each of the options' numbers of ranks. */
+LOCKSTEP_API const struct lockstep_scaling_row *
+lockstep_scaling_rows(const struct lockstep_scaling *scaling, size_t *count);
 
 /* ---- Data tools -------------------------------------------------------------------------- */
 

@@ -1,14 +1,20 @@
-/* lockstep plan: what a training or a test will do, with which kernels, in how much memory.
+/* lockstep plan: what a training or a test will do, with which kernels, in how much memory; how
+ * fast it will be on several ranks.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
 #include "cli/plan_table.h"
+#include "cli/rate.h"
 #include "cli/report.h"
+#include "cli/scaling_table.h"
+
+enum { RANKS_MAX = 64 }; /* numbers of ranks in a list */
 
 struct values {
-    const char *solver, *model, *isa;
-    int64_t workers, level;
+    const char *solver, *model, *isa, *ranks, *link, *compute;
+    int64_t workers, level, iterations;
     uint64_t memory;
     int json;
     struct ls_cli_list set, stages;
@@ -60,6 +66,84 @@ static int put(const struct values *values, struct lockstep_plan *plan,
     return status;
 }
 
+/* ---- Several ranks --------------------------------------------------------------------------- */
+
+/* "1,2,4" to numbers. */
+static int parse_ranks(const char *text, int *ranks, size_t *count)
+{
+    for (*count = 0;; text++) {
+        char *end;
+        errno = 0;
+        long number = strtol(text, &end, 10);
+        if (errno != 0 || end == text || number < 1 || number > LOCKSTEP_RANKS_MAX ||
+            *count == RANKS_MAX || (*end != ',' && *end != '\0'))
+            return ls_cli_usage_error("plan: --ranks is a list of at most %d numbers from 1 to %d, "
+                                      "such as 1,2,4,8",
+                                      RANKS_MAX, LOCKSTEP_RANKS_MAX);
+        ranks[(*count)++] = (int)number;
+        if (*end == '\0')
+            return 0;
+        text = end;
+    }
+}
+
+static int parse_scaling(const struct values *values, int *ranks,
+                         struct lockstep_scaling_options *options)
+{
+    struct ls_cli_link link = {options->bandwidth, options->latency, options->message};
+    int status = parse_ranks(values->ranks, ranks, &options->count);
+    if (status != 0)
+        return status;
+    if (values->link != NULL && !ls_cli_parse_link(values->link, &link))
+        return ls_cli_usage_error("plan: --link '%s' is none. hint: write its speed, latency and "
+                                  "time of a message as in 10Gbps,20us,1us",
+                                  values->link);
+    if (values->compute != NULL) {
+        const char *end = ls_cli_parse_time(values->compute, &options->compute);
+        if (end == NULL || *end != '\0' || !(options->compute > 0))
+            return ls_cli_usage_error("plan: --compute '%s' is no time, such as 42ms",
+                                      values->compute);
+    }
+    options->ranks = ranks;
+    options->workers = (int)values->workers;
+    options->bandwidth = link.bandwidth;
+    options->latency = link.latency;
+    options->message = link.message;
+    options->iterations = values->iterations;
+    options->isa = values->isa;
+    options->memory = values->memory;
+    return 0;
+}
+
+static int plan_ranks(const struct values *values)
+{
+    struct lockstep_scaling_options options;
+    struct lockstep_scaling *scaling = NULL;
+    struct lockstep_solver *solver;
+    int ranks[RANKS_MAX];
+    lockstep_scaling_options_init(&options);
+    int status = parse_scaling(values, ranks, &options);
+    if (status != 0)
+        return status;
+    struct lockstep_error *error = lockstep_error_new();
+    status =
+        lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    if (status == 0)
+        status = lockstep_plan_scaling(solver, &options, &scaling, error);
+    if (status != 0)
+        ls_cli_report(status, error);
+    else if (values->json)
+        ls_cli_put_scaling_json(scaling);
+    else
+        ls_cli_put_scaling(scaling);
+    lockstep_scaling_free(scaling);
+    lockstep_solver_free(solver);
+    lockstep_error_free(error);
+    return status;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
 static int run(const void *data)
 {
     const struct values *values = data;
@@ -72,6 +156,14 @@ static int run(const void *data)
     if (values->solver != NULL && (values->stages.count > 0 || values->level != 0))
         return ls_cli_usage_error("plan: --stage and --level are for --model. hint: a solver has "
                                   "train_state and test_state");
+    if (values->ranks != NULL && values->solver != NULL)
+        return plan_ranks(values);
+    if (values->ranks != NULL || values->link != NULL || values->compute != NULL ||
+        values->iterations > 0)
+        return ls_cli_usage_error("plan: %s. hint: give --ranks 1,2,4 and --solver FILE",
+                                  values->ranks != NULL
+                                      ? "--ranks is for a training"
+                                      : "--link, --compute and --iterations are for several ranks");
     struct lockstep_error *error = lockstep_error_new();
     int status = make(values, &plan, error);
     if (status != 0)
@@ -92,6 +184,17 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "plan for so much memory (600MiB, 1.5GiB), and say which batch\n"
                "is the largest that fits"),
+    LS_CLI_ROW(LS_CLI_TEXT, "ranks", "R,R,...", struct values, ranks, 0,
+               "predict the training on so many ranks of --workers each: time,\n"
+               "what is sent, memory"),
+    LS_CLI_ROW(LS_CLI_TEXT, "link", "RATE,LATENCY", struct values, link, 0,
+               "with --ranks: what links do, and what a message costs besides;\n"
+               "default: 10Gbps,20us,1us"),
+    LS_CLI_ROW(LS_CLI_TEXT, "compute", "TIME", struct values, compute, 0,
+               "with --ranks: what an update takes one worker (42ms), for other\n"
+               "machines than this; default: some updates are timed here"),
+    LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
+               "with --ranks: updates that are timed; default: 5"),
     LS_CLI_SET(struct values, set),
     LS_CLI_ROW(LS_CLI_INTEGER, "level", "N", struct values, level, INT32_MIN,
                "with --model: the net's level, for its include and exclude rules"),
@@ -107,7 +210,8 @@ const struct ls_cli_command ls_cli_command_plan = {
     .usage = "--solver FILE | --model FILE [OPTIONS]",
     .options = options,
     .example = "lockstep plan --solver lenet_solver.prototxt --workers 2\n"
-               "lockstep plan --solver resnet_solver.prototxt --memory 600MiB",
+               "lockstep plan --solver resnet_solver.prototxt --memory 600MiB\n"
+               "lockstep plan --solver resnet_solver.prototxt --ranks 1,2,4,8 --link 10Gbps,20us",
     .run = run,
     .values_size = sizeof(struct values),
 };

@@ -7,9 +7,8 @@
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-/* A micro-batch of m samples meets at most so many groups: a group of a batch has at least half of
- * `group` samples, rounded up, unless it is the only one. */
-static int64_t most_parts(int64_t largest, int64_t group)
+/* A group of a batch has at least half of `group` samples, rounded up, unless it is the only one. */
+int64_t ls_exchange_parts(int64_t largest, int64_t group)
 {
     int64_t smallest = (group + 1) / 2;
     if (group <= 0)
@@ -31,7 +30,7 @@ static int create_members(struct ls_exchange *exchange, const struct ls_exchange
         int64_t group = options->graph->groupings[g];
         if (options->local != NULL && !options->local(options->user, group))
             exchange->together = true;
-        members->parts_most = most_parts(options->largest, group);
+        members->parts_most = ls_exchange_parts(options->largest, group);
         size_t parts = (size_t)(options->units * members->parts_most);
         size_t groups = (size_t)(options->batches * most_groups(options, group));
         members->part = ls_alloc(parts, sizeof *members->part);

@@ -61,6 +61,9 @@ struct ls_exchange_options {
     const void *user;
 };
 
+/* How many groups of so many samples (0: the batch) a micro-batch of `largest` meets at most. */
+int64_t ls_exchange_parts(int64_t largest, int64_t group);
+
 /* Memory for the sync points of a net; nothing is allocated where it has none. */
 int ls_exchange_create(const struct ls_exchange_options *options, struct ls_exchange **exchange,
                        struct ls_error *error);

@@ -9,6 +9,7 @@
 
 #include "data/cache.h"
 #include "engine/engine.h"
+#include "engine/exchange.h"
 
 enum {
     BASE = 17 << 18,    /* libraries, the environment's fingerprint */
@@ -75,8 +76,7 @@ static size_t sync_bytes(const struct ls_net *net, int64_t batches, int workers)
         if (sync->grouping < 0)
             continue;
         int64_t group = graph->groupings[sync->grouping];
-        int64_t parts = group > 0 ? largest / ((group + 1) / 2) + 2 : 1;
-        parts = parts < largest ? parts : largest;
+        int64_t parts = ls_exchange_parts(largest, group);
         int64_t merged = ls_net_local(net, group)
                              ? parts * workers
                              : batches * ls_batching_groups(net->batching.batch, group);

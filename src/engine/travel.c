@@ -266,10 +266,16 @@ struct note {
     uint32_t requests, too_large;
 };
 
+size_t ls_travel_note_bytes(size_t parameters, size_t factors)
+{
+    return sizeof(struct note) + parameters * sizeof(struct ls_sums_note) +
+           factors * sizeof(struct ls_factor_note);
+}
+
 static size_t note_bytes(const struct ls_travel *travel)
 {
-    return sizeof(struct note) + travel->store->set->count * sizeof(struct ls_sums_note) +
-           ls_factors_count(travel->store->factors) * sizeof(struct ls_factor_note);
+    return ls_travel_note_bytes(travel->store->set->count,
+                                ls_factors_count(travel->store->factors));
 }
 
 int ls_travel_agree(struct ls_travel *travel, uint32_t *requests, bool *again,
@@ -301,26 +307,31 @@ int ls_travel_agree(struct ls_travel *travel, uint32_t *requests, bool *again,
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 /* The largest part that any rank has of a bucket. */
-static size_t largest_part(const struct ls_travel *travel, const struct ls_bucket *bucket)
+static size_t largest_part(const struct ls_slices *slices, size_t bucket)
 {
+    const size_t *cut = slices->buckets[bucket].cut;
     size_t largest = 0;
-    for (int r = 0; r < travel->peers->size; r++) {
-        size_t part = bucket->cut[r + 1] - bucket->cut[r];
-        largest = part > largest ? part : largest;
-    }
+    for (int r = 0; r < slices->ranks; r++)
+        largest = cut[r + 1] - cut[r] > largest ? cut[r + 1] - cut[r] : largest;
     return largest;
 }
 
 /* Elements of each part that travel at a time. */
-static size_t piece_elements(const struct ls_travel *travel)
+static size_t piece_elements(const struct ls_slices *slices)
 {
-    size_t each = PIECE / (size_t)travel->peers->size / 16 * 16, largest = 0;
-    for (size_t b = 0; b < travel->lane_count; b++) {
-        size_t part = largest_part(travel, &travel->store->slices->buckets[b]);
+    size_t each = PIECE / (size_t)slices->ranks / 16 * 16, largest = 0;
+    for (size_t b = 0; b < slices->bucket_count; b++) {
+        size_t part = largest_part(slices, b);
         largest = part > largest ? part : largest;
     }
     each = each < 1024 ? 1024 : each;
     return largest < each ? largest : each;
+}
+
+size_t ls_travel_pieces(const struct ls_slices *slices, size_t bucket)
+{
+    size_t part = largest_part(slices, bucket), each = piece_elements(slices);
+    return each > 0 ? (part + each - 1) / each : 0;
 }
 
 static int create_lane(struct ls_travel *travel, size_t index, struct ls_error *error)
@@ -329,8 +340,8 @@ static int create_lane(struct ls_travel *travel, size_t index, struct ls_error *
     lane->bucket = &travel->store->slices->buckets[index];
     lane->weights = (struct ls_parcel){
         .start = start_weights, .finish = finish_weights, .user = travel, .index = index};
-    size_t part = largest_part(travel, lane->bucket), each = piece_elements(travel);
-    lane->piece_count = (part + each - 1) / each;
+    size_t each = piece_elements(travel->store->slices);
+    lane->piece_count = ls_travel_pieces(travel->store->slices, index);
     lane->pieces = ls_alloc(lane->piece_count + 1, sizeof *lane->pieces);
     if (lane->pieces == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
@@ -389,7 +400,7 @@ static int create(struct ls_travel *travel, struct ls_error *error)
         LS_TRY(create_lane(travel, b, error));
         parcels += travel->lanes[b].piece_count;
     }
-    size_t bytes = ls_wire_bytes(piece_elements(travel) * ranks, true);
+    size_t bytes = ls_wire_bytes(piece_elements(store->slices) * ranks, true);
     for (int i = 0; i < UNDER_WAY && travel->lane_count > 0; i++) {
         travel->staging[i].out = ls_alloc_aligned(bytes);
         travel->staging[i].in = ls_alloc_aligned(bytes);

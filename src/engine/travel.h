@@ -17,6 +17,10 @@
 
 struct ls_travel;
 
+/* In how many parcels the sums of a bucket travel, and the bytes of what a rank notes of a pass. */
+size_t ls_travel_pieces(const struct ls_slices *slices, size_t bucket);
+size_t ls_travel_note_bytes(size_t parameters, size_t factors);
+
 /* For a store of which other ranks have their parts; NULL and 0 for a process by itself. */
 int ls_travel_create(struct ls_store *store, struct ls_travel **travel, struct ls_error *error);
 void ls_travel_free(struct ls_travel *travel);

@@ -65,8 +65,9 @@ static int make_rows(struct timer *timer, struct ls_error *error)
     for (size_t i = 0; i < graph->layer_count; i++)
         length += strlen(graph->layers[i]->name) + 1;
     timing->layers = ls_alloc(graph->layer_count + 1, sizeof *timing->layers);
+    timing->shares = ls_alloc(graph->layer_count + 1, sizeof *timing->shares);
     timing->names = ls_alloc(length, 1);
-    if (timing->layers == NULL || timing->names == NULL)
+    if (timing->layers == NULL || timing->shares == NULL || timing->names == NULL)
         return ls_fail_memory(error, "a timing");
     char *name = timing->names;
     for (size_t i = 0; i < graph->layer_count; i++) {
@@ -94,6 +95,12 @@ static struct lockstep_time_layer *row_of_parameter(const struct timer *timer, s
         if (strcmp(timer->timing->layers[i].name, owner) == 0)
             return &timer->timing->layers[i];
     return NULL;
+}
+
+static struct ls_timing_share *share_of(const struct timer *timer,
+                                        const struct lockstep_time_layer *row)
+{
+    return &timer->timing->shares[row - timer->timing->layers];
 }
 
 /* The step that a step is for: a change of layout is for the one that reads it, which follows. */
@@ -149,8 +156,12 @@ static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, d
         const struct ls_step *step = &plan->steps[s];
         bool own = step->prepared.op->layer != NULL;
         struct lockstep_time_part *part = &row->part[ls_timing_kind(own ? step : purpose)];
+        double seconds = 0;
         for (int w = 0; w < workers; w++)
-            part->seconds += (double)ls_net_step_time(net_plan, s, w, workers) * 1e-9;
+            seconds += (double)ls_net_step_time(net_plan, s, w, workers) * 1e-9;
+        part->seconds += seconds;
+        if (step->gathered)
+            share_of(timer, row)->gathered[step->prepared.op->backward] += seconds;
         part->bytes += bytes_of_step(step, runs, reads);
         if (step->prepared.op->kind == LS_OP_RECORD) /* read again for the product */
             row->part[LOCKSTEP_TIME_BACKWARD_WEIGHTS].bytes +=
@@ -226,6 +237,8 @@ static void add_parameters(struct timer *timer)
             row->part[LOCKSTEP_TIME_UPDATE].seconds += (double)worker->update[p] * 1e-9;
             row->part[LOCKSTEP_TIME_BACKWARD_WEIGHTS].seconds += (double)worker->product[p] * 1e-9;
             row->part[LOCKSTEP_TIME_REDUCTION].seconds += (double)worker->views[p] * 1e-9;
+            share_of(timer, row)->product += (double)worker->product[p] * 1e-9;
+            share_of(timer, row)->views += (double)worker->views[p] * 1e-9;
         }
         if (store->set->items[p]->trained)
             row->part[LOCKSTEP_TIME_UPDATE].bytes +=
@@ -250,7 +263,7 @@ static double divide(struct timer *timer)
     struct lockstep_timing *timing = timer->timing;
     double iterations = (double)timing->total.iterations;
     double cores = iterations * (double)timer->trainer->workers, all = 0;
-    for (size_t i = 0; i < timing->layer_count; i++)
+    for (size_t i = 0; i < timing->layer_count; i++) {
         for (int k = 0; k < LOCKSTEP_TIME_KINDS; k++) {
             struct lockstep_time_part *part = &timing->layers[i].part[k];
             part->seconds /= cores;
@@ -258,6 +271,12 @@ static double divide(struct timer *timer)
             part->bytes /= iterations;
             all += part->seconds;
         }
+        struct ls_timing_share *share = &timing->shares[i];
+        share->gathered[0] /= cores;
+        share->gathered[1] /= cores;
+        share->product /= cores;
+        share->views /= cores;
+    }
     return all;
 }
 
@@ -378,6 +397,7 @@ int ls_timing(const struct ls_solver_definition *definition,
 void ls_timing_clear(struct lockstep_timing *timing)
 {
     ls_free(timing->layers);
+    ls_free(timing->shares);
     ls_free(timing->names);
     *timing = (struct lockstep_timing){.layer_count = 0};
 }

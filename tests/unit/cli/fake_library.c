@@ -365,6 +365,79 @@ struct lockstep_timing {
     int nothing;
 };
 
+/* ---- Several ranks --------------------------------------------------------------------------- */
+
+struct lockstep_scaling {
+    int nothing;
+};
+
+void lockstep_scaling_options_init(struct lockstep_scaling_options *options)
+{
+    *options = (struct lockstep_scaling_options){
+        .struct_size = sizeof *options, .bandwidth = 1.25e9, .latency = 20e-6, .message = 1e-6};
+}
+
+int lockstep_plan_scaling(const struct lockstep_solver *solver,
+                          const struct lockstep_scaling_options *options,
+                          struct lockstep_scaling **scaling, struct lockstep_error *error)
+{
+    (void)solver;
+    note("scaling(");
+    for (size_t i = 0; i < options->count; i++)
+        note("%d|", options->ranks[i]);
+    note("%d|%g|%g|%g|%g|%" PRId64 ") ", options->workers, options->bandwidth, options->latency,
+         options->message, options->compute, options->iterations);
+    *scaling = fake.create_status == 0 ? make(sizeof **scaling) : NULL;
+    return answer(fake.create_status, error);
+}
+
+void lockstep_scaling_free(struct lockstep_scaling *scaling)
+{
+    unmake(scaling);
+}
+
+const struct lockstep_scaling_total *lockstep_scaling_total(const struct lockstep_scaling *scaling)
+{
+    static const struct lockstep_scaling_total total = {.workers = 2,
+                                                        .batch = 64,
+                                                        .micro_batch = 8,
+                                                        .micro_batches = 8,
+                                                        .samples = 64,
+                                                        .iterations = 5,
+                                                        .sync_points = 3,
+                                                        .useful = 8,
+                                                        .fastest = 4,
+                                                        .fastest_seconds = 0.025,
+                                                        .summed = 1 << 20,
+                                                        .bandwidth = 1.25e8,
+                                                        .latency = 20e-6,
+                                                        .message = 1e-6};
+    (void)scaling;
+    return &total;
+}
+
+const struct lockstep_scaling_row *lockstep_scaling_rows(const struct lockstep_scaling *scaling,
+                                                         size_t *count)
+{
+    static const struct lockstep_scaling_row rows[] = {{.ranks = 2,
+                                                        .seconds = 0.04,
+                                                        .pass = 0.03,
+                                                        .wait_sums = 0.01,
+                                                        .efficiency = 0.8,
+                                                        .micro_batches = 4,
+                                                        .sent = {.sums = 1024, .small = 10},
+                                                        .memory = 1 << 20},
+                                                       {.ranks = 16,
+                                                        .seconds = 0.1,
+                                                        .efficiency = 0.1,
+                                                        .micro_batches = 1,
+                                                        .idle = 8,
+                                                        .micro_batch = 2}};
+    (void)scaling;
+    *count = sizeof rows / sizeof *rows;
+    return rows;
+}
+
 void lockstep_time_options_init(struct lockstep_time_options *options)
 {
     *options = (struct lockstep_time_options){.struct_size = sizeof *options};

@@ -497,6 +497,53 @@ static void test_plan(void **state)
     assert_int_equal(RUN("plan", "--solver", "s"), LOCKSTEP_RESOURCE);
 }
 
+static void test_plan_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2,16", "--link", "1Gbps,100us",
+                         "--workers", "2", "--iterations", "3"),
+                     0);
+    assert_non_null(strstr(fake.calls, "scaling(2|16|2|1.25e+08|0.0001|1e-06|0|3)"));
+    assert_non_null(strstr(out, "links of 1 Gbit/s, 20 us, and 1 us a message"));
+    assert_non_null(strstr(out, "80.0 %    40.000"));
+    assert_non_null(strstr(out, "16 ranks: 8 of them have no micro-batch. micro_batch: 2"));
+    assert_non_null(strstr(out, "that of 4 ranks, 25.000 ms"));
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "1", "--compute", "1.5s"), 0);
+    assert_non_null(strstr(fake.calls, "scaling(1|0|1.25e+09|2e-05|1e-06|1.5|0)"));
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2,16", "--json"), 0);
+    assert_non_null(strstr(out, "\"wait_sums\": 0.01"));
+    assert_non_null(strstr(out, "\"ranks\": 16"));
+    static const char *const wrong[][2] = {
+        {"--ranks", "0"},    {"--ranks", "1,"},     {"--ranks", "65537"},
+        {"--ranks", "two"},  {"--ranks", "1 2"},    {"--link", "10"},
+        {"--link", "0Gbps"}, {"--link", "1Gbps,5"}, {"--link", "1Gbps,1us,1us,1us"},
+        {"--compute", "3"},  {"--compute", "0s"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2", wrong[i][0], wrong[i][1]), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--ranks", "2"), 2);
+    assert_int_equal(RUN("plan", "--solver", "s", "--link", "1Gbps"), 2);
+    fake.create_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2"), LOCKSTEP_DATA);
+}
+
+/* How links may be written. */
+static void test_links(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *seen;
+    } good[] = {{"10Gbps", "|1.25e+09|2e-05|1e-06|"},
+                {"10 Gbit/s,5us", "|1.25e+09|5e-06|1e-06|"},
+                {"100Mbit,1.5ms,800ns", "|1.25e+07|0.0015|8e-07|"},
+                {"1.25GB/s,0s,0us", "|1.25e+09|0|0|"},
+                {"8kbps", "|1000|2e-05|1e-06|"},
+                {"64bit/s", "|8|2e-05|1e-06|"}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2", "--link", good[i].text), 0);
+        assert_non_null(strstr(fake.calls, good[i].seen));
+    }
+}
+
 static void test_time(void **state)
 {
     (void)state;
@@ -595,6 +642,8 @@ int main(void)
         TEST(test_predict_samples),
         TEST(test_predict_draw),
         TEST(test_plan),
+        TEST(test_plan_ranks),
+        TEST(test_links),
         TEST(test_time),
         TEST(test_tune),
         TEST(test_sizes),

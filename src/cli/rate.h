@@ -1,0 +1,27 @@
+/* Speeds and times as people write and read them.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_CLI_RATE_H
+#define LS_CLI_RATE_H
+
+#include <stdbool.h>
+
+/* "10Gbps", "10 Gbit/s", "100Mbit", "1.25GB/s": bytes a second, by powers of 1000. Returns what
+ * follows, or NULL where it is no speed. */
+const char *ls_cli_parse_rate(const char *text, double *bytes);
+/* "20us", "1.5 ms", "42s", "800ns": seconds. Returns what follows, or NULL where it is no time. */
+const char *ls_cli_parse_time(const char *text, double *seconds);
+
+/* What links carry: "RATE,LATENCY" or "RATE,LATENCY,TIME OF A MESSAGE". */
+struct ls_cli_link {
+    double bandwidth, latency, message;
+};
+/* Leaves what the text does not say; false where it is no link. */
+bool ls_cli_parse_link(const char *text, struct ls_cli_link *link);
+
+enum { LS_CLI_RATE_ROOM = 24 };
+/* "10 Gbit/s", "2.5 Mbit/s"; the buffer is returned. */
+const char *ls_cli_format_rate(double bytes, char buffer[LS_CLI_RATE_ROOM]);
+/* "20 us", "1.25 ms", "3.2 s"; the buffer is returned. */
+const char *ls_cli_format_time(double seconds, char buffer[LS_CLI_RATE_ROOM]);
+
+#endif
