@@ -1,8 +1,12 @@
-/* The courier's thread. See transport/courier.h.
+/* The courier. See transport/courier.h.
+ *
+ * One thread at a time drives: it sends what is ready and asks about what is under way. That is the
+ * courier's own thread, which asks at intervals, unless a worker has nothing better to do than to
+ * wait for a parcel: then it drives itself, without rest, on the core that it has.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/courier.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -11,10 +15,11 @@
 #include "transport/watch.h"
 
 enum {
-    UNDER_WAY = 4,      /* parcels at a time */
-    FIRST_REST = 10000, /* nanoseconds between questions, at first */
-    LONGEST_REST = 500000,
-    IDLE_REST = 200000000 /* while there is nothing to carry: for the watch */
+    UNDER_WAY = 4,         /* parcels at a time */
+    FIRST_REST = 20000,    /* nanoseconds between questions, at first */
+    LONGEST_REST = 200000,
+    IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
+    SPINS = 200            /* rounds of a waiting worker before it lets others on its core */
 };
 
 struct ls_courier {
@@ -25,9 +30,9 @@ struct ls_courier {
     pthread_cond_t work;           /* something became ready, or it is time to stop */
     pthread_cond_t done;           /* a parcel arrived */
     struct ls_parcel *head, *tail; /* queued, not yet on their way; the head goes next */
-    int waiting;
     bool stop, failed;
-    struct ls_parcel *sent[UNDER_WAY]; /* the courier's own */
+    bool driven; /* by some thread; what follows is its own then */
+    struct ls_parcel *sent[UNDER_WAY];
     int sent_count;
 };
 
@@ -87,15 +92,36 @@ static bool ask(struct ls_courier *courier)
     return arrived;
 }
 
-/* With the lock held. */
-static void sleep_for(struct ls_courier *courier, long nanoseconds)
+/* With the lock held, except while it works, and nobody driving: one round. Whether anything has
+ * arrived. */
+static bool drive(struct ls_courier *courier)
+{
+    courier->driven = true;
+    send_ready(courier);
+    pthread_mutex_unlock(&courier->lock);
+    bool arrived = ask(courier);
+    pthread_mutex_lock(&courier->lock);
+    courier->driven = false;
+    if (arrived || courier->failed)
+        pthread_cond_broadcast(&courier->done);
+    return arrived;
+}
+
+static struct timespec soon(long nanoseconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += nanoseconds;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&courier->work, &courier->lock, &until);
+    return until;
+}
+
+/* With the lock held: whether there is anything to drive. */
+static bool has_work(const struct ls_courier *courier)
+{
+    bool ready = courier->head != NULL && state_of(courier->head) == LS_PARCEL_READY;
+    return !courier->failed && !courier->driven && (ready || courier->sent_count > 0);
 }
 
 static void *carry(void *argument)
@@ -107,29 +133,19 @@ static void *carry(void *argument)
         courier->enter_thread();
     pthread_mutex_lock(&courier->lock);
     while (!courier->stop) {
-        send_ready(courier);
-        bool under_way = courier->sent_count > 0 && !courier->failed;
-        pthread_mutex_unlock(&courier->lock);
-        bool arrived = under_way && ask(courier);
-        ls_watch_turn(courier->peers->watch);
-        pthread_mutex_lock(&courier->lock);
-        if ((arrived || courier->failed) && courier->waiting > 0)
-            pthread_cond_broadcast(&courier->done);
-        if (arrived) {
+        bool work = has_work(courier);
+        if (work && drive(courier)) {
             pause = FIRST_REST;
             continue;
         }
-        if (courier->stop)
-            break;
-        if (under_way) { /* who waits for it wants it soon */
-            sleep_for(courier,
-                      courier->waiting > 0 && pause > 4 * FIRST_REST ? 4 * FIRST_REST : pause);
-            pause = pause < LONGEST_REST ? pause + pause / 2 : LONGEST_REST;
-        } else if (courier->head == NULL || state_of(courier->head) != LS_PARCEL_READY ||
-                   courier->failed) {
-            sleep_for(courier, IDLE_REST);
-            pause = FIRST_REST;
-        }
+        pthread_mutex_unlock(&courier->lock);
+        ls_watch_turn(courier->peers->watch);
+        pthread_mutex_lock(&courier->lock);
+        if (courier->stop || (!work && has_work(courier)))
+            continue;
+        struct timespec until = soon(work ? pause : IDLE_REST);
+        pthread_cond_timedwait(&courier->work, &courier->lock, &until);
+        pause = work && pause < LONGEST_REST ? pause + pause / 2 : FIRST_REST;
     }
     pthread_mutex_unlock(&courier->lock);
     return NULL;
@@ -204,29 +220,32 @@ void ls_courier_ready(struct ls_courier *courier, struct ls_parcel *parcel)
     pthread_mutex_unlock(&courier->lock);
 }
 
+/* With the lock held: a round of somebody who waits. Whether nobody needs to wait any longer. */
+static bool wait_a_round(struct ls_courier *courier, int round)
+{
+    if (courier->driven) { /* another one waits as well */
+        struct timespec until = soon(1000000);
+        pthread_cond_timedwait(&courier->done, &courier->lock, &until);
+    } else if (!drive(courier) && round > SPINS) {
+        long rest = 2000L * (round - SPINS);
+        struct timespec until = soon(rest < LONGEST_REST ? rest : LONGEST_REST);
+        pthread_cond_timedwait(&courier->work, &courier->lock, &until);
+    }
+    return courier->failed || ls_watch_alarm(courier->peers->watch);
+}
+
 int ls_courier_wait(struct ls_courier *courier, struct ls_parcel *parcel, struct ls_error *error)
 {
+    bool lost = false;
     if (ls_parcel_done(parcel))
         return 0;
-    int status = 0;
     ls_watch_wait(courier->peers->watch, true);
     pthread_mutex_lock(&courier->lock);
-    courier->waiting++;
-    pthread_cond_signal(&courier->work);
-    while (!ls_parcel_done(parcel) && status == 0) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
-        int result = pthread_cond_timedwait(&courier->done, &courier->lock, &until);
-        if (result == ETIMEDOUT && ls_watch_alarm(courier->peers->watch))
-            status = LOCKSTEP_LOST;
-        if (courier->failed)
-            status = LOCKSTEP_LOST;
-    }
-    courier->waiting--;
+    for (int round = 0; !ls_parcel_done(parcel) && !lost; round++)
+        lost = wait_a_round(courier, round);
+    if (has_work(courier)) /* the courier's thread goes on with the rest */
+        pthread_cond_signal(&courier->work);
     pthread_mutex_unlock(&courier->lock);
     ls_watch_wait(courier->peers->watch, false);
-    if (status == 0)
-        return 0;
-    return ls_peers_lost(courier->peers, error);
+    return lost && !ls_parcel_done(parcel) ? ls_peers_lost(courier->peers, error) : 0;
 }

@@ -15,7 +15,7 @@
 
 enum {
     SPINS = 2000,       /* questions before a waiting rank lets others on its core */
-    YIELDS = 200,       /* and before it sleeps between questions */
+    YIELDS = 20,       /* and before it sleeps between questions */
     SLEEP_MAX = 200000, /* nanoseconds */
     LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a link fails */
     ALIGNMENT = 4
