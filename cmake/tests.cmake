@@ -3,7 +3,8 @@
 #   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
 #   tests/unit/{monitor,cli}/test_*.c       the program's folders, on a fake library
 #   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
-#   tests/{numerics,compat,faults}/*.sh      the program, as $LOCKSTEP
+#   tests/{numerics,compat,faults,mpi}/*.sh  the program, as $LOCKSTEP
+#   tests/mpi/*.c                           programs for the scripts there
 # A test whose folder of src/ does not exist yet is left out. Exit code 77 is a skipped script.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
@@ -60,7 +61,7 @@ foreach(folder monitor cli)
   endforeach()
 endforeach()
 
-foreach(kind numerics compat faults)
+foreach(kind numerics compat faults mpi)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
@@ -75,4 +76,13 @@ foreach(kind numerics compat faults)
         ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
     endforeach()
   endif()
+endforeach()
+
+file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/mpi/*.c)
+list(FILTER programs EXCLUDE REGEX "/test_")
+foreach(source ${programs})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE ls_support ls_transport)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "support/links.h"
 #include "support/support.h"
 
-enum { RANKS_MAX = 5, ROUNDS = 40, UNDER_WAY = 4, BLOCK_MAX = 64 };
+enum { RANKS_MAX = 5 };
 
 struct rank {
     pthread_t thread;
@@ -45,97 +46,12 @@ static void run_ranks(int size, void (*prepare)(struct ls_link **), void *(*body
         assert_int_equal(ranks[r].failed, 0);
 }
 
-/* The words of block (from, to) of a round, some of them none. */
-static size_t words(int from, int to, int round)
-{
-    return (size_t)(from * 7 + to * 3 + round) % 5 == 0
-               ? 0
-               : (size_t)(from * 5 + to * 11 + round * 3) % BLOCK_MAX;
-}
-static uint32_t word(int from, int to, int round, size_t i)
-{
-    return (uint32_t)(from * 1000003 + to * 10007 + round * 101) + (uint32_t)i * 2654435761u;
-}
-
-/* One operation with its memory. Gathered blocks are those to rank 0. */
-struct transfer {
-    bool gather;
-    uint32_t *out, *in;
-    size_t out_bytes[RANKS_MAX], out_offset[RANKS_MAX], in_bytes[RANKS_MAX], in_offset[RANKS_MAX];
-    struct ls_link_op *op;
-};
-
-static struct transfer start(struct rank *rank, enum ls_channel channel, bool gather, int round)
-{
-    struct ls_link *link = rank->link;
-    size_t room = (size_t)link->size * BLOCK_MAX;
-    struct transfer transfer = {.gather = gather,
-                                .out = calloc(room, sizeof(uint32_t)),
-                                .in = calloc(room, sizeof(uint32_t))};
-    size_t out = 0, in = 0;
-    for (int r = 0; r < link->size; r++) {
-        size_t sent = words(link->rank, gather ? 0 : r, round);
-        for (size_t i = 0; i < sent; i++)
-            transfer.out[out / 4 + i] = word(link->rank, gather ? 0 : r, round, i);
-        transfer.out_bytes[r] = 4 * sent;
-        transfer.out_offset[r] = out;
-        out += gather ? 0 : 4 * sent;
-        transfer.in_bytes[r] = 4 * words(r, gather ? 0 : link->rank, round);
-        transfer.in_offset[r] = in;
-        in += transfer.in_bytes[r] + 4 * (size_t)(r % 2); /* gaps are allowed */
-    }
-    struct ls_link_blocks out_blocks = {transfer.out_bytes, transfer.out_offset};
-    struct ls_link_blocks in_blocks = {transfer.in_bytes, transfer.in_offset};
-    const struct ls_link_calls *calls = link->calls;
-    int status;
-    if (gather) {
-        uint32_t *mine = transfer.out;
-        uint32_t *place = transfer.in + transfer.in_offset[link->rank] / 4;
-        if (round % 2 == 0) /* already at its place */
-            mine = memcpy(place, mine, transfer.in_bytes[link->rank]);
-        status = calls->gather(link, channel, mine, transfer.in, &in_blocks, &transfer.op);
-    } else {
-        status = calls->exchange(link, channel, transfer.out, &out_blocks, transfer.in, &in_blocks,
-                                 &transfer.op);
-    }
-    CHECK(rank, status == 0 && transfer.op != NULL);
-    /* The lists are read before the call returns. */
-    memset(transfer.out_bytes, 0xff, sizeof transfer.out_bytes);
-    memset(transfer.out_offset, 0xff, sizeof transfer.out_offset);
-    return transfer;
-}
-
-static void await(struct rank *rank, struct ls_link_op **op)
-{
-    enum ls_link_result result;
-    while ((result = rank->link->calls->test(rank->link, op)) == LS_LINK_RUNNING)
-        sched_yield();
-    CHECK(rank, result == LS_LINK_DONE && *op == NULL);
-}
-
-static void finish(struct rank *rank, struct transfer *transfer, int round)
-{
-    struct ls_link *link = rank->link;
-    int to = transfer->gather ? 0 : link->rank;
-    await(rank, &transfer->op);
-    for (int r = 0; r < link->size; r++) {
-        const uint32_t *block = transfer->in + transfer->in_offset[r] / 4;
-        CHECK(rank, transfer->in_bytes[r] == 4 * words(r, to, round));
-        for (size_t i = 0; i < words(r, to, round); i++)
-            CHECK(rank, block[i] == word(r, to, round, i));
-        CHECK(rank, r % 2 == 0 || block[words(r, to, round)] == 0); /* the gap */
-    }
-    free(transfer->out);
-    free(transfer->in);
-}
-
-static void *transfer_in_turn(void *user)
+static void *transfer(void *user)
 {
     struct rank *rank = user;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct transfer transfer = start(rank, LS_CHANNEL_SMALL, round % 3 == 0, round);
-        finish(rank, &transfer, round);
-    }
+    CHECK(rank, ls_test_link_in_turn(rank->link) == 0);
+    CHECK(rank, ls_test_link_at_once(rank->link) == 0);
+    CHECK(rank, ls_test_link_large(rank->link, 1 << 16) == 0);
     return NULL;
 }
 
@@ -143,90 +59,26 @@ static void test_blocks_arrive(void **state)
 {
     (void)state;
     for (int size = 1; size <= RANKS_MAX; size++)
-        run_ranks(size, NULL, transfer_in_turn);
+        run_ranks(size, NULL, transfer);
 }
 
-/* Several are under way on both channels, and are asked about in another order, which is another
- * one for each rank. */
-static void *transfer_at_once(void *user)
+static void *use_two_threads(void *user)
 {
     struct rank *rank = user;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct transfer bulk[UNDER_WAY];
-        for (int i = 0; i < UNDER_WAY; i++)
-            bulk[i] = start(rank, LS_CHANNEL_BULK, i % 2 == 0, round + i);
-        struct transfer small = start(rank, LS_CHANNEL_SMALL, round % 2 == 0, round);
-        if (round % 2 == 0)
-            finish(rank, &small, round);
-        for (int i = 0; i < UNDER_WAY; i++) {
-            int which = (i + rank->link->rank + round) % UNDER_WAY;
-            finish(rank, &bulk[which], round + which);
-        }
-        if (round % 2 != 0)
-            finish(rank, &small, round);
-    }
-    return NULL;
-}
-
-static void test_several_are_under_way(void **state)
-{
-    (void)state;
-    run_ranks(3, NULL, transfer_at_once);
-    run_ranks(RANKS_MAX, NULL, transfer_at_once);
-}
-
-/* Two threads of a rank: one for each channel. */
-static void *transfer_bulk(void *user)
-{
-    struct rank *rank = user;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct transfer transfer = start(rank, LS_CHANNEL_BULK, round % 2 == 0, round);
-        finish(rank, &transfer, round);
-    }
-    return NULL;
-}
-static void *transfer_by_two_threads(void *user)
-{
-    struct rank *rank = user;
-    struct rank courier = {.link = rank->link};
-    CHECK(rank, pthread_create(&courier.thread, NULL, transfer_bulk, &courier) == 0);
-    transfer_in_turn(rank);
-    CHECK(rank, pthread_join(courier.thread, NULL) == 0);
-    CHECK(rank, courier.failed == 0);
+    CHECK(rank, ls_test_link_two_threads(rank->link) == 0);
     return NULL;
 }
 
 static void test_channels_know_nothing_of_each_other(void **state)
 {
     (void)state;
-    run_ranks(4, NULL, transfer_by_two_threads);
+    run_ranks(4, NULL, use_two_threads);
 }
 
-/* Everybody tells everybody numbers, itself too; they come in order. */
 static void *tell_and_hear(void *user)
 {
     struct rank *rank = user;
-    struct ls_link *link = rank->link;
-    int heard[RANKS_MAX] = {0};
-    int missing = link->size * ROUNDS;
-    char message[LS_LINK_MESSAGE];
-    for (int round = 0; round < ROUNDS || missing > 0; round++) {
-        for (int r = 0; round < ROUNDS && r < link->size; r++) {
-            memset(message, round, sizeof message);
-            size_t bytes = round == ROUNDS - 1 ? sizeof message : (size_t)(round + 1);
-            CHECK(rank, link->calls->tell(link, r, message, bytes) == 0);
-        }
-        int from = -1;
-        int bytes = link->calls->hear(link, &from, message, sizeof message);
-        if (bytes == 0)
-            sched_yield();
-        if (bytes <= 0)
-            continue;
-        int number = heard[from]++;
-        missing--;
-        CHECK(rank, bytes == (number == ROUNDS - 1 ? (int)sizeof message : number + 1));
-        CHECK(rank, message[0] == number && message[bytes - 1] == number);
-    }
+    CHECK(rank, ls_test_link_messages(rank->link) == 0);
     return NULL;
 }
 
@@ -253,6 +105,14 @@ static void test_messages_have_limits(void **state)
     assert_int_equal(from, 0);
     for (int r = 0; r < 2; r++)
         links[r]->calls->end(links[r]);
+}
+
+static void await(struct rank *rank, struct ls_link_op **op)
+{
+    enum ls_link_result result;
+    while ((result = rank->link->calls->test(rank->link, op)) == LS_LINK_RUNNING)
+        sched_yield();
+    CHECK(rank, result == LS_LINK_DONE && *op == NULL);
 }
 
 static void slow_down(struct ls_link **links)
@@ -293,6 +153,8 @@ static void test_delays_are_kept(void **state)
     run_ranks(2, slow_down, measure);
 }
 
+static pthread_barrier_t all_have_started;
+
 static void mute_last(struct ls_link **links)
 {
     ls_local_mute(links[2]);
@@ -304,12 +166,17 @@ static void *wait_for_mute(void *user)
     struct rank *rank = user;
     struct ls_link *link = rank->link;
     CHECK(rank, link->calls->tell(link, 0, "alive", 6) == 0);
-    struct transfer transfer = start(rank, LS_CHANNEL_SMALL, true, 1);
+    size_t bytes[3] = {4, 4, 4}, offset[3] = {0, 4, 8};
+    struct ls_link_blocks blocks = {bytes, offset};
+    uint32_t mine = 1, all[3] = {0};
+    struct ls_link_op *op = NULL;
+    CHECK(rank, link->calls->gather(link, LS_CHANNEL_SMALL, &mine, all, &blocks, &op) == 0);
+    pthread_barrier_wait(&all_have_started);
     if (link->rank == 0) {
         char message[16];
         int from = -1, heard = 0;
         while (heard < 2) {
-            CHECK(rank, link->calls->test(link, &transfer.op) == LS_LINK_RUNNING);
+            CHECK(rank, link->calls->test(link, &op) == LS_LINK_RUNNING);
             heard += link->calls->hear(link, &from, message, sizeof message) > 0;
             CHECK(rank, from < 2);
         }
@@ -317,20 +184,20 @@ static void *wait_for_mute(void *user)
         link->calls->abort(link, 9);
     }
     enum ls_link_result result;
-    while ((result = link->calls->test(link, &transfer.op)) == LS_LINK_RUNNING)
+    while ((result = link->calls->test(link, &op)) == LS_LINK_RUNNING)
         sched_yield();
     int code = 0;
-    CHECK(rank, result == LS_LINK_FAILED && transfer.op != NULL && link->failure[0] != '\0');
+    CHECK(rank, result == LS_LINK_FAILED && op != NULL && link->failure[0] != '\0');
     CHECK(rank, ls_local_ended(link, &code) && code == 9);
-    free(transfer.out);
-    free(transfer.in);
     return NULL;
 }
 
 static void test_a_rank_hangs(void **state)
 {
     (void)state;
+    assert_int_equal(pthread_barrier_init(&all_have_started, NULL, 3), 0);
     run_ranks(3, mute_last, wait_for_mute);
+    pthread_barrier_destroy(&all_have_started);
 }
 
 /* A mistake of whoever uses links is found. */
@@ -358,7 +225,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_arrive),
-        cmocka_unit_test(test_several_are_under_way),
         cmocka_unit_test(test_channels_know_nothing_of_each_other),
         cmocka_unit_test(test_messages_come_in_order),
         cmocka_unit_test(test_messages_have_limits),

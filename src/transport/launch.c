@@ -1,0 +1,222 @@
+/* From the launcher's environment to a link. See transport/launch.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/launch.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum { KINDS_MAX = 3, FOLDERS = 4 };
+
+/* What the environment says. */
+struct launcher {
+    const char *name;                 /* NULL: none */
+    int size;                         /* of the job; 0: it does not say */
+    const char *kinds[KINDS_MAX + 1]; /* modules that may fit, the likeliest first */
+};
+
+/* "mpi" is the module of a library that is no relative of the other two. */
+static const struct launcher open_mpi = {"Open MPI's mpirun", 0, {"openmpi", "mpi"}};
+static const struct launcher mpich = {"mpirun", 0, {"mpich", "mpi"}};
+static const struct launcher slurm = {"srun", 0, {"openmpi", "mpich", "mpi"}};
+static const struct launcher pmix = {"a launcher that speaks PMIx", 0, {"openmpi", "mpich", "mpi"}};
+
+static const char install_hint[] =
+    "install an MPI library's files for developers (on Debian libopenmpi-dev or libmpich-dev), and "
+    "build Lockstep again";
+
+/* A number of the environment; 0 where it is not there or none. */
+static int number(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    long value = text != NULL ? strtol(text, &end, 10) : 0;
+    return text != NULL && end != text && *end == '\0' && value > 0 && value <= INT_MAX ? (int)value
+                                                                                        : 0;
+}
+
+/* Slurm sets SLURM_STEP_NUM_TASKS for what srun starts; a batch script, of which there is one, has
+ * SLURM_NTASKS alone. mpirun may itself be started by srun: its own word is asked first. */
+static struct launcher find_launcher(void)
+{
+    struct launcher found = {0};
+    int tasks = number("SLURM_STEP_NUM_TASKS");
+    if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
+        found = open_mpi;
+        found.size = number("OMPI_COMM_WORLD_SIZE");
+    } else if (getenv("PMI_SIZE") != NULL) {
+        found = mpich;
+        found.size = number("PMI_SIZE");
+        if (tasks > 0 && getenv("SLURM_PROCID") != NULL && found.size == tasks)
+            found = (struct launcher){slurm.name, tasks, {"mpich", "openmpi", "mpi"}};
+    } else if (getenv("PMIX_RANK") != NULL) {
+        found = tasks > 0 ? slurm : pmix;
+        found.size = tasks;
+    } else if (tasks > 1) {
+        found = slurm;
+        found.size = tasks;
+    }
+    return found;
+}
+
+/* A path without its last part; false where it has none. */
+static bool folder_of(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+/* Where modules may lie, the index-th folder; false: there is no such. */
+static bool folder(int index, char path[PATH_MAX])
+{
+    char program[PATH_MAX] = "";
+    Dl_info self;
+    (void)!readlink("/proc/self/exe", program, sizeof program - 1);
+    switch (index) {
+    case 0:
+        snprintf(path, PATH_MAX, "%s", program);
+        return folder_of(path);
+    case 1: /* the shared library, in a program that is not ours */
+        if (dladdr(&open_mpi, &self) == 0 || self.dli_fname == NULL)
+            return false;
+        snprintf(path, PATH_MAX, "%s", self.dli_fname);
+        return folder_of(path);
+    case 2: /* an installed tree, which may have been moved */
+        return folder_of(program) &&
+               snprintf(path, PATH_MAX, "%s/%s", program, LS_LIBRARIES_FROM_PROGRAMS) < PATH_MAX;
+    case 3:
+        snprintf(path, PATH_MAX, "%s", LS_LIBRARY_FOLDER);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The path of a kind's module, if there is one. */
+static bool find_module(const char *kind, char path[PATH_MAX])
+{
+    char directory[PATH_MAX];
+    for (int i = 0; i < FOLDERS; i++)
+        if (folder(i, directory) &&
+            snprintf(path, PATH_MAX, "%s/liblockstep_%s.so", directory, kind) < PATH_MAX &&
+            ls_file_exists(path))
+            return true;
+    return false;
+}
+
+static int fail_without_module(const struct launcher *launcher, struct ls_error *error)
+{
+    struct ls_text names = {0};
+    char directory[PATH_MAX];
+    for (int k = 0; launcher->kinds[k] != NULL; k++)
+        ls_text_format(&names, "%sliblockstep_%s.so", k > 0 ? " or " : "", launcher->kinds[k]);
+    int status =
+        ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint,
+                "%s has started this process as one of several, but %s is neither in %s nor in %s",
+                launcher->name, names.data != NULL ? names.data : "the module for it",
+                folder(0, directory) ? directory : "the program's folder", LS_LIBRARY_FOLDER);
+    ls_text_free(&names);
+    return status;
+}
+
+/* What LOCKSTEP_MPI names, or the first of the launcher's kinds that is there. */
+static int choose_module(const struct launcher *launcher, const char *wish, char path[PATH_MAX],
+                         struct ls_error *error)
+{
+    if (wish != NULL && strchr(wish, '/') != NULL) {
+        snprintf(path, PATH_MAX, "%s", wish);
+        return 0;
+    }
+    if (wish != NULL && !find_module(wish, path))
+        return ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_MPI", install_hint,
+                       "there is no liblockstep_%s.so", wish);
+    if (wish != NULL)
+        return 0;
+    for (int k = 0; launcher->kinds[k] != NULL; k++)
+        if (find_module(launcher->kinds[k], path))
+            return 0;
+    return fail_without_module(launcher, error);
+}
+
+/* The module stays loaded: MPI's libraries cannot be taken out of a process. Their own modules need
+ * their names, hence RTLD_GLOBAL. */
+static int open_module(const char *path, struct ls_link **link, struct ls_error *error)
+{
+    void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (module == NULL)
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint, "cannot load the module: %s",
+                       dlerror());
+    ls_link_open_function *open;
+    *(void **)&open = dlsym(module, "lockstep_link_open"); /* POSIX's way to a function */
+    if (open == NULL)
+        return ls_fail(error, LOCKSTEP_RESOURCE, path, NULL, "is no module of Lockstep's");
+    char message[512] = "";
+    *link = open(LS_LINK_ABI, message, sizeof message);
+    if (*link == NULL)
+        return ls_fail(error, LOCKSTEP_RESOURCE, path, NULL, "%s", message);
+    return 0;
+}
+
+/* Processes that each believe to be alone would all do the same and write the same files. */
+static int check_size(const struct launcher *launcher, struct ls_link **link,
+                      struct ls_error *error)
+{
+    int size = (*link)->size;
+    if (launcher->size == 0 || launcher->size == size)
+        return 0;
+    int status = ls_fail(
+        error, LOCKSTEP_RESOURCE, NULL,
+        "start it with the mpirun of that library, or name the other's in LOCKSTEP_MPI (openmpi, "
+        "mpich); with srun, say --mpi=pmix or --mpi=pmi2",
+        "%s has started %d processes, but %s, which Lockstep uses, knows of %d", launcher->name,
+        launcher->size, (*link)->name, size);
+    (*link)->calls->end(*link);
+    *link = NULL;
+    return status;
+}
+
+int ls_launch(struct ls_link **link, struct ls_error *error)
+{
+    *link = NULL;
+    const char *wish = getenv("LOCKSTEP_MPI");
+    if (wish != NULL && wish[0] == '\0')
+        wish = NULL;
+    struct launcher launcher = find_launcher();
+    if (launcher.size == 1 || (launcher.name == NULL && wish == NULL))
+        return 0;
+    char path[PATH_MAX];
+    LS_TRY(choose_module(&launcher, wish, path, error));
+    LS_TRY(open_module(path, link, error));
+    LS_TRY(check_size(&launcher, link, error));
+    if ((*link)->size == 1) {
+        (*link)->calls->end(*link);
+        *link = NULL;
+    }
+    return 0;
+}
+
+int ls_launched(int *rank)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                                        "SLURM_PROCID"};
+    struct launcher launcher = find_launcher();
+    if (rank != NULL)
+        *rank = 0;
+    if (launcher.name == NULL)
+        return 1;
+    for (size_t i = 0; rank != NULL && i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]) != NULL) {
+            *rank = number(names[i]);
+            break;
+        }
+    return launcher.size;
+}
