@@ -45,7 +45,8 @@ struct ls_sums {
     _Atomic uint32_t *largest; /* [parameter]: bits, by all workers */
 };
 
-/* Numbers that all sums take together. */
+/* Numbers that all sums take together: with what lies behind the last one, up to a cache line of
+ * weights, for it travels between ranks, too. */
 static size_t all_elements(const size_t *elements, const size_t *place, size_t count)
 {
     size_t all = 0;
@@ -53,7 +54,7 @@ static size_t all_elements(const size_t *elements, const size_t *place, size_t c
         size_t end = (place != NULL ? place[i] : all) + elements[i];
         all = end > all ? end : all;
     }
-    return all;
+    return (all + 15) / 16 * 16;
 }
 
 int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,

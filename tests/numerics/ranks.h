@@ -1,0 +1,194 @@
+/* Trainings on several ranks within one process: each rank is a thread with a trainer of its own,
+ * and they speak through local links.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_NUMERICS_RANKS_H
+#define LS_TESTS_NUMERICS_RANKS_H
+
+#include "numerics/training.h"
+#include "transport/local.h"
+#include "transport/peers.h"
+
+enum { RANKS_MAX = 6 };
+
+/* What all ranks of a training do. */
+struct job {
+    const struct lockstep_solver *solver;
+    int ranks;              /* 1: a process by itself */
+    int workers[RANKS_MAX]; /* by rank */
+    int updates;
+    bool dynamic;
+    uint32_t delays; /* above 0: a seed of random delays before micro-batches */
+    /* (optional) Called by each rank after its trainer is made. */
+    void (*prepare)(struct ls_trainer *trainer, int rank);
+};
+
+/* What came of it for one rank. cmocka's checks are for the main thread. */
+struct rank {
+    const struct job *job;
+    int rank;
+    pthread_t thread;
+    struct ls_link *link;
+    struct ls_error *error;
+    int status;
+    struct bytes bytes;    /* losses, divisors, figures of tests, weights: all that there is */
+    int64_t micro_batches; /* that it has run */
+    uint64_t sent[LS_TRAFFICS];
+    uint32_t delayed;
+};
+
+static inline void put(struct rank *rank, const void *data, size_t bytes)
+{
+    char *longer = realloc(rank->bytes.data, rank->bytes.size + bytes);
+    if (longer == NULL)
+        abort();
+    memcpy(longer + rank->bytes.size, data, bytes);
+    rank->bytes.data = longer;
+    rank->bytes.size += bytes;
+}
+
+static inline void dawdle(void *user, int worker, int micro_batch)
+{
+    struct rank *rank = user;
+    uint32_t key = rank->job->delays + (uint32_t)rank->rank * 16 + (uint32_t)worker;
+    uint32_t wait = ls_random_below(key, (uint64_t)micro_batch, rank->delayed++, 8);
+    if (wait >= 5)
+        nanosleep(&(struct timespec){.tv_nsec = (wait - 4) * 400000}, NULL);
+}
+
+static inline int put_weights(struct rank *rank, const struct ls_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        size_t bytes = (size_t)ls_shape_size(&trainer->parameters->items[i]->shape) * sizeof(float);
+        float *plain = malloc(bytes);
+        if (plain == NULL)
+            abort();
+        int status = ls_store_read(trainer->store, (int)i, LS_WEIGHTS, plain, rank->error);
+        if (status == 0)
+            put(rank, plain, bytes);
+        free(plain);
+        LS_TRY(status);
+    }
+    return 0;
+}
+
+static inline int put_tests(struct rank *rank, struct ls_trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->test_count; i++) {
+        int64_t samples = 0;
+        LS_TRY(ls_trainer_evaluate(trainer, i, &samples, rank->error));
+        put(rank, &samples, sizeof samples);
+        for (size_t k = 0; k < trainer->outputs.count; k++)
+            put(rank, trainer->outputs.items[k].values,
+                trainer->outputs.items[k].count * sizeof(double));
+    }
+    return 0;
+}
+
+static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
+{
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    for (int i = 0; i < rank->job->updates; i++) {
+        LS_TRY(ls_trainer_update(trainer, rank->error));
+        put(rank, trainer->totals.record, (size_t)graph->record_size * sizeof(double));
+        put(rank, trainer->totals.normalizers, graph->normalizer_count * sizeof(double));
+    }
+    LS_TRY(put_tests(rank, trainer));
+    return put_weights(rank, trainer);
+}
+
+static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
+{
+    struct lockstep_train_options options;
+    struct ls_trainer *trainer = NULL;
+    lockstep_train_options_init(&options);
+    options.workers = rank->job->workers[rank->rank];
+    options.snapshot_prefix = "unnamed";
+    LS_TRY(ls_trainer_join(rank->job->solver->definition, &options, peers, &trainer, rank->error));
+    if (rank->job->delays > 0) {
+        trainer->engine->before_micro_batch = dawdle;
+        trainer->engine->user = rank;
+    }
+    if (rank->job->prepare != NULL)
+        rank->job->prepare(trainer, rank->rank);
+    int status = train_rank(rank, trainer);
+    for (int w = 0; w < options.workers; w++)
+        rank->micro_batches += trainer->engine->micro_batches[w];
+    ls_trainer_free(trainer);
+    return status;
+}
+
+static inline void *run_rank(void *argument)
+{
+    struct rank *rank = argument;
+    struct ls_peers *peers = NULL;
+    struct ls_peers_options options = {.timeout = 60, .dynamic = rank->job->dynamic};
+    rank->status =
+        rank->link == NULL ? 0 : ls_peers_create(rank->link, &options, &peers, rank->error);
+    if (rank->status == 0)
+        rank->status = run_rank_with(rank, peers);
+    for (int t = 0; t < LS_TRAFFICS && peers != NULL; t++)
+        rank->sent[t] = atomic_load(&peers->sent[t]);
+    if (rank->status != 0 && rank->link != NULL)
+        rank->link->calls->abort(rank->link, rank->status); /* nobody waits for this one */
+    ls_peers_end(peers);
+    return NULL;
+}
+
+/* Runs a job to its end, whatever that is. Free what the ranks hold with free_ranks. */
+static inline void run_job(const struct job *job, struct rank *ranks)
+{
+    struct ls_link *links[RANKS_MAX] = {NULL};
+    if (job->ranks > 1)
+        assert_int_equal(ls_local_links(job->ranks, links, NULL), 0);
+    for (int r = 0; r < job->ranks; r++) {
+        ranks[r] = (struct rank){
+            .job = job, .rank = r, .link = links[r], .error = calloc(1, sizeof(struct ls_error))};
+        assert_non_null(ranks[r].error);
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    }
+    for (int r = 0; r < job->ranks; r++)
+        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
+}
+
+static inline void free_ranks(const struct job *job, struct rank *ranks)
+{
+    for (int r = 0; r < job->ranks; r++) {
+        free(ranks[r].bytes.data);
+        free(ranks[r].error);
+    }
+}
+
+/* The process by itself that a job on several ranks must equal; the caller frees it. */
+static inline struct bytes run_alone(const struct lockstep_solver *solver, int updates)
+{
+    struct job job = {.solver = solver, .ranks = 1, .workers = {1}, .updates = updates};
+    struct rank rank;
+    run_job(&job, &rank);
+    if (rank.status != 0)
+        fail_msg("%s", rank.error->problems[0].message);
+    free(rank.error);
+    return rank.bytes;
+}
+
+/* Every rank of the job ends with the bytes of `expected`. */
+static inline void check_job(const struct job *job, struct bytes expected, const char *what)
+{
+    struct rank ranks[RANKS_MAX];
+    run_job(job, ranks);
+    for (int r = 0; r < job->ranks; r++) {
+        if (ranks[r].status != 0)
+            fail_msg("%s: rank %d of %d: %s", what, r, job->ranks,
+                     ranks[r].error->problems[0].message);
+        size_t at = 0;
+        struct bytes bytes = ranks[r].bytes;
+        while (at < bytes.size && at < expected.size && bytes.data[at] == expected.data[at])
+            at++;
+        if (!same_bytes(bytes, expected))
+            fail_msg("%s: rank %d of %d with %d workers differs from byte %zu of %zu on", what, r,
+                     job->ranks, job->workers[r], at, expected.size);
+    }
+    free_ranks(job, ranks);
+}
+
+#endif

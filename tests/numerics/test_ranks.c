@@ -1,0 +1,186 @@
+/* The promise on several ranks: the same losses, figures of tests, divisors and weights on every
+ * rank of a job, byte for byte, as in a process by itself, for any number of ranks and of workers
+ * of each.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/pass.h"
+#include "numerics/ranks.h"
+
+enum { SAMPLES = 61, UPDATES = 4, IGNORED = 9 };
+
+/* ---- Data and nets --------------------------------------------------------------------------- */
+
+static int setup(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
+    write_idx_pair(ls_test_path("test-images"), ls_test_path("test-labels"), 37, 12);
+    return 0;
+}
+
+#define CONVOLUTION(name, bottom)                                                                  \
+    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
+    "  convolution_param { num_output: 6 kernel_size: 3 bias_term: false\n"                        \
+    "    weight_filler { type: 'msra' } } }\n"
+#define NORM(name, bottom, fields)                                                                 \
+    "layer { name: '" name "' type: 'BatchNorm' bottom: '" bottom "' top: '" bottom "'\n"          \
+    "  batch_norm_param { moving_average_fraction: 0.8 " fields " } }\n"                           \
+    "layer { name: '" name "s' type: 'Scale' bottom: '" bottom "' top: '" bottom "' }\n"           \
+    "layer { name: '" name "r' type: 'ReLU' bottom: '" bottom "' top: '" bottom "' }\n"
+#define PRODUCT(name, bottom, outputs)                                                             \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
+    "  inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }\n"
+#define DROPOUT(name, bottom)                                                                      \
+    "layer { name: '" name "' type: 'Dropout' bottom: '" bottom "' top: '" bottom "' }\n"
+#define LOSS(name, scores, label, fields)                                                          \
+    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: '" scores "' bottom: '" label "'\n"  \
+    "  top: '" name "' propagate_down: true propagate_down: false loss_param { " fields " } }\n"
+#define ACCURACY(scores)                                                                           \
+    "layer { name: 'accuracy' type: 'Accuracy' bottom: '" scores "' bottom: 'label'\n"             \
+    "  top: 'accuracy' include { phase: TEST } }\n"
+
+#define PLAIN                                                                                      \
+    CONVOLUTION("c1", "data")                                                                      \
+    "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n" DROPOUT("d1", "c1")               \
+        PRODUCT("ip", "c1", "10") LOSS("loss", "ip", "label", "") ACCURACY("ip")
+#define NORMED(first, second)                                                                      \
+    CONVOLUTION("c1", "data")                                                                      \
+    NORM("n1", "c1", first)                                                                        \
+    CONVOLUTION("c2", "c1")                                                                        \
+    NORM("n2", "c2", second)                                                                       \
+    PRODUCT("ip", "c2", "10") LOSS("loss", "ip", "label", "") ACCURACY("ip")
+/* Divisors from labels, counted before the pass; and from labels that the net makes itself. */
+#define COUNTED                                                                                    \
+    PRODUCT("ip", "data", "10")                                                                    \
+    LOSS("valid", "ip", "label", "ignore_label: 9")                                                \
+    LOSS("weights", "ip", "label",                                                                 \
+         "ignore_label: 3 normalization: WEIGHTS "                                                 \
+         "class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")                                  \
+    ACCURACY("ip")
+#define TAUGHT                                                                                     \
+    PRODUCT("ip", "data", "10")                                                                    \
+    PRODUCT("teacher", "data", "10")                                                               \
+    "layer { name: 'taught' type: 'ArgMax' bottom: 'teacher' top: 'taught' }\n" LOSS(              \
+        "learned", "ip", "taught", "ignore_label: 4") LOSS("teaching", "teacher", "label", "")     \
+        ACCURACY("ip")
+/* Large inner products: gathered, and their gradients travel as factors. */
+#define LARGE                                                                                      \
+    PRODUCT("ip1", "data", "1024")                                                                 \
+    "layer { name: 'r1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n" DROPOUT("d1", "ip1") PRODUCT(   \
+        "ip2", "ip1",                                                                              \
+        "2112") "layer { name: 't2' type: 'TanH' bottom: 'ip2' top: 't2' }\n" PRODUCT("ip", "t2",  \
+                                                                                      "10")        \
+        LOSS("loss", "ip", "label", "") ACCURACY("ip")
+
+/* What makes a net worth trying, besides the rest. */
+enum trait {
+    SYNC_POINTS = 1,
+    ROWS_KEPT = 2,
+    COUNTS_BEFORE = 4,
+    COUNTS_ON_THE_WAY = 8,
+    GATHERS = 16
+};
+
+struct net {
+    const char *name, *settings, *data, *layers;
+    int traits;
+};
+
+static const struct net nets[] = {
+    {"dropout", "micro_batch: 5 clip_gradients: 0.5 weight_decay: 0.01", "batch_size: 24", PLAIN,
+     0},
+    {"ragged ends", "micro_batch: 5 iter_size: 2",
+     "batch_size: 22 last_batch: PARTIAL shuffle: true", PLAIN, 0},
+    {"one micro-batch", "micro_batch: 22", "batch_size: 22", PLAIN, 0},
+    {"the batch's statistics", "micro_batch: 5", "batch_size: 22", NORMED("", ""), SYNC_POINTS},
+    {"statistics and ragged ends", "micro_batch: 4 iter_size: 2",
+     "batch_size: 22 last_batch: PARTIAL", NORMED("", "group: 7"), SYNC_POINTS},
+    {"groups within micro-batches", "micro_batch: 5", "batch_size: 20",
+     NORMED("group: 5", "group: 1"), ROWS_KEPT},
+    {"groups of both kinds", "micro_batch: 4", "batch_size: 20", NORMED("group: 4", ""),
+     SYNC_POINTS | ROWS_KEPT},
+    {"labels counted before", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL", COUNTED,
+     COUNTS_BEFORE},
+    {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", TAUGHT,
+     SYNC_POINTS | COUNTS_ON_THE_WAY},
+    {"gathered products", "micro_batch: 3 iter_size: 2 clip_gradients: 0.5", "batch_size: 20",
+     LARGE, GATHERS},
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static struct lockstep_solver *make_solver(const struct net *net)
+{
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 0\n"
+        "test_interval: 100 test_initialization: false %s\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
+        "  transform_param { scale: 0.0078 mirror: true }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 10 } }\n"
+        "%s}\n",
+        net->settings, ls_test_path("images"), ls_test_path("labels"), net->data,
+        ls_test_path("test-images"), ls_test_path("test-labels"), net->layers);
+}
+
+/* ---- The promise ----------------------------------------------------------------------------- */
+
+static const struct {
+    int ranks, workers[RANKS_MAX];
+} shapes[] = {{2, {1, 1}}, {2, {3, 1}}, {3, {1, 2, 1}}, {4, {1, 1, 1, 1}}, {6, {1, 1, 1, 1, 1, 1}}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void check_net(const struct net *net, uint32_t delays)
+{
+    struct lockstep_solver *solver = make_solver(net);
+    struct bytes alone = run_alone(solver, UPDATES);
+    for (size_t i = 0; i < SHAPES; i++) {
+        struct job job = {
+            .solver = solver, .ranks = shapes[i].ranks, .updates = UPDATES, .delays = delays};
+        memcpy(job.workers, shapes[i].workers, sizeof job.workers);
+        check_job(&job, alone, net->name);
+    }
+    free(alone.data);
+    lockstep_solver_free(solver);
+}
+
+static int traits_of(const struct ls_trainer *trainer)
+{
+    const struct ls_plan *plan = trainer->train->plans[0]->plan;
+    return (plan->sync_cuts > 0 ? SYNC_POINTS : 0) |
+           (trainer->train_pass->exchange->kept_doubles > 0 ? ROWS_KEPT : 0) |
+           (plan->has_before ? COUNTS_BEFORE : 0) |
+           (trainer->train->counts_on_the_way ? COUNTS_ON_THE_WAY : 0) |
+           (trainer->train->gathers ? GATHERS : 0);
+}
+
+static void test_traits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NETS; i++) {
+        struct lockstep_solver *solver = make_solver(&nets[i]);
+        struct training *training = start(solver, 2, NULL, NULL);
+        if (traits_of(training->trainer->inner) != nets[i].traits)
+            fail_msg("%s: %d", nets[i].name, traits_of(training->trainer->inner));
+        finish(training);
+        lockstep_solver_free(solver);
+    }
+}
+
+static void test_any_ranks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NETS; i++)
+        check_net(&nets[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_traits),
+        cmocka_unit_test(test_any_ranks),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
