@@ -47,6 +47,17 @@ int ls_cpu_count(void)
     return count > 1 ? count : 1;
 }
 
+void ls_cpu_mask(uint64_t mask[LS_CPU_WORDS])
+{
+    pthread_once(&cores_once, read_cores);
+    for (size_t word = 0; word < LS_CPU_WORDS; word++) {
+        mask[word] = 0;
+        for (size_t bit = 0; bit < 64; bit++)
+            if (64 * word + bit < CPU_SETSIZE && CPU_ISSET(64 * word + bit, &process_cores))
+                mask[word] |= UINT64_C(1) << bit;
+    }
+}
+
 bool ls_fill_cores(int threads)
 {
     int usable = ls_cpu_count();

@@ -12,6 +12,10 @@
  * (v1 and v2) rounded up; at least 1. */
 int ls_cpu_count(void);
 
+/* Those of its affinity mask, as bits: core i is bit i % 64 of mask[i / 64]. */
+enum { LS_CPU_WORDS = 16 };
+void ls_cpu_mask(uint64_t mask[LS_CPU_WORDS]);
+
 /* Whether that many threads fill the cores of the affinity mask, with no quota below it. Only then
  * should they be pinned: fewer threads, or those of several processes with shares of one machine,
  * would all meet on its first cores while others idle. */

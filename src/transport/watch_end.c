@@ -17,18 +17,18 @@ static const double wondering = 3;    /* for a reason to be found where a rank h
 
 int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls_error *error)
 {
-    ls_free(watch->status_file);
-    watch->status_file = NULL;
-    if (path == NULL)
-        return 0;
-    watch->status_file = ls_copy_string(path);
-    if (watch->status_file == NULL)
+    char *copy = ls_copy_string(path);
+    if (path != NULL && copy == NULL)
         return ls_fail_memory(error, "status.json");
-    if (watch->link->rank != 0)
+    pthread_mutex_lock(&watch->lock);
+    ls_free(watch->status_file);
+    watch->status_file = copy;
+    pthread_mutex_unlock(&watch->lock);
+    if (watch->link->rank != 0 || path == NULL)
         return 0;
     struct ls_job_state state = {
         .running = true, .ranks = watch->link->size, .host = watch->link->host};
-    return ls_status_file_write(watch->status_file, &state, error);
+    return ls_status_file_write(path, &state, error);
 }
 
 /* What cannot be written is no reason to end otherwise. */
@@ -238,16 +238,18 @@ static void count_left(struct ls_watch *watch, int rank, int status, const char 
         ls_free(watch->last_text);
         watch->last_text = ls_copy_string(text);
     }
-    if (watch->left_count == watch->link->size) {
-        end_well(watch);
-    } else if (is_failure(status)) {
+    bool lost = status == LOCKSTEP_LOST;
+    watch->lost |= lost;
+    if (is_failure(status)) {
         char quoted[LS_WATCH_TEXT];
-        bool lost = status == LOCKSTEP_LOST;
         quote(watch, rank, text != NULL && text[0] != '\0' ? text : "it has ended", quoted,
               sizeof quoted);
         ls_watch_charge(watch, lost ? LS_REASON_LOST : LS_REASON_LEFT, rank, status,
                         now + (lost ? wondering : LS_WATCH_PATIENCE_LEFT), quoted);
     }
+    /* Who has lost others cannot end the link in good order. */
+    if (watch->left_count == watch->link->size && !watch->lost)
+        end_well(watch);
 }
 
 void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *word, double now)

@@ -116,6 +116,7 @@ struct ls_watch {
     struct ls_charge charge;
     char verdict[LS_WATCH_TEXT];
     int left_count;
+    bool lost;       /* a rank has left because it lost others */
     int agreed;      /* the status that all leave with */
     char *last_text; /* what the first failing rank said as it left */
     int last_rank;
