@@ -40,6 +40,25 @@ uint64_t ls_hash(const void *bytes, size_t length, uint64_t seed)
     return ls_mix(state + odd);
 }
 
+/* Each lane is a hash of every LANES-th word: xor, turn and multiply are bijections, so that words
+ * that differ once in a lane always show, and the turn brings high bits to where a product spreads
+ * them. A processor works on the lanes side by side. */
+uint64_t ls_hash_wide(const void *bytes, size_t length, uint64_t seed)
+{
+    enum { LANES = 8, STRIDE = 8 * LANES };
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    const unsigned char *p = bytes;
+    uint64_t lane[LANES], left = length;
+    for (int i = 0; i < LANES; i++)
+        lane[i] = ls_mix(seed + odd * (uint64_t)(i + 1));
+    for (; left >= STRIDE; p += STRIDE, left -= STRIDE)
+        for (int i = 0; i < LANES; i++) {
+            uint64_t x = lane[i] ^ word(p + 8 * i, 8);
+            lane[i] = (x << 29 | x >> 35) * odd;
+        }
+    return ls_hash(p, (size_t)left, ls_hash(lane, sizeof lane, seed ^ length));
+}
+
 uint64_t ls_hash_string(const char *text, uint64_t seed)
 {
     return ls_hash(text, strlen(text), seed);

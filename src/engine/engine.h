@@ -33,8 +33,8 @@ struct ls_engine {
     int64_t *micro_batches;  /* by worker: how many it has run */
     /* Made by the first update (engine/update.c). */
     struct ls_update_memory *update;
-    /* What is wanted of this job, bits of the solver's: `requests` of this rank are handed in at the
-     * end of an update, `agreed_requests` are those of all ranks then, the same everywhere. */
+    /* What is wanted of this job, bits of the solver's: `requests` of this rank are handed in at
+     * the end of an update, `agreed_requests` are those of all ranks then, the same everywhere. */
     uint32_t requests, agreed_requests;
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
@@ -105,6 +105,9 @@ struct ls_update_request {
     void (*rule)(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule);
     void *user;
 };
+/* Whether all ranks of the job have the same weights; LOCKSTEP_DIFFERENT names the first parameter
+ * that is not the same, and ranks. All call it (engine/compare.c); alone there is nothing to do. */
+int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);
 /* Frees what updates have made. */
 void ls_engine_free_update(struct ls_engine *engine);
 int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,

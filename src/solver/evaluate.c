@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "solver/trainer.h"
+#include "transport/peers.h"
 
 int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
                    struct ls_error *error)
@@ -45,31 +46,56 @@ void ls_outputs_free(struct ls_outputs *outputs)
     *outputs = (struct ls_outputs){0};
 }
 
-/* Asked between groups of batches: whether to end a test early. A snapshot that is asked for in the
- * middle of a test is written after it. */
+/* Asked between groups of batches: whether to end a test early. */
+struct question {
+    struct ls_trainer *trainer;
+    struct ls_error *error;
+    int status; /* of asking */
+};
+
+/* What any rank wants, all do; they ask at the same place of the test. A snapshot that is asked for
+ * in the middle of a test is written after it. */
 static int stop_asked(void *user)
 {
-    struct ls_trainer *trainer = user;
-    if (trainer->callbacks.poll == NULL)
-        return 0;
-    enum lockstep_request request = trainer->callbacks.poll(trainer->callbacks.user);
-    trainer->snapshot_wanted |= request == LOCKSTEP_SNAPSHOT_AND_GO_ON;
-    return request == LOCKSTEP_SNAPSHOT_AND_STOP;
+    struct question *question = user;
+    struct ls_trainer *trainer = question->trainer;
+    struct ls_peers *peers = trainer->peers;
+    uint32_t mine = ls_trainer_poll(trainer);
+    question->status =
+        ls_peers_gather(peers, &mine, sizeof mine, trainer->answers, question->error);
+    if (question->status != 0)
+        return 1;
+    for (int r = 0; r < (ls_peers_several(peers) ? peers->size : 1); r++)
+        trainer->wanted |= trainer->answers[r];
+    return (trainer->wanted & LS_STOP_WANTED) != 0;
+}
+
+static int open_feed(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)
+{
+    int status = 0;
+    trainer->feed_ready = false; /* the test decodes into the same memory */
+    if (test->feed == NULL)
+        status = ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error);
+    return ls_peers_agree(trainer->peers, status, error);
 }
 
 static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *samples,
                     struct ls_error *error)
 {
     struct ls_totals totals;
-    trainer->feed_ready = false; /* the test decodes into the same memory */
-    if (test->feed == NULL)
-        LS_TRY(ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error));
-    ls_feed_seek(test->feed, 0);
-    int status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
-                                trainer, &totals, error);
+    struct question question = {.trainer = trainer, .error = error};
+    int status = open_feed(trainer, test, error);
+    if (status == 0) {
+        ls_feed_seek(test->feed, 0);
+        status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
+                                &question, &totals, error);
+    }
+    if (question.status != 0)
+        status = question.status;
     if (status != 0) { /* the next test begins as the first one does */
         ls_feed_close(test->feed);
         test->feed = NULL;
+        trainer->wanted &= ~(uint32_t)LS_STOP_WANTED; /* answered by this */
     }
     LS_TRY(status);
     *samples = totals.samples;

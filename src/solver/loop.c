@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/thread.h"
-#include "snapshot/catalog.h"
 #include "solver/trainer.h"
+#include "transport/peers.h"
 
 struct loop {
     struct ls_trainer *trainer;
@@ -50,7 +50,7 @@ static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *e
 static int report_update(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    if (trainer->callbacks.event == NULL)
+    if (trainer->callbacks.event == NULL || ls_peers_rank(trainer->peers) != 0)
         return 0;
     int64_t done = trainer->iteration - 1;
     bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
@@ -135,7 +135,7 @@ static int test_all(struct loop *loop)
         LS_TRY(test_one(loop, i, &best));
     if (best && trainer->iteration > 0) {
         LS_TRY(ls_trainer_snapshot(trainer, loop->error));
-        LS_TRY(ls_catalog_mark_best(trainer->prefix, trainer->iteration, loop->error));
+        LS_TRY(ls_trainer_mark_best(trainer, loop->error));
         ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
                        "Best %s so far: %.6g, kept as %s_best.safetensors",
                        trainer->solver->snapshot_best, trainer->best.value, trainer->prefix);
@@ -153,24 +153,39 @@ static bool test_is_due(const struct ls_trainer *trainer)
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
+uint32_t ls_trainer_poll(struct ls_trainer *trainer)
+{
+    enum lockstep_request request = LOCKSTEP_GO_ON;
+    if (trainer->callbacks.poll != NULL)
+        request = trainer->callbacks.poll(trainer->callbacks.user);
+    return request == LOCKSTEP_SNAPSHOT_AND_STOP    ? LS_STOP_WANTED
+           : request == LOCKSTEP_SNAPSHOT_AND_GO_ON ? LS_SNAPSHOT_WANTED
+                                                    : 0;
+}
+
 /* A test that is interrupted ends like a request between updates. */
 static int stop(struct loop *loop)
 {
+    loop->trainer->wanted = 0;
     LS_TRY(ls_trainer_snapshot(loop->trainer, loop->error));
     return LOCKSTEP_STOPPED;
 }
 
+/* Alone, a request is answered at once. Ranks hand theirs in with the update that follows and
+ * answer after it what any of them has asked for, all in the same iteration. */
 static int answer_requests(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    enum lockstep_request request = LOCKSTEP_GO_ON;
-    if (trainer->callbacks.poll != NULL)
-        request = trainer->callbacks.poll(trainer->callbacks.user);
-    if (request == LOCKSTEP_SNAPSHOT_AND_STOP)
+    uint32_t mine = ls_trainer_poll(trainer), wanted = trainer->wanted;
+    if (ls_peers_several(trainer->peers))
+        trainer->engine->requests |= mine;
+    else
+        wanted |= mine;
+    if (wanted & LS_STOP_WANTED)
         return stop(loop);
-    if (request == LOCKSTEP_SNAPSHOT_AND_GO_ON || trainer->snapshot_wanted)
+    if (wanted & LS_SNAPSHOT_WANTED)
         LS_TRY(ls_trainer_snapshot(trainer, loop->error));
-    trainer->snapshot_wanted = false;
+    trainer->wanted = 0;
     return 0;
 }
 
@@ -217,15 +232,23 @@ static int finish(struct loop *loop, bool cut)
     return 0;
 }
 
+/* What can be found wrong before the first update. */
+static int begin(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    if (ls_peers_rank(trainer->peers) == 0)
+        LS_TRY(ls_file_check_prefix(trainer->prefix, loop->error));
+    LS_TRY(ls_trainer_check_averages(trainer, loop->error));
+    return ls_trainer_report_start(trainer, loop->end, loop->error);
+}
+
 int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
 {
     struct loop loop = {.trainer = trainer, .end = trainer->schedule.max_iter, .error = error};
     bool cut = iterations >= 0;
     if (cut)
         loop.end = iterations;
-    LS_TRY(ls_file_check_prefix(trainer->prefix, error));
-    LS_TRY(ls_trainer_check_averages(trainer, error));
-    LS_TRY(ls_trainer_report_start(trainer, loop.end, error));
+    LS_TRY(ls_peers_agree(trainer->peers, begin(&loop), error));
     trainer->progress_time = trainer->display_time = ls_clock();
     trainer->progress_samples = trainer->display_samples = trainer->samples;
     ls_team_enter(trainer->engine->team);

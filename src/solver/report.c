@@ -7,6 +7,7 @@
 #include "data/cache.h"
 #include "ir/layer.h"
 #include "solver/trainer.h"
+#include "transport/peers.h"
 
 #define SAY(...)  ls_trainer_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
 #define WARN(...) ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, __VA_ARGS__)
@@ -23,6 +24,22 @@ static void report_sync_points(struct ls_trainer *trainer)
     if (points > 0)
         SAY("Sync points inside the net: %zu (micro-batches exchange batch statistics there)",
             points);
+}
+
+/* Returns how many there are on all ranks. */
+static int report_workers(struct ls_trainer *trainer, int64_t useful)
+{
+    const struct ls_peers *peers = trainer->peers;
+    int workers = trainer->engine->workers;
+    if (!ls_peers_several(peers)) {
+        SAY("Workers: %d (up to %lld are useful; the result is the same on any number)", workers,
+            ll(useful));
+        return workers;
+    }
+    workers = peers->first[peers->size];
+    SAY("Workers: %d on %d ranks (up to %lld are useful; the result is the same on any number)",
+        workers, peers->size, ll(useful));
+    return workers;
 }
 
 static void report_batch(struct ls_trainer *trainer)
@@ -44,13 +61,11 @@ static void report_batch(struct ls_trainer *trainer)
     if (batching->iter_size > 1)
         SAY("iter_size %d: an update sees %lld samples", batching->iter_size,
             ll(batching->batch * batching->iter_size));
-    SAY("Workers: %d (up to %lld are useful; the result is the same on any number)",
-        trainer->engine->workers, ll(useful));
-    if (trainer->engine->workers > useful)
+    int workers = report_workers(trainer, useful);
+    if (workers > useful)
         WARN("%d workers share %lld micro-batch%s, so that %lld of them idle; %s would use them "
              "(and %s another training)",
-             trainer->engine->workers, ll(useful), useful == 1 ? "" : "es",
-             ll(trainer->engine->workers - useful),
+             workers, ll(useful), useful == 1 ? "" : "es", ll(workers - useful),
              batching->group > 0 ? "smaller groups of batch norm" : "a smaller micro_batch",
              batching->group > 0 ? "are" : "is");
 }

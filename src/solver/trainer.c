@@ -174,8 +174,12 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     double per_epoch = batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
+    size_t ranks = ls_peers_several(trainer->peers) ? (size_t)trainer->peers->size : 1;
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
-    return trainer->losses != NULL ? 0 : ls_fail_memory(error, "a trainer");
+    trainer->answers = ls_alloc(ranks, sizeof *trainer->answers);
+    if (trainer->losses == NULL || trainer->answers == NULL)
+        return ls_fail_memory(error, "a trainer");
+    return 0;
 }
 
 /* Opens the nets and checks them; nothing that is large is allocated. */
@@ -261,22 +265,36 @@ int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, 
     return status;
 }
 
-int ls_trainer_create(const struct ls_solver_definition *definition,
-                      const struct lockstep_train_options *options, struct ls_trainer **out,
-                      struct ls_error *error)
+int ls_trainer_join(const struct ls_solver_definition *definition,
+                    const struct lockstep_train_options *options, struct ls_peers *peers,
+                    struct ls_trainer **out, struct ls_error *error)
 {
     *out = NULL;
-    struct ls_trainer *trainer =
-        new_trainer(definition, options->workers > 0 ? options->workers : ls_cpu_count(), error);
-    if (trainer == NULL)
-        return LOCKSTEP_RESOURCE;
-    trainer->callbacks = options->callbacks;
-    int status = create(trainer, options, error);
+    int workers = options->workers > 0 ? options->workers : ls_cpu_count();
+    struct ls_trainer *trainer = new_trainer(definition, workers, error);
+    int status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
+    if (ls_peers_several(peers)) { /* whatever happened here: the others wait for this */
+        int started = ls_peers_start(peers, workers, ls_backend_cpu.enter_thread, error);
+        status = status != 0 ? status : started;
+    }
+    if (status == 0) {
+        trainer->callbacks = options->callbacks;
+        trainer->peers = peers;
+        status = create(trainer, options, error);
+    }
+    status = ls_peers_agree(peers, status, error);
     if (status != 0)
         ls_trainer_free(trainer);
     else
         *out = trainer;
     return status;
+}
+
+int ls_trainer_create(const struct ls_solver_definition *definition,
+                      const struct lockstep_train_options *options, struct ls_trainer **out,
+                      struct ls_error *error)
+{
+    return ls_trainer_join(definition, options, NULL, out, error);
 }
 
 void ls_trainer_free(struct ls_trainer *trainer)
@@ -304,6 +322,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->tests);
     ls_free(trainer->nets);
     ls_free(trainer->losses);
+    ls_free(trainer->answers);
     ls_free(trainer->prefix);
     ls_free(trainer);
 }
@@ -412,7 +431,13 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     ls_engine_advance_averages(trainer->train_pass);
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
-    return 0;
+    if (!ls_peers_several(trainer->peers))
+        return 0;
+    trainer->wanted |= trainer->engine->agreed_requests;
+    trainer->engine->requests = trainer->engine->agreed_requests = 0;
+    return trainer->iteration % LS_COMPARE_EVERY == 0
+               ? ls_engine_compare_weights(trainer->engine, trainer->iteration, error)
+               : 0;
 }
 
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
@@ -421,6 +446,8 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
     int status = update(trainer, error);
     if (status != 0)
         trainer->feed_ready = false;
+    if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
+        status = ls_peers_lone_failure(trainer->peers, status, error);
     ls_team_leave(trainer->engine->team);
     return status;
 }
@@ -429,7 +456,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 
 void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
 {
-    if (trainer->callbacks.event == NULL)
+    if (trainer->callbacks.event == NULL || ls_peers_rank(trainer->peers) != 0)
         return;
     event->iteration = trainer->iteration;
     if (trainer->train->batching.samples != INT64_MAX)

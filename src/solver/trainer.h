@@ -10,6 +10,12 @@
 #include "schema/solver.h"
 #include "solver/schedule.h"
 
+/* Requests from outside (enum lockstep_request), as bits. */
+enum ls_wanted { LS_SNAPSHOT_WANTED = 1, LS_STOP_WANTED = 2 };
+
+/* All ranks of a job compare their weights after so many updates. */
+enum { LS_COMPARE_EVERY = 100 };
+
 /* A net that is tested between updates. */
 struct ls_test {
     struct ls_net *net;
@@ -78,8 +84,9 @@ struct ls_trainer {
      * iteration holds, whether it is written before the tests or after: a resume repeats them. */
     struct ls_best best_before;
     int64_t best_iteration;
-    bool snapshot_wanted; /* asked for during a test */
-    int64_t snapshot_at;  /* iteration of the last snapshot; -1: none yet */
+    uint32_t wanted;     /* enum ls_wanted: requests that all ranks know of, not yet answered */
+    uint32_t *answers;   /* by rank: what was wanted, during a test */
+    int64_t snapshot_at; /* iteration of the last snapshot; -1: none yet */
 
     /* What was reported last, for rates in events. */
     double progress_time, display_time;
@@ -89,6 +96,11 @@ struct ls_trainer {
 int ls_trainer_create(const struct ls_solver_definition *definition,
                       const struct lockstep_train_options *options, struct ls_trainer **trainer,
                       struct ls_error *error);
+/* The same as one of a job's ranks: all of them call it. `peers` outlives the trainer; NULL: none.
+ */
+int ls_trainer_join(const struct ls_solver_definition *definition,
+                    const struct lockstep_train_options *options, struct ls_peers *peers,
+                    struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
 /* A trainer with its nets and nothing else: a plan. micro_batch 0: the definition's. */
 int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, int64_t micro_batch,
@@ -110,13 +122,15 @@ int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error 
 
 /* One update. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
+/* What the caller wants now, as bits of enum ls_wanted. */
+uint32_t ls_trainer_poll(struct ls_trainer *trainer);
 /* See lockstep_trainer_run. */
 int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
 /* Tests net `index` and leaves its figures in trainer->outputs. */
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
                         struct ls_error *error);
 
-/* Hands an event to the caller; fields that concern training are filled in here. */
+/* Hands an event to the caller, if this is rank 0; fields that concern training are filled in. */
 void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event);
 void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
@@ -132,12 +146,16 @@ void ls_outputs_free(struct ls_outputs *outputs);
 int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter);
 
 /* Snapshots (solver/checkpoint.c): to `path`, or under the solver's name with all that belongs to
- * it (a caffemodel, the limit on how many are kept). */
+ * it (a caffemodel, the limit on how many are kept). All ranks of a job call these; rank 0 writes,
+ * and a failure of any is that of all. */
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
 int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error);
-/* Continues from `resume`: a file, or "auto". */
+/* The snapshot of this iteration is the best one so far. */
+int ls_trainer_mark_best(struct ls_trainer *trainer, struct ls_error *error);
+/* Continues from `resume`: a file, or "auto" (solver/resume.c). All ranks call it; only rank 0
+ * needs to see the file. */
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error);
-/* Weights to start from: files separated by commas, later ones over earlier ones. */
+/* Weights to start from: files separated by commas, later ones over earlier ones. As a resume. */
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error);
 
 #endif

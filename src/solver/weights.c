@@ -8,7 +8,8 @@
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
 #include "solver/notes.h"
-#include "solver/trainer.h"
+#include "solver/state.h"
+#include "transport/peers.h"
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
@@ -139,8 +140,28 @@ static void notice(void *user, const char *line)
     ls_trainer_say(user, LOCKSTEP_EVENT_NOTICE, "%s", line);
 }
 
-int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+static int read_weights(void *user, size_t parameter, const struct ls_state_array *array,
+                        float *plain, struct ls_error *error)
 {
+    (void)array; /* averages begin as the weights are */
+    const struct ls_store *store = user;
+    return ls_store_read(store, (int)parameter, LS_WEIGHTS, plain, error);
+}
+
+/* Rank 0 reads the files; all get what its store holds then. */
+static int share_weights(struct ls_trainer *trainer, int status, struct ls_error *error)
+{
+    struct ls_state_reader reader = {.read = read_weights, .user = trainer->store, .fresh = true};
+    status = ls_peers_agree(trainer->peers, status, error);
+    if (status != 0 || !ls_peers_several(trainer->peers))
+        return status;
+    return ls_state_hand_out(trainer, &reader, error);
+}
+
+static int load_files(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+{
+    if (ls_peers_rank(trainer->peers) != 0)
+        return 0;
     const struct ls_graph **graphs = ls_alloc(trainer->test_count + 1, sizeof *graphs);
     if (graphs == NULL)
         return ls_fail_memory(error, "weights");
@@ -150,11 +171,16 @@ int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struc
     int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, notice,
                                  trainer, NULL, error);
     ls_free(graphs);
-    LS_TRY(status);
-    ls_team_enter(trainer->engine->team);
-    status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
-    ls_team_leave(trainer->engine->team);
     return status;
+}
+
+int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error)
+{
+    LS_TRY(share_weights(trainer, load_files(trainer, files, error), error));
+    ls_team_enter(trainer->engine->team);
+    int status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+    ls_team_leave(trainer->engine->team);
+    return ls_peers_agree(trainer->peers, status, error);
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */

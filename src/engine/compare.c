@@ -1,0 +1,179 @@
+/* Whether the ranks of a job have the same weights. They must have: what differs comes from memory
+ * or a processor that is faulty, from programs that are not the same, or from a mistake of ours,
+ * and would be found by nobody until the ranks' results are worth nothing.
+ *
+ * All workers hash blocks of the weights, as fast as these can be read. One number goes to all
+ * ranks; only where it differs do more, to find out what and who.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "engine/engine.h"
+#include "engine/travel.h"
+#include "engine/travel.h"
+#include "transport/peers.h"
+
+enum {
+    BLOCK = 1 << 16, /* elements that a worker takes at a time */
+    RANKS_NAMED = 4  /* in a message */
+};
+
+struct comparison {
+    const struct ls_store *store;
+    uint64_t *block;     /* hashes of all blocks, parameter by parameter */
+    uint64_t *parameter; /* and of each parameter */
+    size_t blocks;
+    _Atomic size_t next; /* block that nobody has taken */
+};
+
+static size_t blocks_of(const struct ls_slot *slot)
+{
+    return (slot->elements + BLOCK - 1) / BLOCK;
+}
+
+static void hash_block(struct comparison *job, size_t index)
+{
+    size_t parameter = 0, block = index;
+    while (block >= blocks_of(&job->store->slots[parameter]))
+        block -= blocks_of(&job->store->slots[parameter++]);
+    const struct ls_slot *slot = &job->store->slots[parameter];
+    size_t begin = block * BLOCK, left = slot->elements - begin;
+    job->block[index] =
+        ls_hash_wide(slot->weights + begin, (left < BLOCK ? left : BLOCK) * sizeof(float), index);
+}
+
+static void hash_some(void *argument, int worker)
+{
+    (void)worker;
+    struct comparison *job = argument;
+    size_t index;
+    while ((index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->blocks)
+        hash_block(job, index);
+}
+
+/* Of all weights; those of each parameter stay in the job. */
+static uint64_t hash_weights(struct ls_engine *engine, struct comparison *job)
+{
+    size_t count = engine->store->set->count;
+    const uint64_t *block = job->block;
+    ls_team_run(engine->team, hash_some, job);
+    for (size_t i = 0; i < count; i++) {
+        size_t blocks = blocks_of(&engine->store->slots[i]);
+        job->parameter[i] = ls_hash(block, blocks * sizeof *block, i);
+        block += blocks;
+    }
+    return ls_hash(job->parameter, count * sizeof *job->parameter, 0);
+}
+
+/* ---- Who is wrong ---------------------------------------------------------------------------- */
+
+/* Hashes of one thing by rank lie `stride` apart. */
+static bool all_same(const uint64_t *hashes, int ranks, size_t stride)
+{
+    for (int r = 1; r < ranks; r++)
+        if (hashes[(size_t)r * stride] != hashes[0])
+            return false;
+    return true;
+}
+
+/* The hash that most ranks have; of several such, that of the lowest rank. */
+static uint64_t usual(const uint64_t *hashes, int ranks, size_t stride)
+{
+    int most = 0;
+    uint64_t found = 0;
+    for (int r = 0; r < ranks; r++) {
+        int same = 0;
+        for (int other = 0; other < ranks; other++)
+            same += hashes[(size_t)other * stride] == hashes[(size_t)r * stride];
+        if (same > most) {
+            most = same;
+            found = hashes[(size_t)r * stride];
+        }
+    }
+    return found;
+}
+
+/* "rank 2 (node7), rank 5 (node9) and 3 more" */
+static void name_ranks(const uint64_t *hashes, int ranks, size_t stride, const char (*hosts)[64],
+                       char *text, size_t size)
+{
+    uint64_t right = usual(hashes, ranks, stride);
+    int named = 0, more = 0;
+    size_t length = 0;
+    text[0] = '\0';
+    for (int r = 0; r < ranks; r++) {
+        if (hashes[(size_t)r * stride] == right)
+            continue;
+        if (named++ >= RANKS_NAMED || length >= size)
+            more++;
+        else
+            length += (size_t)snprintf(text + length, size - length, "%srank %d (host %.63s)",
+                                       named > 1 ? ", " : "", r, hosts[r]);
+    }
+    if (more > 0 && length < size)
+        snprintf(text + length, size - length, " and %d more", more);
+}
+
+/* All ranks know that something differs: which parameter first, and whose. */
+static int explain(const struct ls_engine *engine, const uint64_t *parameter, int64_t iteration,
+                   uint64_t *all, char (*hosts)[64], struct ls_error *error)
+{
+    struct ls_peers *peers = engine->peers;
+    size_t count = engine->store->set->count, which = 0;
+    char who[RANKS_NAMED * 100 + 40];
+    LS_TRY(ls_peers_gather(peers, parameter, count * sizeof *parameter, all, error));
+    LS_TRY(ls_peers_gather(peers, peers->link->host, sizeof *hosts, hosts, error));
+    while (which + 1 < count && all_same(all + which, peers->size, count))
+        which++;
+    name_ranks(all + which, peers->size, count, (const char(*)[64])hosts, who, sizeof who);
+    return ls_fail(error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
+                   "memory or a processor may be faulty there; go on from a snapshot, which was "
+                   "compared before it was written",
+                   "iteration %lld: the weights are not the same on all ranks; other than most "
+                   "has them %s",
+                   (long long)iteration, who);
+}
+
+static int compare(struct ls_engine *engine, struct comparison *job, int64_t iteration,
+                   uint64_t *all, struct ls_error *error)
+{
+    struct ls_peers *peers = engine->peers;
+    uint64_t mine = hash_weights(engine, job);
+    LS_TRY(ls_peers_gather(peers, &mine, sizeof mine, all, error));
+    if (all_same(all, peers->size, 1))
+        return 0;
+    size_t count = engine->store->set->count, ranks = (size_t)peers->size;
+    uint64_t *more = ls_alloc(ranks * count, sizeof *more);
+    char(*hosts)[64] = ls_alloc(ranks, sizeof *hosts);
+    int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
+    status = ls_peers_agree(peers, status, error);
+    if (status == 0)
+        status = explain(engine, job->parameter, iteration, more, hosts, error);
+    ls_free(more);
+    ls_free(hosts);
+    return status;
+}
+
+int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
+{
+    if (!ls_peers_several(engine->peers))
+        return 0;
+    const struct ls_store *store = engine->store;
+    LS_TRY(ls_travel_settle(store->travel, error));
+    size_t count = store->set->count, ranks = (size_t)engine->peers->size;
+    struct comparison job = {.store = store};
+    for (size_t i = 0; i < count; i++)
+        job.blocks += blocks_of(&store->slots[i]);
+    uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
+    int status = memory == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0;
+    LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
+    job.block = memory;
+    job.parameter = memory + job.blocks;
+    status = compare(engine, &job, iteration, memory + job.blocks + count, error);
+    ls_free(memory);
+    return status;
+}
