@@ -12,6 +12,7 @@
 /* An owner's share: the weights of those before it, its own, that of all. All zeros: everything. */
 struct ls_share {
     int before, own, all;
+    bool any; /* everything, or whatever part of it the owner will take */
 };
 
 static inline bool ls_share_is_all(const struct ls_share *share)

@@ -313,7 +313,8 @@ int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct l
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item)
 {
     ls_slot_set(feed, (struct ls_slot *)(uintptr_t)item, EMPTY);
-    bool worth = atomic_load(&feed->empty) >= feed->enough || atomic_load(&feed->waiting) > 0;
+    bool worth = atomic_load(&feed->empty) >= feed->enough || atomic_load(&feed->waiting) > 0 ||
+                 feed->share.any;
     if (!worth || atomic_load(&feed->idle) == 0)
         return;
     pthread_mutex_lock(&feed->lock);

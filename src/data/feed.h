@@ -39,7 +39,8 @@ struct ls_feed_options {
     const int (*inputs)[2];
     int input_count;
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
-    /* Only these micro-batches of each batch are decoded, and may be taken. */
+    /* Only these micro-batches of each batch are decoded, and may be taken. Any of them: those that
+     * are wanted (ls_feed_want), in that order. */
     struct ls_share share;
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
@@ -60,8 +61,12 @@ int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t
  * an earlier position is handed out any more. No item may be held. Called at the start, after a
  * resume, and to repeat an update. */
 void ls_feed_seek(struct ls_feed *feed, int64_t update);
+/* For a feed of any micro-batches: this one will be taken, decode it ahead. Nothing happens where
+ * there is no such micro-batch. A seek forgets what is wanted. Any thread. */
+void ls_feed_want(struct ls_feed *feed, int64_t update, int index);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
- * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence.
+ * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence
+ * (or a part of the memory, where it was wanted).
  * Any thread may call. A source's failure is reported to whoever takes the item concerned; a size
  * that cannot be read, to whoever takes an item of that batch or of a later one. */
 int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,

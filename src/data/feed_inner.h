@@ -51,6 +51,15 @@ struct ls_position {
     struct ls_error *error;
 };
 
+/* What is wanted of any micro-batches, first come, first served. */
+struct ls_wants {
+    struct ls_want {
+        int64_t update;
+        int index;
+    } * items; /* a ring */
+    size_t first, count, capacity;
+};
+
 struct ls_decoder {
     struct ls_feed *feed;
     pthread_t thread;
@@ -86,6 +95,7 @@ struct ls_feed {
     int slot_count;
     size_t slot_capacity;
     struct ls_position position;
+    struct ls_wants wants;
     struct ls_batch *check; /* room for the batches of an update */
     _Atomic uint64_t generation;
     bool started, stop;
@@ -104,6 +114,15 @@ void ls_position_go_to(struct ls_feed *feed, int64_t update);
 bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item);
 /* Fails unless a micro-batch that no slot has may still be claimed; it is claimed in time then. */
 int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
+
+/* ---- feed_wants.c: micro-batches in any order; the position is where the last one was found ----
+ */
+
+/* As ls_position_claim and ls_position_expect. What is expected comes before what is wanted. */
+bool ls_wants_claim(struct ls_feed *feed, struct ls_feed_item *item);
+int ls_wants_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
+/* Goes to the first batch of an update. */
+void ls_position_enter(struct ls_feed *feed, int64_t update);
 
 /* ---- feed_slot.c: memory ---- */
 

@@ -32,9 +32,10 @@ void ls_position_close(struct ls_feed *feed)
     ls_free(feed->position.micro);
     ls_free(feed->position.error);
     ls_free(feed->check);
+    ls_free(feed->wants.items);
 }
 
-static void enter(struct ls_feed *feed, int64_t update)
+void ls_position_enter(struct ls_feed *feed, int64_t update)
 {
     struct ls_position *p = &feed->position;
     p->update = update;
@@ -49,7 +50,8 @@ void ls_position_go_to(struct ls_feed *feed, int64_t update)
     feed->position.status = 0;
     feed->position.wanted = -1;
     ls_error_clear(feed->position.error);
-    enter(feed, update);
+    feed->wants.count = 0;
+    ls_position_enter(feed, update);
 }
 
 /* Cuts the current batch and goes to the first micro-batch of it that is the feed's. */
@@ -70,7 +72,7 @@ static void leave(struct ls_feed *feed)
     p->index += (int)(p->micro_count - p->next);
     p->micro_count = p->next = 0;
     if (++p->batch == p->batch_count)
-        enter(feed, p->update + 1);
+        ls_position_enter(feed, p->update + 1);
 }
 
 /* Makes `next` a micro-batch of the feed's. A share may have nothing of many batches, or of all
@@ -94,6 +96,8 @@ static bool find_next(struct ls_feed *feed)
 bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item)
 {
     struct ls_position *p = &feed->position;
+    if (feed->share.any)
+        return ls_wants_claim(feed, item);
     if (!find_next(feed)) {
         if (atomic_load(&feed->waiting) > 0)
             pthread_cond_broadcast(&feed->done);
@@ -125,6 +129,8 @@ static int64_t most_of(struct ls_feed *feed, int64_t update)
 int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error)
 {
     struct ls_position *p = &feed->position;
+    if (feed->share.any)
+        return ls_wants_expect(feed, update, index, error);
     bool exists = feed->started && update >= 0 && update < feed->updates_end && index >= 0 &&
                   index < most_of(feed, update);
     bool passed = update < p->update || (update == p->update && index < p->index);

@@ -11,7 +11,7 @@ static void check(const int *before, int owners, int64_t count)
 {
     int64_t at = 0;
     for (int i = 0; i < owners; i++) {
-        struct ls_share share = {before[i], before[i + 1] - before[i], before[owners]};
+        struct ls_share share = {before[i], before[i + 1] - before[i], before[owners], false};
         int64_t begin, end;
         ls_share_run(&share, count, &begin, &end);
         assert_int_equal(begin, at);
@@ -44,7 +44,7 @@ static void test_runs(void **state)
 static void test_most(void **state)
 {
     (void)state;
-    const struct ls_share share = {3, 2, 7};
+    const struct ls_share share = {3, 2, 7, false};
     int64_t most = 0;
     for (int64_t count = 0; count < 50; count++) {
         int64_t begin, end;
@@ -64,7 +64,7 @@ static void test_everything(void **state)
     ls_share_run(&all, 9, &begin, &end);
     assert_true(ls_share_is_all(&all) && begin == 0 && end == 9);
     assert_int_equal(ls_share_most(&all, 9), 9);
-    const struct ls_share alone = {0, 4, 4};
+    const struct ls_share alone = {0, 4, 4, false};
     assert_true(ls_share_is_all(&alone));
 }
 

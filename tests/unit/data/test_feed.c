@@ -357,7 +357,8 @@ static int take_share(struct fixture *f, const struct ls_share *share, int64_t u
 static void test_shares(void **state)
 {
     enum { UPDATES = 12, ALL = 7 };
-    static const struct ls_share shares[] = {{0, 1, ALL}, {1, 4, ALL}, {5, 1, ALL}, {6, 1, ALL}};
+    static const struct ls_share shares[] = {
+        {0, 1, ALL, false}, {1, 4, ALL, false}, {5, 1, ALL, false}, {6, 1, ALL, false}};
     (void)state;
     int total = 0, nothing = 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
@@ -383,7 +384,7 @@ static void test_shares(void **state)
 static void test_wrong_shares(void **state)
 {
     (void)state;
-    const struct ls_share last = {3, 1, 4}, none = {0, 1, 8};
+    const struct ls_share last = {3, 1, 4, false}, none = {0, 1, 8, false};
     struct fixture f = {.layer = digits_layer(),
                         .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL}};
     const struct ls_feed_item *item;
@@ -401,6 +402,42 @@ static void test_wrong_shares(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(ls_feed_take(f.feed, 5000, i, &item, NULL), LOCKSTEP_INTERNAL);
     close_fixture(&f);
+}
+
+/* Any micro-batches, wanted or not before they are taken, in any order and again; what does not
+ * exist is no harm when it is wanted, and refused when it is asked for. */
+static void test_any(void **state)
+{
+    enum { TAKEN = 300 };
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        struct fixture f = {.layer = digits_layer(),
+                            .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
+        const struct ls_feed_item *item;
+        f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
+        open_share(&f, (struct ls_share){.any = true}, threads, 1);
+        ls_feed_want(f.feed, 0, 0); /* nobody listens yet */
+        ls_feed_seek(f.feed, 0);
+        for (int i = 0; i < TAKEN; i++) {
+            uint64_t hashes[128], key = (uint64_t)i;
+            int64_t update = i < 40 ? 0 : ls_random_below(79, key, 0, 7);
+            int count = expect(&f, update, hashes);
+            int index = (int)ls_random_below(79, key, 1, (uint32_t)count);
+            if (ls_random_below(79, key, 2, 3) > 0)
+                ls_feed_want(f.feed, update, index);
+            if (i % 10 == 0)
+                ls_feed_want(f.feed, update, count);
+            pause_randomly(79, key);
+            assert_int_equal(ls_feed_take(f.feed, update, index, &item, NULL), 0);
+            assert_true(item->update == update && item->index == index &&
+                        hash_item(item) == hashes[index]);
+            ls_feed_release(f.feed, item);
+            assert_int_equal(ls_feed_take(f.feed, update, count, &item, NULL), LOCKSTEP_INTERNAL);
+            if (i % 50 == 0)
+                ls_feed_seek(f.feed, 1);
+        }
+        close_fixture(&f);
+    }
 }
 
 /* The next micro-batch of a share may be far away: in batches of two and three, shares of the last
@@ -423,7 +460,7 @@ static void test_far_away(void **state)
     int64_t rare = FAR, n = 0, begin, end;
     struct ls_batching batching = {INT64_MAX, 4, 4, 1, LS_LAST_WRAP, 0, sizes_that_change, &rare};
     struct ls_micro micro[4];
-    const struct ls_share share = {1, 1, 4};
+    const struct ls_share share = {1, 1, 4, false};
     struct ls_feed feed = {.batching = batching, .share = share, .updates_end = INT64_MAX};
     struct ls_feed_item item;
     assert_int_equal(ls_batching_cut(&batching, &(struct ls_batch){.ordinal = 4 * FAR, .count = 4},
@@ -646,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_wrong_shares),
+        cmocka_unit_test(test_any),
         cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_closing_at_any_time),
