@@ -98,7 +98,7 @@ int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count)
 struct ls_share ls_peers_own(const struct ls_peers *peers)
 {
     if (!ls_peers_several(peers) || peers->dynamic)
-        return (struct ls_share){0};
+        return (struct ls_share){.any = ls_peers_several(peers)};
     return (struct ls_share){.before = peers->first[peers->rank],
                              .own = peers->workers,
                              .all = peers->first[peers->size]};
