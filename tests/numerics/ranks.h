@@ -11,6 +11,8 @@
 
 enum { RANKS_MAX = 6 };
 
+struct rank;
+
 /* What all ranks of a training do. */
 struct job {
     const struct lockstep_solver *solver;
@@ -21,6 +23,12 @@ struct job {
     uint32_t delays; /* above 0: a seed of random delays before micro-batches */
     /* (optional) Called by each rank after its trainer is made. */
     void (*prepare)(struct ls_trainer *trainer, int rank);
+    /* (optional) What each rank does instead of so many updates and tests; returns a status. */
+    int (*act)(struct rank *rank, struct ls_trainer *trainer);
+    const void *user;                               /* for these */
+    bool together;                                  /* what fails is found by all ranks */
+    const char *prefix[RANKS_MAX];                  /* of snapshots, by rank; NULL: nobody looks */
+    const struct lockstep_solver *other[RANKS_MAX]; /* of a rank that has another; else NULL */
 };
 
 /* What came of it for one rank. cmocka's checks are for the main thread. */
@@ -99,19 +107,23 @@ static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
 
 static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
 {
+    const struct job *job = rank->job;
+    const struct lockstep_solver *solver = job->other[rank->rank];
+    const char *prefix = job->prefix[rank->rank];
     struct lockstep_train_options options;
     struct ls_trainer *trainer = NULL;
     lockstep_train_options_init(&options);
-    options.workers = rank->job->workers[rank->rank];
-    options.snapshot_prefix = "unnamed";
-    LS_TRY(ls_trainer_join(rank->job->solver->definition, &options, peers, &trainer, rank->error));
-    if (rank->job->delays > 0) {
+    options.workers = job->workers[rank->rank];
+    options.snapshot_prefix = prefix != NULL ? prefix : "unnamed";
+    solver = solver != NULL ? solver : job->solver;
+    LS_TRY(ls_trainer_join(solver->definition, &options, peers, &trainer, rank->error));
+    if (job->delays > 0) {
         trainer->engine->before_micro_batch = dawdle;
         trainer->engine->user = rank;
     }
-    if (rank->job->prepare != NULL)
-        rank->job->prepare(trainer, rank->rank);
-    int status = train_rank(rank, trainer);
+    if (job->prepare != NULL)
+        job->prepare(trainer, rank->rank);
+    int status = job->act != NULL ? job->act(rank, trainer) : train_rank(rank, trainer);
     for (int w = 0; w < options.workers; w++)
         rank->micro_batches += trainer->engine->micro_batches[w];
     ls_trainer_free(trainer);
@@ -129,7 +141,7 @@ static inline void *run_rank(void *argument)
         rank->status = run_rank_with(rank, peers);
     for (int t = 0; t < LS_TRAFFICS && peers != NULL; t++)
         rank->sent[t] = atomic_load(&peers->sent[t]);
-    if (rank->status != 0 && rank->link != NULL)
+    if (rank->status != 0 && rank->link != NULL && !rank->job->together)
         rank->link->calls->abort(rank->link, rank->status); /* nobody waits for this one */
     ls_peers_end(peers);
     return NULL;
