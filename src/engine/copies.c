@@ -94,6 +94,7 @@ int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_arr
                   float *plain, struct ls_error *error)
 {
     const struct ls_parameter *what = store->set->items[parameter];
+    LS_TRY(ls_travel_settle(store->travel, error)); /* weights may be on their way */
     if (ls_store_is_shared_out(store, parameter, array))
         return collect(store, parameter, array, plain, error);
     return store->backend->parameter_to_plain(what->layout, &what->shape,
@@ -140,6 +141,7 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     const struct ls_slot *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
     float *into = array_of(store, parameter, array);
+    LS_TRY(ls_travel_settle(store->travel, error));
     if (array == LS_WEIGHTS || whole_here(slot))
         return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
     size_t own = slot->own_end - slot->own_begin;

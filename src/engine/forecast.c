@@ -7,9 +7,12 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/forecast.h"
 
+#include "base/memory.h"
 #include "data/cache.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/slices.h"
+#include "transport/peers.h"
 
 enum {
     BASE = 17 << 18,    /* libraries, the environment's fingerprint */
@@ -43,21 +46,53 @@ size_t ls_view_bytes(const struct ls_view *view)
     return ls_layout_elements(view->layout, &view->parameter->shape) * sizeof(float);
 }
 
-static void add_parameters(const struct ls_parameter_set *set, const struct ls_view_set *views,
-                           const struct ls_store_options *store, struct ls_forecast *forecast)
+/* Bytes of what is learned that the rank with the most of it updates: alone, all. */
+static int most_owned(const struct ls_parameter_set *set, const struct ls_store_options *store,
+                      size_t *bytes, struct ls_error *error)
 {
+    int ranks = ls_peers_several(store->peers) ? store->peers->size : 1;
+    struct ls_slices *slices = NULL;
+    size_t *elements = ls_alloc(2 * set->count + 1, sizeof *elements);
+    size_t *sums = elements != NULL ? elements + set->count : NULL;
+    if (elements == NULL)
+        return ls_fail_memory(error, "parameters");
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_parameter *parameter = set->items[i];
-        size_t bytes = ls_parameter_bytes(parameter);
-        forecast->weights += bytes;
-        if (!parameter->trained || !store->training)
-            continue;
-        forecast->history += bytes * (size_t)store->histories;
-        forecast->averages += store->average ? bytes : 0;
-        forecast->gradients += ls_gradient_bytes(parameter);
+        elements[i] = parameter->trained ? ls_parameter_bytes(parameter) / sizeof(float) : 0;
+        sums[i] = parameter->factoring.weight == NULL ? elements[i] : 0;
+    }
+    int status = ls_slices_create(set->count, sums, ranks, &slices, error);
+    *bytes = 0;
+    for (int r = 0; r < ranks && status == 0; r++) {
+        size_t owned = 0, begin, end;
+        for (size_t i = 0; i < set->count; i++) {
+            ls_slices_own(slices, (int)i, elements[i], r, &begin, &end);
+            owned += (end - begin) * sizeof(float);
+        }
+        *bytes = owned > *bytes ? owned : *bytes;
+    }
+    ls_slices_free(slices);
+    ls_free(elements);
+    return status;
+}
+
+static int add_parameters(const struct ls_parameter_set *set, const struct ls_view_set *views,
+                          const struct ls_store_options *store, struct ls_forecast *forecast,
+                          struct ls_error *error)
+{
+    size_t owned = 0;
+    if (store->training)
+        LS_TRY(most_owned(set, store, &owned, error));
+    forecast->history += owned * (size_t)store->histories;
+    forecast->averages += store->average ? owned : 0;
+    for (size_t i = 0; i < set->count; i++) {
+        forecast->weights += ls_parameter_bytes(set->items[i]);
+        if (set->items[i]->trained && store->training)
+            forecast->gradients += ls_gradient_bytes(set->items[i]);
     }
     for (size_t i = 0; i < views->count; i++)
         forecast->views += ls_view_bytes(&views->items[i]);
+    return 0;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -156,17 +191,23 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     forecast->arena = ls_room_arena(&room, store->workers);
     forecast->held = room.held;
     forecast->slots = room.slots;
-    add_parameters(set, views, store, forecast);
+    LS_TRY(add_parameters(set, views, store, forecast, error));
     forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
     return 0;
 }
 
-void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set)
+void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set,
+                              const struct ls_store_options *store)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (set->items[i]->layout != &ls_layout_plain) /* others are written from where they lie */
-            forecast->snapshot = larger(
-                forecast->snapshot, (size_t)ls_shape_size(&set->items[i]->shape) * sizeof(float));
+    for (size_t i = 0; i < set->count; i++) {
+        const struct ls_parameter *parameter = set->items[i];
+        size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float), copies = 0;
+        /* Written from where it lies, unless that is another layout, or with other ranks. */
+        copies += parameter->layout != &ls_layout_plain;
+        copies += ls_peers_several(store->peers) && parameter->trained &&
+                  parameter->factoring.weight == NULL && (store->histories > 0 || store->average);
+        forecast->snapshot = larger(forecast->snapshot, copies * bytes);
+    }
 }
 
 size_t ls_forecast_activations(const struct ls_forecast *forecast)

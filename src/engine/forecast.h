@@ -15,7 +15,8 @@ struct ls_forecast {
     size_t arena, held;       /* of each worker, of each slot */
     size_t weights, views;    /* of parameters, and their copies in other layouts */
     size_t gradients;         /* exact sums, or the factors that stand for them */
-    size_t history, averages; /* what the optimizer remembers; moving averages of weights */
+    size_t history, averages; /* what the optimizer remembers; moving averages of weights: the part
+                                 of the rank that has most */
     size_t statistics;        /* sync points and records of micro-batches */
     size_t data;              /* micro-batches decoded ahead, and what decodes them */
     size_t snapshot;          /* while a snapshot is written */
@@ -35,7 +36,8 @@ size_t ls_forecast_activations(const struct ls_forecast *forecast);
 /* Everything but the cache. */
 size_t ls_forecast_total(const struct ls_forecast *forecast);
 /* Adds what writing a snapshot takes, which goes parameter by parameter. */
-void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set);
+void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set,
+                              const struct ls_store_options *store);
 
 /* What one parameter takes in its layout, and a view in its own. */
 size_t ls_parameter_bytes(const struct ls_parameter *parameter);

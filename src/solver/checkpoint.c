@@ -41,7 +41,9 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
     int status = ls_store_read(store, source->parameter, source->array, out, error);
-    draft->agreed = status != 0 && ls_store_is_shared_out(store, source->parameter, source->array);
+    draft->agreed =
+        status == LOCKSTEP_LOST ||
+        (status != 0 && ls_store_is_shared_out(store, source->parameter, source->array));
     return status;
 }
 

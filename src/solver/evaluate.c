@@ -70,21 +70,22 @@ static int stop_asked(void *user)
     return (trainer->wanted & LS_STOP_WANTED) != 0;
 }
 
-static int open_feed(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)
+/* `status` is how things went here before; whether all are ready is agreed on. */
+static int open_feed(struct ls_trainer *trainer, struct ls_test *test, int status,
+                     struct ls_error *error)
 {
-    int status = 0;
     trainer->feed_ready = false; /* the test decodes into the same memory */
-    if (test->feed == NULL)
+    if (status == 0 && test->feed == NULL)
         status = ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error);
     return ls_peers_agree(trainer->peers, status, error);
 }
 
-static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *samples,
+static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status, int64_t *samples,
                     struct ls_error *error)
 {
     struct ls_totals totals;
     struct question question = {.trainer = trainer, .error = error};
-    int status = open_feed(trainer, test, error);
+    status = open_feed(trainer, test, status, error);
     if (status == 0) {
         ls_feed_seek(test->feed, 0);
         status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
@@ -100,7 +101,8 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int64_t *s
     LS_TRY(status);
     *samples = totals.samples;
     trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
-    return ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
+    status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
+    return ls_peers_lone_failure(trainer->peers, status, error);
 }
 
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
@@ -114,12 +116,12 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
         if (status == 0)
             status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
     }
-    if (status == 0)
-        status = run_test(trainer, &trainer->tests[index], samples, error);
+    status = run_test(trainer, &trainer->tests[index], status, samples, error);
     if (averaged && status != LOCKSTEP_LOST) { /* what is lost has nobody to go on with */
         int back = ls_store_swap_average(trainer->store, error);
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+        back = ls_peers_lone_failure(trainer->peers, back, error);
         status = status != 0 ? status : back;
     }
     ls_team_leave(trainer->engine->team);

@@ -21,7 +21,7 @@ int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, stru
     LS_TRY(ls_forecast_nets(fit->nets, fit->count, fit->set, fit->views, &fit->store, forecast,
                             error));
     if (fit->snapshots)
-        ls_forecast_add_snapshot(forecast, fit->set);
+        ls_forecast_add_snapshot(forecast, fit->set, &fit->store);
     return 0;
 }
 

@@ -59,6 +59,38 @@ static void test_alignment_does_not_matter(void **state)
     }
 }
 
+/* Any bit of any lane counts, pairs of signs too (which a product alone would not tell apart), and
+ * so do length, seed and order; where the bytes lie does not. */
+static void test_wide(void **state)
+{
+    (void)state;
+    enum { WORDS = 83, BYTES = 8 * WORDS + 5 };
+    unsigned char bytes[BYTES + 8];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 37);
+    uint64_t whole = ls_hash_wide(bytes, BYTES, 7);
+    for (size_t bit = 0; bit < (size_t)8 * BYTES; bit += 3) {
+        bytes[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+        int flipped = __builtin_popcountll(whole ^ ls_hash_wide(bytes, BYTES, 7));
+        assert_in_range(flipped, 8, 56);
+        bytes[bit / 8] ^= (unsigned char)(1U << (bit % 8));
+    }
+    for (size_t i = 7; i < 8 * WORDS; i += 8)
+        for (size_t j = 7; j < i; j += 8) {
+            bytes[i] ^= 0x80;
+            bytes[j] ^= 0x80;
+            assert_int_not_equal(ls_hash_wide(bytes, BYTES, 7), whole);
+            bytes[i] ^= 0x80;
+            bytes[j] ^= 0x80;
+        }
+    for (size_t length = 0; length < BYTES; length++)
+        assert_int_not_equal(ls_hash_wide(bytes, length, 7), whole);
+    assert_int_not_equal(ls_hash_wide(bytes, BYTES, 8), whole);
+    assert_int_not_equal(ls_hash_wide(bytes + 1, BYTES, 7), whole);
+    memmove(bytes + 3, bytes, BYTES);
+    assert_int_equal(ls_hash_wide(bytes + 3, BYTES, 7), whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -66,6 +98,7 @@ int main(void)
         cmocka_unit_test(test_length_and_seed_count),
         cmocka_unit_test(test_every_bit_moves_every_bit),
         cmocka_unit_test(test_alignment_does_not_matter),
+        cmocka_unit_test(test_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
