@@ -7,6 +7,7 @@
 #include "engine/travel.h"
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "engine/travel_inner.h"
 #include "transport/watch.h"
 #include "transport/wire.h"
@@ -181,9 +182,13 @@ int ls_travel_send_weights(struct ls_travel *travel, struct ls_error *error)
 
 void ls_travel_await(struct ls_travel *travel, int first, int last)
 {
-    for (int b = last; b >= first; b--)
-        if (!ls_parcel_done(&travel->lanes[b].weights))
-            (void)ls_courier_wait(travel->peers->courier, &travel->lanes[b].weights, NULL);
+    for (int b = last; b >= first; b--) {
+        if (ls_parcel_done(&travel->lanes[b].weights))
+            continue;
+        uint64_t start = ls_nanoseconds();
+        (void)ls_courier_wait(travel->peers->courier, &travel->lanes[b].weights, NULL);
+        travel->peers->waited[LS_WAIT_WEIGHTS] += ls_nanoseconds() - start;
+    }
 }
 
 int ls_travel_settle(struct ls_travel *travel, struct ls_error *error)
@@ -251,8 +256,10 @@ int ls_travel_arrive(struct ls_travel *travel, const int *owner, size_t units,
     LS_TRY(ls_factor_travel_end(travel->factors, owner, units, error));
     for (size_t b = 0; b < travel->lane_count; b++)
         lane_is_ready(travel, &travel->lanes[b]);
+    uint64_t start = ls_nanoseconds();
     for (size_t i = 0; i < travel->order_count; i++)
         LS_TRY(ls_courier_wait(travel->peers->courier, travel->order[i], error));
+    travel->peers->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
     if (atomic_load(&travel->surplus))
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                        "a gradient left for other ranks before it was finished");

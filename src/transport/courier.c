@@ -34,6 +34,7 @@ struct ls_courier {
     bool driven; /* by some thread; what follows is its own then */
     struct ls_parcel *sent[UNDER_WAY];
     int sent_count;
+    uint64_t since; /* when the first of them left */
 };
 
 static int state_of(const struct ls_parcel *parcel)
@@ -57,6 +58,8 @@ static void send_ready(struct ls_courier *courier)
             courier->tail = NULL;
         parcel->op = NULL;
         set_state(parcel, LS_PARCEL_SENT);
+        if (courier->sent_count == 0)
+            courier->since = ls_nanoseconds();
         courier->sent[courier->sent_count++] = parcel;
         pthread_mutex_unlock(&courier->lock);
         int result = parcel->start(parcel, courier->peers->link, &parcel->op);
@@ -85,7 +88,8 @@ static bool ask(struct ls_courier *courier)
             parcel->finish(parcel);
         for (int k = i + 1; k < courier->sent_count; k++)
             courier->sent[k - 1] = courier->sent[k];
-        courier->sent_count--;
+        if (--courier->sent_count == 0)
+            courier->peers->under_way += ls_nanoseconds() - courier->since;
         set_state(parcel, LS_PARCEL_DONE);
         arrived = true;
     }

@@ -139,6 +139,7 @@ int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_erro
 {
     bool waiting = false;
     int status = 0;
+    uint64_t start = ls_nanoseconds();
     for (int asked = 0;; asked++) {
         enum ls_link_result result = peers->link->calls->test(peers->link, op);
         if (result == LS_LINK_DONE)
@@ -161,6 +162,7 @@ int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_erro
     }
     if (waiting)
         ls_watch_wait(peers->watch, false);
+    peers->waited[LS_WAIT_SMALL] += ls_nanoseconds() - start;
     return status;
 }
 

@@ -34,6 +34,14 @@ enum ls_traffic {
     LS_TRAFFICS
 };
 
+/* For what workers have waited for other ranks. */
+enum ls_waiting {
+    LS_WAIT_SMALL,   /* exchanges, entered by one for all */
+    LS_WAIT_SUMS,    /* gradients and factors, the same */
+    LS_WAIT_WEIGHTS, /* each for itself: of all together */
+    LS_WAITS
+};
+
 struct ls_peers {
     struct ls_link *link;
     int rank, size;
@@ -44,6 +52,8 @@ struct ls_peers {
     struct ls_watch *watch;     /* who is alive (transport/watch.h) */
     struct ls_courier *courier; /* NULL until ls_peers_start */
     _Atomic uint64_t sent[LS_TRAFFICS];
+    _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
+    _Atomic uint64_t under_way;        /* nanoseconds that parcels were */
     /* Memory of small exchanges, grown as needed. */
     unsigned char *out, *in;
     size_t out_size, in_size;
