@@ -3,8 +3,10 @@
 #include <stdatomic.h>
 
 #include "api/api.h"
+#include "api/job.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "schema/upgrade.h"
 #include "solver/trainer.h"
 #include "solver/verify.h"
 
@@ -84,24 +86,56 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     return status;
 }
 
+/* What a rank does by itself before it meets the others. */
+static int prepare(const struct lockstep_solver *solver,
+                   const struct lockstep_train_options *options, struct lockstep_trainer **out,
+                   struct ls_error *error)
+{
+    LS_TRY(check_options(options, error));
+    LS_TRY(ls_api_select_isa(options->isa, error));
+    struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
+    if (trainer == NULL)
+        return ls_fail_memory(error, "a trainer");
+    trainer->solver = (struct lockstep_solver *)solver;
+    atomic_fetch_add(&trainer->solver->references, 1);
+    trainer->callbacks = options->callbacks;
+    *out = trainer;
+    return 0;
+}
+
+/* Where snapshots will go, as the trainer finds it. */
+static void place_status(const struct lockstep_solver *solver,
+                         const struct lockstep_train_options *options)
+{
+    const struct ls_solver_definition *definition = solver->definition;
+    char *prefix = options->snapshot_prefix != NULL
+                       ? ls_snapshot_prefix(definition->definition->file, options->snapshot_prefix)
+                       : ls_copy_string(definition->solver->snapshot_prefix);
+    if (prefix != NULL)
+        ls_job_place_status(options->job, prefix);
+    ls_free(prefix);
+}
+
 int lockstep_trainer_create(const struct lockstep_solver *solver,
                             const struct lockstep_train_options *options,
                             struct lockstep_trainer **out, struct lockstep_error *error)
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
+    struct lockstep_trainer *trainer = NULL;
+    struct ls_peers *peers = ls_job_peers(options->job);
     *out = NULL;
-    LS_TRY(check_options(options, inner));
-    LS_TRY(ls_api_select_isa(options->isa, inner));
-    struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
-    if (trainer == NULL)
-        return ls_fail_memory(inner, "a trainer");
-    trainer->solver = (struct lockstep_solver *)solver;
-    atomic_fetch_add(&trainer->solver->references, 1);
-    trainer->callbacks = options->callbacks;
+    if (options->struct_size != sizeof *options)
+        return check_options(options, inner);
+    place_status(solver, options);
+    int status = ls_peers_agree(peers, prepare(solver, options, &trainer, inner), inner);
     struct lockstep_train_options mine = *options;
-    mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
-    int status = ls_trainer_create(solver->definition, &mine, &trainer->inner, inner);
+    if (status == 0) {
+        mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
+        if (mine.workers == 0)
+            mine.workers = lockstep_job_workers(options->job);
+        status = ls_trainer_join(solver->definition, &mine, peers, &trainer->inner, inner);
+    }
     if (status == 0)
         status = start(trainer->inner, &mine, inner);
     if (status != 0)
@@ -124,7 +158,11 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                          struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    return ls_trainer_run(trainer->inner, iterations, ls_api_error(error));
+    struct ls_trainer *inner = trainer->inner;
+    int status = ls_trainer_run(inner, iterations, ls_api_error(error));
+    if (inner->peers != NULL)
+        ls_watch_note(inner->peers->watch, inner->iteration, NULL);
+    return status;
 }
 
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
@@ -258,6 +296,9 @@ int lockstep_verify(const struct lockstep_solver *solver,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_options(options, inner));
+    if (options->job != NULL)
+        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL,
+                       "verification compares numbers of workers of one process, not of a job");
     LS_TRY(ls_api_select_isa(options->isa, inner));
     for (size_t i = 0; i < count; i++)
         if (workers[i] < 1 || workers[i] > 4096)

@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/job.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "monitor/monitor.h"
 
+enum { DEFAULT_TIMEOUT = 300 };
+
 struct values {
-    const char *solver, *prefix, *resume, *weights, *log, *isa;
-    int64_t workers, iterations;
+    const char *solver, *prefix, *resume, *weights, *log, *isa, *balance;
+    int64_t workers, iterations, timeout;
     uint64_t memory;
     struct ls_cli_list set;
 };
@@ -22,7 +25,10 @@ struct values {
 /* A training under way, as its callbacks see it. */
 struct session {
     struct ls_monitor monitor;
-    bool told; /* that it is going to stop */
+    struct lockstep_job *job; /* NULL: this process is alone */
+    int ranks;
+    bool speaks; /* rank 0, or alone */
+    bool told;   /* that it is going to stop */
 };
 
 static void on_event(void *user, const struct lockstep_event *event)
@@ -35,12 +41,20 @@ static enum lockstep_request on_poll(void *user)
 {
     struct session *session = user;
     enum lockstep_request request = ls_cli_signal_request();
-    if (request == LOCKSTEP_SNAPSHOT_AND_STOP && !session->told) {
+    if (request == LOCKSTEP_SNAPSHOT_AND_STOP && !session->told && session->speaks) {
         session->told = true;
-        ls_monitor_say(&session->monitor,
-                       "Stopping with a snapshot; the same signal again stops at once.");
+        ls_monitor_say(&session->monitor, "Stopping with a snapshot%s",
+                       session->ranks > 1 ? "." : "; the same signal again stops at once.");
     }
     return request;
+}
+
+/* The job is about to be ended because of one rank; this one says so. */
+static void on_failure(void *user, int status, const char *text)
+{
+    (void)user;
+    (void)status;
+    ls_cli_put_lines(text);
 }
 
 static int train(const struct values *values, struct session *session, struct lockstep_error *error)
@@ -49,6 +63,7 @@ static int train(const struct values *values, struct session *session, struct lo
     struct lockstep_trainer *trainer = NULL;
     struct lockstep_train_options options;
     lockstep_train_options_init(&options);
+    options.job = session->job;
     options.workers = (int)values->workers;
     options.isa = values->isa;
     options.snapshot_prefix = values->prefix;
@@ -58,6 +73,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
+    status = lockstep_job_agree(session->job, status, error);
     if (status == 0)
         status = lockstep_trainer_create(solver, &options, &trainer, error);
     lockstep_solver_free(solver);
@@ -89,8 +105,11 @@ static void put_option(FILE *line, const char *option, const char *value)
 }
 
 /* All that was said, except where the weights came from: they are in the snapshot. */
-static void put_resume(FILE *line, const struct values *values, const char *snapshot)
+static void put_resume(FILE *line, const struct values *values, int ranks, const char *snapshot)
 {
+    char launch[64];
+    if (ranks > 1)
+        fprintf(line, " %s", ls_cli_launch_command(ranks, launch));
     put_word(line, ls_cli_program());
     put_word(line, "train");
     put_option(line, "--solver", values->solver);
@@ -106,6 +125,9 @@ static void put_resume(FILE *line, const struct values *values, const char *snap
         fprintf(line, " --iterations %" PRId64, values->iterations);
     put_option(line, "--log-json", values->log);
     put_option(line, "--isa", values->isa);
+    if (values->timeout != DEFAULT_TIMEOUT)
+        fprintf(line, " --timeout %" PRId64, values->timeout);
+    put_option(line, "--balance", values->balance);
 }
 
 /* The last lines of a run that was stopped: how to go on. */
@@ -118,12 +140,14 @@ static void say_stopped(const struct values *values, struct session *session)
     FILE *line = snapshot[0] != '\0' ? open_memstream(&text, &size) : NULL;
     if (line == NULL)
         return;
-    put_resume(line, values, snapshot);
+    put_resume(line, values, session->ranks, snapshot);
     /* A line that the monitor would cut is of no use. */
     if (fclose(line) == 0 && size < LS_MONITOR_LINE_MAX - 16)
         ls_monitor_say(&session->monitor, "To go on:%s", text);
     free(text);
 }
+
+/* ---- The log --------------------------------------------------------------------------------- */
 
 /* Opens the log. A resumed run continues the one that is there. */
 static int open_log(const struct values *values, FILE **log)
@@ -150,32 +174,104 @@ static int close_log(const struct values *values, FILE *log, int status)
     return status != 0 ? status : LOCKSTEP_RESOURCE;
 }
 
+/* ---- The job --------------------------------------------------------------------------------- */
+
+/* "status.json" in the log's folder, owned by the caller; NULL without a log, or memory. */
+static char *status_beside_log(const char *log)
+{
+    static const char name[] = "status.json";
+    if (log == NULL)
+        return NULL;
+    const char *slash = strrchr(log, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - log) + 1 : 0;
+    char *path = malloc(folder + sizeof name);
+    if (path != NULL) {
+        memcpy(path, log, folder);
+        memcpy(path + folder, name, sizeof name);
+    }
+    return path;
+}
+
+static int open_job(const struct values *values, struct session *session,
+                    struct lockstep_error *error)
+{
+    struct lockstep_job_options options;
+    char *status_file = status_beside_log(values->log);
+    lockstep_job_options_init(&options);
+    options.timeout = (double)values->timeout;
+    options.dynamic_balance = values->balance != NULL && strcmp(values->balance, "dynamic") == 0;
+    options.status_file = status_file;
+    options.failed = on_failure;
+    int status = lockstep_job_open(&options, &session->job, error);
+    free(status_file);
+    session->ranks = lockstep_job_size(session->job);
+    session->speaks = lockstep_job_rank(session->job) == 0;
+    return status;
+}
+
+/* What a rank has lost is said by the one that ends the job; what all have found, by rank 0. */
+static void report(const struct session *session, int status, struct lockstep_error *error)
+{
+    if (session->speaks && !(status == LOCKSTEP_LOST && session->ranks > 1))
+        ls_cli_report(status, error);
+}
+
+static int train_as_rank(const struct values *values, struct session *session,
+                         struct lockstep_error *error)
+{
+    FILE *log = NULL;
+    int status = session->speaks ? open_log(values, &log) : 0;
+    status = lockstep_job_agree(session->job, status, error);
+    if (status != 0)
+        return status;
+    ls_monitor_init(&session->monitor, stdout, log, NULL);
+    ls_cli_catch_signals(session->job);
+    status = train(values, session, error);
+    if (status == LOCKSTEP_STOPPED && session->speaks)
+        say_stopped(values, session);
+    else if (status != 0 && status != LOCKSTEP_STOPPED)
+        report(session, status, error);
+    return close_log(values, log, status);
+}
+
+static int check(const struct values *values)
+{
+    if (values->solver == NULL)
+        return ls_cli_usage_error("train: --solver FILE is missing");
+    if (values->balance != NULL && strcmp(values->balance, "static") != 0 &&
+        strcmp(values->balance, "dynamic") != 0)
+        return ls_cli_usage_error("--balance: '%s' is neither 'static' nor 'dynamic'",
+                                  values->balance);
+    return 0;
+}
+
 static int run(const void *data)
 {
     const struct values *values = data;
-    if (values->solver == NULL)
-        return ls_cli_usage_error("train: --solver FILE is missing");
-    FILE *log;
-    int status = open_log(values, &log);
+    int status = check(values);
     if (status != 0)
         return status;
-    struct session session = {.told = false};
+    struct session session = {.job = NULL};
     struct lockstep_error *error = lockstep_error_new();
-    ls_monitor_init(&session.monitor, stdout, log, NULL);
-    ls_cli_catch_signals();
-    status = train(values, &session, error);
-    if (status == LOCKSTEP_STOPPED)
-        say_stopped(values, &session);
-    else if (status != 0)
+    status = open_job(values, &session, error);
+    if (status != 0) {
+        ls_cli_let_rank_0_speak();
         ls_cli_report(status, error);
+    } else {
+        status = train_as_rank(values, &session, error);
+        fflush(stdout);
+        ls_cli_forget_job();
+        status = lockstep_job_close(session.job, status, error);
+    }
     lockstep_error_free(error);
-    return close_log(values, log, status);
+    return status;
 }
 
 static void defaults(void *data)
 {
     struct values *values = data;
     values->iterations = -1;
+    values->timeout = DEFAULT_TIMEOUT;
 }
 
 static const struct ls_cli_option options[] = {
@@ -199,6 +295,12 @@ static const struct ls_cli_option options[] = {
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_ROW(LS_CLI_INTEGER, "timeout", "SECONDS", struct values, timeout, 0,
+               "among several ranks: end when nothing is heard of one for so long, or\n"
+               "others wait so long for it; 0: never; default: 300"),
+    LS_CLI_ROW(LS_CLI_TEXT, "balance", "HOW", struct values, balance, 0,
+               "among several ranks: 'static' deals work by numbers of workers,\n"
+               "'dynamic' to who is free. The result does not depend on it"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {
@@ -207,7 +309,8 @@ const struct ls_cli_command ls_cli_command_train = {
     .usage = "--solver FILE [OPTIONS]",
     .options = options,
     .example = "lockstep train --solver lenet_solver.prototxt --workers 4 --set base_lr=0.02\n"
-               "lockstep train --solver lenet_solver.prototxt --resume auto",
+               "lockstep train --solver lenet_solver.prototxt --resume auto\n"
+               "mpirun -np 8 lockstep train --solver lenet_solver.prototxt --workers 4",
     .defaults = defaults,
     .run = run,
     .values_size = sizeof(struct values),

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "cli/commands.h"
+#include "cli/job.h"
 #include "cli/report.h"
 
 const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
@@ -33,7 +34,8 @@ void ls_cli_overview(void)
          "example:\n"
          "  lockstep train --solver lenet_solver.prototxt\n\n"
          "exit codes: 0 ok, 1 internal, 2 usage, 3 definition, 4 data, 5 weights or snapshot,\n"
-         "6 diverged, 7 out of memory or disk, 8 verify found a difference, 75 stopped by a\n"
+         "6 diverged, 7 out of memory or disk, 8 verify or the ranks of a job found a\n"
+         "difference, 9 another rank of the job failed or is not heard of, 75 stopped by a\n"
          "signal with a snapshot to resume from");
 }
 
@@ -68,6 +70,11 @@ const struct ls_cli_command *ls_cli_find_command(const char *name)
 
 static int run_command(const struct ls_cli_command *command, int count, char **arguments)
 {
+    if (command != &ls_cli_command_train && command != &ls_cli_command_help) {
+        int refused = ls_cli_refuse_ranks(command->name);
+        if (refused != 0)
+            return refused;
+    }
     void *values = calloc(1, command->values_size + 1);
     if (values == NULL)
         return ls_cli_error(LOCKSTEP_RESOURCE, "out of memory");

@@ -36,11 +36,8 @@ int ls_cli_error(int status, const char *format, ...)
     return status;
 }
 
-int ls_cli_report(int status, struct lockstep_error *error)
+void ls_cli_put_lines(const char *text)
 {
-    const char *text = error != NULL ? lockstep_error_text(error) : "";
-    if (text[0] == '\0')
-        text = error != NULL ? "failed without saying why" : "out of memory";
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
         char line[4096];
@@ -50,6 +47,14 @@ int ls_cli_report(int status, struct lockstep_error *error)
         putc('\n', stderr);
         text += length + (text[length] == '\n');
     }
+}
+
+int ls_cli_report(int status, struct lockstep_error *error)
+{
+    const char *text = error != NULL ? lockstep_error_text(error) : "";
+    if (text[0] == '\0')
+        text = error != NULL ? "failed without saying why" : "out of memory";
+    ls_cli_put_lines(text);
     return status;
 }
 

@@ -14,6 +14,9 @@ int ls_cli_error(int status, const char *format, ...) __attribute__((format(prin
 /* Writes all problems of a failed call, one a line, and returns `status`. */
 int ls_cli_report(int status, struct lockstep_error *error);
 
+/* Writes a text of several lines. */
+void ls_cli_put_lines(const char *text);
+
 /* Flushes stdout. 0, or LOCKSTEP_RESOURCE after a message if something could not be written. */
 int ls_cli_finish_output(void);
 

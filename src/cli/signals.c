@@ -4,13 +4,18 @@
 #include "cli/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t stop_requested, snapshot_requested;
+static volatile sig_atomic_t stop_requested, snapshot_requested, several_ranks;
+static struct lockstep_job *_Atomic job;
 
 static void request_stop(int number)
 {
-    if (stop_requested) { /* the second time: at once, as if nobody had caught it */
+    lockstep_job_look(atomic_load(&job));
+    if (stop_requested &&
+        !several_ranks) { /* the second time: at once, as if nobody had caught it */
         signal(number, SIG_DFL);
         raise(number); /* delivered when this handler returns */
     }
@@ -30,14 +35,22 @@ static void catch_signal(int number, void (*handler)(int))
     sigaction(number, &action, NULL);
 }
 
-void ls_cli_catch_signals(void)
+void ls_cli_catch_signals(struct lockstep_job *of)
 {
     stop_requested = snapshot_requested = 0;
+    several_ranks = lockstep_job_size(of) > 1;
+    atomic_store(&job, of);
     catch_signal(SIGINT, request_stop);
     catch_signal(SIGTERM, request_stop);
+    catch_signal(SIGUSR1, request_stop);
     catch_signal(SIGHUP, request_snapshot);
     /* A log that nobody reads any more must not end a training. */
     signal(SIGPIPE, SIG_IGN);
+}
+
+void ls_cli_forget_job(void)
+{
+    atomic_store(&job, NULL);
 }
 
 enum lockstep_request ls_cli_signal_request(void)

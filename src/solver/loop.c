@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/thread.h"
+#include "solver/ranks.h"
 #include "solver/trainer.h"
 #include "transport/peers.h"
 
@@ -66,8 +67,9 @@ static int report_update(struct loop *loop)
     event.kind = LOCKSTEP_EVENT_DISPLAY;
     set_rates(trainer, &event, &trainer->display_time, &trainer->display_samples,
               &trainer->display_iteration);
-    LS_TRY(ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train), trainer->totals.record,
-                          loop->error));
+    int status = ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train),
+                                trainer->totals.record, loop->error);
+    LS_TRY(ls_peers_lone_failure(trainer->peers, status, loop->error));
     event.outputs = trainer->outputs.items;
     event.output_count = trainer->outputs.count;
     trainer->iteration--; /* a display carries the number of the update that it shows */
@@ -236,6 +238,7 @@ static int finish(struct loop *loop, bool cut)
 static int begin(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
+    LS_TRY(ls_ranks_compare_end(trainer, loop->end, loop->error)); /* all come here */
     if (ls_peers_rank(trainer->peers) == 0)
         LS_TRY(ls_file_check_prefix(trainer->prefix, loop->error));
     LS_TRY(ls_trainer_check_averages(trainer, loop->error));

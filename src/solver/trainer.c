@@ -13,6 +13,7 @@
 #include "ops/cpu/backend.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
+#include "solver/ranks.h"
 #include "transport/peers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -283,6 +284,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
         status = create(trainer, options, error);
     }
     status = ls_peers_agree(peers, status, error);
+    if (status == 0)
+        status = ls_ranks_compare(trainer, options, error);
     if (status != 0)
         ls_trainer_free(trainer);
     else

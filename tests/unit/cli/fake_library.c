@@ -26,6 +26,9 @@ struct lockstep_solver {
 struct lockstep_trainer {
     struct lockstep_callbacks callbacks;
 };
+struct lockstep_job {
+    struct lockstep_job_options options;
+};
 struct lockstep_model {
     struct lockstep_callbacks callbacks;
 };
@@ -100,6 +103,65 @@ const char *lockstep_build_info(void)
     return "built on nothing";
 }
 
+void lockstep_job_options_init(struct lockstep_job_options *options)
+{
+    *options = (struct lockstep_job_options){.struct_size = sizeof *options, .timeout = 300};
+}
+
+int lockstep_job_launched(int *rank)
+{
+    if (rank != NULL)
+        *rank = fake.rank;
+    return fake.ranks > 1 ? fake.ranks : 1;
+}
+
+int lockstep_job_open(const struct lockstep_job_options *options, struct lockstep_job **job,
+                      struct lockstep_error *error)
+{
+    *job = NULL;
+    if (fake.ranks > 1 && fake.job_status == 0) {
+        note("job(%g|%d|%s) ", options->timeout, options->dynamic_balance,
+             text(options->status_file));
+        *job = make(sizeof **job);
+        (*job)->options = *options;
+    }
+    return answer(fake.job_status, error);
+}
+
+int lockstep_job_rank(const struct lockstep_job *job)
+{
+    return job != NULL ? fake.rank : 0;
+}
+
+int lockstep_job_size(const struct lockstep_job *job)
+{
+    return job != NULL ? fake.ranks : 1;
+}
+
+int lockstep_job_agree(struct lockstep_job *job, int status, struct lockstep_error *error)
+{
+    if (job == NULL || status != 0)
+        return status;
+    return answer(fake.agree_status, error);
+}
+
+void lockstep_job_look(struct lockstep_job *job)
+{
+    fake.looks += job != NULL;
+}
+
+int lockstep_job_close(struct lockstep_job *job, int status, struct lockstep_error *error)
+{
+    (void)error;
+    if (job == NULL)
+        return status;
+    note("close(%d) ", status);
+    if (fake.failure != NULL)
+        job->options.failed(job->options.user, status, fake.failure);
+    unmake(job);
+    return status;
+}
+
 int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
                          struct lockstep_solver **solver, struct lockstep_error *error)
 {
@@ -145,7 +207,7 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                          struct lockstep_error *error)
 {
     note("run(%" PRId64 ") ", iterations);
-    if (fake.signal != 0)
+    for (int i = 0; fake.signal != 0 && (i == 0 || i < fake.signals); i++)
         raise(fake.signal);
     for (int i = 0; i < fake.polls; i++)
         fake.polled[i] = trainer->callbacks.poll(trainer->callbacks.user);

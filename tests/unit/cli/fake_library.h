@@ -16,12 +16,17 @@ struct fake {
     const char *message;                 /* of a failure */
     const struct lockstep_event *events; /* sent by run, test, verify, convert and mean */
     size_t event_count;
-    int signal; /* raised by run before it polls; 0: none */
+    int signal;      /* raised by run before it polls; 0: none */
+    int signals;     /* how often, at least once */
+    int ranks, rank; /* of a job; 0: there is none */
+    int job_status, agree_status;
+    const char *failure; /* told by close before it returns; NULL: nothing */
 
     /* What was heard; texts are copies. */
     char calls[1024]; /* "load(lenet.prototxt|base_lr=1|...) create(...) " */
     enum lockstep_request polled[4];
     int polls;        /* how often run polls */
+    int looks;        /* at other ranks */
     int live_objects; /* solvers, trainers, models and errors that were not freed */
 };
 extern struct fake fake;

@@ -287,6 +287,109 @@ static void test_second_signal_kills(void **state)
     assert_int_equal(WEXITSTATUS(status), 20);
 }
 
+/* ---- Several ranks ---- */
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    fake.ranks = 4;
+    assert_int_equal(RUN("train", "--solver", "s"), 0);
+    assert_string_equal(fake.calls, "job(300|0|-) load(s) create(0|-|-|-|-) run(-1) close(0) ");
+    fake_reset();
+    fake.ranks = 4;
+    const char *log = ls_test_path("ranks.jsonl");
+    char expected[512];
+    snprintf(expected, sizeof expected,
+             "job(6|1|%.*sstatus.json) load(s) create(0|-|-|-|-) run(-1) close(0) ",
+             (int)(strrchr(log, '/') + 1 - log), log);
+    assert_int_equal(
+        RUN("train", "--solver", "s", "--timeout", "6", "--balance", "dynamic", "--log-json", log),
+        0);
+    assert_string_equal(fake.calls, expected);
+    fake_reset();
+    expect_usage(RUN("train", "--solver", "s", "--balance", "fast"),
+                 "lockstep: --balance: 'fast' is neither 'static' nor 'dynamic'\n");
+    expect_usage(RUN("train", "--solver", "s", "--timeout", "-1"),
+                 "lockstep: --timeout: -1 is too small; at least 0 makes sense\n");
+}
+
+/* What all ranks have found, rank 0 says; what one has lost, the job. */
+static void test_who_speaks(void **state)
+{
+    (void)state;
+    fake.ranks = 2;
+    fake.run_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_DIVERGED);
+    assert_non_null(strstr(messages, "wrong"));
+    assert_non_null(strstr(fake.calls, "close(6) "));
+    fake_reset();
+    fake.ranks = 2;
+    fake.rank = 1;
+    fake.run_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("train", "--solver", "s", "--log-json", "/there/is/no/such/folder/l"),
+                     LOCKSTEP_DIVERGED);
+    assert_string_equal(messages, "");
+    assert_string_equal(out, "");
+    fake_reset();
+    fake.ranks = 2;
+    fake.run_status = LOCKSTEP_LOST;
+    fake.failure = "rank 1 (b) died\nrank 1 (b): and more";
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_LOST);
+    assert_string_equal(messages, "lockstep: rank 1 (b) died\nlockstep: rank 1 (b): and more\n");
+    fake_reset();
+    fake.ranks = 2;
+    fake.agree_status = LOCKSTEP_DEFINITION; /* another rank cannot load its solver */
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_DEFINITION);
+    assert_string_equal(fake.calls, "job(300|0|-) close(3) ");
+    fake_reset();
+    fake.ranks = 2;
+    fake.job_status = LOCKSTEP_RESOURCE;
+    assert_int_equal(RUN("train", "--solver", "s"), LOCKSTEP_RESOURCE);
+    assert_non_null(strstr(messages, "wrong"));
+    assert_string_equal(fake.calls, "");
+}
+
+static void test_stopped_ranks(void **state)
+{
+    (void)state;
+    const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
+    const struct lockstep_event event = {.kind = LOCKSTEP_EVENT_SNAPSHOT,
+                                         .text = "p_iter_7.safetensors"};
+    unsetenv("SLURM_STEP_ID"); /* of a job that the tests run in */
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        fake_reset();
+        fake.ranks = 4;
+        fake.run_status = LOCKSTEP_STOPPED;
+        fake.signal = signals[i];
+        fake.signals = 3; /* which kill nobody */
+        fake.polls = 1;
+        fake.events = &event;
+        fake.event_count = 1;
+        assert_int_equal(RUN("train", "--solver", "s", "--timeout", "60"), LOCKSTEP_STOPPED);
+        assert_int_equal(fake.polled[0], LOCKSTEP_SNAPSHOT_AND_STOP);
+        assert_int_equal(fake.looks, 3);
+        assert_string_equal(messages, "");
+        assert_string_equal(out, "Stopping with a snapshot.\n"
+                                 "Snapshotting to p_iter_7.safetensors\n"
+                                 "Optimization stopped early.\n"
+                                 "To go on: mpirun -np 4 lockstep train --solver s --resume "
+                                 "p_iter_7.safetensors --timeout 60\n");
+    }
+    assert_string_equal(fake.calls, "job(60|0|-) load(s) create(0|-|-|-|-) run(-1) close(75) ");
+}
+
+static void test_other_commands_refuse_ranks(void **state)
+{
+    (void)state;
+    fake.ranks = 3;
+    expect_usage(RUN("verify", "--solver", "s"),
+                 "lockstep: verify: only train runs on several ranks, and the launcher has started "
+                 "3. hint: start it without mpirun or srun\n");
+    fake.rank = 1;
+    expect_usage(RUN("plan", "--solver", "s"), ""); /* rank 0 says it */
+    assert_int_equal(RUN("help", "plan"), 0);
+}
+
 static void test_log(void **state)
 {
     (void)state;
@@ -632,6 +735,10 @@ int main(void)
         TEST(test_stopped),
         TEST(test_snapshot_on_request),
         TEST(test_second_signal_kills),
+        TEST(test_ranks),
+        TEST(test_who_speaks),
+        TEST(test_stopped_ranks),
+        TEST(test_other_commands_refuse_ranks),
         TEST(test_log),
         TEST(test_test),
         TEST(test_verify),

@@ -1,0 +1,221 @@
+/* What ranks compare before they train. See solver/ranks.h.
+ *
+ * Each aspect is a text of lines. Ranks exchange a hash of each; only where one differs does rank 0
+ * show its text, and who has another one says in which lines.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "schema/canonical.h"
+#include "schema/text_format.h"
+#include "solver/state.h"
+#include "transport/peers.h"
+
+enum aspect { OPTIONS, DATA, ENVIRONMENT, DEFINITION, TESTS, ASPECTS };
+
+enum { SHOWN = 3, WORDS = 150 }; /* lines in a message, and bytes of each */
+
+static const struct {
+    const char *name, *hint;
+} aspects[ASPECTS] = {
+    [OPTIONS] = {"options", "give all ranks the same"},
+    [DATA] = {"data", "the sources must hold the same records on all machines"},
+    [ENVIRONMENT] = {"numeric environment",
+                     "--isa pins the instruction set; the versions of libraries must be the same"},
+    [DEFINITION] = {"definition", "give all ranks the same files and the same --set"},
+    [TESTS] = {"test nets", "give all ranks the same files and the same --set"},
+};
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static void write_options(const struct lockstep_train_options *options, struct ls_text *text)
+{
+    ls_text_format(text, "start: %s\n",
+                   options->resume != NULL    ? "from a snapshot (--resume)"
+                   : options->weights != NULL ? "from weights (--weights)"
+                                              : "as the solver says");
+}
+
+static void write_data(const struct ls_trainer *trainer, struct ls_text *text)
+{
+    char fingerprint[64];
+    ls_state_fingerprint(trainer, fingerprint);
+    ls_text_format(text, "training data: %s\n", fingerprint);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        for (int d = 0; d < trainer->tests[i].net->dataset_count; d++)
+            ls_text_format(
+                text, "test data #%zu: %016llx\n", i,
+                (unsigned long long)ls_dataset_fingerprint(trainer->tests[i].net->datasets[d]));
+}
+
+static void write_tests(const struct ls_trainer *trainer, struct ls_text *text)
+{
+    const struct ls_solver_definition *definition = trainer->definition;
+    for (size_t i = 0; i < definition->test_count; i++) {
+        ls_text_format(text, "test_iter: %d\n", definition->test[i].test_iter);
+        ls_text_write(&definition->test[i].net->base, text);
+    }
+}
+
+static int write_texts(const struct ls_trainer *trainer,
+                       const struct lockstep_train_options *options, struct ls_text *texts,
+                       struct ls_error *error)
+{
+    write_options(options, &texts[OPTIONS]);
+    write_data(trainer, &texts[DATA]);
+    ls_text_add(&texts[ENVIRONMENT], trainer->engine->backend->environment());
+    LS_TRY(ls_state_definition(trainer, &texts[DEFINITION], error));
+    write_tests(trainer, &texts[TESTS]);
+    for (int i = 0; i < ASPECTS; i++)
+        if (texts[i].failed)
+            return ls_fail_memory(error, "a comparison of ranks");
+    return 0;
+}
+
+/* ---- Differences ----------------------------------------------------------------------------- */
+
+/* Goes to the next line of a text; its length, or -1 behind the last. */
+static int next_line(const char **line, const char **rest)
+{
+    if (**rest == '\0')
+        return -1;
+    size_t length = strcspn(*rest, "\n");
+    *line = *rest;
+    *rest += length + ((*rest)[length] == '\n');
+    return (int)length;
+}
+
+static void add_difference(struct ls_text *out, const char *here, const char *there)
+{
+    ls_text_format(out, "%s'%.*s', there '%.*s'", out->length > 0 ? "; " : "", WORDS, here, WORDS,
+                   there);
+}
+
+/* The first lines that are not the same. Where one text has a line more, all behind it differ: that
+ * is enough to see where. */
+static void find_lines(const char *here, const char *there, struct ls_text *out)
+{
+    for (int shown = 0; shown < SHOWN;) {
+        const char *a = "", *b = "";
+        int a_length = next_line(&a, &here), b_length = next_line(&b, &there);
+        if (a_length < 0 && b_length < 0)
+            return;
+        if (a_length == b_length && memcmp(a, b, (size_t)a_length) == 0)
+            continue;
+        char mine[WORDS + 1], theirs[WORDS + 1];
+        snprintf(mine, sizeof mine, "%.*s", a_length > 0 ? a_length : 0, a);
+        snprintf(theirs, sizeof theirs, "%.*s", b_length > 0 ? b_length : 0, b);
+        add_difference(out, mine, theirs);
+        shown++;
+    }
+}
+
+/* Fields by their names, as far as the texts can be read. */
+static void find_fields(const char *here, const char *there, struct ls_text *out)
+{
+    struct ls_changes changes = {0};
+    if (ls_canonical_compare(there, strlen(there), here, strlen(here), &changes, NULL) == 0)
+        for (size_t i = 0; i < changes.count && i < SHOWN; i++)
+            ls_text_format(out, "%s%s %s, there %s", i > 0 ? "; " : "", changes.change[i].what,
+                           changes.change[i].after, changes.change[i].before);
+    ls_changes_free(&changes);
+    if (out->length == 0)
+        find_lines(here, there, out);
+}
+
+static int say_difference(enum aspect aspect, const char *here, const char *there, const char *host,
+                          struct ls_error *error)
+{
+    struct ls_text differences = {0};
+    (aspect == DEFINITION ? find_fields : find_lines)(here, there, &differences);
+    int status =
+        ls_fail(error, LOCKSTEP_DIFFERENT, NULL, aspects[aspect].hint,
+                "other %s than on rank 0 (%.63s): here %s", aspects[aspect].name, host,
+                differences.data != NULL ? differences.data : "there are no lines to show");
+    ls_text_free(&differences);
+    return status;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* The first aspect that some rank has otherwise than rank 0; ASPECTS: none. */
+static int first_difference(const uint64_t *all, int size)
+{
+    for (int aspect = 0; aspect < ASPECTS; aspect++)
+        for (int r = 1; r < size; r++)
+            if (all[r * ASPECTS + aspect] != all[aspect])
+                return aspect;
+    return ASPECTS;
+}
+
+/* Rank 0 shows its text of an aspect; whose is another one fails. */
+static int show(struct ls_trainer *trainer, enum aspect aspect, const char *text,
+                struct ls_error *error)
+{
+    struct {
+        uint64_t size;
+        char host[64];
+    } head = {.size = strlen(text)};
+    snprintf(head.host, sizeof head.host, "%s", trainer->peers->link->host);
+    LS_TRY(ls_peers_broadcast(trainer->peers, &head, sizeof head, error));
+    size_t room = (head.size / 4 + 1) * 4; /* and what ends it */
+    char *there = ls_alloc(room, 1);
+    int status = ls_peers_agree(
+        trainer->peers, there == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0, error);
+    if (status == 0 && trainer->peers->rank == 0)
+        memcpy(there, text, head.size);
+    if (status == 0)
+        status = ls_peers_broadcast(trainer->peers, there, room, error);
+    if (status == 0 && strcmp(text, there) != 0)
+        status = say_difference(aspect, text, there, head.host, error);
+    ls_free(there);
+    return status;
+}
+
+static int compare(struct ls_trainer *trainer, const struct ls_text *texts, uint64_t *all,
+                   struct ls_error *error)
+{
+    uint64_t mine[ASPECTS];
+    for (int i = 0; i < ASPECTS; i++)
+        mine[i] = ls_hash(texts[i].data, texts[i].length, 0);
+    LS_TRY(ls_peers_gather(trainer->peers, mine, sizeof mine, all, error));
+    int aspect = first_difference(all, trainer->peers->size);
+    if (aspect == ASPECTS)
+        return 0;
+    const char *text = texts[aspect].data != NULL ? texts[aspect].data : "";
+    return ls_peers_agree(trainer->peers, show(trainer, (enum aspect)aspect, text, error), error);
+}
+
+int ls_ranks_compare(struct ls_trainer *trainer, const struct lockstep_train_options *options,
+                     struct ls_error *error)
+{
+    if (!ls_peers_several(trainer->peers))
+        return 0;
+    struct ls_text texts[ASPECTS] = {{0}};
+    uint64_t *all = ls_alloc((size_t)trainer->peers->size * ASPECTS, sizeof *all);
+    int status = all == NULL ? ls_fail_memory(error, "a comparison of ranks")
+                             : write_texts(trainer, options, texts, error);
+    status = ls_peers_agree(trainer->peers, status, error);
+    if (status == 0)
+        status = compare(trainer, texts, all, error);
+    for (int i = 0; i < ASPECTS; i++)
+        ls_text_free(&texts[i]);
+    ls_free(all);
+    return status;
+}
+
+int ls_ranks_compare_end(struct ls_trainer *trainer, int64_t end, struct ls_error *error)
+{
+    int64_t first = end;
+    LS_TRY(ls_peers_broadcast(trainer->peers, &first, sizeof first, error));
+    if (first == end)
+        return 0;
+    return ls_fail(error, LOCKSTEP_DIFFERENT, NULL, "give all ranks the same --iterations",
+                   "trains until iteration %lld, rank 0 until %lld", (long long)end,
+                   (long long)first);
+}
