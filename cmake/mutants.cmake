@@ -5,6 +5,8 @@
 #   GENERATOR  each thread has a random number generator of its own
 #   FORGETFUL  workers other than the first forget a micro-batch now and then
 #   STATISTICS batch statistics are those of the micro-batches that the worker has run itself
+#   DEAF       what one rank has of a gradient is left out of the sum over ranks
+#   SELFISH    batch statistics are those of the micro-batches that the rank has run itself
 #
 # `verify` must find the difference, and so must the test of the promise; the build without any
 # (SOUND) must pass both. The broken file is linked in front of the library, whose own then stays
@@ -44,3 +46,14 @@ ls_mutant(GENERATOR ops/cpu/dropout.c ${held})
 ls_mutant(FORGETFUL engine/run.c ${held})
 ls_mutant(STATISTICS engine/exchange.c test_batch_norm test_groups
   "batches of 32, groups of 0, 2 workers")
+
+# Mutants of what ranks do together: the test of the promise for ranks must find them.
+function(ls_mutant_of_ranks name source)
+  string(TOLOWER mutant_${name}_ranks test)
+  ls_test(${test} ${CMAKE_SOURCE_DIR}/tests/numerics/test_ranks.c ${LS_MODULES})
+  target_compile_definitions(${test} PRIVATE LS_MUTANT_${name})
+  target_sources(${test} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
+  set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "differs from byte")
+endfunction()
+ls_mutant_of_ranks(DEAF engine/travel.c)
+ls_mutant_of_ranks(SELFISH engine/exchange.c)

@@ -251,6 +251,9 @@ int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int 
         parts = own > parts ? own : parts;
     }
     size_t bytes = (size_t)(parts * ls_sync_row(what)) * sizeof(double);
+#ifdef LS_MUTANT_SELFISH /* cmake/mutants.cmake: statistics of a rank's own samples */
+    return 0;
+#endif
     return ls_peers_share(
         peers, exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync],
         exchange->row_doubles * sizeof(double), bytes, owner + begin, end - begin, error);
