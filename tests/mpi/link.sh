@@ -8,6 +8,7 @@
 . "$LOCKSTEP_SOURCE/tests/support/mpi.sh"
 mpi_or_skip
 ranks=$LOCKSTEP_BUILD/tests/link_ranks
+libraries=$(sed -n 's|^CMAKE_INSTALL_LIBDIR:[A-Z]*=\([^/]\)|\1|p' "$LOCKSTEP_BUILD/CMakeCache.txt")
 export LIMIT=30
 
 # Not started by mpirun.
@@ -32,7 +33,8 @@ for kind in $(mpi_kinds); do
     # One rank ends the job, and its code is mpirun's.
     expect 9 -- "mpirun.$kind" -n 3 "$ranks" end 9
 
-    # Beside the program; by its name; not at all; no module.
+    # Beside the program; in the folder of an installation that was moved; by its name; not at all;
+    # no module.
     unset LOCKSTEP_MPI
     mkdir -p here/bin
     cp "$ranks" here/bin
@@ -43,6 +45,12 @@ for kind in $(mpi_kinds); do
     export LOCKSTEP_MPI=$kind
     expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
     rm here/bin/*.so
+    if [ -n "$libraries" ]; then
+        mkdir -p "here/$libraries"
+        cp "$module" "here/$libraries"
+        expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
+        rm "here/$libraries"/*.so
+    fi
     expect 7 "LOCKSTEP_MPI: there is no liblockstep_$kind.so" -- \
         "mpirun.$kind" -n 2 here/bin/link_ranks check
     export LOCKSTEP_MPI=$ranks

@@ -9,7 +9,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_plm_rsh_agent=/bin/false OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0
-# Sanitizers do not see into MPI's libraries, which keep memory until the end.
+# Sanitizers do not see into MPI's libraries, which keep memory until the end; UCX, under MPICH,
+# would put functions of its own in the place of the sanitizers'.
+export UCX_MEM_MMAP_HOOK_MODE=none
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-}:ignore_noninstrumented_modules=1"
 

@@ -1,0 +1,25 @@
+#!/bin/bash
+# Caffe's quick network for CIFAR-10 on several ranks, to the byte: the number of ranks, of workers,
+# of workers that are not the same everywhere, who takes which micro-batches, and a resume on other
+# ranks. SPDX-License-Identifier: BSD-2-Clause
+# shellcheck source=tests/support/ranks.sh
+. "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
+pictures data_batch_1.bin 120
+for i in 2 3 4 5; do
+    ln -s data_batch_1.bin data_batch_$i.bin
+done
+ln -s data_batch_1.bin test_batch.bin
+cp "$LOCKSTEP_SOURCE/examples/cifar10/cifar10_quick_train_test.prototxt" .
+sed '/test_interval/d; s/^snapshot:.*/snapshot: 1/' \
+    "$LOCKSTEP_SOURCE/examples/cifar10/cifar10_quick_solver.prototxt" >solver.prototxt
+
+alone 3
+cp alone_iter_1.safetensors first.safetensors
+jobs
+for kind in "${kinds[@]}"; do
+    uneven "$kind" 1 3
+    uneven "$kind" 2 1 3
+    job "$kind" 3 2 --balance dynamic
+    job "$kind" 2 2 --resume first.safetensors
+done
+finish
