@@ -62,7 +62,7 @@ int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t
  * resume, and to repeat an update. */
 void ls_feed_seek(struct ls_feed *feed, int64_t update);
 /* For a feed of any micro-batches: this one will be taken, decode it ahead. Nothing happens where
- * there is no such micro-batch. A seek forgets what is wanted. Any thread. */
+ * there is no such micro-batch, or it is on its way. A seek forgets what is wanted. Any thread. */
 void ls_feed_want(struct ls_feed *feed, int64_t update, int index);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence

@@ -44,8 +44,9 @@ static bool is_wanted(const struct ls_wants *wants, int64_t update, int index)
 void ls_feed_want(struct ls_feed *feed, int64_t update, int index)
 {
     pthread_mutex_lock(&feed->lock);
+    bool known = ls_slot_of(feed, update, index) != NULL || is_wanted(&feed->wants, update, index);
     /* Without memory it is decoded when it is taken. */
-    if (feed->started && add(&feed->wants, update, index, false))
+    if (feed->started && !known && add(&feed->wants, update, index, false))
         pthread_cond_signal(&feed->work);
     pthread_mutex_unlock(&feed->lock);
 }

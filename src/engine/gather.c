@@ -60,7 +60,7 @@ int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
         const struct ls_wave *wave = &pass->waves[i];
         size_t units = 0;
         for (size_t unit = wave->begin; unit < wave->end; unit++)
-            units += pass->units[unit].slot >= 0;
+            units += ls_pass_may_run(pass, unit);
         for (size_t unit = wave->begin; unit < wave->end; unit++)
             measure(pass->units[unit].plan->plan, units, &in, &out);
     }

@@ -14,6 +14,7 @@
 #include "engine/gather.h"
 #include "engine/labels.h"
 #include "engine/pass.h"
+#include "engine/tickets.h"
 #include "engine/travel.h"
 #include "ir/layer.h"
 #include "transport/peers.h"
@@ -82,6 +83,9 @@ static int create(struct ls_pass *pass, struct ls_error *error)
         pass->waves == NULL || pass->records == NULL || pass->total == NULL ||
         pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
+    struct ls_engine *engine = pass->engine;
+    if (ls_peers_several(engine->peers) && engine->peers->dynamic && engine->tickets == NULL)
+        LS_TRY(ls_tickets_create(engine->peers, &engine->tickets, error));
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_averages(pass, error));
     return ls_pass_create_normalizers(pass, error);
@@ -159,15 +163,15 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
     return 0;
 }
 
-/* Makes room for the plans of all units that are this rank's. */
+/* Makes room for the plans of all units that are, or may be, this rank's. */
 static int make_ready(struct ls_pass *pass, struct ls_error *error)
 {
     ls_pass_deal(pass);
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (pass->units[i].slot >= 0)
+        if (ls_pass_may_run(pass, i))
             LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (pass->units[i].slot >= 0)
+        if (ls_pass_may_run(pass, i))
             LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
     return ls_gather_reserve(pass, error);
 }
@@ -232,7 +236,9 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
     if (travels)
-        LS_TRY(ls_travel_begin(store->travel, pass->owners, pass->unit_count, error));
+        LS_TRY(ls_travel_begin(store->travel,
+                               pass->engine->tickets == NULL ? pass->owners : NULL,
+                               pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));
     if (travels)

@@ -16,7 +16,7 @@ struct ls_unit {
     int index;      /* the feed's: which micro-batch of it */
     struct ls_batch range;
     struct ls_net_plan *plan;
-    int rank; /* of the job: whose it is */
+    int rank; /* of the job: whose it is where they are dealt */
     int slot; /* of this rank's units of the wave, its number; -1: another rank's */
 };
 
@@ -53,6 +53,7 @@ struct ls_pass {
     size_t *own;      /* this rank's units, in order */
     size_t own_count;
     _Atomic size_t next; /* of `own` */
+    bool round;           /* tickets can be taken */
     pthread_mutex_t lock; /* guards the two below */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;
@@ -61,6 +62,12 @@ struct ls_pass {
 static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
 {
     return pass->records + unit * pass->record_size;
+}
+
+/* Whether a unit is this rank's, or may become so. */
+static inline bool ls_pass_may_run(const struct ls_pass *pass, size_t unit)
+{
+    return pass->units[unit].slot >= 0 || pass->engine->tickets != NULL;
 }
 
 /* Deals the units to the ranks of the job, once they are listed, and numbers its own. */

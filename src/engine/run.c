@@ -7,12 +7,14 @@
  * The same way they share the work of gathered steps.
  *
  * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
- * each other.
+ * each other. Micro-batches are dealt to ranks, or they take them as they get free
+ * (engine/tickets.h); in a wave, as far as the first segment.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/gather.h"
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
+#include "engine/tickets.h"
 #include "transport/peers.h"
 
 /* Where the gradients of a micro-batch go. */
@@ -117,6 +119,74 @@ static void run_freely(void *argument, int worker)
     }
 }
 
+/* ---- Tickets --------------------------------------------------------------------------------- */
+
+static void granted(void *user, size_t unit)
+{
+    struct ls_pass *pass = user;
+    ls_feed_want(pass->feed, pass->units[unit].update, pass->units[unit].index);
+}
+
+/* What this rank will be given in the next round, which begins with this unit, or in the next
+ * update, is decoded from now on. */
+static void look_ahead(struct ls_pass *pass, size_t begin)
+{
+    size_t first, count;
+    ls_tickets_given(pass->engine->tickets, &first, &count);
+    for (size_t i = first; i < first + count; i++)
+        if (begin + i < pass->unit_count)
+            granted(pass, begin + i);
+        else if (begin == pass->unit_count && pass->training)
+            ls_feed_want(pass->feed, pass->units[0].update + 1, (int)i);
+}
+
+static void begin_round(struct ls_pass *pass, size_t begin, size_t end)
+{
+    static _Thread_local struct ls_error error;
+    ls_error_clear(&error);
+    pass->round = ls_tickets_begin(pass->engine->tickets, begin, end, granted, pass, &error) == 0;
+    if (!pass->round)
+        ls_pass_note_failure(pass, begin, &error);
+}
+
+/* After the last unit, if all went well. */
+static void end_round(struct ls_pass *pass, size_t begin)
+{
+    static _Thread_local struct ls_error error;
+    ls_error_clear(&error);
+    if (pass->failed_unit == SIZE_MAX &&
+        ls_tickets_end(pass->engine->tickets, pass->owners, &error) != 0)
+        ls_pass_note_failure(pass, begin, &error);
+}
+
+/* The next unit of a round up to unit `end`, and its data; SIZE_MAX: there are none left, or some
+ * failed. */
+static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
+{
+    static _Thread_local struct ls_error error;
+    size_t unit;
+    ls_error_clear(&error);
+    if (ls_tickets_take(pass->engine->tickets, &unit, &error) != 0) {
+        ls_pass_note_failure(pass, end - 1, &error);
+        return SIZE_MAX;
+    }
+    if (unit == SIZE_MAX) {
+        look_ahead(pass, end);
+        return SIZE_MAX;
+    }
+    return take_item(pass, worker, unit) ? unit : SIZE_MAX;
+}
+
+static void run_by_tickets(void *argument, int worker)
+{
+    struct ls_pass *pass = argument;
+    size_t unit;
+    while ((unit = take_ticket(pass, pass->unit_count, worker)) != SIZE_MAX) {
+        run_unit(pass, worker, unit, worker, LS_RUN_ALL);
+        release_item(pass, worker, unit);
+    }
+}
+
 /* ---- Waves ----------------------------------------------------------------------------------- */
 
 /* Gets what other ranks have left at a sync point. */
@@ -178,7 +248,8 @@ static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, s
     return unit;
 }
 
-/* A worker's units through all segments; false: other ranks are lost. */
+/* A worker's units through all segments; false: other ranks are lost. With tickets they are through
+ * the first one. */
 static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
@@ -188,7 +259,8 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
             ls_gather_run(pass, wave, segment, worker);
             continue;
         }
-        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+        bool done = segment == 0 && pass->engine->tickets != NULL;
+        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end && !done;
              unit = own_unit(pass, wave, unit + 1, worker))
             run_unit(pass, worker, unit, pass->units[unit].slot, segment);
         bool cut = segment + 1 < segments && plan->steps[plan->segment[segment + 1] - 1].cut;
@@ -198,14 +270,43 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
     return true;
 }
 
+/* Takes units as they come, in the slots of the worker (there are enough for all units on this rank
+ * alone), and through the first segment. */
+static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+{
+    struct ls_team *team = pass->engine->team;
+    int workers = pass->engine->workers, slots = ls_net_slots(pass->net, workers);
+    bool run = !ls_gather_is(pass->units[wave->begin].plan->plan, 0);
+    if (worker == 0) {
+        for (size_t unit = wave->begin; unit < wave->end; unit++)
+            pass->units[unit].slot = -1;
+        begin_round(pass, wave->begin, wave->end);
+    }
+    ls_team_meet(team);
+    for (int slot = worker; slot < slots && pass->round; slot += workers) {
+        size_t unit = take_ticket(pass, wave->end, worker);
+        if (unit == SIZE_MAX)
+            break;
+        pass->units[unit].slot = slot;
+        if (run)
+            run_unit(pass, worker, unit, slot, 0);
+    }
+    ls_team_meet(team);
+    if (worker == 0)
+        end_round(pass, wave->begin);
+}
+
 /* A worker's part of a wave; false: some data could not be had, or other ranks are lost. Nothing
  * else can fail once all have their data, so that nobody is waited for in vain. */
 static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_team *team = pass->engine->team;
-    for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
-         unit = own_unit(pass, wave, unit + 1, worker))
-        take_item(pass, worker, unit);
+    if (pass->engine->tickets != NULL)
+        take_wave(pass, wave, worker);
+    else
+        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+             unit = own_unit(pass, wave, unit + 1, worker))
+            take_item(pass, worker, unit);
     ls_team_meet(team);
     bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
     ready = ready && run_segments(pass, wave, worker);
@@ -227,5 +328,12 @@ static void run_waves(void *argument, int worker)
 void ls_pass_run(struct ls_pass *pass)
 {
     bool together = pass->unit_count > 0 && pass->units[0].plan->plan->segments > 1;
-    ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
+    if (together || pass->engine->tickets == NULL) {
+        ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
+        return;
+    }
+    begin_round(pass, 0, pass->unit_count);
+    if (pass->round)
+        ls_team_run(pass->engine->team, run_by_tickets, pass);
+    end_round(pass, 0);
 }

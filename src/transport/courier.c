@@ -19,6 +19,7 @@ enum {
     FIRST_REST = 20000,    /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
     IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
+    LISTENING_REST = 300000,
     SPINS = 200            /* rounds of a waiting worker before it lets others on its core */
 };
 
@@ -30,6 +31,7 @@ struct ls_courier {
     pthread_cond_t work;           /* something became ready, or it is time to stop */
     pthread_cond_t done;           /* a parcel arrived */
     struct ls_parcel *head, *tail; /* queued, not yet on their way; the head goes next */
+    int listening; /* who waits for messages */
     bool stop, failed;
     bool driven; /* by some thread; what follows is its own then */
     struct ls_parcel *sent[UNDER_WAY];
@@ -142,12 +144,15 @@ static void *carry(void *argument)
             pause = FIRST_REST;
             continue;
         }
+        bool listening = courier->listening > 0;
         pthread_mutex_unlock(&courier->lock);
         ls_watch_turn(courier->peers->watch);
+        if (listening)
+            ls_watch_hear_now(courier->peers->watch);
         pthread_mutex_lock(&courier->lock);
         if (courier->stop || (!work && has_work(courier)))
             continue;
-        struct timespec until = soon(work ? pause : IDLE_REST);
+        struct timespec until = soon(work ? pause : listening ? LISTENING_REST : IDLE_REST);
         pthread_cond_timedwait(&courier->work, &courier->lock, &until);
         pause = work && pause < LONGEST_REST ? pause + pause / 2 : FIRST_REST;
     }
@@ -198,6 +203,17 @@ void ls_courier_stop(struct ls_courier *courier)
     pthread_cond_destroy(&courier->done);
     pthread_mutex_destroy(&courier->lock);
     ls_free(courier);
+}
+
+void ls_courier_listen(struct ls_courier *courier, bool on)
+{
+    if (courier == NULL)
+        return;
+    pthread_mutex_lock(&courier->lock);
+    courier->listening += on ? 1 : -1;
+    if (on)
+        pthread_cond_signal(&courier->work);
+    pthread_mutex_unlock(&courier->lock);
 }
 
 void ls_courier_queue(struct ls_courier *courier, struct ls_parcel *parcel)

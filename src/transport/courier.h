@@ -39,6 +39,10 @@ int ls_courier_start(struct ls_peers *peers, void (*enter_thread)(void),
 /* Nothing may be under way. */
 void ls_courier_stop(struct ls_courier *courier);
 
+/* Messages are waited for (true): they are heard within a fraction of a millisecond, until that is
+ * called off. Calls are counted. NULL: nobody does. */
+void ls_courier_listen(struct ls_courier *courier, bool on);
+
 /* Appends a parcel that is IDLE or DONE; it lives until it is DONE. */
 void ls_courier_queue(struct ls_courier *courier, struct ls_parcel *parcel);
 /* It may go. Any thread. */

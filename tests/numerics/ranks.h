@@ -13,6 +13,8 @@ enum { RANKS_MAX = 6 };
 
 struct rank;
 
+struct rank;
+
 /* What all ranks of a training do. */
 struct job {
     const struct lockstep_solver *solver;
@@ -21,6 +23,8 @@ struct job {
     int updates;
     bool dynamic;
     uint32_t delays; /* above 0: a seed of random delays before micro-batches */
+    /* (optional) Called by a worker of a rank before each micro-batch. */
+    void (*before)(const struct rank *rank);
     /* (optional) Called by each rank after its trainer is made. */
     void (*prepare)(struct ls_trainer *trainer, int rank);
     /* (optional) What each rank does instead of so many updates and tests; returns a status. */
@@ -42,7 +46,8 @@ struct rank {
     struct bytes bytes;    /* losses, divisors, figures of tests, weights: all that there is */
     int64_t micro_batches; /* that it has run */
     uint64_t sent[LS_TRAFFICS];
-    uint32_t delayed;
+    int update; /* that it is at; when it tests, the last one + 1 */
+    uint32_t delayed[WORKERS_MAX];
 };
 
 static inline void put(struct rank *rank, const void *data, size_t bytes)
@@ -55,11 +60,15 @@ static inline void put(struct rank *rank, const void *data, size_t bytes)
     rank->bytes.size += bytes;
 }
 
-static inline void dawdle(void *user, int worker, int micro_batch)
+static inline void before_micro_batch(void *user, int worker, int micro_batch)
 {
     struct rank *rank = user;
+    if (rank->job->before != NULL)
+        rank->job->before(rank);
+    if (rank->job->delays == 0)
+        return;
     uint32_t key = rank->job->delays + (uint32_t)rank->rank * 16 + (uint32_t)worker;
-    uint32_t wait = ls_random_below(key, (uint64_t)micro_batch, rank->delayed++, 8);
+    uint32_t wait = ls_random_below(key, (uint64_t)micro_batch, rank->delayed[worker]++, 8);
     if (wait >= 5)
         nanosleep(&(struct timespec){.tv_nsec = (wait - 4) * 400000}, NULL);
 }
@@ -97,10 +106,12 @@ static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
 {
     const struct ls_graph *graph = ls_net_graph(trainer->train);
     for (int i = 0; i < rank->job->updates; i++) {
+        rank->update = i;
         LS_TRY(ls_trainer_update(trainer, rank->error));
         put(rank, trainer->totals.record, (size_t)graph->record_size * sizeof(double));
         put(rank, trainer->totals.normalizers, graph->normalizer_count * sizeof(double));
     }
+    rank->update = rank->job->updates;
     LS_TRY(put_tests(rank, trainer));
     return put_weights(rank, trainer);
 }
@@ -117,10 +128,8 @@ static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
     options.snapshot_prefix = prefix != NULL ? prefix : "unnamed";
     solver = solver != NULL ? solver : job->solver;
     LS_TRY(ls_trainer_join(solver->definition, &options, peers, &trainer, rank->error));
-    if (job->delays > 0) {
-        trainer->engine->before_micro_batch = dawdle;
-        trainer->engine->user = rank;
-    }
+    trainer->engine->before_micro_batch = before_micro_batch;
+    trainer->engine->user = rank;
     if (job->prepare != NULL)
         job->prepare(trainer, rank->rank);
     int status = job->act != NULL ? job->act(rank, trainer) : train_rank(rank, trainer);

@@ -132,13 +132,16 @@ static const struct {
 } shapes[] = {{2, {1, 1}}, {2, {3, 1}}, {3, {1, 2, 1}}, {4, {1, 1, 1, 1}}, {6, {1, 1, 1, 1, 1, 1}}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static void check_net(const struct net *net, uint32_t delays)
+static void check_net(const struct net *net, bool dynamic, uint32_t delays)
 {
     struct lockstep_solver *solver = make_solver(net);
     struct bytes alone = run_alone(solver, UPDATES);
     for (size_t i = 0; i < SHAPES; i++) {
-        struct job job = {
-            .solver = solver, .ranks = shapes[i].ranks, .updates = UPDATES, .delays = delays};
+        struct job job = {.solver = solver,
+                          .ranks = shapes[i].ranks,
+                          .updates = UPDATES,
+                          .dynamic = dynamic,
+                          .delays = delays};
         memcpy(job.workers, shapes[i].workers, sizeof job.workers);
         check_job(&job, alone, net->name);
     }
@@ -173,7 +176,68 @@ static void test_any_ranks(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NETS; i++)
-        check_net(&nets[i], 0);
+        check_net(&nets[i], false, 0);
+}
+
+/* Who runs what is decided by chance. */
+static void test_who_is_free(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NETS; i++)
+        check_net(&nets[i], true, i % 2 == 0 ? 77 : 0);
+}
+
+/* ---- Slow ranks ------------------------------------------------------------------------------ */
+
+enum { MICRO_BATCHES = 12, OWN_MOST = 2 };
+
+/* Who has begun how many micro-batches of an update. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int begun[UPDATES][2];
+} race = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+
+/* Rank 1 goes on only when rank 0 has begun all micro-batches of an update but two. */
+static void hold(const struct rank *rank)
+{
+    if (rank->update == UPDATES)
+        return;
+    int *begun = race.begun[rank->update];
+    pthread_mutex_lock(&race.lock);
+    begun[rank->rank]++;
+    pthread_cond_broadcast(&race.moved);
+    while (rank->rank == 1 && begun[0] < MICRO_BATCHES - OWN_MOST)
+        pthread_cond_wait(&race.moved, &race.lock);
+    pthread_mutex_unlock(&race.lock);
+}
+
+/* A rank that is slow gets less to do: one micro-batch, and maybe the one that it has ahead. (The
+ * first update is left out, which is begun twice, to measure gradients.) */
+static void test_slow_rank(void **state)
+{
+    static const struct net slow[] = {
+        {"a slow rank", "micro_batch: 2", "batch_size: 24", PLAIN, 0},
+        {"a slow rank among sync points", "micro_batch: 2", "batch_size: 24", NORMED("", ""), 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+        struct lockstep_solver *solver = make_solver(&slow[i]);
+        struct bytes alone = run_alone(solver, UPDATES);
+        struct job job = {.solver = solver,
+                          .ranks = 2,
+                          .workers = {1, 1},
+                          .updates = UPDATES,
+                          .dynamic = true,
+                          .before = hold};
+        memset(race.begun, 0, sizeof race.begun);
+        check_job(&job, alone, slow[i].name);
+        for (int u = 1; u < UPDATES; u++) {
+            assert_in_range(race.begun[u][1], 1, OWN_MOST);
+            assert_int_equal(race.begun[u][0] + race.begun[u][1], MICRO_BATCHES);
+        }
+        free(alone.data);
+        lockstep_solver_free(solver);
+    }
 }
 
 int main(void)
@@ -181,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traits),
         cmocka_unit_test(test_any_ranks),
+        cmocka_unit_test(test_who_is_free),
+        cmocka_unit_test(test_slow_rank),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
