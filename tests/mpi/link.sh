@@ -9,7 +9,7 @@
 mpi_or_skip
 ranks=$LOCKSTEP_BUILD/tests/link_ranks
 libraries=$(sed -n 's|^CMAKE_INSTALL_LIBDIR:[A-Z]*=\([^/]\)|\1|p' "$LOCKSTEP_BUILD/CMakeCache.txt")
-export LIMIT=30
+export LIMIT=120
 
 # Not started by mpirun.
 expect 0 '^alone$' -- "$ranks" alone

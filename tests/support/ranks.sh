@@ -8,7 +8,7 @@
 # shellcheck source=tests/support/mpi.sh
 . "$LOCKSTEP_SOURCE/tests/support/mpi.sh" || exit 1
 mpi_or_skip
-export LIMIT=100
+export LIMIT=300
 read -ra kinds <<<"$(mpi_kinds | tr '\n' ' ')"
 
 # pictures FILE COUNT: pseudo-random records of CIFAR-10's binary format.
