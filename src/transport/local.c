@@ -112,10 +112,11 @@ static struct meeting *next_meeting(struct member *member, enum ls_channel chann
 
 static void forget_meeting(struct job *job, struct meeting *meeting)
 {
-    struct meeting **at = &job->meetings;
-    while (*at != meeting)
-        at = &(*at)->next;
-    *at = meeting->next;
+    for (struct meeting **at = &job->meetings; *at != NULL; at = &(*at)->next)
+        if (*at == meeting) {
+            *at = meeting->next;
+            break;
+        }
     ls_free(meeting);
 }
 
