@@ -109,26 +109,49 @@ const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls
                : NULL;
 }
 
-int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
-                           struct ls_error *error)
+/* From factors: all of it is here. */
+static void multiply_factors(const struct ls_store *store, const struct ls_slot *slot,
+                             float *gradient)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
-    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
-    if (gradient == NULL)
-        return ls_fail_memory(error, "a gradient");
-    int status = 0;
     struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
     if (slot->parameter == slot->parameter->factoring.weight) {
         all.rows = (size_t)slot->parameter->shape.dim[0];
         all.columns = slot->elements / all.rows;
     }
-    if (ls_store_has_factors(store, parameter) && store->factors != NULL)
-        ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
-    else if (slot->parameter->trained && store->sums != NULL)
-        ls_exact_to_float(ls_sums_total(store->sums, parameter),
-                          ls_sums_total_exponent(store->sums, parameter), gradient, slot->elements);
-    status = store->backend->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
-                                                gradient, plain, error);
+    ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
+}
+
+/* From sums, of which each rank has its part; rank 0's whole goes to all. */
+static int gather_sums(const struct ls_store *store, int parameter, float *gradient,
+                       struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    float *own = gradient + slot->own_begin;
+    if (slot->own_end > slot->own_begin)
+        ls_exact_to_float(ls_sums_total(store->sums, parameter) + slot->own_begin,
+                          ls_sums_total_exponent(store->sums, parameter), own,
+                          slot->own_end - slot->own_begin);
+    if (!ls_peers_several(store->peers))
+        return 0;
+    LS_TRY(ls_peers_collect(store->peers, own, gradient, store->owned + parameter,
+                            store->set->count + 1, error));
+    return ls_peers_broadcast(store->peers, gradient, slot->elements * sizeof *gradient, error);
+}
+
+int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
+                           struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[parameter];
+    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
+    int status = gradient == NULL ? ls_fail_memory(error, "a gradient") : 0;
+    status = ls_peers_agree(store->peers, status, error);
+    if (status == 0 && ls_store_has_factors(store, parameter) && store->factors != NULL)
+        multiply_factors(store, slot, gradient);
+    else if (status == 0 && slot->parameter->trained && store->sums != NULL)
+        status = gather_sums(store, parameter, gradient, error);
+    if (status == 0)
+        status = store->backend->parameter_to_plain(
+            slot->parameter->layout, &slot->parameter->shape, gradient, plain, error);
     ls_free_aligned(gradient);
     return status;
 }

@@ -108,7 +108,7 @@ const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls
 /* Copies a whole array into the store, which keeps what this rank has of it. */
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
                    const float *plain, struct ls_error *error);
-/* The gradient of the last update, in Caffe's order. */
+/* The gradient of the last update, in Caffe's order. All ranks call it, and all get it. */
 int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
                            struct ls_error *error);
 /* Whether the gradient of a parameter travels as factors: it has no sum then. */

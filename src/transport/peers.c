@@ -15,7 +15,7 @@
 
 enum {
     SPINS = 2000,       /* questions before a waiting rank lets others on its core */
-    YIELDS = 20,       /* and before it sleeps between questions */
+    YIELDS = 20,        /* and before it sleeps between questions */
     SLEEP_MAX = 200000, /* nanoseconds */
     LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a link fails */
     ALIGNMENT = 4
@@ -66,19 +66,15 @@ int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options
 int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(void),
                    struct ls_error *error)
 {
-    int32_t mine = workers;
+    int status = 0;
     peers->workers = workers;
     if (peers->courier == NULL)
-        LS_TRY(ls_courier_start(peers, enter_thread, &peers->courier, error));
-    int32_t *all = ls_alloc((size_t)peers->size, sizeof *all);
-    if (all == NULL)
-        return ls_fail_memory(error, "a job");
-    int status = ls_peers_gather(peers, &mine, sizeof mine, all, error);
-    peers->first[0] = 0;
-    for (int r = 0; r < peers->size && status == 0; r++)
-        peers->first[r + 1] = peers->first[r] + all[r];
-    ls_free(all);
-    return status;
+        status = ls_courier_start(peers, enter_thread, &peers->courier, error);
+    int mine = status == 0 ? workers : 0; /* the others wait for this in any case */
+    int lost = ls_peers_gather(peers, &mine, sizeof mine, peers->first + 1, error);
+    for (int r = 0; r < peers->size && lost == 0; r++)
+        peers->first[r + 1] += peers->first[r];
+    return status != 0 ? status : lost;
 }
 
 void ls_peers_end(struct ls_peers *peers)
@@ -261,8 +257,8 @@ int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
 {
     int ranks = ls_peers_several(peers) ? peers->size : 1;
     size_t own = (size_t)ls_peers_rank(peers) * stride, bytes = part[own].end - part[own].begin;
-    if (ls_peers_rank(peers) == 0 && bytes > 0)
-        memcpy((unsigned char *)all + part[0].begin, mine, bytes);
+    if (ls_peers_rank(peers) == 0 && bytes > 0) /* it may lie there already */
+        memmove((unsigned char *)all + part[0].begin, mine, bytes);
     if (ranks == 1)
         return 0;
     size_t *out = peers->bytes, *in = peers->bytes + ranks;

@@ -74,7 +74,8 @@ struct ls_peers_options {
 int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options,
                     struct ls_peers **peers, struct ls_error *error);
 /* Says how many workers this rank has, learns how many the others have, starts the courier. Again
- * for another number of workers. `enter_thread` prepares the courier's thread for computing. */
+ * for another number of workers. `enter_thread` prepares the courier's thread for computing. A rank
+ * that cannot start has no workers; the others do not fail here (see ls_peers_agree). */
 int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(void),
                    struct ls_error *error);
 /* Ends the job in good order: all ranks call it. */

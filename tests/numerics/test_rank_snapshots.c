@@ -293,6 +293,43 @@ static void test_going_on(void **state)
     lockstep_solver_free(solver);
 }
 
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+static int read_gradients(struct rank *rank, struct ls_trainer *trainer)
+{
+    for (int u = 0; u < 2; u++)
+        LS_TRY(ls_trainer_update(trainer, rank->error));
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const struct ls_parameter *parameter = trainer->parameters->items[i];
+        size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float);
+        float *plain = malloc(bytes);
+        if (plain == NULL)
+            abort();
+        int status = ls_store_read_gradient(trainer->store, (int)i, plain, rank->error);
+        if (status == 0)
+            put(rank, plain, bytes);
+        free(plain);
+        LS_TRY(status);
+    }
+    return 0;
+}
+
+/* Each rank gets the whole gradient, of which it has a part. */
+static void test_gradients(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver(MOMENTUM);
+    struct job job = {.solver = solver, .ranks = 1, .workers = {2, 1, 1}, .act = read_gradients};
+    struct rank alone;
+    run_job(&job, &alone);
+    assert_int_equal(alone.status, 0);
+    for (job.ranks = 2; job.ranks <= 3; job.ranks++)
+        check_job(&job, alone.bytes, "gradients");
+    free(alone.bytes.data);
+    free(alone.error);
+    lockstep_solver_free(solver);
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Notes how many elements of history and averages this rank has, and all ranks would without
@@ -345,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_snapshots_that_do_not_fit),
         cmocka_unit_test(test_full_disks),
         cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_parts_of_the_state),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
