@@ -328,10 +328,13 @@ static void beat(struct ls_watch *watch, double now)
     }
 }
 
-/* Who has not looked for long cannot tell who was silent meanwhile. */
+/* Who has not looked for long cannot tell who was silent meanwhile, and if others die now that may
+ * be because they have ended the job without it. */
 static void forgive(struct ls_watch *watch, double now)
 {
-    bool away = watch->timeout > 0 && now - watch->last_turn > watch->timeout / 4;
+    bool away = watch->begun && watch->timeout > 0 && now - watch->last_turn > watch->timeout / 4;
+    if (away)
+        watch->next_look = watch->blind_until = now + LS_WATCH_PATIENCE;
     if (!watch->begun || away)
         for (int i = 0; i < watch->member_count; i++)
             watch->members[i].heard = watch->members[i].moved = now;
@@ -357,7 +360,7 @@ static void take_turn(struct ls_watch *watch, bool at_once)
         struct ls_doing own = ls_watch_doing(watch);
         take_note(&watch->members[0], &own, now);
     }
-    if (now >= watch->next_look) {
+    if (now >= watch->next_look && now >= watch->blind_until) {
         watch->next_look = now + (now < watch->hurried_until ? looking_hurriedly : looking);
         ls_watch_look(watch, now);
     }

@@ -112,7 +112,7 @@ struct ls_watch {
     int neighbours[LS_WATCH_NEIGHBOURS], neighbour_count; /* indices of `members` */
     bool leads; /* reports the silence of rank 0: no other rank of this machine is before it */
     bool begun;
-    double last_turn, next_hearing, next_beat, next_answer, next_look, hurried_until;
+    double last_turn, next_hearing, next_beat, next_answer, next_look, hurried_until, blind_until;
     struct ls_charge charge;
     char verdict[LS_WATCH_TEXT];
     int left_count;

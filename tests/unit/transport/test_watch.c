@@ -232,6 +232,24 @@ static void test_a_long_sleep(void **state)
     close_scene();
 }
 
+/* A rank that was stopped, and is woken up to be ended with all others, says nothing of those that
+ * are gone already; if it stays alive, it does. */
+static void test_a_late_awakening(void **state)
+{
+    (void)state;
+    open_scene(6);
+    let_pass(3, ALL);
+    scene.gone = 101;
+    atomic_fetch_add(&scene.microseconds, 10000000);
+    ls_watch_hurry(scene.watches[0]);
+    let_pass(4, 1);
+    assert_int_equal(scene.told, 0);
+    let_pass(4, 1);
+    expect_report(0, LOCKSTEP_LOST);
+    expect_text("rank 1 (one) died");
+    close_scene();
+}
+
 /* ---- Who hangs ------------------------------------------------------------------------------- */
 
 static void test_a_hang(void **state)
@@ -546,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_silence_of_rank_0),
         cmocka_unit_test(test_for_ever),
         cmocka_unit_test(test_a_long_sleep),
+        cmocka_unit_test(test_a_late_awakening),
         cmocka_unit_test(test_a_hang),
         cmocka_unit_test(test_rank_0_hangs),
         cmocka_unit_test(test_all_wait),
