@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/travel.h"
-#include "engine/travel.h"
 #include "transport/peers.h"
 
 enum {
@@ -151,7 +150,7 @@ static int compare(struct ls_engine *engine, struct comparison *job, int64_t ite
     char(*hosts)[64] = ls_alloc(ranks, sizeof *hosts);
     int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
     status = ls_peers_agree(peers, status, error);
-    if (status == 0)
+    if (status == 0 && more != NULL && hosts != NULL)
         status = explain(engine, job->parameter, iteration, more, hosts, error);
     ls_free(more);
     ls_free(hosts);
@@ -169,11 +168,12 @@ int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struc
     for (size_t i = 0; i < count; i++)
         job.blocks += blocks_of(&store->slots[i]);
     uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
-    int status = memory == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0;
-    LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
+    if (memory == NULL)
+        return ls_peers_lone_failure(engine->peers, ls_fail_memory(error, "a comparison of ranks"),
+                                     error);
     job.block = memory;
     job.parameter = memory + job.blocks;
-    status = compare(engine, &job, iteration, memory + job.blocks + count, error);
+    int status = compare(engine, &job, iteration, memory + job.blocks + count, error);
     ls_free(memory);
     return status;
 }
