@@ -1,0 +1,288 @@
+/* Jobs of several ranks through the public interface; the ranks are threads of this process.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/job.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+#include "transport/local.h"
+
+enum { RANKS = 3 };
+
+/* ---- Shares of cores ------------------------------------------------------------------------- */
+
+static struct ls_card card(const char *host, uint64_t space, uint64_t cores)
+{
+    struct ls_card card = {.identity.process.space = space, .cores = {cores}};
+    snprintf(card.identity.host, sizeof card.identity.host, "%s", host);
+    return card;
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    /* Four share eight cores, and one has a machine for itself. */
+    struct ls_card many[5];
+    for (int r = 0; r < 4; r++)
+        many[r] = card("a", 1, 0xff);
+    many[4] = card("b", 2, 0xff);
+    assert_int_equal(ls_job_share(many, 5, 0, 8), 2);
+    assert_int_equal(ls_job_share(many, 5, 3, 8), 2);
+    assert_int_equal(ls_job_share(many, 5, 4, 8), 8);
+    assert_int_equal(ls_job_share(many, 3, 0, 8), 2); /* three: rounded down */
+    assert_int_equal(ls_job_share(many, 5, 0, 4), 1); /* a quota of four cores */
+    /* More ranks than cores. */
+    for (int r = 0; r < 5; r++)
+        many[r] = card("a", 1, 0x3);
+    assert_int_equal(ls_job_share(many, 5, 2, 2), 1);
+    /* Bound to cores of their own, or in part. */
+    struct ls_card bound[] = {card("a", 1, 0x0f), card("a", 1, 0xf0)};
+    assert_int_equal(ls_job_share(bound, 2, 0, 4), 4);
+    struct ls_card partly[] = {card("a", 1, 0xff), card("a", 1, 0xf0)};
+    assert_int_equal(ls_job_share(partly, 2, 0, 8), 6);
+    assert_int_equal(ls_job_share(partly, 2, 1, 4), 2);
+    /* Containers of one machine under other names, and machines that say nothing of themselves. */
+    struct ls_card names[] = {card("a", 1, 0xf), card("b", 1, 0xf), card("c", 0, 0xf),
+                              card("d", 0, 0xf)};
+    assert_int_equal(ls_job_share(names, 4, 0, 4), 2);
+    assert_int_equal(ls_job_share(names, 4, 2, 4), 4);
+}
+
+/* ---- Jobs ------------------------------------------------------------------------------------ */
+
+static const char net[] =
+    "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+    "  data_param { backend: SYNTHETIC synthetic_param { count: %d height: 8 width: 8 }\n"
+    "    batch_size: 12 } }\n"
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n";
+
+static struct lockstep_solver *load(const char *name, int count, const char *set)
+{
+    char text[2048], path[512];
+    struct lockstep_solver *solver;
+    struct lockstep_error *error = lockstep_error_new();
+    snprintf(text, sizeof text, net, count);
+    snprintf(path, sizeof path, "%s.prototxt", ls_test_path(name));
+    ls_test_write_text(path, text);
+    snprintf(text, sizeof text,
+             "net: '%s' base_lr: 0.01 lr_policy: 'fixed' max_iter: 4 snapshot_prefix: '%s'", path,
+             ls_test_path("jobs"));
+    snprintf(path, sizeof path, "%s_solver.prototxt", ls_test_path(name));
+    ls_test_write_text(path, text);
+    if (lockstep_solver_load(path, &set, set != NULL, &solver, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    return solver;
+}
+
+struct rank {
+    pthread_t thread;
+    struct ls_link *link;
+    const struct lockstep_solver *solver;
+    int64_t iterations;
+    int status, closed, size, events;
+    char text[1024];
+};
+
+static void count_event(void *user, const struct lockstep_event *event)
+{
+    struct rank *rank = user;
+    rank->events += event->kind == LOCKSTEP_EVENT_SNAPSHOT;
+}
+
+static int train(struct rank *rank, struct lockstep_job *job, struct lockstep_error *error)
+{
+    struct lockstep_train_options options;
+    struct lockstep_trainer *trainer;
+    lockstep_train_options_init(&options);
+    options.job = job;
+    options.workers = 1 + lockstep_job_rank(job);
+    options.callbacks = (struct lockstep_callbacks){.user = rank, .event = count_event};
+    int status = lockstep_trainer_create(rank->solver, &options, &trainer, error);
+    if (status == 0)
+        status = lockstep_trainer_run(trainer, rank->iterations, error);
+    lockstep_trainer_free(trainer);
+    return status;
+}
+
+static void *run_rank(void *argument)
+{
+    struct rank *rank = argument;
+    struct lockstep_job_options options;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_job *job;
+    lockstep_job_options_init(&options);
+    options.timeout = 60;
+    rank->status = ls_job_open(rank->link, &options, &job, NULL);
+    rank->size = lockstep_job_size(job);
+    if (rank->status == 0) {
+        rank->status = train(rank, job, error);
+        snprintf(rank->text, sizeof rank->text, "%s", lockstep_error_text(error));
+        rank->closed = lockstep_job_close(job, rank->status, error);
+    }
+    lockstep_error_free(error);
+    return NULL;
+}
+
+static void run_all(struct rank *ranks)
+{
+    struct ls_link *links[RANKS];
+    assert_int_equal(ls_local_links(RANKS, links, NULL), 0);
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r].link = links[r];
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(ranks[r].thread, NULL);
+}
+
+static void expect_state(const char *text)
+{
+    size_t size;
+    char *file = ls_test_read(ls_test_path("status.json"), &size);
+    if (strstr(file, text) == NULL)
+        fail_msg("'%s' is not in '%s'", text, file);
+    free(file);
+}
+
+static void test_training(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("net", 60, NULL);
+    struct rank ranks[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        ranks[r] = (struct rank){.solver = solver, .iterations = -1};
+    run_all(ranks);
+    for (int r = 0; r < RANKS; r++) {
+        assert_string_equal(ranks[r].text, "");
+        assert_int_equal(ranks[r].closed, 0);
+        assert_int_equal(ranks[r].size, RANKS);
+        assert_int_equal(ranks[r].events, r == 0);
+    }
+    expect_state("\"status\": \"finished\", \"code\": 0, \"rank\": 0");
+    expect_state("\"iteration\": 4");
+    lockstep_solver_free(solver);
+}
+
+/* Every rank learns what differs, and where. */
+static void expect_difference(struct rank *ranks, const char *what)
+{
+    run_all(ranks);
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(ranks[r].status, LOCKSTEP_DIFFERENT);
+        assert_int_equal(ranks[r].closed, LOCKSTEP_DIFFERENT);
+        if (strstr(ranks[r].text, what) == NULL)
+            fail_msg("'%s' is not in '%s'", what, ranks[r].text);
+        assert_true(r == 2 || strstr(ranks[r].text, "(rank 2, host localhost)") != NULL);
+    }
+    expect_state("\"status\": \"failed\", \"code\": 8");
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("net", 60, NULL);
+    struct lockstep_solver *seed = load("net", 60, "random_seed=7");
+    struct lockstep_solver *other = load("wider", 90, NULL);
+    struct rank all[RANKS], ranks[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        all[r] = (struct rank){.solver = solver, .iterations = -1};
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].solver = seed;
+    expect_difference(ranks, "other definition than on rank 0 (localhost): here random_seed 7");
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].solver = other;
+    expect_difference(ranks, "other data than on rank 0 (localhost): here 'training data: ");
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].iterations = 3;
+    expect_difference(ranks, "trains until iteration 3, rank 0 until 4");
+    lockstep_solver_free(solver);
+    lockstep_solver_free(seed);
+    lockstep_solver_free(other);
+}
+
+/* A rank of another version says only what every version says first. */
+static void *greet_from_the_future(void *argument)
+{
+    struct rank *rank = argument;
+    struct ls_peers_options options = {.timeout = 60};
+    struct ls_error error = {0};
+    struct ls_peers *peers;
+    const char mine[128] = "99.0";
+    char all[2][128];
+    rank->status = ls_peers_create(rank->link, &options, &peers, &error);
+    if (rank->status == 0)
+        rank->status = ls_peers_gather(peers, mine, sizeof mine, all, &error);
+    if (rank->status == 0)
+        rank->status = ls_peers_agree(peers, LOCKSTEP_DIFFERENT, &error);
+    ls_peers_end(peers);
+    return NULL;
+}
+
+static void test_other_versions(void **state)
+{
+    (void)state;
+    struct ls_link *links[2];
+    struct lockstep_job_options options;
+    struct ls_error error = {0};
+    struct lockstep_job *job;
+    assert_int_equal(ls_local_links(2, links, NULL), 0);
+    struct rank future = {.link = links[1]};
+    assert_int_equal(pthread_create(&future.thread, NULL, greet_from_the_future, &future), 0);
+    lockstep_job_options_init(&options);
+    assert_int_equal(ls_job_open(links[0], &options, &job, &error), LOCKSTEP_DIFFERENT);
+    assert_null(job);
+    assert_non_null(strstr(error.problems[0].message, "rank 1 () runs Lockstep 99.0, rank 0"));
+    pthread_join(future.thread, NULL);
+    assert_int_equal(future.status, LOCKSTEP_DIFFERENT);
+}
+
+/* ---- Without a job --------------------------------------------------------------------------- */
+
+static void test_alone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
+                                        "SLURM_STEP_NUM_TASKS", "LOCKSTEP_MPI"};
+    struct lockstep_job_options options;
+    struct lockstep_job *job;
+    int rank = -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+    lockstep_job_options_init(&options);
+    assert_true(options.timeout == 300);
+    assert_int_equal(lockstep_job_open(&options, &job, NULL), 0);
+    assert_null(job);
+    assert_int_equal(lockstep_job_rank(job), 0);
+    assert_int_equal(lockstep_job_size(job), 1);
+    assert_int_equal(lockstep_job_workers(job), lockstep_default_workers());
+    assert_int_equal(lockstep_job_agree(job, 4, NULL), 4);
+    lockstep_job_look(job);
+    assert_int_equal(lockstep_job_close(job, 6, NULL), 6);
+    options.timeout = -1;
+    assert_int_equal(lockstep_job_open(&options, &job, NULL), LOCKSTEP_USAGE);
+    options.struct_size = 3;
+    assert_int_equal(lockstep_job_open(&options, &job, NULL), LOCKSTEP_USAGE);
+    assert_int_equal(lockstep_job_launched(&rank), 1);
+    assert_int_equal(rank, 0);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+    assert_int_equal(lockstep_job_launched(&rank), 4);
+    assert_int_equal(rank, 3);
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares),      cmocka_unit_test(test_training),
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_other_versions),
+        cmocka_unit_test(test_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
