@@ -19,24 +19,26 @@ class Failed(Exception):
 
 
 class Arm:
-    """A process that answers "run N" with its seconds and the peak of its memory."""
+    """A process that answers "run N" with its seconds, the peak of its memory, and maybe more."""
 
-    def __init__(self, command):
+    def __init__(self, command, **environment):
         begin = time.perf_counter()
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, text=True)
+                                        stderr=self.errors, text=True,
+                                        env={**os.environ, **environment})
         self.memory = 0.0  # peak so far, MiB
         self._answer()
         self.start_seconds = time.perf_counter() - begin  # to the end of the first iteration
 
     def _answer(self):
         words = self.process.stdout.readline().split()
-        if len(words) != 2:
+        if len(words) < 2:
             self.stop()
             self.errors.seek(0)
             raise Failed(self.errors.read().strip() or "the process has ended")
         self.memory = float(words[1])
+        self.more = [float(word) for word in words[2:]]
         return float(words[0])
 
     def run(self, count):

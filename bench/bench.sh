@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measures Lockstep against PyTorch: ./run bench calls it when the programs are built. All arguments
-# go to bench.py, which says what they are (--help).
+# go to bench.py, or behind --ranks to ranks.py (several ranks), which say what they are (--help).
 #
 # The peer's environment is a virtual environment in the build folder, made once; or any interpreter
 # that has PyTorch, named by LOCKSTEP_PEER_PYTHON.
@@ -34,4 +34,9 @@ if [ -z "$peer" ]; then
     peer=$build/bench/peer/bin/python
 fi
 [ -x "$(command -v "$peer")" ] || die "there is no interpreter '$peer'"
-exec python3 "$root/bench/bench.py" --build "$build" --peer "$peer" "$@"
+program=bench.py
+if [ "${1:-}" = --ranks ]; then
+    program=ranks.py
+    shift
+fi
+exec python3 "$root/bench/$program" --build "$build" --peer "$peer" "$@"

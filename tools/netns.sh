@@ -8,6 +8,7 @@
 #     netns.sh run NAME NODE COMMAND   on node 0, 1, ...
 #     netns.sh mpi NAME KIND COMMAND   a rank on each node, by "openmpi" or "mpich"
 #     netns.sh cut NAME NODE           as if the cable was pulled: nobody is told
+#     netns.sh mend NAME NODE          puts it in again
 #     netns.sh down NAME
 #
 # `up` ends with 77 where namespaces are not allowed here, and says what was refused.
@@ -41,7 +42,7 @@ attach() { # NAME NODE: connects a node with the bridge
 }
 
 up() { # NAME COUNT [RATE]
-    [ "$2" -ge 1 ] && [ "$2" -le 200 ] || die "1 to 200 nodes"
+    if [ "$2" -lt 1 ] || [ "$2" -gt 200 ]; then die "1 to 200 nodes"; fi
     ip netns add "$1-hub"
     ip -n "$1-hub" link add bridge0 type bridge
     ip -n "$1-hub" link set bridge0 up
@@ -74,13 +75,14 @@ down() {
     done
 }
 
-# On a node, under its own host name: MPI libraries tell machines apart by it.
+# On a node, under its own host name, where no process of others is seen: as on a machine of its own.
 run() { # NAME NODE COMMAND
     local space number=$2
     space=$(node "$1" "$2")
     shift 2
     # shellcheck disable=SC2016 # the inner shell's
-    exec ip netns exec "$space" unshare --uts sh -c 'hostname "$0" && exec "$@"' "node$number" "$@"
+    exec ip netns exec "$space" unshare --uts --pid --fork --kill-child --mount-proc \
+        sh -c 'hostname "$0" && exec "$@"' "node$number" "$@"
 }
 
 # What launchers call in place of ssh: [-OPTION]... ADDRESS COMMAND-LINE.
@@ -129,5 +131,6 @@ up)
     ;;
 rate | run | mpi | down) "$command" "$@" ;;
 cut) ip -n "$1-hub" link set "port$2" down ;;
-*) die "up, rate, run, mpi, cut or down; see the head of $self" ;;
+mend) ip -n "$1-hub" link set "port$2" up ;;
+*) die "up, rate, run, mpi, cut, mend or down; see the head of $self" ;;
 esac

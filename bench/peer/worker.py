@@ -18,7 +18,9 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+NETNS = os.path.join(HERE, "..", "..", "tools", "netns.sh")
+sys.path.insert(0, os.path.join(HERE, ".."))
 
 
 def arguments():
@@ -32,6 +34,7 @@ def arguments():
     parser.add_argument("--files")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--meeting", help="file in which the processes find each other")
+    parser.add_argument("--network-name", help="process i is node i of this network (tools/netns.sh)")
     return parser.parse_args()
 
 
@@ -48,6 +51,8 @@ def start_others():
     others = []
     for rank in range(1, a.processes):
         command = [sys.executable, *sys.argv, "--rank", str(rank)]
+        if a.network_name:
+            command = [NETNS, "run", a.network_name, str(rank), *command]
         others.append(subprocess.Popen(command, stdin=subprocess.DEVNULL))
     return others
 

@@ -571,7 +571,7 @@ struct lockstep_scaling_options {
 /* Links of 10 Gbit/s with 20 us, and 1 us a message. */
 LOCKSTEP_API void lockstep_scaling_options_init(struct lockstep_scaling_options *options);
 
-/* Bytes that a rank hands to others in an update: the mean of all ranks, rounded up. */
+/* Bytes that a rank hands to others. */
 struct lockstep_traffic {
     uint64_t sums;    /* gradients, to those who update them */
     uint64_t weights; /* what these made of them, to all */
@@ -595,7 +595,7 @@ struct lockstep_scaling_row {
     int idle;              /* ranks without any */
     int64_t micro_batch;   /* that would keep all workers busy (another training); 0: it does
                               already, or none would */
-    struct lockstep_traffic sent;
+    struct lockstep_traffic sent; /* the mean of all ranks, rounded up */
     uint64_t memory; /* of a rank, in all */
     uint64_t state;  /* of that, optimizer and moving averages of the weights: its own part */
 };
@@ -614,6 +614,14 @@ struct lockstep_scaling_total {
     uint64_t factored;                  /* and as factors */
     double bandwidth, latency, message; /* as in the options */
 };
+
+/* What this rank of a job has done since it began: what it has handed to others, and seconds. */
+struct lockstep_job_figures {
+    struct lockstep_traffic sent;
+    double small, wait_sums, wait_weights, transfer; /* as in struct lockstep_scaling_row */
+};
+LOCKSTEP_API void lockstep_job_figures(const struct lockstep_job *job, /* NULL: zeros */
+                                       struct lockstep_job_figures *figures);
 
 /* Predicts a training on several ranks; docs/scaling.md says how. */
 struct lockstep_scaling;

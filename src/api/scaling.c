@@ -5,9 +5,11 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/job.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "solver/timing.h"
+#include "transport/peers.h"
 
 enum { WORKERS_MAX = 4096, TIMED = 5 };
 
@@ -198,4 +200,23 @@ const struct lockstep_scaling_row *lockstep_scaling_rows(const struct lockstep_s
 {
     *count = scaling->count;
     return scaling->rows;
+}
+
+/* ---- What a job did -------------------------------------------------------------------------- */
+
+void lockstep_job_figures(const struct lockstep_job *job, struct lockstep_job_figures *figures)
+{
+    *figures = (struct lockstep_job_figures){.small = 0};
+    if (job == NULL || job->peers == NULL)
+        return;
+    const struct ls_peers *peers = job->peers;
+    figures->sent = (struct lockstep_traffic){.sums = peers->sent[LS_TRAFFIC_SUMS],
+                                              .weights = peers->sent[LS_TRAFFIC_WEIGHTS],
+                                              .factors = peers->sent[LS_TRAFFIC_FACTORS],
+                                              .small = peers->sent[LS_TRAFFIC_SMALL]};
+    figures->small = (double)peers->waited[LS_WAIT_SMALL] * 1e-9;
+    figures->wait_sums = (double)peers->waited[LS_WAIT_SUMS] * 1e-9;
+    figures->wait_weights = (double)peers->waited[LS_WAIT_WEIGHTS] * 1e-9 /
+                            (peers->workers > 0 ? peers->workers : 1);
+    figures->transfer = (double)peers->under_way * 1e-9;
 }
