@@ -53,7 +53,9 @@ struct ls_pass {
     size_t *own;      /* this rank's units, in order */
     size_t own_count;
     _Atomic size_t next; /* of `own` */
-    bool round;           /* tickets can be taken */
+    bool round;           /* tickets can be taken, */
+    size_t round_end;     /* for units before this one */
+    int granted;          /* units that this rank has got; by whoever hears of it */
     pthread_mutex_t lock; /* guards the two below */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;

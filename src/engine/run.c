@@ -15,6 +15,7 @@
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
 #include "engine/tickets.h"
+#include "engine/travel.h"
 #include "transport/peers.h"
 
 /* Where the gradients of a micro-batch go. */
@@ -121,10 +122,21 @@ static void run_freely(void *argument, int worker)
 
 /* ---- Tickets --------------------------------------------------------------------------------- */
 
+static void want(const struct ls_pass *pass, size_t unit)
+{
+    ls_feed_want(pass->feed, pass->units[unit].update, pass->units[unit].index);
+}
+
+/* Once all units are known that this rank runs, gradients can leave with the last of them. */
 static void granted(void *user, size_t unit)
 {
     struct ls_pass *pass = user;
-    ls_feed_want(pass->feed, pass->units[unit].update, pass->units[unit].index);
+    if (unit != SIZE_MAX) {
+        pass->granted++;
+        want(pass, unit);
+    } else if (pass->training && pass->round_end == pass->unit_count) {
+        ls_travel_expect(pass->engine->store->travel, pass->granted);
+    }
 }
 
 /* What this rank will be given in the next round, which begins with this unit, or in the next
@@ -135,7 +147,7 @@ static void look_ahead(struct ls_pass *pass, size_t begin)
     ls_tickets_given(pass->engine->tickets, &first, &count);
     for (size_t i = first; i < first + count; i++)
         if (begin + i < pass->unit_count)
-            granted(pass, begin + i);
+            want(pass, begin + i);
         else if (begin == pass->unit_count && pass->training)
             ls_feed_want(pass->feed, pass->units[0].update + 1, (int)i);
 }
@@ -144,6 +156,7 @@ static void begin_round(struct ls_pass *pass, size_t begin, size_t end)
 {
     static _Thread_local struct ls_error error;
     ls_error_clear(&error);
+    pass->round_end = end;
     pass->round = ls_tickets_begin(pass->engine->tickets, begin, end, granted, pass, &error) == 0;
     if (!pass->round)
         ls_pass_note_failure(pass, begin, &error);
@@ -328,6 +341,7 @@ static void run_waves(void *argument, int worker)
 void ls_pass_run(struct ls_pass *pass)
 {
     bool together = pass->unit_count > 0 && pass->units[0].plan->plan->segments > 1;
+    pass->granted = 0;
     if (together || pass->engine->tickets == NULL) {
         ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
         return;

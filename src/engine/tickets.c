@@ -97,6 +97,12 @@ static void receive(struct ls_tickets *tickets, size_t unit)
     tickets->granted(tickets->user, unit);
 }
 
+static void end_granting(struct ls_tickets *tickets)
+{
+    tickets->none_left = true;
+    tickets->granted(tickets->user, SIZE_MAX);
+}
+
 static void send(struct ls_tickets *tickets, int to, const struct message *message)
 {
     struct ls_link *link = tickets->peers->link;
@@ -127,7 +133,8 @@ static void ask(struct ls_tickets *tickets, size_t count)
     }
     for (; count > 0 && tickets->next < tickets->end; count--)
         receive(tickets, tickets->next++);
-    tickets->none_left = tickets->next == tickets->end;
+    if (tickets->next == tickets->end)
+        end_granting(tickets);
 }
 
 /* What is granted or asked for is one for each worker, besides those that they have. */
@@ -145,8 +152,9 @@ static void hear_grant(struct ls_tickets *tickets, const struct message *message
     if (message->round != tickets->round)
         return; /* of a round that is over: it says that there are none left */
     if (message->unit == NONE_LEFT) {
-        tickets->none_left = true;
         tickets->asked = 0;
+        if (!tickets->none_left)
+            end_granting(tickets);
     } else if (unit && tickets->asked > 0) {
         tickets->asked--;
         receive(tickets, (size_t)message->unit);
@@ -207,10 +215,12 @@ int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
         tickets->user = user;
         tickets->first = tickets->count = tickets->asked = 0;
         tickets->next = all < end - begin ? begin + all : end;
-        tickets->none_left = tickets->next == end;
+        tickets->none_left = false;
         memset(tickets->had, 0, words(tickets) * sizeof *tickets->had);
         for (size_t i = first; i < first + count && i < end - begin; i++)
             receive(tickets, begin + i);
+        if (tickets->next == end)
+            end_granting(tickets);
         for (int r = 0; r < tickets->peers->size; r++) {
             grant(tickets, r, tickets->round, tickets->pending[r]);
             tickets->pending[r] = 0;

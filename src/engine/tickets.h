@@ -21,7 +21,8 @@ int ls_tickets_create(struct ls_peers *peers, struct ls_tickets **tickets, struc
 void ls_tickets_free(struct ls_tickets *tickets);
 
 /* Begins a round over units [begin, end), the same on all ranks; by one thread, before others take.
- * `granted` is told of each unit that this rank gets, by any thread, before it is handed out. */
+ * `granted` is told of each unit that this rank gets, before it is handed out, and of SIZE_MAX when
+ * it is known that it will get no other. By any thread, one at a time. */
 int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
                      void (*granted)(void *user, size_t unit), void *user, struct ls_error *error);
 /* The next unit for a worker of this rank; SIZE_MAX: there are none left. */

@@ -15,7 +15,8 @@
 enum {
     PIECE = 1 << 18, /* elements that travel at a time */
     UNDER_WAY = 4,   /* pieces at a time: as many as the courier has */
-    STAY_WIDE = 100  /* updates with 64 bits after one that needed them */
+    STAY_WIDE = 100, /* updates with 64 bits after one that needed them */
+    NOBODY_KNOWS = LS_SUMS_CONTRIBUTIONS_MAX + 1
 };
 
 /* Memory for a piece on its way. */
@@ -45,6 +46,7 @@ struct ls_travel {
     size_t lane_count;
     struct ls_factor_travel *factors;
     _Atomic int *left; /* by parameter: contributions that are still to come here */
+    _Atomic bool open; /* it is not known how many: more than there can be */
     struct staging staging[UNDER_WAY];
     struct ls_parcel **order; /* gradients and factors, as they are finished */
     size_t order_count;
@@ -229,6 +231,7 @@ int ls_travel_begin(struct ls_travel *travel, const int *owner, size_t units,
         return 0;
     const struct ls_slices *slices = travel->store->slices;
     int own = 0;
+    atomic_store(&travel->open, owner == NULL);
     for (size_t u = 0; u < units && owner != NULL; u++)
         own += owner[u] == travel->peers->rank;
     LS_TRY(ls_factor_travel_begin(travel->factors, owner, units, own, error));
@@ -239,7 +242,7 @@ int ls_travel_begin(struct ls_travel *travel, const int *owner, size_t units,
         int open = 0;
         for (size_t i = lane->bucket->first; i <= lane->bucket->last; i++) {
             int uses = travel->store->slots[slices->order[i]].parameter->uses;
-            int left = owner != NULL ? uses * own : LS_SUMS_CONTRIBUTIONS_MAX + 1;
+            int left = owner != NULL ? uses * own : NOBODY_KNOWS;
             atomic_store(&travel->left[slices->order[i]], left);
             open += left > 0;
         }
@@ -250,6 +253,23 @@ int ls_travel_begin(struct ls_travel *travel, const int *owner, size_t units,
     if (own == 0 && owner != NULL)
         ls_factor_travel_ready(travel->factors);
     return 0;
+}
+
+void ls_travel_expect(struct ls_travel *travel, int own)
+{
+    if (travel == NULL || !atomic_exchange(&travel->open, false))
+        return;
+    const struct ls_store *store = travel->store;
+    for (size_t b = 0; b < travel->lane_count; b++) {
+        struct lane *lane = &travel->lanes[b];
+        for (size_t i = lane->bucket->first; i <= lane->bucket->last; i++) {
+            int parameter = store->slices->order[i];
+            int surplus = NOBODY_KNOWS - store->slots[parameter].parameter->uses * own;
+            if (atomic_fetch_sub(&travel->left[parameter], surplus) == surplus &&
+                atomic_fetch_sub(&lane->left, 1) == 1)
+                lane_is_ready(travel, lane);
+        }
+    }
 }
 
 int ls_travel_arrive(struct ls_travel *travel, const int *owner, size_t units,

@@ -29,6 +29,9 @@ void ls_travel_free(struct ls_travel *travel);
  * at the end. (Not for a pass that only measures.) */
 int ls_travel_begin(struct ls_travel *travel, const int *owner, size_t units,
                     struct ls_error *error);
+/* This rank runs so many micro-batches of the pass, those that it has run among them: where that did
+ * not show at the beginning, gradients can leave before the end. Any thread, once a pass. */
+void ls_travel_expect(struct ls_travel *travel, int own);
 /* The iteration at hand, for the watch. */
 void ls_travel_iteration(struct ls_travel *travel, int64_t iteration);
 /* After all micro-batches of this rank: waits until gradients and factors are there. */
