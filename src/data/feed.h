@@ -66,9 +66,9 @@ void ls_feed_seek(struct ls_feed *feed, int64_t update);
 void ls_feed_want(struct ls_feed *feed, int64_t update, int index);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence
- * (or a part of the memory, where it was wanted).
- * Any thread may call. A source's failure is reported to whoever takes the item concerned; a size
- * that cannot be read, to whoever takes an item of that batch or of a later one. */
+ * (or a part of the memory, where it was wanted). Any thread may call. A source's failure is
+ * reported to whoever takes the item concerned; a size that cannot be read, to whoever takes an
+ * item of that batch or of a later one. */
 int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
                  struct ls_error *error);
 void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);

@@ -108,6 +108,8 @@ int ls_position_open(struct ls_feed *feed, struct ls_error *error);
 void ls_position_close(struct ls_feed *feed);
 /* The next micro-batch is the first one of `update`; a failure is forgotten. */
 void ls_position_go_to(struct ls_feed *feed, int64_t update);
+/* The same, where failures and what is wanted stay: goes to the first batch of an update. */
+void ls_position_enter(struct ls_feed *feed, int64_t update);
 /* Names the next micro-batch of the feed's share in `item` and goes on to the one behind it. False:
  * there is none, or none for so long that nobody can want it yet (then takers are told that the
  * position moved), or position.status says that it cannot be known. */
@@ -115,14 +117,12 @@ bool ls_position_claim(struct ls_feed *feed, struct ls_feed_item *item);
 /* Fails unless a micro-batch that no slot has may still be claimed; it is claimed in time then. */
 int ls_position_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
 
-/* ---- feed_wants.c: micro-batches in any order; the position is where the last one was found ----
- */
+/* ---- feed_wants.c: micro-batches in any order. With the lock held ---- */
 
-/* As ls_position_claim and ls_position_expect. What is expected comes before what is wanted. */
+/* As ls_position_claim and ls_position_expect. What is expected comes before what is wanted. The
+ * position is at the batch of the last one that was looked for. */
 bool ls_wants_claim(struct ls_feed *feed, struct ls_feed_item *item);
 int ls_wants_expect(struct ls_feed *feed, int64_t update, int index, struct ls_error *error);
-/* Goes to the first batch of an update. */
-void ls_position_enter(struct ls_feed *feed, int64_t update);
 
 /* ---- feed_slot.c: memory ---- */
 

@@ -110,7 +110,7 @@ static void name_ranks(const uint64_t *hashes, int ranks, size_t stride, const c
         if (named++ >= RANKS_NAMED || length >= size)
             more++;
         else
-            length += (size_t)snprintf(text + length, size - length, "%srank %d (host %.63s)",
+            length += (size_t)snprintf(text + length, size - length, "%srank %d (%.63s)",
                                        named > 1 ? ", " : "", r, hosts[r]);
     }
     if (more > 0 && length < size)

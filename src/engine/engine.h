@@ -22,7 +22,7 @@ struct ls_tickets;
 
 struct ls_engine {
     const struct ls_backend *backend;
-    struct ls_peers *peers; /* other ranks of the job, the owner's; NULL: none */
+    struct ls_peers *peers;     /* other ranks of the job, the owner's; NULL: none */
     struct ls_tickets *tickets; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_team *team;
     struct ls_store *store;
@@ -107,18 +107,19 @@ struct ls_update_request {
     void (*rule)(void *user, const struct ls_parameter *parameter, struct ls_update_rule *rule);
     void *user;
 };
-/* Whether all ranks of the job have the same weights; LOCKSTEP_DIFFERENT names the first parameter
- * that is not the same, and ranks. All call it (engine/compare.c); alone there is nothing to do. */
-int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);
-/* Frees what updates have made. */
-void ls_engine_free_update(struct ls_engine *engine);
 int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_request *request,
                            int *not_finite, struct ls_error *error);
+/* Frees what updates have made. */
+void ls_engine_free_update(struct ls_engine *engine);
 /* The L2 norm of the gradient over all trained parameters; the same on any number of workers. */
 int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_error *error);
 /* Sum over trained parameters of factor(parameter) x (sum of w^2, or of |w|). */
 int ls_engine_penalty(struct ls_engine *engine, bool l1,
                       double (*factor)(void *user, const struct ls_parameter *parameter),
                       void *user, double *penalty, struct ls_error *error);
+
+/* Whether all ranks of the job have the same weights; LOCKSTEP_DIFFERENT names the first parameter
+ * that is not the same, and ranks. All call it (engine/compare.c); alone there is nothing to do. */
+int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);
 
 #endif

@@ -7,7 +7,8 @@
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-/* A group of a batch has at least half of `group` samples, rounded up, unless it is the only one. */
+/* A group of a batch has at least half of `group` samples, rounded up, unless it is the only one:
+ * so a micro-batch meets at most so many. */
 int64_t ls_exchange_parts(int64_t largest, int64_t group)
 {
     int64_t smallest = (group + 1) / 2;

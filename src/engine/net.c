@@ -102,8 +102,8 @@ bool ls_net_local(const void *user, int64_t group)
 
 int ls_net_slots(const struct ls_net *net, int workers)
 {
-    int64_t slots = ls_share_most(&net->options.share,
-                                  ls_batching_most(&net->batching, net->batching.batch));
+    int64_t slots =
+        ls_share_most(&net->options.share, ls_batching_most(&net->batching, net->batching.batch));
     if (net->counts_on_the_way)
         slots *= net->batching.iter_size;
     return slots > workers ? (int)slots : workers;

@@ -236,8 +236,7 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
     if (travels)
-        LS_TRY(ls_travel_begin(store->travel,
-                               pass->engine->tickets == NULL ? pass->owners : NULL,
+        LS_TRY(ls_travel_begin(store->travel, pass->engine->tickets == NULL ? pass->owners : NULL,
                                pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));

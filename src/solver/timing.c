@@ -30,7 +30,7 @@ struct timer {
     double *seconds; /* by iteration */
 };
 
-enum lockstep_time_kind ls_timing_kind(const struct ls_step *step)
+static enum lockstep_time_kind kind_of(const struct ls_step *step)
 {
     const struct ls_op *op = step->prepared.op;
     if (step->replay)
@@ -155,7 +155,7 @@ static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, d
             continue;
         const struct ls_step *step = &plan->steps[s];
         bool own = step->prepared.op->layer != NULL;
-        struct lockstep_time_part *part = &row->part[ls_timing_kind(own ? step : purpose)];
+        struct lockstep_time_part *part = &row->part[kind_of(own ? step : purpose)];
         double seconds = 0;
         for (int w = 0; w < workers; w++)
             seconds += (double)ls_net_step_time(net_plan, s, w, workers) * 1e-9;

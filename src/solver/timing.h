@@ -27,7 +27,4 @@ int ls_timing(const struct ls_solver_definition *definition,
               struct ls_error *error);
 void ls_timing_clear(struct lockstep_timing *timing);
 
-/* For tests: which part of an iteration a step belongs to. */
-enum lockstep_time_kind ls_timing_kind(const struct ls_step *step);
-
 #endif

@@ -15,12 +15,12 @@
 #include "transport/watch.h"
 
 enum {
-    UNDER_WAY = 4,         /* parcels at a time */
-    FIRST_REST = 20000,    /* nanoseconds between questions, at first */
+    UNDER_WAY = 4,      /* parcels at a time */
+    FIRST_REST = 20000, /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
     IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
     LISTENING_REST = 300000,
-    SPINS = 200            /* rounds of a waiting worker before it lets others on its core */
+    SPINS = 200 /* rounds of a waiting worker before it lets others on its core */
 };
 
 struct ls_courier {
@@ -31,7 +31,7 @@ struct ls_courier {
     pthread_cond_t work;           /* something became ready, or it is time to stop */
     pthread_cond_t done;           /* a parcel arrived */
     struct ls_parcel *head, *tail; /* queued, not yet on their way; the head goes next */
-    int listening; /* who waits for messages */
+    int listening;                 /* who waits for messages */
     bool stop, failed;
     bool driven; /* by some thread; what follows is its own then */
     struct ls_parcel *sent[UNDER_WAY];

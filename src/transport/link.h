@@ -2,13 +2,13 @@
  * transport/peers.h; whoever writes one fills in struct ls_link_calls:
  *
  *   transport/local.c   the ranks are threads of one process (for tests; it can be made slow)
- *   transport/mpi/      MPI; a plugin for each MPI library, loaded by transport/launch.c
+ *   transport/mpi/      MPI; a module for each MPI library, loaded by transport/launch.c
  *
  * All that is collective is started without waiting and asked about with `test`. Ranks start the
  * operations of one channel in the same order; channels know nothing of each other. Any thread may
  * call anything at any time: a link guards itself.
  *
- * This header is all that a plugin knows of Lockstep: it includes nothing of it.
+ * This header is all that a module knows of Lockstep: it includes nothing of it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_LINK_H
@@ -70,7 +70,7 @@ struct ls_link {
     char failure[512];        /* what failed, for people */
 };
 
-/* What a plugin exports by the name "lockstep_link_open": joins the job that the process was
+/* What a module exports by the name "lockstep_link_open": joins the job that the process was
  * started in. NULL: `message` says why not. */
 typedef struct ls_link *ls_link_open_function(int abi, char *message, size_t room);
 

@@ -131,7 +131,8 @@ int ls_peers_lost(struct ls_peers *peers, struct ls_error *error)
                    peers->link->failure);
 }
 
-int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_error *error)
+/* Waits until an exchange is DONE, or somebody is lost. */
+static int wait_for(struct ls_peers *peers, struct ls_link_op **op, struct ls_error *error)
 {
     bool waiting = false;
     int status = 0;
@@ -197,7 +198,7 @@ static int gather(struct ls_peers *peers, const void *mine, void *all, struct ls
                               memory_order_relaxed);
     if (peers->link->calls->gather(peers->link, LS_CHANNEL_SMALL, mine, all, &blocks, &op) != 0)
         return ls_peers_lost(peers, error);
-    return ls_peers_wait(peers, &op, error);
+    return wait_for(peers, &op, error);
 }
 
 int ls_peers_share(struct ls_peers *peers, void *base, size_t stride, size_t bytes,
@@ -277,7 +278,7 @@ int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
     if (peers->link->calls->exchange(peers->link, LS_CHANNEL_SMALL, mine, &from, all, &to, &op) !=
         0)
         return ls_peers_lost(peers, error);
-    return ls_peers_wait(peers, &op, error);
+    return wait_for(peers, &op, error);
 }
 
 /* ---- Agreement ------------------------------------------------------------------------------- */

@@ -100,9 +100,6 @@ struct ls_share ls_peers_own(const struct ls_peers *peers);
  * known (a moment later it often is). Returns LOCKSTEP_LOST. */
 int ls_peers_lost(struct ls_peers *peers, struct ls_error *error);
 
-/* Waits for a link operation; the deadline counts from here. */
-int ls_peers_wait(struct ls_peers *peers, struct ls_link_op **op, struct ls_error *error);
-
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody
  * has all afterwards. */
 int ls_peers_share(struct ls_peers *peers, void *base, size_t stride, size_t bytes,

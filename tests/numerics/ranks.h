@@ -13,8 +13,6 @@ enum { RANKS_MAX = 6 };
 
 struct rank;
 
-struct rank;
-
 /* What all ranks of a training do. */
 struct job {
     const struct lockstep_solver *solver;

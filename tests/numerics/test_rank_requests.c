@@ -217,7 +217,7 @@ static void test_other_weights(void **state)
                           .together = true};
         struct rank ranks[RANKS_MAX];
         char who[32];
-        snprintf(who, sizeof who, "has them rank %d (host ", flips[i].rank);
+        snprintf(who, sizeof who, "has them rank %d (", flips[i].rank);
         run_job(&job, ranks);
         for (int r = 0; r < job.ranks; r++) {
             const struct ls_problem *problem = &ranks[r].error->problems[0];
