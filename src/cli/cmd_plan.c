@@ -1,7 +1,6 @@
 /* lockstep plan: what a training or a test will do, with which kernels, in how much memory; how
  * fast it will be on several ranks.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
@@ -9,6 +8,7 @@
 #include "cli/rate.h"
 #include "cli/report.h"
 #include "cli/scaling_table.h"
+#include "cli/size.h"
 
 enum { RANKS_MAX = 64 }; /* numbers of ranks in a list */
 
@@ -68,32 +68,15 @@ static int put(const struct values *values, struct lockstep_plan *plan,
 
 /* ---- Several ranks --------------------------------------------------------------------------- */
 
-/* "1,2,4" to numbers. */
-static int parse_ranks(const char *text, int *ranks, size_t *count)
-{
-    for (*count = 0;; text++) {
-        char *end;
-        errno = 0;
-        long number = strtol(text, &end, 10);
-        if (errno != 0 || end == text || number < 1 || number > LOCKSTEP_RANKS_MAX ||
-            *count == RANKS_MAX || (*end != ',' && *end != '\0'))
-            return ls_cli_usage_error("plan: --ranks is a list of at most %d numbers from 1 to %d, "
-                                      "such as 1,2,4,8",
-                                      RANKS_MAX, LOCKSTEP_RANKS_MAX);
-        ranks[(*count)++] = (int)number;
-        if (*end == '\0')
-            return 0;
-        text = end;
-    }
-}
-
 static int parse_scaling(const struct values *values, int *ranks,
                          struct lockstep_scaling_options *options)
 {
     struct ls_cli_link link = {options->bandwidth, options->latency, options->message};
-    int status = parse_ranks(values->ranks, ranks, &options->count);
-    if (status != 0)
-        return status;
+    if (!ls_cli_parse_counts(values->ranks, LOCKSTEP_RANKS_MAX, ranks, RANKS_MAX, &options->count))
+        return ls_cli_usage_error(
+            "plan: --ranks '%s' is not a list of at most %d numbers from 1 to "
+            "%d, such as 1,2,4,8",
+            values->ranks, RANKS_MAX, LOCKSTEP_RANKS_MAX);
     if (values->link != NULL && !ls_cli_parse_link(values->link, &link))
         return ls_cli_usage_error("plan: --link '%s' is none. hint: write its speed, latency and "
                                   "time of a message as in 10Gbps,20us,1us",

@@ -240,7 +240,7 @@ static int check(const struct values *values)
         return ls_cli_usage_error("train: --solver FILE is missing");
     if (values->balance != NULL && strcmp(values->balance, "static") != 0 &&
         strcmp(values->balance, "dynamic") != 0)
-        return ls_cli_usage_error("--balance: '%s' is neither 'static' nor 'dynamic'",
+        return ls_cli_usage_error("train: --balance '%s' is neither 'static' nor 'dynamic'",
                                   values->balance);
     return 0;
 }
@@ -276,7 +276,8 @@ static void defaults(void *data)
 
 static const struct ls_cli_option options[] = {
     LS_CLI_SOLVER(struct values, solver, "; it names the net"),
-    LS_CLI_WORKER_COUNT(struct values, workers, ". The result does not depend on it"),
+    LS_CLI_WORKER_COUNT(struct values, workers,
+                        "; among several ranks its share. The result does not depend on it"),
     LS_CLI_ROW(LS_CLI_SIZE, "memory", "SIZE", struct values, memory, 0,
                "take no more than so much (600MiB, 1.5GiB): compute some things\n"
                "again instead of keeping them. The result does not depend on it"),

@@ -4,9 +4,7 @@
  * number sets it for all. All points are measured in alternation.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -30,30 +28,19 @@ struct values {
 
 /* The values of what is varied. */
 struct sweep {
-    int64_t value[VALUES_MAX];
+    int value[VALUES_MAX];
     size_t count;
 };
 
 static const char *const option_names[LS_CLI_VARIED] = {"micro-batch", "batch", "workers"};
 
-/* "1,2,4" to numbers. */
-static int parse_list(const char *text, const char *option, int64_t most, struct sweep *sweep)
+static int parse_list(const char *text, const char *option, int most, struct sweep *sweep)
 {
-    sweep->count = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        errno = 0;
-        long long number = strtoll(at, &end, 10);
-        if (errno != 0 || end == at || number < 1 || number > most || sweep->count == VALUES_MAX ||
-            (*end != ',' && *end != '\0'))
-            return ls_cli_usage_error("tune: --%s '%s' is not a list of at most %d numbers from 1 "
-                                      "to %lld, such as 1,2,4",
-                                      option, text, VALUES_MAX, (long long)most);
-        sweep->value[sweep->count++] = number;
-        if (*end == '\0')
-            return 0;
-        at = end;
-    }
+    if (ls_cli_parse_counts(text, most, sweep->value, VALUES_MAX, &sweep->count))
+        return 0;
+    return ls_cli_usage_error("tune: --%s '%s' is not a list of at most %d numbers from 1 to %d, "
+                              "such as 1,2,4",
+                              option, text, VALUES_MAX, most);
 }
 
 static int parse_seconds(const char *text, double *seconds)
@@ -70,12 +57,12 @@ static int parse_seconds(const char *text, double *seconds)
 
 static void add(struct sweep *sweep, int64_t value, int64_t most)
 {
-    if (value < 1 || value > most || sweep->count == VALUES_MAX)
+    if (value < 1 || value > most || value > INT32_MAX || sweep->count == VALUES_MAX)
         return;
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->value[i] == value)
             return;
-    sweep->value[sweep->count++] = value;
+    sweep->value[sweep->count++] = (int)value;
 }
 
 /* What is varied where nothing is said. */

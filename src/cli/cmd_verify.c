@@ -1,11 +1,10 @@
 /* lockstep verify: trains with several numbers of workers and compares every byte.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/size.h"
 #include "monitor/monitor.h"
 
 enum { COUNTS_MAX = 64, WORKERS_MAX = 4096 };
@@ -15,29 +14,6 @@ struct values {
     int64_t iterations;
     struct ls_cli_list set;
 };
-
-/* "1,2,3" to numbers; 0 after a message if it is not that. */
-static size_t parse_counts(const char *text, int counts[COUNTS_MAX])
-{
-    size_t count = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        errno = 0;
-        long number = strtol(at, &end, 10);
-        if (errno != 0 || end == at || number < 1 || number > WORKERS_MAX || count == COUNTS_MAX ||
-            (*end != ',' && *end != '\0')) {
-            ls_cli_usage_error(
-                "verify: --workers '%s' is not a list of numbers from 1 to %d, such as "
-                "1,2,3",
-                text, WORKERS_MAX);
-            return 0;
-        }
-        counts[count++] = (int)number;
-        if (*end == '\0')
-            return count;
-        at = end;
-    }
-}
 
 static int verify(const struct values *values, const int *counts, size_t count,
                   struct lockstep_error *error)
@@ -65,9 +41,11 @@ static int run(const void *data)
     int counts[COUNTS_MAX];
     if (values->solver == NULL)
         return ls_cli_usage_error("verify: --solver FILE is missing");
-    size_t count = parse_counts(values->workers, counts);
-    if (count == 0)
-        return LOCKSTEP_USAGE;
+    size_t count;
+    if (!ls_cli_parse_counts(values->workers, WORKERS_MAX, counts, COUNTS_MAX, &count))
+        return ls_cli_usage_error("verify: --workers '%s' is not a list of at most %d numbers from "
+                                  "1 to %d, such as 1,2,3",
+                                  values->workers, COUNTS_MAX, WORKERS_MAX);
     struct lockstep_error *error = lockstep_error_new();
     int status = verify(values, counts, count, error);
     if (status == 0)

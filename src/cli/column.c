@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/size.h"
+
 void ls_cli_put_name(const char *name, int width)
 {
     int length = (int)strlen(name);
@@ -12,4 +14,10 @@ void ls_cli_put_name(const char *name, int width)
         printf("~%s ", name + (length - width + 1));
     else
         printf("%-*s ", width, name);
+}
+
+void ls_cli_put_size(uint64_t bytes)
+{
+    char text[LS_CLI_SIZE_ROOM];
+    printf(" %10s", ls_cli_format_size(bytes, text));
 }

@@ -6,23 +6,18 @@
 #include "cli/plan_table.h"
 #include "monitor/json.h"
 
-static void put_bytes(struct ls_json_writer *json, const char *key, uint64_t bytes)
-{
-    ls_json_integer(json, key, (int64_t)bytes);
-}
-
 static void put_layer(struct ls_json_writer *json, const struct lockstep_plan_layer *layer)
 {
     ls_json_open(json, NULL, '{');
     ls_json_string(json, "name", layer->name);
     ls_json_string(json, "type", layer->type);
-    put_bytes(json, "output", layer->output);
-    put_bytes(json, "kept", layer->kept);
-    put_bytes(json, "scratch", layer->scratch);
-    put_bytes(json, "parameters", layer->parameters);
-    put_bytes(json, "views", layer->views);
-    put_bytes(json, "gradients", layer->gradients);
-    put_bytes(json, "optimizer", layer->state);
+    ls_json_bytes(json, "output", layer->output);
+    ls_json_bytes(json, "kept", layer->kept);
+    ls_json_bytes(json, "scratch", layer->scratch);
+    ls_json_bytes(json, "parameters", layer->parameters);
+    ls_json_bytes(json, "views", layer->views);
+    ls_json_bytes(json, "gradients", layer->gradients);
+    ls_json_bytes(json, "optimizer", layer->state);
     ls_json_close(json, '}');
 }
 
@@ -33,7 +28,7 @@ static void put_step(struct ls_json_writer *json, const struct lockstep_plan_ste
     ls_json_string(json, "op", step->op);
     ls_json_string(json, "implementation", step->implementation);
     ls_json_string(json, "layout", step->layout);
-    put_bytes(json, "scratch", step->scratch);
+    ls_json_bytes(json, "scratch", step->scratch);
     ls_json_integer(json, "backward", step->backward);
     ls_json_integer(json, "slow", step->slow);
     ls_json_integer(json, "replay", step->replay);
@@ -54,8 +49,8 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "micro_batch", net->micro_batch);
     ls_json_integer(json, "micro_batches", net->micro_batches);
     ls_json_integer(json, "segments", (int64_t)net->segments);
-    put_bytes(json, "arena", net->arena);
-    put_bytes(json, "held", net->held);
+    ls_json_bytes(json, "arena", net->arena);
+    ls_json_bytes(json, "held", net->held);
     ls_json_number(json, "replay_part", net->replay_part);
     if (largest != NULL) {
         ls_json_integer(json, "largest_batch", largest->batch);
@@ -77,21 +72,21 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_open(json, "memory", '{');
     ls_json_integer(json, "workers", memory->workers);
     ls_json_integer(json, "slots", memory->slots);
-    put_bytes(json, "arena", memory->arena);
-    put_bytes(json, "held", memory->held);
-    put_bytes(json, "parameters", memory->parameters);
-    put_bytes(json, "views", memory->views);
-    put_bytes(json, "gradients", memory->gradients);
-    put_bytes(json, "optimizer", memory->state);
-    put_bytes(json, "averages", memory->averages);
-    put_bytes(json, "statistics", memory->statistics);
-    put_bytes(json, "data", memory->data);
-    put_bytes(json, "snapshot", memory->snapshot);
-    put_bytes(json, "programs", memory->programs);
-    put_bytes(json, "base", memory->base);
-    put_bytes(json, "total", memory->total);
-    put_bytes(json, "cache", memory->cache);
-    put_bytes(json, "limit", memory->limit);
+    ls_json_bytes(json, "arena", memory->arena);
+    ls_json_bytes(json, "held", memory->held);
+    ls_json_bytes(json, "parameters", memory->parameters);
+    ls_json_bytes(json, "views", memory->views);
+    ls_json_bytes(json, "gradients", memory->gradients);
+    ls_json_bytes(json, "optimizer", memory->state);
+    ls_json_bytes(json, "averages", memory->averages);
+    ls_json_bytes(json, "statistics", memory->statistics);
+    ls_json_bytes(json, "data", memory->data);
+    ls_json_bytes(json, "snapshot", memory->snapshot);
+    ls_json_bytes(json, "programs", memory->programs);
+    ls_json_bytes(json, "base", memory->base);
+    ls_json_bytes(json, "total", memory->total);
+    ls_json_bytes(json, "cache", memory->cache);
+    ls_json_bytes(json, "limit", memory->limit);
     ls_json_close(json, '}');
 }
 

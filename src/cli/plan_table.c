@@ -11,12 +11,6 @@
 
 enum { NAME = 24, TYPE = 18 };
 
-static void put_size(uint64_t bytes)
-{
-    char text[LS_CLI_SIZE_ROOM];
-    printf(" %10s", ls_cli_format_size(bytes, text));
-}
-
 static void put_layers(const struct lockstep_plan_net *net)
 {
     printf("\n%-*s %-*s %10s %10s %10s", NAME, "layer", TYPE, "type", "output",
@@ -26,16 +20,16 @@ static void put_layers(const struct lockstep_plan_net *net)
         const struct lockstep_plan_layer *layer = &net->layers[i];
         ls_cli_put_name(layer->name, NAME);
         ls_cli_put_name(layer->type, TYPE - 1);
-        put_size(layer->output);
+        ls_cli_put_size(layer->output);
         if (net->training)
-            put_size(layer->kept);
+            ls_cli_put_size(layer->kept);
         else
             printf(" %10s", "");
-        put_size(layer->scratch);
-        put_size(layer->parameters);
+        ls_cli_put_size(layer->scratch);
+        ls_cli_put_size(layer->parameters);
         if (net->training) {
-            put_size(layer->gradients);
-            put_size(layer->state);
+            ls_cli_put_size(layer->gradients);
+            ls_cli_put_size(layer->state);
         }
         putchar('\n');
     }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/column.h"
 #include "cli/rate.h"
 #include "cli/size.h"
 #include "monitor/json.h"
@@ -56,28 +57,20 @@ static void put_times(const struct lockstep_scaling_total *total,
         "way, hidden or waited for)");
 }
 
-static void put_size(uint64_t bytes)
-{
-    char text[LS_CLI_SIZE_ROOM];
-    printf(" %10s", ls_cli_format_size(bytes, text));
-}
-
 static void put_sizes(const struct lockstep_scaling_row *rows, size_t count)
 {
     printf("\n%5s %13s %43s %21s\n%5s %13s %10s %10s %10s %10s %10s %10s\n", "", "",
-           "sent by a rank in "
-           "an update",
-           "memory of a rank", "ranks", "micro-batches", "sums", "weights", "factors", "small",
-           "in all", "state");
+           "sent by a rank in an update", "memory of a rank", "ranks", "micro-batches", "sums",
+           "weights", "factors", "small", "in all", "state");
     for (size_t i = 0; i < count; i++) {
         const struct lockstep_scaling_row *row = &rows[i];
         printf("%5d %13" PRId64, row->ranks, row->micro_batches);
-        put_size(row->sent.sums);
-        put_size(row->sent.weights);
-        put_size(row->sent.factors);
-        put_size(row->sent.small);
-        put_size(row->memory);
-        put_size(row->state);
+        ls_cli_put_size(row->sent.sums);
+        ls_cli_put_size(row->sent.weights);
+        ls_cli_put_size(row->sent.factors);
+        ls_cli_put_size(row->sent.small);
+        ls_cli_put_size(row->memory);
+        ls_cli_put_size(row->state);
         putchar('\n');
     }
 }
@@ -119,11 +112,6 @@ void ls_cli_put_scaling(const struct lockstep_scaling *scaling)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_bytes(struct ls_json_writer *json, const char *key, uint64_t bytes)
-{
-    ls_json_integer(json, key, (int64_t)bytes);
-}
-
 static void put_row(struct ls_json_writer *json, const struct lockstep_scaling_row *row)
 {
     ls_json_open(json, NULL, '{');
@@ -141,13 +129,13 @@ static void put_row(struct ls_json_writer *json, const struct lockstep_scaling_r
     ls_json_integer(json, "idle", row->idle);
     ls_json_integer(json, "micro_batch", row->micro_batch);
     ls_json_open(json, "sent", '{');
-    put_bytes(json, "sums", row->sent.sums);
-    put_bytes(json, "weights", row->sent.weights);
-    put_bytes(json, "factors", row->sent.factors);
-    put_bytes(json, "small", row->sent.small);
+    ls_json_bytes(json, "sums", row->sent.sums);
+    ls_json_bytes(json, "weights", row->sent.weights);
+    ls_json_bytes(json, "factors", row->sent.factors);
+    ls_json_bytes(json, "small", row->sent.small);
     ls_json_close(json, '}');
-    put_bytes(json, "memory", row->memory);
-    put_bytes(json, "state", row->state);
+    ls_json_bytes(json, "memory", row->memory);
+    ls_json_bytes(json, "state", row->state);
     ls_json_close(json, '}');
 }
 
@@ -168,8 +156,8 @@ void ls_cli_put_scaling_json(const struct lockstep_scaling *scaling)
     ls_json_integer(&json, "useful", total->useful);
     ls_json_integer(&json, "fastest", total->fastest);
     ls_json_number(&json, "fastest_seconds", total->fastest_seconds);
-    put_bytes(&json, "summed", total->summed);
-    put_bytes(&json, "factored", total->factored);
+    ls_json_bytes(&json, "summed", total->summed);
+    ls_json_bytes(&json, "factored", total->factored);
     ls_json_open(&json, "link", '{');
     ls_json_number(&json, "bandwidth", total->bandwidth);
     ls_json_number(&json, "latency", total->latency);

@@ -3,8 +3,9 @@
 #include "cli/size.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 static const struct {
@@ -33,6 +34,22 @@ const char *ls_cli_parse_number(const char *text, double *number)
     }
     *number /= scale;
     return digits > 0 && digits < 20 ? text : NULL;
+}
+
+bool ls_cli_parse_counts(const char *text, int most, int *counts, size_t room, size_t *count)
+{
+    for (*count = 0;; text++) {
+        char *end;
+        errno = 0;
+        long number = strtol(text, &end, 10);
+        if (errno != 0 || end == text || number < 1 || number > most || *count == room ||
+            (*end != ',' && *end != '\0'))
+            return false;
+        counts[(*count)++] = (int)number;
+        if (*end == '\0')
+            return true;
+        text = end;
+    }
 }
 
 bool ls_cli_parse_size(const char *text, uint64_t *bytes)

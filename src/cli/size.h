@@ -4,12 +4,16 @@
 #define LS_CLI_SIZE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Reads a decimal number without sign or exponent, by no locale; returns what follows it, or NULL
  * where there is none, or one of more than 19 digits. (strtod would go by the locale, and take
  * "inf" and "0x10".) */
 const char *ls_cli_parse_number(const char *text, double *number);
+
+/* "1,2,4": 1 to `room` whole numbers from 1 to `most`. False where it is no such list. */
+bool ls_cli_parse_counts(const char *text, int most, int *counts, size_t room, size_t *count);
 
 /* "600MiB", "1.5 GiB", "512MB" (millions), "600M" (MiB), "1048576" (bytes), in any case of the
  * letters. False where it is no size, or no more than none, or more than fits. */

@@ -97,3 +97,9 @@ void ls_json_integer(struct ls_json_writer *json, const char *key, int64_t value
     begin(json, key);
     fprintf(json->stream, "%" PRId64, value);
 }
+
+void ls_json_bytes(struct ls_json_writer *json, const char *key, uint64_t value)
+{
+    begin(json, key);
+    fprintf(json->stream, "%" PRIu64, value);
+}

@@ -140,7 +140,7 @@ static void test_usage_errors(void **state)
     static const char *const lists[] = {"", "1,", "0", "1,x", "1 2", "5000", ",1"};
     for (size_t i = 1; i < sizeof lists / sizeof lists[0]; i++) {
         assert_int_equal(RUN("verify", "--solver", "s", "--workers", lists[i]), LOCKSTEP_USAGE);
-        assert_non_null(strstr(messages, "is not a list of numbers"));
+        assert_non_null(strstr(messages, "is not a list of at most 64 numbers"));
     }
 }
 
@@ -308,7 +308,7 @@ static void test_ranks(void **state)
     assert_string_equal(fake.calls, expected);
     fake_reset();
     expect_usage(RUN("train", "--solver", "s", "--balance", "fast"),
-                 "lockstep: --balance: 'fast' is neither 'static' nor 'dynamic'\n");
+                 "lockstep: train: --balance 'fast' is neither 'static' nor 'dynamic'\n");
     expect_usage(RUN("train", "--solver", "s", "--timeout", "-1"),
                  "lockstep: --timeout: -1 is too small; at least 0 makes sense\n");
 }
