@@ -90,6 +90,8 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
         ls_feed_seek(test->feed, 0);
         status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
                                 &question, &totals, error);
+        if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
+            status = ls_peers_lone_failure(trainer->peers, status, error);
     }
     if (question.status != 0)
         status = question.status;

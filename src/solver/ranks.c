@@ -33,12 +33,16 @@ static const struct {
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static void write_options(const struct lockstep_train_options *options, struct ls_text *text)
+/* What decides which exchanges ranks enter. */
+static void write_options(const struct ls_trainer *trainer,
+                          const struct lockstep_train_options *options, struct ls_text *text)
 {
     ls_text_format(text, "start: %s\n",
-                   options->resume != NULL    ? "from a snapshot (--resume)"
-                   : options->weights != NULL ? "from weights (--weights)"
-                                              : "as the solver says");
+                   options->resume != NULL          ? "from a snapshot (--resume)"
+                   : options->weights != NULL       ? "from weights (--weights)"
+                   : trainer->solver->n_weights > 0 ? "from the solver's weights"
+                                                    : "as the fillers say");
+    ls_text_format(text, "balance: %s\n", trainer->peers->dynamic ? "dynamic" : "static");
 }
 
 static void write_data(const struct ls_trainer *trainer, struct ls_text *text)
@@ -66,7 +70,7 @@ static int write_texts(const struct ls_trainer *trainer,
                        const struct lockstep_train_options *options, struct ls_text *texts,
                        struct ls_error *error)
 {
-    write_options(options, &texts[OPTIONS]);
+    write_options(trainer, options, &texts[OPTIONS]);
     write_data(trainer, &texts[DATA]);
     ls_text_add(&texts[ENVIRONMENT], trainer->engine->backend->environment());
     LS_TRY(ls_state_definition(trainer, &texts[DEFINITION], error));
