@@ -419,8 +419,8 @@ static int create(struct ls_travel *travel, struct ls_error *error)
 {
     struct ls_store *store = travel->store;
     size_t ranks = (size_t)travel->peers->size, parcels = 2 * ls_factors_count(store->factors);
-    travel->lane_count = store->slices->bucket_count;
-    travel->lanes = ls_alloc(travel->lane_count + 1, sizeof *travel->lanes);
+    travel->lanes = ls_alloc(store->slices->bucket_count + 1, sizeof *travel->lanes);
+    travel->lane_count = travel->lanes != NULL ? store->slices->bucket_count : 0;
     travel->left = ls_alloc(store->set->count + 1, sizeof *travel->left);
     travel->blocks = ls_alloc(4 * ranks, sizeof *travel->blocks);
     travel->notes = ls_alloc(ranks + 1, note_bytes(travel));
