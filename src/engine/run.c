@@ -139,16 +139,26 @@ static void granted(void *user, size_t unit)
     }
 }
 
+/* Whether every update is one round: what it has of the first units is known beforehand then. */
+static bool has_one_round(const struct ls_pass *pass)
+{
+    return pass->units[0].plan->plan->segments <= 1 || pass->net->counts_on_the_way ||
+           pass->net->batching.iter_size == 1;
+}
+
 /* What this rank will be given in the next round, which begins with this unit, or in the next
- * update, is decoded from now on. */
+ * update, is decoded from now on; nothing else, for what is not taken stays in its memory. */
 static void look_ahead(struct ls_pass *pass, size_t begin)
 {
-    size_t first, count;
+    size_t first, count, end = begin;
     ls_tickets_given(pass->engine->tickets, &first, &count);
+    for (size_t i = 0; i < pass->wave_count; i++)
+        if (pass->waves[i].begin == begin)
+            end = pass->waves[i].end;
     for (size_t i = first; i < first + count; i++)
-        if (begin + i < pass->unit_count)
+        if (begin + i < end)
             want(pass, begin + i);
-        else if (begin == pass->unit_count && pass->training)
+        else if (begin == pass->unit_count && pass->training && has_one_round(pass))
             ls_feed_want(pass->feed, pass->units[0].update + 1, (int)i);
 }
 
