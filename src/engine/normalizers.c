@@ -80,16 +80,15 @@ static void count_units(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
-    static _Thread_local struct ls_error error;
     for (;;) {
         size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
         if (turn >= pass->own_count)
             return;
         size_t unit = pass->own[turn];
         const struct ls_unit *what = &pass->units[unit];
-        ls_error_clear(&error);
-        if (fetch(pass, worker, what, inputs, &error) != 0) {
-            ls_pass_note_failure(pass, unit, &error);
+        struct ls_error *error = ls_pass_error();
+        if (fetch(pass, worker, what, inputs, error) != 0) {
+            ls_pass_note_failure(pass, unit, error);
             continue;
         }
         struct ls_context context = {.first_ordinal = what->range.ordinal,

@@ -49,10 +49,10 @@ struct ls_pass {
     const struct ls_feed_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;    /* by unit: of its plan */
     bool training;
-    int *owners;      /* by unit: its rank */
-    size_t *own;      /* this rank's units, in order */
+    int *owners; /* by unit: its rank */
+    size_t *own; /* this rank's units, in order */
     size_t own_count;
-    _Atomic size_t next; /* of `own` */
+    _Atomic size_t next;  /* of `own` */
     bool round;           /* tickets can be taken, */
     size_t round_end;     /* for units before this one */
     int granted;          /* units that this rank has got; by whoever hears of it */
@@ -74,6 +74,9 @@ static inline bool ls_pass_may_run(const struct ls_pass *pass, size_t unit)
 
 /* Deals the units to the ranks of the job, once they are listed, and numbers its own. */
 void ls_pass_deal(struct ls_pass *pass);
+/* An error of the calling thread, cleared, for what a worker finds; the next call gives the same
+ * one. (It is large, and every thread of the process has memory for it: so there is only one.) */
+struct ls_error *ls_pass_error(void);
 /* Starts a job over the pass's units (engine/job.c); `finish` returns what went wrong first in
  * their order, or shares the records of all units with the other ranks. */
 void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);

@@ -47,21 +47,20 @@ static struct ls_context context_of(struct ls_pass *pass, int worker, size_t uni
 /* Waits for the unit's data. */
 static bool take_item(struct ls_pass *pass, int worker, size_t unit)
 {
-    static _Thread_local struct ls_error error; /* large: not on the stack of every call */
+    struct ls_error *error = ls_pass_error();
     struct ls_engine *engine = pass->engine;
     const struct ls_unit *what = &pass->units[unit];
     if (engine->before_micro_batch != NULL)
         engine->before_micro_batch(engine->user, worker, (int)unit);
-    ls_error_clear(&error);
     pass->items[unit] = NULL;
     struct ls_stopwatch *watch = ls_team_stopwatch(engine->team);
     uint64_t start = ls_stopwatch_start(watch);
-    int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], &error);
+    int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], error);
     if (watch != NULL)
         watch->worker[worker].data += ls_nanoseconds() - start;
     if (status == 0)
         return true;
-    ls_pass_note_failure(pass, unit, &error);
+    ls_pass_note_failure(pass, unit, error);
     return false;
 }
 
@@ -164,33 +163,30 @@ static void look_ahead(struct ls_pass *pass, size_t begin)
 
 static void begin_round(struct ls_pass *pass, size_t begin, size_t end)
 {
-    static _Thread_local struct ls_error error;
-    ls_error_clear(&error);
+    struct ls_error *error = ls_pass_error();
     pass->round_end = end;
-    pass->round = ls_tickets_begin(pass->engine->tickets, begin, end, granted, pass, &error) == 0;
+    pass->round = ls_tickets_begin(pass->engine->tickets, begin, end, granted, pass, error) == 0;
     if (!pass->round)
-        ls_pass_note_failure(pass, begin, &error);
+        ls_pass_note_failure(pass, begin, error);
 }
 
 /* After the last unit, if all went well. */
 static void end_round(struct ls_pass *pass, size_t begin)
 {
-    static _Thread_local struct ls_error error;
-    ls_error_clear(&error);
+    struct ls_error *error = ls_pass_error();
     if (pass->failed_unit == SIZE_MAX &&
-        ls_tickets_end(pass->engine->tickets, pass->owners, &error) != 0)
-        ls_pass_note_failure(pass, begin, &error);
+        ls_tickets_end(pass->engine->tickets, pass->owners, error) != 0)
+        ls_pass_note_failure(pass, begin, error);
 }
 
 /* The next unit of a round up to unit `end`, and its data; SIZE_MAX: there are none left, or some
  * failed. */
 static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
 {
-    static _Thread_local struct ls_error error;
+    struct ls_error *error = ls_pass_error();
     size_t unit;
-    ls_error_clear(&error);
-    if (ls_tickets_take(pass->engine->tickets, &unit, &error) != 0) {
-        ls_pass_note_failure(pass, end - 1, &error);
+    if (ls_tickets_take(pass->engine->tickets, &unit, error) != 0) {
+        ls_pass_note_failure(pass, end - 1, error);
         return SIZE_MAX;
     }
     if (unit == SIZE_MAX) {
@@ -215,16 +211,15 @@ static void run_by_tickets(void *argument, int worker)
 /* Gets what other ranks have left at a sync point. */
 static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
-    static _Thread_local struct ls_error error;
+    struct ls_error *error = ls_pass_error();
     struct ls_peers *peers = pass->engine->peers;
     const struct ls_sync *what = &ls_net_graph(pass->net)->syncs[sync];
-    ls_error_clear(&error);
     int status = what->kind != LS_SYNC_COUNT
                      ? ls_exchange_share(pass->exchange, peers, sync, wave->begin, wave->end,
-                                         pass->owners, &error)
-                     : ls_pass_share_count(pass, sync, &error);
+                                         pass->owners, error)
+                     : ls_pass_share_count(pass, sync, error);
     if (status != 0)
-        ls_pass_note_failure(pass, wave->begin, &error);
+        ls_pass_note_failure(pass, wave->begin, error);
 }
 
 /* Merges what the sync point is for. */
