@@ -160,7 +160,7 @@ struct lockstep_job_options {
 LOCKSTEP_API void lockstep_job_options_init(struct lockstep_job_options *options);
 
 /* How many processes the launcher has started, by its environment alone; *rank (may be NULL) is
- * this one's number. 1: this process was started by itself. */
+ * this one's number. 1: this process was started by itself, or that does not show there. */
 LOCKSTEP_API int lockstep_job_launched(int *rank);
 
 /* Joins the job that this process was started in, once in a process; waits for its other ranks. All
@@ -209,11 +209,13 @@ struct lockstep_train_options {
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
 
-/* With a job, all ranks make the same trainer and call the same functions of it in the same order;
- * exceptions say so. Only rank 0 gets events and writes files; it alone needs to see snapshots and
- * weights. `poll` is asked on all ranks, and what one of them wants all do, after the same update.
- * Ranks must have the same definition, data, version and numeric environment (LOCKSTEP_DIFFERENT
- * says what differs); workers and memory are each rank's own affair. */
+/* With a job, all ranks make the same trainer and call the same functions of it in the same order,
+ * but for those that only tell what it has: its iteration, its loss, counts of micro-batches, and
+ * names, sizes and values of parameters (not their gradients). Only rank 0 gets events and writes
+ * files; it alone needs to see snapshots and weights. `poll` is asked on all ranks, and what one of
+ * them wants all do, after the same update. Ranks must have the same definition, data, version and
+ * numeric environment (LOCKSTEP_DIFFERENT says what differs); workers and memory are each rank's
+ * own affair. */
 struct lockstep_trainer;
 
 /* Builds nets, opens data, fills or reads weights. Everything that can be known to be wrong before
@@ -596,8 +598,8 @@ struct lockstep_scaling_row {
     int64_t micro_batch;   /* that would keep all workers busy (another training); 0: it does
                               already, or none would */
     struct lockstep_traffic sent; /* the mean of all ranks, rounded up */
-    uint64_t memory; /* of a rank, in all */
-    uint64_t state;  /* of that, optimizer and moving averages of the weights: its own part */
+    uint64_t memory;              /* of a rank, in all */
+    uint64_t state; /* of that, optimizer and moving averages of the weights: its own part */
 };
 
 struct lockstep_scaling_total {

@@ -39,7 +39,8 @@ static bool begins(const char *text, const char *word)
            text[length] != '/';
 }
 
-const char *ls_cli_parse_rate(const char *text, double *bytes)
+/* Bytes a second; what follows them, or NULL where it is no speed. */
+static const char *parse_rate(const char *text, double *bytes)
 {
     double number;
     const char *unit = number_of(text, &number);
@@ -70,7 +71,7 @@ const char *ls_cli_parse_time(const char *text, double *seconds)
 
 bool ls_cli_parse_link(const char *text, struct ls_cli_link *link)
 {
-    const char *at = ls_cli_parse_rate(text, &link->bandwidth);
+    const char *at = parse_rate(text, &link->bandwidth);
     double *const more[] = {&link->latency, &link->message};
     for (size_t i = 0; i < 2 && at != NULL && *at == ','; i++)
         at = ls_cli_parse_time(at + 1, more[i]);

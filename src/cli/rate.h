@@ -5,17 +5,16 @@
 
 #include <stdbool.h>
 
-/* "10Gbps", "10 Gbit/s", "100Mbit", "1.25GB/s": bytes a second, by powers of 1000. Returns what
- * follows, or NULL where it is no speed. */
-const char *ls_cli_parse_rate(const char *text, double *bytes);
 /* "20us", "1.5 ms", "42s", "800ns": seconds. Returns what follows, or NULL where it is no time. */
 const char *ls_cli_parse_time(const char *text, double *seconds);
 
-/* What links carry: "RATE,LATENCY" or "RATE,LATENCY,TIME OF A MESSAGE". */
+/* What links carry: bytes a second, and seconds. */
 struct ls_cli_link {
     double bandwidth, latency, message;
 };
-/* Leaves what the text does not say; false where it is no link. */
+/* "RATE", "RATE,LATENCY" or "RATE,LATENCY,TIME OF A MESSAGE"; a rate is written as in "10Gbps",
+ * "10 Gbit/s", "100Mbit" or "1.25GB/s", by powers of 1000. Leaves what the text does not say;
+ * false where it is no link. */
 bool ls_cli_parse_link(const char *text, struct ls_cli_link *link);
 
 enum { LS_CLI_RATE_ROOM = 24 };

@@ -4,11 +4,7 @@
 # ranks. SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
-pictures data_batch_1.bin 120
-for i in 2 3 4 5; do
-    ln -s data_batch_1.bin data_batch_$i.bin
-done
-ln -s data_batch_1.bin test_batch.bin
+cifar10_folder 120
 cp "$LOCKSTEP_SOURCE/examples/cifar10/cifar10_quick_train_test.prototxt" .
 sed '/test_interval/d; s/^snapshot:.*/snapshot: 1/' \
     "$LOCKSTEP_SOURCE/examples/cifar10/cifar10_quick_solver.prototxt" >solver.prototxt

@@ -3,11 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
-pictures data_batch_1.bin 120
-for i in 2 3 4 5; do
-    ln -s data_batch_1.bin data_batch_$i.bin
-done
-ln -s data_batch_1.bin test_batch.bin
+cifar10_folder 120
 sed 's/batch_size: 128/batch_size: 72/' \
     "$LOCKSTEP_SOURCE/examples/cifar10/resnet20_train_test.prototxt" >resnet20_train_test.prototxt
 cat >solver.prototxt <<TEXT

@@ -11,15 +11,19 @@ mpi_or_skip
 export LIMIT=300
 read -ra kinds <<<"$(mpi_kinds | tr '\n' ' ')"
 
-# pictures FILE COUNT: pseudo-random records of CIFAR-10's binary format.
-pictures() {
-    awk -v count="$2" 'BEGIN {
+# cifar10_folder COUNT: CIFAR-10's files in this folder, all of them the same pseudo-random records.
+cifar10_folder() {
+    awk -v count="$1" 'BEGIN {
         state = 12345
         for (i = 0; i < count * 3073; i++) {
             state = (state * 1103 + 12345) % 1048576
             printf "%c", i % 3073 == 0 ? int(state / 1024) % 10 : int(state / 1024) % 256
         }
-    }' >"$1"
+    }' >data_batch_1.bin
+    local name
+    for name in data_batch_{2,3,4,5} test_batch; do
+        ln -s data_batch_1.bin $name.bin
+    done
 }
 
 # alone ITERATIONS OPTIONS...: trains solver.prototxt on one worker, without MPI; the snapshot is
