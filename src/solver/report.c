@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread.h"
 #include "data/cache.h"
 #include "ir/layer.h"
 #include "solver/trainer.h"
@@ -39,6 +40,10 @@ static int report_workers(struct ls_trainer *trainer, int64_t useful)
     workers = peers->first[peers->size];
     SAY("Workers: %d on %d ranks (up to %lld are useful; the result is the same on any number)",
         workers, peers->size, ll(useful));
+    if (trainer->engine->workers > ls_cpu_count())
+        WARN("rank 0 has %d workers on %d core%s: a launcher may have bound it there ('mpirun "
+             "--bind-to none' does not)",
+             trainer->engine->workers, ls_cpu_count(), ls_cpu_count() > 1 ? "s" : "");
     return workers;
 }
 
