@@ -51,7 +51,11 @@ static void set_prefixes(struct job *job, char *prefix, char *nowhere)
 
 static void train_in(const struct lockstep_solver *solver, int ranks, const char *folder)
 {
-    struct job job = {.solver = solver, .ranks = ranks, .workers = {2, 1, 1}, .act = run_all};
+    struct job job = {.solver = solver,
+                      .ranks = ranks,
+                      .workers = {2, 1, 1},
+                      .dynamic = ranks > 2,
+                      .act = run_all};
     assert_int_equal(mkdir(ls_test_path(folder), 0755), 0);
     char *prefix = own_path("%s/net", folder), *nowhere = own_path("%s/none/net", folder);
     set_prefixes(&job, prefix, nowhere);

@@ -1,0 +1,92 @@
+/* Pictures that differ in size, on several ranks: every batch is cut in another way, a rank may
+ * have nothing of it, plans are made and forgotten as sizes come; the bytes are those of a process
+ * by itself. Micro-batches are dealt, or taken by who is free.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/ranks.h"
+#include "numerics/sizes.h"
+
+enum { UPDATES = 5 };
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(ls_test_path("p"), 0755), 0);
+    assert_int_equal(mkdir(ls_test_path("p_maps"), 0755), 0);
+    for (int i = 0; i < PICTURES; i++)
+        write_pair("p", i, size_of(i));
+    return 0;
+}
+
+/* A loss against what the net itself takes each pixel for: labels are counted on the way. */
+#define OWN_LABELS                                                                                 \
+    "layer { name: 'taken' type: 'ArgMax' bottom: 'score' top: 'taken' argmax_param { axis: 1 } "  \
+    "}\n"                                                                                          \
+    "layer { name: 'own' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'taken' top: 'own'\n"     \
+    "  loss_weight: 0.2 propagate_down: true propagate_down: false\n"                              \
+    "  loss_param { ignore_label: 2 } }\n"
+
+static const struct variant {
+    const char *what, *settings, *data, *net;
+} variants[] = {
+    {"no sync points", "micro_batch: 3 max_iter: 9", "batch_size: 12 shuffle: true", BARE LOSS("")},
+    {"the batch's statistics", "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
+     "batch_size: 12 shuffle: true", NORMALISED("", DECONVOLUTION) LOSS("")},
+    {"small batches", "micro_batch: 3 iter_size: 4 max_iter: 9", "batch_size: 2 shuffle: true",
+     NORMALISED("", DECONVOLUTION) LOSS("")},
+    {"ragged ends and groups", "micro_batch: 3 iter_size: 2 max_iter: 9",
+     "batch_size: 13 shuffle: true last_batch: PARTIAL", NORMALISED("group: 5", RESIZE) LOSS("")},
+    {"counted labels", "micro_batch: 3 iter_size: 2 max_iter: 6", "batch_size: 12 shuffle: true",
+     NORMALISED("", DECONVOLUTION) LOSS("") OWN_LABELS},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static const struct {
+    int ranks, workers[RANKS_MAX];
+} shapes[] = {{2, {2, 1}}, {5, {1, 1, 1, 1, 1}}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void check(bool dynamic)
+{
+    for (int v = 0; v < VARIANTS; v++) {
+        char settings[400];
+        snprintf(settings, sizeof settings,
+                 SGD "test_iter: 0 test_interval: 100 test_initialization: false %s",
+                 variants[v].settings);
+        struct lockstep_solver *solver = make_solver(
+            settings, "p", variants[v].data, test_layer("p", "batch_size: 7"), variants[v].net);
+        struct bytes alone = run_alone(solver, UPDATES);
+        for (int i = 0; i < SHAPES; i++) {
+            struct job job = {.solver = solver,
+                              .ranks = shapes[i].ranks,
+                              .updates = UPDATES,
+                              .dynamic = dynamic,
+                              .delays = dynamic && v % 2 == 0 ? 5 : 0};
+            memcpy(job.workers, shapes[i].workers, sizeof job.workers);
+            check_job(&job, alone, variants[v].what);
+        }
+        free(alone.data);
+        lockstep_solver_free(solver);
+    }
+}
+
+static void test_dealt(void **state)
+{
+    (void)state;
+    check(false);
+}
+
+static void test_taken(void **state)
+{
+    (void)state;
+    check(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dealt),
+        cmocka_unit_test(test_taken),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
