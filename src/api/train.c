@@ -86,6 +86,18 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     return status;
 }
 
+/* Where other ranks are lost nothing may be freed any more: the courier may be at work on it, with
+ * what other ranks send. So this is as far as the process gets (except in tests). */
+static int unless_lost(struct ls_peers *peers, int status, const struct ls_error *error)
+{
+    char text[2048] = "other ranks are lost";
+    if (status != LOCKSTEP_LOST || !ls_peers_several(peers))
+        return status;
+    if (error != NULL && error->count > 0)
+        ls_error_format(error, text, sizeof text);
+    return ls_watch_leave(peers->watch, status, text);
+}
+
 /* What a rank does by itself before it meets the others. */
 static int prepare(const struct lockstep_solver *solver,
                    const struct lockstep_train_options *options, struct lockstep_trainer **out,
@@ -138,6 +150,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     }
     if (status == 0)
         status = start(trainer->inner, &mine, inner);
+    status = unless_lost(peers, status, inner);
     if (status != 0)
         lockstep_trainer_free(trainer);
     else
@@ -158,11 +171,12 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                          struct lockstep_error *error)
 {
     LS_OWN_MODE;
-    struct ls_trainer *inner = trainer->inner;
-    int status = ls_trainer_run(inner, iterations, ls_api_error(error));
-    if (inner->peers != NULL)
-        ls_watch_note(inner->peers->watch, inner->iteration, NULL);
-    return status;
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_peers *peers = trainer->inner->peers;
+    int status = ls_trainer_run(trainer->inner, iterations, inner);
+    if (peers != NULL)
+        ls_watch_note(peers->watch, trainer->inner->iteration, NULL);
+    return unless_lost(peers, status, inner);
 }
 
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
@@ -175,7 +189,7 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
     for (int64_t i = 0; i < count && status == 0; i++)
         status = ls_trainer_update(trainer->inner, inner);
     ls_team_leave(trainer->inner->engine->team);
-    return status;
+    return unless_lost(trainer->inner->peers, status, inner);
 }
 
 int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
@@ -200,7 +214,8 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
     if (index < 0 || (size_t)index >= trainer->inner->test_count)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)", index,
                        trainer->inner->test_count);
-    LS_TRY(ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner));
+    int status = ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner);
+    LS_TRY(unless_lost(trainer->inner->peers, status, inner));
     *outputs = trainer->inner->outputs.items;
     *count = trainer->inner->outputs.count;
     return 0;
@@ -211,8 +226,9 @@ int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    return path != NULL ? ls_trainer_write(trainer->inner, path, inner)
-                        : ls_trainer_snapshot(trainer->inner, inner);
+    int status = path != NULL ? ls_trainer_write(trainer->inner, path, inner)
+                              : ls_trainer_snapshot(trainer->inner, inner);
+    return unless_lost(trainer->inner->peers, status, inner);
 }
 
 void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int64_t *counts,

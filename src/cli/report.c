@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "monitor/terminal.h"
@@ -36,17 +37,34 @@ int ls_cli_error(int status, const char *format, ...)
     return status;
 }
 
-void ls_cli_put_lines(const char *text)
+static void put_lines(FILE *stream, const char *text)
 {
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
         char line[4096];
         snprintf(line, sizeof line, "%.*s", (int)length, text);
-        fputs("lockstep: ", stderr);
-        ls_put_clean(stderr, line);
-        putc('\n', stderr);
+        fputs("lockstep: ", stream);
+        ls_put_clean(stream, line);
+        putc('\n', stream);
         text += length + (text[length] == '\n');
     }
+}
+
+/* In one write: stderr has no buffer, and a launcher that mixes the output of several processes
+ * would cut lines to pieces. */
+void ls_cli_put_lines(const char *text)
+{
+    char *all = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&all, &size);
+    if (memory == NULL) {
+        put_lines(stderr, text);
+        return;
+    }
+    put_lines(memory, text);
+    if (fclose(memory) == 0)
+        fwrite(all, 1, size, stderr);
+    free(all);
 }
 
 int ls_cli_report(int status, struct lockstep_error *error)
