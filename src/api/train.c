@@ -64,13 +64,19 @@ static int check_options(const struct lockstep_train_options *options, struct ls
     return 0;
 }
 
-/* The files to start from that the solver names, separated by commas; owned by the caller. */
-static char *solver_weights(const Lockstep__SolverParameter *solver)
+/* The files to start from that the solver names, separated by commas; owned by the caller. NULL:
+ * there are none. */
+static int solver_weights(const Lockstep__SolverParameter *solver, char **weights,
+                          struct ls_error *error)
 {
     struct ls_text text = {0};
     for (size_t i = 0; i < solver->n_weights; i++)
         ls_text_format(&text, "%s%s", i > 0 ? "," : "", solver->weights[i]);
-    return text.data;
+    *weights = text.failed ? NULL : text.data;
+    if (!text.failed)
+        return 0;
+    ls_text_free(&text);
+    return ls_fail_memory(error, "names of weights");
 }
 
 static int start(struct ls_trainer *trainer, const struct lockstep_train_options *options,
@@ -80,8 +86,10 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
         return ls_trainer_resume(trainer, options->resume, error);
     if (options->weights != NULL)
         return ls_trainer_load_weights(trainer, options->weights, error);
-    char *weights = solver_weights(trainer->solver);
-    int status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
+    char *weights;
+    int status = solver_weights(trainer->solver, &weights, error);
+    LS_TRY(ls_peers_lone_failure(trainer->peers, status, error));
+    status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
     ls_free(weights);
     return status;
 }
@@ -325,7 +333,8 @@ int lockstep_verify(const struct lockstep_solver *solver,
     mine.callbacks = ls_caller_callbacks(&callbacks);
     char *weights = NULL; /* they start where training starts */
     if (mine.resume == NULL && mine.weights == NULL)
-        mine.weights = weights = solver_weights(solver->definition->solver);
+        LS_TRY(solver_weights(solver->definition->solver, &weights, inner));
+    mine.weights = weights != NULL ? weights : mine.weights;
     int status = ls_verify(solver->definition, &mine, workers, count, iterations, inner);
     ls_free(weights);
     return status;
