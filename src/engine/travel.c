@@ -154,18 +154,19 @@ static int start_weights(struct ls_parcel *parcel, struct ls_link *link, struct 
 {
     struct ls_travel *travel = parcel->user;
     const size_t *cut = travel->lanes[parcel->index].bucket->cut;
+    float *bucket = travel->store->flat + cut[0]; /* from there: links count no further than ints */
     size_t ranks = (size_t)travel->peers->size, *bytes = travel->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
         bytes[r] = (cut[r + 1] - cut[r]) * sizeof(float);
-        offset[r] = cut[r] * sizeof(float);
+        offset[r] = (cut[r] - cut[0]) * sizeof(float);
     }
     size_t rank = (size_t)travel->peers->rank;
     atomic_fetch_add_explicit(&travel->peers->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
     const struct ls_link_blocks blocks = {bytes, offset};
-    return link->calls->gather(link, LS_CHANNEL_BULK, travel->store->flat + cut[rank],
-                               travel->store->flat, &blocks, op);
+    return link->calls->gather(link, LS_CHANNEL_BULK, travel->store->flat + cut[rank], bucket,
+                               &blocks, op);
 }
 
 static void finish_weights(struct ls_parcel *parcel)
