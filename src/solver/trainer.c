@@ -15,6 +15,7 @@
 #include "snapshot/weights.h"
 #include "solver/ranks.h"
 #include "transport/peers.h"
+#include "transport/watch.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -304,6 +305,8 @@ void ls_trainer_free(struct ls_trainer *trainer)
 {
     if (trainer == NULL)
         return;
+    if (trainer->peers != NULL) /* it may name a layer, which goes */
+        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
     ls_feed_close(trainer->feed);
     ls_pass_free(trainer->train_pass);
     ls_net_close(trainer->train);
