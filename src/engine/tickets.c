@@ -40,9 +40,8 @@ struct ls_tickets {
         *had; /* bits by unit of the round: those that this rank was granted; then all ranks' */
     size_t had_capacity;
     /* Rank 0's. */
-    size_t next;         /* unit that nobody has */
-    uint32_t *pending;   /* by rank: tickets that were asked for in the next round */
-    _Atomic bool failed; /* a message could not be sent; any thread looks */
+    size_t next;       /* unit that nobody has */
+    uint32_t *pending; /* by rank: tickets that were asked for in the next round */
 };
 
 static void hear(void *user, int from, const void *message, size_t bytes);
@@ -103,11 +102,13 @@ static void end_granting(struct ls_tickets *tickets)
     tickets->granted(tickets->user, SIZE_MAX);
 }
 
+/* Behind a message that did not go there is none: who hears the end of a round has heard all. */
 static void send(struct ls_tickets *tickets, int to, const struct message *message)
 {
     struct ls_link *link = tickets->peers->link;
-    if (link->calls->tell(link, to, message, sizeof *message) != 0)
-        atomic_store(&tickets->failed, true);
+    if (atomic_load(&tickets->peers->broken) ||
+        link->calls->tell(link, to, message, sizeof *message) != 0)
+        atomic_store(&tickets->peers->broken, true);
     atomic_fetch_add_explicit(&tickets->peers->sent[LS_TRAFFIC_SMALL], sizeof *message,
                               memory_order_relaxed);
 }
@@ -262,10 +263,8 @@ int ls_tickets_take(struct ls_tickets *tickets, size_t *unit, struct ls_error *e
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
-        if (atomic_load(&tickets->failed))
+        if (atomic_load(&tickets->peers->broken) || ls_watch_alarm(watch))
             status = ls_peers_lost(tickets->peers, error);
-        else if (ls_watch_alarm(watch))
-            status = ls_watch_fail(watch, error);
     }
     if (asked > SPINS)
         ls_watch_wait(watch, false);

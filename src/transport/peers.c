@@ -152,8 +152,8 @@ static int wait_for(struct ls_peers *peers, struct ls_link_op **op, struct ls_er
             ls_watch_wait(peers->watch, waiting = true);
         if (peers->courier == NULL)
             ls_watch_turn(peers->watch);
-        if (ls_watch_alarm(peers->watch)) {
-            status = ls_watch_fail(peers->watch, error);
+        if (ls_watch_alarm(peers->watch) || atomic_load(&peers->broken)) {
+            status = ls_peers_lost(peers, error);
             break;
         }
     }
