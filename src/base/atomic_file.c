@@ -312,3 +312,14 @@ int ls_file_check_prefix(const char *prefix, struct ls_error *error)
     errno = ENAMETOOLONG;
     return too_long ? fail_create(error, prefix) : 0;
 }
+
+int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error)
+{
+    struct ls_atomic_file *file;
+    LS_TRY(ls_atomic_open(path, &file, error));
+    int status = ls_atomic_write(file, bytes, size, error);
+    if (status == 0)
+        return ls_atomic_commit(file, error);
+    ls_atomic_abandon(file);
+    return status;
+}

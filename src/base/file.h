@@ -37,6 +37,8 @@ int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *by
                       struct ls_error *error);
 int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error); /* frees `file` */
 void ls_atomic_abandon(struct ls_atomic_file *file);                       /* frees `file` */
+/* All of that, for a file whose bytes lie in one place. */
+int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error);
 
 /* Fails early when files beginning with `prefix` cannot be created (missing directory, no right
  * to write); leaves nothing behind. */

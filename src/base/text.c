@@ -68,6 +68,24 @@ void ls_text_format(struct ls_text *text, const char *format, ...)
     text->length += (size_t)length;
 }
 
+void ls_text_add_json(struct ls_text *text, const char *string)
+{
+    ls_text_add(text, "\"");
+    for (const char *p = string; *p != '\0'; p++) {
+        if (*p == '"' || *p == '\\') {
+            char escaped[2] = {'\\', *p};
+            ls_text_add_bytes(text, escaped, 2);
+        } else if (*p == '\n') {
+            ls_text_add(text, "\\n");
+        } else if ((unsigned char)*p < 0x20) {
+            ls_text_format(text, "\\u%04x", (unsigned)*p);
+        } else {
+            ls_text_add_bytes(text, p, 1);
+        }
+    }
+    ls_text_add(text, "\"");
+}
+
 void ls_text_free(struct ls_text *text)
 {
     ls_free(text->data);

@@ -17,6 +17,8 @@ void ls_text_add(struct ls_text *text, const char *string);
 void ls_text_add_bytes(struct ls_text *text, const void *bytes, size_t length);
 void ls_text_format(struct ls_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* As a string of JSON, quoted and escaped. Characters beyond ASCII stay as they are. */
+void ls_text_add_json(struct ls_text *text, const char *string);
 void ls_text_free(struct ls_text *text);
 
 /* The shortest decimal form that reads back to the same number ("0.1", "1e-05", "inf"). */

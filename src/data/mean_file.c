@@ -96,15 +96,7 @@ int ls_mean_write(const char *path, const int64_t shape[3], const float *mean,
     uint8_t *bytes = NULL;
     size_t length = 0;
     LS_TRY(ls_binary_write(&blob.base, &bytes, &length, error));
-    struct ls_atomic_file *file;
-    int status = ls_atomic_open(path, &file, error);
-    if (status == 0) {
-        status = ls_atomic_write(file, bytes, length, error);
-        if (status == 0)
-            status = ls_atomic_commit(file, error);
-        else
-            ls_atomic_abandon(file);
-    }
+    int status = ls_atomic_replace(path, bytes, length, error);
     ls_free(bytes);
     return status;
 }

@@ -115,9 +115,9 @@ static void add_notes(const struct ls_archive *archive, struct ls_text *header)
                         "\":\"" LS_CHECKSUM_KIND "00000000\"");
     for (size_t i = 0; i < archive->note_count; i++) {
         ls_text_add(header, ",");
-        ls_json_add_string(header, archive->notes[i].key);
+        ls_text_add_json(header, archive->notes[i].key);
         ls_text_add(header, ":");
-        ls_json_add_string(header, archive->notes[i].value);
+        ls_text_add_json(header, archive->notes[i].value);
     }
     ls_text_add(header, "}");
 }
@@ -130,7 +130,7 @@ static void build_header(const struct ls_archive *archive, const uint64_t *offse
     for (size_t i = 0; i < archive->tensor_count; i++) {
         const struct ls_tensor *tensor = &archive->tensors[i];
         ls_text_add(header, ",");
-        ls_json_add_string(header, tensor->name);
+        ls_text_add_json(header, tensor->name);
         ls_text_format(header, ":{\"dtype\":\"%s\",\"shape\":[", ls_dtype_name(tensor->type));
         for (int axis = 0; axis < tensor->shape.rank; axis++)
             ls_text_format(header, "%s%" PRId64, axis > 0 ? "," : "", tensor->shape.dim[axis]);

@@ -233,15 +233,7 @@ static int copy_file(const char *from, const char *to, struct ls_error *error)
 {
     struct ls_mapping file;
     LS_TRY(ls_file_map(from, LOCKSTEP_WEIGHTS, &file, error));
-    struct ls_atomic_file *copy;
-    int status = ls_atomic_open(to, &copy, error);
-    if (status == 0) {
-        status = ls_atomic_write(copy, file.data, file.size, error);
-        if (status == 0)
-            status = ls_atomic_commit(copy, error);
-        else
-            ls_atomic_abandon(copy);
-    }
+    int status = ls_atomic_replace(to, file.data, file.size, error);
     ls_file_unmap(&file);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Scanning and writing the JSON of a safetensors header.
+/* Scanning the JSON of a safetensors header. See snapshot/json.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "snapshot/json.h"
 
@@ -163,24 +163,6 @@ bool ls_json_integer(struct ls_json *json, int64_t *value)
         return fail(json, "a whole number of zero or more was expected");
     *value = number;
     return true;
-}
-
-void ls_json_add_string(struct ls_text *text, const char *string)
-{
-    ls_text_add(text, "\"");
-    for (const char *p = string; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\') {
-            char escaped[2] = {'\\', *p};
-            ls_text_add_bytes(text, escaped, 2);
-        } else if (*p == '\n') {
-            ls_text_add(text, "\\n");
-        } else if ((unsigned char)*p < 0x20) {
-            ls_text_format(text, "\\u%04x", (unsigned)*p);
-        } else {
-            ls_text_add_bytes(text, p, 1);
-        }
-    }
-    ls_text_add(text, "\"");
 }
 
 /* The length of the UTF-8 character at `p`, of which `room` bytes exist; 0 if it is none.

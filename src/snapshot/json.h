@@ -33,9 +33,6 @@ bool ls_json_integer(struct ls_json *json, int64_t *value);
 /* True when nothing but white space is left. */
 bool ls_json_end(struct ls_json *json);
 
-/* Appends `string`, quoted and escaped. Characters beyond ASCII stay as they are. */
-void ls_json_add_string(struct ls_text *text, const char *string);
-
 /* Whether `length` bytes are UTF-8 without overlong forms, surrogates or NUL. */
 bool ls_utf8_valid(const char *bytes, size_t length);
 

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/text.h"
 
-/* What is not ASCII stays as it is: names come from definitions and hosts, which are UTF-8. */
 static void put_string(struct ls_text *text, const char *key, const char *value)
 {
     ls_text_format(text, "\"%s\": ", key);
@@ -15,17 +14,8 @@ static void put_string(struct ls_text *text, const char *key, const char *value)
         ls_text_add(text, "null, ");
         return;
     }
-    ls_text_add(text, "\"");
-    for (; *value != '\0'; value++) {
-        unsigned char c = (unsigned char)*value;
-        if (c == '"' || c == '\\')
-            ls_text_format(text, "\\%c", c);
-        else if (c < 0x20)
-            ls_text_format(text, "\\u%04x", c);
-        else
-            ls_text_add_bytes(text, value, 1);
-    }
-    ls_text_add(text, "\", ");
+    ls_text_add_json(text, value);
+    ls_text_add(text, ", ");
 }
 
 static const char *word_for(const struct ls_job_state *state)
@@ -54,17 +44,8 @@ int ls_status_file_write(const char *path, const struct ls_job_state *state, str
     put_string(&text, "layer", state->layer);
     put_string(&text, "message", state->message);
     ls_text_format(&text, "\"ranks\": %d, \"time\": \"%s\"}\n", state->ranks, now);
-    struct ls_atomic_file *file = NULL;
-    int status = text.failed ? ls_fail_memory(error, "status.json") : 0;
-    if (status == 0)
-        status = ls_atomic_open(path, &file, error);
-    if (status == 0) {
-        status = ls_atomic_write(file, text.data, text.length, error);
-        if (status == 0)
-            status = ls_atomic_commit(file, error);
-        else
-            ls_atomic_abandon(file);
-    }
+    int status = text.failed ? ls_fail_memory(error, "status.json")
+                             : ls_atomic_replace(path, text.data, text.length, error);
     ls_text_free(&text);
     return status;
 }

@@ -22,7 +22,7 @@ cifar10_folder() {
     }' >data_batch_1.bin
     local name
     for name in data_batch_{2,3,4,5} test_batch; do
-        ln -s data_batch_1.bin $name.bin
+        ln -s data_batch_1.bin "$name.bin"
     done
 }
 

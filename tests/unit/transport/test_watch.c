@@ -432,7 +432,7 @@ static void test_giving_up(void **state)
     assert_string_equal(scene.text,
                         "rank 2 (two): train.lmdb: cannot open\nrank 2 (two): and more");
     expect_file("\"code\": 4, \"rank\": 2, \"host\": \"two\", \"iteration\": 17, \"layer\": "
-                "\"data\", \"message\": \"rank 2 (two): train.lmdb: cannot open\\u000arank 2");
+                "\"data\", \"message\": \"rank 2 (two): train.lmdb: cannot open\\nrank 2");
     close_scene();
 }
 
