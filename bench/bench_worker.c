@@ -27,6 +27,7 @@ struct worker {
     struct lockstep_job *job; /* NULL: none */
     const char *turns;
     long turn;                        /* of the job, the next */
+    struct lockstep_job_figures told; /* up to the last turn; its weights travel behind it */
     struct lockstep_trainer *trainer; /* one of the two */
     struct lockstep_model *model;
 };
@@ -145,9 +146,9 @@ static int next_turn(struct worker *worker, long *count)
     return status;
 }
 
-static void put_turn(const struct worker *worker, double seconds,
-                     const struct lockstep_job_figures *before)
+static void put_turn(struct worker *worker, double seconds)
 {
+    const struct lockstep_job_figures *before = &worker->told;
     struct lockstep_job_figures after;
     if (lockstep_job_rank(worker->job) != 0)
         return;
@@ -163,19 +164,18 @@ static void put_turn(const struct worker *worker, double seconds,
                (unsigned long long)(after.sent.small - before->sent.small));
     putchar('\n');
     fflush(stdout);
+    worker->told = after;
 }
 
 /* Runs as often as the lines of standard input say, until it ends. */
 static int serve(struct worker *worker, struct lockstep_error *error)
 {
     for (long count = 1; count > 0;) {
-        struct lockstep_job_figures before;
-        lockstep_job_figures(worker->job, &before);
         double start = now();
         int status = run(worker, count, error);
         if (status != 0)
             return status;
-        put_turn(worker, now() - start, &before);
+        put_turn(worker, now() - start);
         status = next_turn(worker, &count);
         if (status != 0 || count < 0)
             return status != 0 ? status : LOCKSTEP_USAGE;

@@ -95,7 +95,7 @@ for kind in $(mpi_kinds); do
     [ "$kind" = openmpi ] || [ "$status" = 9 ] || fail "$kind: exit code $status"
     # By the file: what is still on its way to mpirun may be lost with it. Both sides write it, here
     # where they share a folder.
-    grep -q '"status": *"failed"' status.json || fail "$kind: status.json does not say so"
+    grep -q '"status": *"failed"' status.json || fail "$kind: status.json does not say so: $(cat status.json)"
     grep -oE 'rank ([01]) \(node\1\) has not been heard of for [0-9]+ s[^"]*' status.json ||
         fail "$kind: not named: $(cat status.json)"
     tear_down
