@@ -1,10 +1,11 @@
 /* The promise on several ranks: the same losses, figures of tests, divisors and weights on every
  * rank of a job, byte for byte, as in a process by itself, for any number of ranks and of workers
- * of each.
+ * of each, dealt or taken by who is free. A record that cannot be read ends the job.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
 #include "numerics/ranks.h"
+#include "unit/data/picture_files.h"
 
 enum { SAMPLES = 61, UPDATES = 4, IGNORED = 9 };
 
@@ -240,13 +241,74 @@ static void test_slow_rank(void **state)
     }
 }
 
+/* ---- Records that cannot be read ------------------------------------------------------------- */
+
+enum { PICTURES = 30, BROKEN = 17, RANKS = 3 };
+
+static void write_pictures(void)
+{
+    char text[PICTURES * 64] = "", name[32];
+    for (int i = 0; i < PICTURES; i++) {
+        snprintf(name, sizeof name, "%d.png", i);
+        write_picture(ls_test_path(name), 8, 8, 3, i * 5);
+        if (i == BROKEN) { /* the size can be read, the pixels cannot */
+            size_t size;
+            char *file = ls_test_read(ls_test_path(name), &size);
+            ls_test_write(ls_test_path(name), file, size - 30);
+            free(file);
+        }
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d\n", name, i % 10);
+    }
+    ls_test_write_text(ls_test_path("list"), text);
+}
+
+/* The rank that has the record says so, and it is said of it; nobody is waited for in vain. */
+static void check_broken(const char *layers, bool dynamic)
+{
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 40 random_seed: 3 micro_batch: 2\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IMAGES source: '%s' root_folder: '%s/' batch_size: 12 } }\n"
+        "%s}\n",
+        ls_test_path("list"), ls_test_directory(), layers);
+    struct job job = {.solver = solver,
+                      .ranks = RANKS,
+                      .workers = {1, 2, 1},
+                      .updates = UPDATES,
+                      .dynamic = dynamic};
+    struct rank ranks[RANKS_MAX];
+    int found = 0;
+    run_job(&job, ranks);
+    for (int r = 0; r < RANKS; r++) {
+        const char *message = ranks[r].error->problems[0].message;
+        bool own = ranks[r].status == LOCKSTEP_DATA;
+        found += own;
+        if ((!own && ranks[r].status != LOCKSTEP_LOST) || strstr(message, "record 17") == NULL)
+            fail_msg("rank %d: status %d: %s", r, ranks[r].status, message);
+    }
+    assert_int_equal(found, 1);
+    free_ranks(&job, ranks);
+    lockstep_solver_free(solver);
+}
+
+static void test_broken_record(void **state)
+{
+    (void)state;
+    write_pictures();
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        check_broken(NORMED("", ""), dynamic != 0);
+        check_broken(NORMED("group: 1", "group: 1"), dynamic != 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_traits),
-        cmocka_unit_test(test_any_ranks),
-        cmocka_unit_test(test_who_is_free),
-        cmocka_unit_test(test_slow_rank),
+        cmocka_unit_test(test_traits),        cmocka_unit_test(test_any_ranks),
+        cmocka_unit_test(test_who_is_free),   cmocka_unit_test(test_slow_rank),
+        cmocka_unit_test(test_broken_record),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
