@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/scaling.h"
 
-#include <stdio.h>
-
 #include "api/api.h"
 #include "api/job.h"
 #include "base/memory.h"
@@ -216,7 +214,7 @@ void lockstep_job_figures(const struct lockstep_job *job, struct lockstep_job_fi
                                               .small = peers->sent[LS_TRAFFIC_SMALL]};
     figures->small = (double)peers->waited[LS_WAIT_SMALL] * 1e-9;
     figures->wait_sums = (double)peers->waited[LS_WAIT_SUMS] * 1e-9;
-    figures->wait_weights = (double)peers->waited[LS_WAIT_WEIGHTS] * 1e-9 /
-                            (peers->workers > 0 ? peers->workers : 1);
+    figures->wait_weights =
+        (double)peers->waited[LS_WAIT_WEIGHTS] * 1e-9 / (peers->workers > 0 ? peers->workers : 1);
     figures->transfer = (double)peers->under_way * 1e-9;
 }

@@ -14,7 +14,6 @@
 
 enum {
     PIECE = 1 << 18, /* elements that travel at a time */
-    UNDER_WAY = 4,   /* pieces at a time: as many as the courier has */
     STAY_WIDE = 100, /* updates with 64 bits after one that needed them */
     NOBODY_KNOWS = LS_SUMS_CONTRIBUTIONS_MAX + 1
 };
@@ -47,8 +46,8 @@ struct ls_travel {
     struct ls_factor_travel *factors;
     _Atomic int *left; /* by parameter: contributions that are still to come here */
     _Atomic bool open; /* it is not known how many: more than there can be */
-    struct staging staging[UNDER_WAY];
-    struct ls_parcel **order; /* gradients and factors, as they are finished */
+    struct staging staging[LS_COURIER_UNDER_WAY]; /* more pieces are never under way */
+    struct ls_parcel **order;                     /* gradients and factors, as they are finished */
     size_t order_count;
     int64_t iteration;
     bool wide;
@@ -366,6 +365,12 @@ size_t ls_travel_pieces(const struct ls_slices *slices, size_t bucket)
     return each > 0 ? (part + each - 1) / each : 0;
 }
 
+size_t ls_travel_bytes(const struct ls_slices *slices)
+{
+    size_t ranks = slices->ranks > 1 ? (size_t)slices->ranks : 0;
+    return 2 * LS_COURIER_UNDER_WAY * ls_wire_bytes(piece_elements(slices) * ranks, false);
+}
+
 static int create_lane(struct ls_travel *travel, size_t index, struct ls_error *error)
 {
     struct lane *lane = &travel->lanes[index];
@@ -433,7 +438,7 @@ static int create(struct ls_travel *travel, struct ls_error *error)
         parcels += travel->lanes[b].piece_count;
     }
     size_t bytes = ls_wire_bytes(piece_elements(store->slices) * ranks, true);
-    for (int i = 0; i < UNDER_WAY && travel->lane_count > 0; i++) {
+    for (int i = 0; i < LS_COURIER_UNDER_WAY && travel->lane_count > 0; i++) {
         travel->staging[i].out = ls_alloc_aligned(bytes);
         travel->staging[i].in = ls_alloc_aligned(bytes);
         if (travel->staging[i].out == NULL || travel->staging[i].in == NULL)
@@ -473,7 +478,7 @@ void ls_travel_free(struct ls_travel *travel)
     (void)ls_travel_settle(travel, NULL);
     for (size_t b = 0; b < travel->lane_count && travel->lanes != NULL; b++)
         ls_free(travel->lanes[b].pieces);
-    for (int i = 0; i < UNDER_WAY; i++) {
+    for (int i = 0; i < LS_COURIER_UNDER_WAY; i++) {
         ls_free_aligned(travel->staging[i].out);
         ls_free_aligned(travel->staging[i].in);
     }

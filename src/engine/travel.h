@@ -20,6 +20,8 @@ struct ls_travel;
 /* In how many parcels the sums of a bucket travel, and the bytes of what a rank notes of a pass. */
 size_t ls_travel_pieces(const struct ls_slices *slices, size_t bucket);
 size_t ls_travel_note_bytes(size_t parameters, size_t factors);
+/* Memory for sums on their way. */
+size_t ls_travel_bytes(const struct ls_slices *slices);
 
 /* For a store of which other ranks have their parts; NULL and 0 for a process by itself. */
 int ls_travel_create(struct ls_store *store, struct ls_travel **travel, struct ls_error *error);
@@ -29,8 +31,8 @@ void ls_travel_free(struct ls_travel *travel);
  * at the end. (Not for a pass that only measures.) */
 int ls_travel_begin(struct ls_travel *travel, const int *owner, size_t units,
                     struct ls_error *error);
-/* This rank runs so many micro-batches of the pass, those that it has run among them: where that did
- * not show at the beginning, gradients can leave before the end. Any thread, once a pass. */
+/* This rank runs so many micro-batches of the pass, those that it has run among them: where that
+ * did not show at the beginning, gradients can leave before the end. Any thread, once a pass. */
 void ls_travel_expect(struct ls_travel *travel, int own);
 /* The iteration at hand, for the watch. */
 void ls_travel_iteration(struct ls_travel *travel, int64_t iteration);

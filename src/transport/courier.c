@@ -15,7 +15,6 @@
 #include "transport/watch.h"
 
 enum {
-    UNDER_WAY = 4,      /* parcels at a time */
     FIRST_REST = 20000, /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
     IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
@@ -34,7 +33,7 @@ struct ls_courier {
     int listening;                 /* who waits for messages */
     bool stop, failed;
     bool driven; /* by some thread; what follows is its own then */
-    struct ls_parcel *sent[UNDER_WAY];
+    struct ls_parcel *sent[LS_COURIER_UNDER_WAY];
     int sent_count;
     uint64_t since; /* when the first of them left */
 };
@@ -53,7 +52,7 @@ static void set_state(struct ls_parcel *parcel, enum ls_parcel_state state)
 static void send_ready(struct ls_courier *courier)
 {
     while (courier->head != NULL && state_of(courier->head) == LS_PARCEL_READY &&
-           courier->sent_count < UNDER_WAY && !courier->failed) {
+           courier->sent_count < LS_COURIER_UNDER_WAY && !courier->failed) {
         struct ls_parcel *parcel = courier->head;
         courier->head = parcel->next;
         if (courier->head == NULL)

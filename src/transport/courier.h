@@ -13,6 +13,8 @@
 
 #include "transport/peers.h"
 
+enum { LS_COURIER_UNDER_WAY = 4 }; /* parcels at a time */
+
 enum ls_parcel_state {
     LS_PARCEL_IDLE,
     LS_PARCEL_QUEUED,
