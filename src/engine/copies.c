@@ -83,9 +83,12 @@ static int collect(const struct ls_store *store, int parameter, enum ls_store_ar
     if (status == 0)
         status = ls_peers_collect(store->peers, array_of(store, parameter, array), whole,
                                   store->owned + parameter, store->set->count + 1, error);
-    if (status == 0 && own != NULL)
-        status =
-            store->backend->parameter_to_plain(what->layout, &what->shape, whole, plain, error);
+    if (status == 0) {
+        if (own != NULL)
+            status =
+                store->backend->parameter_to_plain(what->layout, &what->shape, own, plain, error);
+        status = ls_peers_agree(store->peers, status, error);
+    }
     ls_free_aligned(own);
     return status;
 }

@@ -191,6 +191,15 @@ static int diverged(const struct ls_pass *pass, size_t unit, int64_t iteration, 
                    (long long)(range->ordinal + range->count - 1));
 }
 
+/* Whether a label is to blame: all ranks look, since all have all figures; data may not be readable
+ * on one of them. */
+static int find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
+                          struct ls_error *error)
+{
+    int status = ls_net_find_bad_label(pass->net, range->ordinal, range->count, error);
+    return ls_peers_agree(pass->engine->peers, status, error);
+}
+
 /* The first unit whose loss is not finite ends the run before the weights change. */
 static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls_error *error)
 {
@@ -202,7 +211,7 @@ static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls
                 continue;
             char place[LS_PLACE_SIZE], what[200];
             const struct ls_batch *range = &pass->units[unit].range;
-            LS_TRY(ls_net_find_bad_label(pass->net, range->ordinal, range->count, error));
+            LS_TRY(find_bad_label(pass, range, error));
             ls_layer_place(metric->layer, NULL, NULL, place);
             snprintf(what, sizeof what, "the loss '%s' of layer '%s'", metric->name,
                      metric->layer->name);
@@ -247,7 +256,8 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
     pass->engine->agreed_requests = requests;
     LS_TRY(check_losses(pass, iteration, error));
     *result = end_gradients(store, gauge, &parameter, &micro_batch);
-    if (*result == LS_SUMS_GOOD && again)
+    pass->resent = *result == LS_SUMS_GOOD && again;
+    if (pass->resent)
         *result = LS_SUMS_REPEAT;
     if (*result != LS_SUMS_NOT_FINITE)
         return 0;
@@ -313,7 +323,8 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         LS_TRY(run_update(pass, feed, iteration, false, &result, error));
         if (result == LS_SUMS_GOOD)
             break;
-        if (++*repeated > REPEATS_MAX)
+        *repeated += !pass->resent;
+        if (*repeated > REPEATS_MAX)
             return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                            "iteration %lld: no exponent fits the gradients", (long long)iteration);
         ls_feed_seek(feed, update);
@@ -338,7 +349,7 @@ static int check_figures(const struct ls_pass *pass, struct ls_error *error)
         for (size_t m = 0; m < graph->metric_count; m++)
             if (isnan(ls_pass_record(pass, unit)[graph->metrics[m].offset])) {
                 const struct ls_batch *range = &pass->units[unit].range;
-                LS_TRY(ls_net_find_bad_label(pass->net, range->ordinal, range->count, error));
+                LS_TRY(find_bad_label(pass, range, error));
                 break;
             }
     return 0;

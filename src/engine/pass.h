@@ -49,6 +49,7 @@ struct ls_pass {
     const struct ls_feed_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;    /* by unit: of its plan */
     bool training;
+    bool resent; /* sums did not fit on their way to other ranks: they go again, wider */
     int *owners; /* by unit: its rank */
     size_t *own; /* this rank's units, in order */
     size_t own_count;

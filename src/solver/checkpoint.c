@@ -18,6 +18,7 @@
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
+#include "transport/watch.h"
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -40,6 +41,9 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     struct draft *draft = user;
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
+    if (draft->trainer->peers != NULL) /* a slow disk is no rank that hangs */
+        ls_watch_note(draft->trainer->peers->watch, draft->trainer->iteration,
+                      store->set->items[source->parameter]->layer);
     int status = ls_store_read(store, source->parameter, source->array, out, error);
     draft->agreed =
         status == LOCKSTEP_LOST ||

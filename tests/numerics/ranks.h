@@ -43,6 +43,7 @@ struct rank {
     int status;
     struct bytes bytes;    /* losses, divisors, figures of tests, weights: all that there is */
     int64_t micro_batches; /* that it has run */
+    bool sent_again;       /* sums, with more bits */
     uint64_t sent[LS_TRAFFICS];
     int update; /* that it is at; when it tests, the last one + 1 */
     uint32_t delayed[WORKERS_MAX];
