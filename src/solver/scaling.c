@@ -248,7 +248,7 @@ static void predict_memory(const struct model *model, struct lockstep_scaling_ro
     row->state = state - load->shared_state + (uint64_t)shared;
     if (load->waves > 0 && mine.slots > model->units)
         mine.slots = model->units > load->workers ? (int)model->units : load->workers;
-    row->memory = ls_forecast_total(&mine) - state + row->state;
+    row->memory = ls_forecast_total(&mine) - state + row->state + ls_travel_bytes(model->slices);
 }
 
 static int prepare(struct model *model, struct ls_error *error)
