@@ -5,28 +5,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/report.h"
 
-enum { STEP_BACK = 2 /* seconds */ };
-
-void ls_cli_let_rank_0_speak(void)
-{
-    int rank;
-    if (lockstep_job_launched(&rank) > 1 && rank != 0)
-        sleep(STEP_BACK);
-}
-
 int ls_cli_refuse_ranks(const char *command)
 {
-    int rank, ranks = lockstep_job_launched(&rank);
+    int ranks = lockstep_job_launched(NULL);
     if (ranks == 1)
         return 0;
-    if (rank != 0) {
-        ls_cli_let_rank_0_speak();
-        return LOCKSTEP_USAGE;
-    }
     return ls_cli_usage_error("%s: only train runs on several ranks, and the launcher has started "
                               "%d. hint: start it without mpirun or srun",
                               command, ranks);

@@ -9,11 +9,6 @@
  * and the result is LOCKSTEP_USAGE; else 0. */
 int ls_cli_refuse_ranks(const char *command);
 
-/* What all ranks are about to say, rank 0 should say: the others wait until it has ended, which
- * ends them. It may be that only this one has something to say: then it does, some seconds later.
- */
-void ls_cli_let_rank_0_speak(void);
-
 /* "mpirun -np 4" or "srun -n 4": how a job of so many ranks is started where this one was; "" for
  * one. */
 const char *ls_cli_launch_command(int ranks, char text[64]);

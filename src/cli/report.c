@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "monitor/terminal.h"
+
+enum { STEP_BACK = 2 /* seconds */ };
 
 static void put_message(const char *format, va_list arguments)
 {
@@ -19,9 +22,17 @@ static void put_message(const char *format, va_list arguments)
     putc('\n', stderr);
 }
 
+void ls_cli_let_rank_0_speak(void)
+{
+    int rank;
+    if (lockstep_job_launched(&rank) > 1 && rank != 0)
+        sleep(STEP_BACK);
+}
+
 int ls_cli_usage_error(const char *format, ...)
 {
     va_list arguments;
+    ls_cli_let_rank_0_speak();
     va_start(arguments, format);
     put_message(format, arguments);
     va_end(arguments);

@@ -5,7 +5,12 @@
 
 #include "lockstep/lockstep.h"
 
-/* Writes a message of the program's own and returns LOCKSTEP_USAGE. */
+/* What all ranks of a job are about to say, rank 0 should say: the others wait until it has ended,
+ * which ends them. It may be that only this one has something to say: then it does, some seconds
+ * later. */
+void ls_cli_let_rank_0_speak(void);
+
+/* Writes a message of the program's own (of several ranks: rank 0) and returns LOCKSTEP_USAGE. */
 int ls_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes a message and returns `status`. */

@@ -28,6 +28,7 @@ static void release(struct ls_peers *peers)
     ls_watch_free(peers->watch);
     ls_free(peers->first);
     ls_free(peers->bytes);
+    ls_free(peers->statuses);
     ls_free_aligned(peers->out);
     ls_free_aligned(peers->in);
     ls_free(peers);
@@ -48,7 +49,8 @@ int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options
         peers->first = ls_alloc((size_t)link->size + 1, sizeof *peers->first);
         peers->bytes = ls_alloc(4 * (size_t)link->size, sizeof *peers->bytes);
         peers->offset = peers->bytes != NULL ? peers->bytes + 2 * link->size : NULL;
-        if (peers->first == NULL || peers->bytes == NULL)
+        peers->statuses = ls_alloc((size_t)link->size, sizeof *peers->statuses);
+        if (peers->first == NULL || peers->bytes == NULL || peers->statuses == NULL)
             status = ls_fail_memory(error, "a job");
     }
     if (status == 0)
@@ -292,10 +294,7 @@ int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error)
     _Static_assert(sizeof words % ALIGNMENT == 0, "what links carry");
     if (!ls_peers_several(peers))
         return status;
-    int32_t mine = status;
-    int32_t *all = ls_alloc((size_t)peers->size, sizeof *all);
-    if (all == NULL)
-        return ls_fail_memory(error, "an exchange between ranks");
+    int32_t mine = status, *all = peers->statuses;
     int result = ls_peers_gather(peers, &mine, sizeof mine, all, error);
     int first = 0;
     while (result == 0 && first < peers->size && all[first] == 0)
@@ -312,7 +311,6 @@ int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error)
             ls_fail(error, result, words.problem.place, words.problem.hint,
                     "%s (rank %d, host %.63s)", words.problem.message, first, words.host);
     }
-    ls_free(all);
     return result;
 }
 

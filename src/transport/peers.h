@@ -59,6 +59,7 @@ struct ls_peers {
     unsigned char *out, *in;
     size_t out_size, in_size;
     size_t *bytes, *offset; /* [2 * size] */
+    int32_t *statuses;      /* [size]: there when memory is what has failed */
 };
 
 /* Bytes [begin, end) of an array. */
