@@ -60,7 +60,7 @@ ends() {
         tail -n 20 log | cut -c 1-400
         ;;
     esac
-    check_output "$name" "$@"
+    check_output "$name" '!Segmentation fault' "$@"
     for ((i = 0; i < 500; i++)); do # nobody stays
         [ -n "$(pid 0)$(pid 1)$(pid 2)" ] || return 0
         sleep 0.01
