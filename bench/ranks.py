@@ -22,8 +22,10 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -131,15 +133,14 @@ class Bench:
                     "--meeting", meeting, "--network-name", name], GLOO_SOCKET_IFNAME="link0")
 
     def predicted(self, network, rate):
-        """The plan's row. Ranks here share caches and memory, so as many plans are made at once."""
+        """The plan's row: of as many plans as ranks, made at once because ranks share caches and memory,
+        the one that other jobs disturbed least."""
         link = "100Gbps" if rate == "none" else rate.replace("bit", "bps")
         command = [os.path.join(self.options.build, "lockstep"), "plan", "--solver",
                    path_of(network.name, "solver"), "--ranks", f"1,{RANKS}", "--workers",
                    str(self.workers), "--link", f"{link},{self.options.latency}", "--json"]
-        plans = [subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.PIPE,
-                                  text=True)
-                 for core in sorted(os.sched_getaffinity(0))[:RANKS]] if self.workers == 1 else \
-                [subprocess.Popen(command, stdout=subprocess.PIPE, text=True)]
+        plans = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+                 for _ in range(RANKS)]
         rows = [json.loads(plan.communicate()[0])["rows"][1] for plan in plans]
         return min(rows, key=lambda row: row["seconds"])
 
@@ -231,6 +232,7 @@ def measure(bench, options, rows, failed):
 
 def main():
     options, rows, failed = arguments(), [], []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no namespaces are left
     with tempfile.TemporaryDirectory(prefix="lockstep-ranks-") as folder:
         bench = Bench(options, folder)
         for _ in range(3):
