@@ -9,7 +9,7 @@
 #     netns.sh mpi NAME KIND COMMAND   a rank on each node, by "openmpi" or "mpich"
 #     netns.sh cut NAME NODE           as if the cable was pulled: nobody is told
 #     netns.sh mend NAME NODE          puts it in again
-#     netns.sh down NAME
+#     netns.sh down NAME               with all that runs there
 #
 # `up` ends with 77 where namespaces are not allowed here, and says what was refused.
 # SPDX-License-Identifier: BSD-2-Clause
@@ -70,7 +70,10 @@ down() {
     local space
     for space in $(ip netns list | awk '{ print $1 }'); do
         case $space in
-        "$1-hub" | "$1"-[0-9]*) ip netns del "$space" ;;
+        "$1-hub" | "$1"-[0-9]*)
+            ip netns pids "$space" | xargs -r kill -9 2>/dev/null || true
+            ip netns del "$space"
+            ;;
         esac
     done
 }
