@@ -10,9 +10,13 @@
 
 int ls_cli_refuse_ranks(const char *command)
 {
-    int ranks = lockstep_job_launched(NULL);
+    int rank, ranks = lockstep_job_launched(&rank);
     if (ranks == 1)
         return 0;
+    if (rank != 0) { /* it is the same for all */
+        ls_cli_let_rank_0_speak();
+        return LOCKSTEP_USAGE;
+    }
     return ls_cli_usage_error("%s: only train runs on several ranks, and the launcher has started "
                               "%d. hint: start it without mpirun or srun",
                               command, ranks);
