@@ -260,7 +260,8 @@ void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *
     if (first && word->kind == LS_MESSAGE_FAILED) {
         quote(watch, from, word->text, text, sizeof text);
         ls_watch_charge(watch, LS_REASON_FAILED, from, word->status, now + gathering, text);
-    } else if (first && word->kind == LS_MESSAGE_GONE && about != NULL && !about->left) {
+    } else if (first && word->kind == LS_MESSAGE_GONE && about != NULL && !about->left &&
+               now >= watch->blind_until) {
         ls_watch_describe_gone(watch, word->rank, now, text, sizeof text);
         ls_watch_charge(watch, LS_REASON_DIED, word->rank, LOCKSTEP_LOST, now, text);
     } else if (first && word->kind == LS_MESSAGE_LEFT) {

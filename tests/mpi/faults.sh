@@ -120,11 +120,11 @@ for kind in $(mpi_kinds); do
         kill -KILL "$stopped" 2>/dev/null
     done
 
-    # Signals to a rank and to mpirun, sooner or later, once or twice. (Open MPI's mpirun ends with
-    # a code of its own where it is told to.)
+    # Signals to a rank and to mpirun, sooner or later, once or twice. (An mpirun that is told to end
+    # may do so with a code of its own.)
     for what in 'TERM rank' 'TERM mpirun' 'USR1 mpirun'; do
         name="$kind: SIG$what" signal=${what% *} codes=75
-        [ "$kind $what" != 'openmpi TERM mpirun' ] || codes='75 1 143'
+        [ "$what" != 'TERM mpirun' ] || codes='75 0 1 143'
         begin "$kind"
         sleep 0.$((RANDOM % 4))$((RANDOM % 10))
         if [ "${what#* }" = rank ]; then

@@ -250,6 +250,20 @@ static void test_a_late_awakening(void **state)
     close_scene();
 }
 
+/* What others told it of deaths meanwhile is no better than what it sees. */
+static void test_news_of_an_awakening(void **state)
+{
+    (void)state;
+    open_scene(6);
+    let_pass(3, ALL);
+    scene.gone = 102; /* rank 3 sees that, and tells rank 0, which is stopped */
+    let_pass(1, ALL & ~1U);
+    atomic_fetch_add(&scene.microseconds, 10000000);
+    let_pass(4, 1);
+    assert_int_equal(scene.told, 0);
+    close_scene();
+}
+
 /* ---- Who hangs ------------------------------------------------------------------------------- */
 
 static void test_a_hang(void **state)
@@ -565,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_for_ever),
         cmocka_unit_test(test_a_long_sleep),
         cmocka_unit_test(test_a_late_awakening),
+        cmocka_unit_test(test_news_of_an_awakening),
         cmocka_unit_test(test_a_hang),
         cmocka_unit_test(test_rank_0_hangs),
         cmocka_unit_test(test_all_wait),
