@@ -201,10 +201,11 @@ int ls_travel_settle(struct ls_travel *travel, struct ls_error *error)
 {
     for (size_t i = 0; travel != NULL && i < travel->lane_count; i++)
         LS_TRY(ls_courier_wait(travel->peers->courier, &travel->lanes[i].weights, error));
-    if (travel != NULL && atomic_load(&travel->store->not_converted))
-        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                       "cannot bring the weights into the layouts of the kernels");
-    return 0;
+    if (travel == NULL || !atomic_load(&travel->store->not_converted))
+        return 0;
+    int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                         "cannot bring the weights into the layouts of the kernels");
+    return ls_peers_lone_failure(travel->peers, status, error);
 }
 
 /* ---- Where this rank is ---------------------------------------------------------------------- */
@@ -284,10 +285,11 @@ int ls_travel_arrive(struct ls_travel *travel, const int *owner, size_t units,
     for (size_t i = 0; i < travel->order_count; i++)
         LS_TRY(ls_courier_wait(travel->peers->courier, travel->order[i], error));
     travel->peers->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
+    int status = 0;
     if (atomic_load(&travel->surplus))
-        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                       "a gradient left for other ranks before it was finished");
-    return 0;
+        status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                         "a gradient left for other ranks before it was finished");
+    return ls_peers_lone_failure(travel->peers, status, error);
 }
 
 /* ---- What ranks noted ------------------------------------------------------------------------ */
