@@ -22,7 +22,7 @@ accuracy() { sed -n 's/.*: accuracy = \([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
 train() {
     local name=$1 solver=$2 start=$SECONDS
     shift 2
-    "$lockstep" train --solver "$solver" --snapshot-prefix "$folder/$name" "$@" \
+    "$lockstep" train --solver "$solver" --overwrite --snapshot-prefix "$folder/$name" "$@" \
         >"$folder/$name.log" 2>&1
     say "$name: accuracy $(accuracy "$folder/$name.log"), $((SECONDS - start)) s"
 }

@@ -43,6 +43,9 @@ endforeach()
 add_test(NAME tree_includes COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_includes.sh
          ${CMAKE_SOURCE_DIR})
 add_test(NAME tree_math COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_math.sh ${CMAKE_SOURCE_DIR})
+add_test(NAME tree_programs COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_programs.sh
+         ${CMAKE_SOURCE_DIR})
+set_tests_properties(tree_programs PROPERTIES SKIP_RETURN_CODE 77)
 find_program(LS_PYTHON python3)
 if(LS_PYTHON)
   add_test(NAME bench_definitions COMMAND ${LS_PYTHON} -B ${CMAKE_SOURCE_DIR}/bench/definitions.py

@@ -3,6 +3,12 @@ add_library(ls_flags INTERFACE)
 target_compile_definitions(ls_flags INTERFACE _GNU_SOURCE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_include_directories(ls_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
                            ${CMAKE_BINARY_DIR}/generated)
+# Some options change results and leave no macro behind that src/base/arithmetic.h could see.
+foreach(flags "${CMAKE_C_FLAGS}" "${CMAKE_C_FLAGS_${CMAKE_BUILD_TYPE}}" "$ENV{CFLAGS}")
+  if(flags MATCHES "-Ofast|-ffast-math|-funsafe-math|-fassociative-math|-freciprocal-math|-ffinite-math|-fno-signed-zeros|-mfpmath=387|-fsingle-precision-constant")
+    message(FATAL_ERROR "These compiler flags let results change: ${CMAKE_MATCH_0}; leave them out")
+  endif()
+endforeach()
 # No contraction: a*b+c is two roundings unless the source says fma, with every compiler.
 target_compile_options(ls_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes
   -Wmissing-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings -ffp-contract=off

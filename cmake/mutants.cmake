@@ -1,16 +1,33 @@
 # A test of the tests: builds that break the contract on purpose, each in one source file and one
-# way, where that file asks for a macro LS_MUTANT_...:
+# way, where that file asks for LS_MUTANT(NAME) (base/mutant.h):
 #
 #   FLOATS     gradients are rounded as sums of floats are, in the order in which they arrive
 #   GENERATOR  each thread has a random number generator of its own
 #   FORGETFUL  workers other than the first forget a micro-batch now and then
 #   STATISTICS batch statistics are those of the micro-batches that the worker has run itself
+#   EXPONENTS  a resume does not restore the exponents of the sums
+#   ORDINAL    random numbers count samples from where the run began, which may be a resume
+#   TWICE      an update that is repeated advances the moving averages each time
+#   REPLAYED   what is computed again may have effects, which then happen twice
+#   LIMIT      a limit on memory makes a layer take another kernel and another layout
+#   DENORMALS  workers other than the first keep denormal numbers
+#   TRACE      a snapshot says how many workers there were
+#   ARRIVAL    figures of tests are added up in the order in which micro-batches are done
 #   DEAF       what one rank has of a gradient is left out of the sum over ranks
 #   SELFISH    batch statistics are those of the micro-batches that the rank has run itself
+#   RATE       ranks other than the first have a learning rate of their own
+#   FILLER     each rank fills weights with numbers of its own
+#   TICKET     a micro-batch is given to two ranks
+#   LOST       a micro-batch is given to no rank
+#   ROUNDED    a filler's normal numbers are rounded once more
+#   CORRECTION Adam's correction is rounded once more
 #
-# `verify` must find the difference, and so must the test of the promise; the build without any
-# (SOUND) must pass both. The broken file is linked in front of the library, whose own then stays
-# out.
+# Each is found by one case of one test, which says what it says of that mistake: an expression that
+# another failure would match proves nothing. The broken file is linked in front of the library,
+# whose own then stays out.
+#
+# Of the first four `verify` must find the difference, too; the build without any (SOUND) must pass
+# what they fail.
 if(NOT TARGET ls_support OR NOT TARGET ls_api)
   return()
 endif()
@@ -24,7 +41,7 @@ function(ls_mutant name source test filter difference)
   # The test of the promise itself, one case of it, run on the broken build.
   ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ${LS_MODULES})
   foreach(program ${verify} ${workers})
-    target_compile_definitions(${program} PRIVATE LS_MUTANT_${name})
+    target_compile_definitions(${program} PRIVATE LS_MUTANT_${name}=1)
     if(source)
       target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
     endif()
@@ -47,14 +64,77 @@ ls_mutant(FORGETFUL engine/run.c ${held})
 ls_mutant(STATISTICS engine/exchange.c test_batch_norm test_groups
   "batches of 32, groups of 0, 2 workers")
 
-# Mutants of what ranks do together: the test of the promise for ranks must find them.
-function(ls_mutant_of_ranks name source)
-  string(TOLOWER mutant_${name}_ranks test)
-  ls_test(${test} ${CMAKE_SOURCE_DIR}/tests/numerics/test_ranks.c ${LS_MODULES})
-  target_compile_definitions(${test} PRIVATE LS_MUTANT_${name})
-  target_sources(${test} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
-  set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION
-    "differs from byte|is not finite")
+# `test` (of tests/numerics) must find it in its case `filter`, and say so.
+function(ls_mutant_in name source test filter expression)
+  string(TOLOWER mutant_${name} mutant)
+  ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ${LS_MODULES})
+  target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
+  target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
+  set_tests_properties(${mutant} PROPERTIES
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
+    PASS_REGULAR_EXPRESSION "${expression}")
 endfunction()
-ls_mutant_of_ranks(DEAF engine/travel.c)
-ls_mutant_of_ranks(SELFISH engine/exchange.c)
+ls_mutant_in(EXPONENTS solver/resume.c test_cuts test_resumed_at_once
+  "resumed at [0-9]*, nothing done: the snapshots differ from byte")
+ls_mutant_in(ORDINAL engine/run.c test_cuts test_every_cut
+  "cut at [0-9]*, resumed: [^ ]*: the snapshots differ from byte")
+ls_mutant_in(TWICE engine/pass.c test_overflow test_averages_of_repeats
+  "norm.mean is advanced otherwise where the update is repeated")
+ls_mutant_in(LIMIT plan/plan.c test_memory_limits test_nets
+  "a deep chain, 1 workers, 1 bytes: the snapshots differ from byte")
+ls_mutant_in(DENORMALS engine/team.c test_workers test_denormals
+  "denormal numbers, 2 workers: the snapshots differ from byte")
+ls_mutant_in(TRACE solver/checkpoint.c test_workers test_held_back
+  "held back, 2 workers: the snapshots differ from byte")
+ls_mutant_in(ARRIVAL engine/run.c test_workers test_test_phases
+  "figures of a test, [23] workers: the snapshots differ from byte")
+
+# What ranks do together.
+ls_mutant_in(DEAF engine/travel.c test_ranks test_any_ranks
+  "dropout: rank [01] of 2 with 1 workers differs from byte")
+ls_mutant_in(SELFISH engine/exchange.c test_ranks test_any_ranks
+  "the batch's statistics: rank [01] of 2: iteration 1: the weights are not the same on all ranks")
+ls_mutant_in(RATE solver/trainer.c test_ranks test_any_ranks
+  "dropout: rank [01] of 2 with 1 workers differs from byte")
+ls_mutant_in(FILLER engine/store.c test_ranks test_any_ranks
+  "dropout: rank [01] of 2: before the first update: the weights are not the same on all ranks")
+ls_mutant_in(TICKET engine/tickets.c test_ranks test_who_is_free
+  "dropout: rank [01] of 2: micro-batch [0-9]* was given to 2 ranks")
+ls_mutant_in(LOST engine/tickets.c test_ranks test_who_is_free
+  "dropout: rank [01] of 2: micro-batch [0-9]* was given to 0 ranks")
+
+# Mutants whose runs agree with each other: the table of golden bits must find them, in `net`.
+function(ls_mutant_of_bits name source net difference)
+  string(TOLOWER mutant_${name}_golden test)
+  file(GLOB golden CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.c)
+  add_executable(${test} ${golden} ${CMAKE_SOURCE_DIR}/src/${source})
+  target_link_libraries(${test} PRIVATE ls_support ${LS_MODULES})
+  set_target_properties(${test} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_compile_definitions(${test} PRIVATE LS_MUTANT_${name}=1)
+  add_test(NAME ${test} COMMAND ${test} sse41)
+  set_tests_properties(${test} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${net}" PASS_REGULAR_EXPRESSION
+    "golden bits of ${net} on sse41 are others .own kernels on any instruction set.: ${difference}")
+endfunction()
+ls_mutant_of_bits(ROUNDED ops/cpu/filler.c own_functions
+  "update 0 is the first that differs, parameter last.scale the first there .1 of 4 differ.")
+ls_mutant_of_bits(CORRECTION ops/cpu/update.c check_own
+  "update 10 is the first that differs, parameter first.scale the first there .* its loss agrees")
+ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
+  "the loss of update 1 differs, all weights agree")
+
+# A build with a core that computes wrongly now and then, which audits must find: tests, and a
+# program that scripts run (LOCKSTEP_FAULT says which core, see tests/support/fault.h).
+ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c ${LS_MODULES})
+file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
+     ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
+add_executable(lockstep_faulty ${program})
+target_link_libraries(lockstep_faulty PRIVATE ls_support ${LS_MODULES})
+# The library's own names are hidden from the program elsewhere, not here.
+target_compile_definitions(lockstep_faulty PRIVATE ls_json_string=ls_program_json_string
+                           ls_json_integer=ls_program_json_integer)
+set_target_properties(lockstep_faulty PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+foreach(target numerics_faulty_core lockstep_faulty)
+  target_compile_definitions(${target} PRIVATE LS_FAULTY_CORE="support/fault.h")
+  target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/engine/run.c)
+endforeach()

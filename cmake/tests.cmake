@@ -4,6 +4,7 @@
 #   tests/unit/{monitor,cli}/test_*.c       the program's folders, on a fake library
 #   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
 #   tests/{numerics,compat,faults,mpi}/*.sh  the program, as $LOCKSTEP
+#   tests/golden/*.c                        one program: bits held against tests/golden/table.txt
 #   tests/mpi/*.c                           programs for the scripts there
 # A test whose folder of src/ does not exist yet is left out. Exit code 77 is a skipped script.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
@@ -78,6 +79,23 @@ foreach(kind numerics compat faults mpi)
   endif()
 endforeach()
 
+# System calls that fail, for scripts that preload it.
+add_library(failing_calls MODULE ${CMAKE_SOURCE_DIR}/tests/faults/failing_calls.c)
+set_target_properties(failing_calls PROPERTIES C_VISIBILITY_PRESET default C_EXTENSIONS ON
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_compile_definitions(failing_calls PRIVATE _GNU_SOURCE)
+
+# Golden bits: one program, a test for each instruction set.
+file(GLOB golden CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.c)
+add_executable(golden ${golden})
+target_link_libraries(golden PRIVATE ls_support ${LS_MODULES})
+set_target_properties(golden PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+foreach(isa sse41 avx2 avx512)
+  add_test(NAME golden_${isa} COMMAND golden ${isa})
+  set_tests_properties(golden_${isa} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endforeach()
+
 file(GLOB programs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/mpi/*.c)
 list(FILTER programs EXCLUDE REGEX "/test_")
 foreach(source ${programs})
@@ -86,3 +104,13 @@ foreach(source ${programs})
   target_link_libraries(${name} PRIVATE ls_support ls_transport)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
+
+# Damaged snapshots, for tools/torture.sh, whose short form is a test.
+add_executable(flips ${CMAKE_SOURCE_DIR}/tests/torture/flips.c)
+target_link_libraries(flips PRIVATE ls_support ls_snapshot)
+set_target_properties(flips PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+if(TARGET lockstep_program)
+  add_test(NAME torture COMMAND bash ${CMAKE_SOURCE_DIR}/tools/torture.sh --short)
+  set_tests_properties(torture PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+endif()

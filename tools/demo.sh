@@ -168,14 +168,15 @@ sed -e "s|^net:.*|net: \"lenet_train_test.prototxt\"|" \
     -e "s|^max_iter:.*|max_iter: $updates|" \
     -e "s|^test_interval:.*|test_interval: $(((updates + 5) / 6))|" \
     -e "s|^display:.*|display: $(((updates + 11) / 12))|" \
-    -e "s|^snapshot:.*|snapshot: 0|" \
+    -e "s|^snapshot:.*|snapshot: 0 snapshot_keep: 1 snapshot_best: \"accuracy\"|" \
     "$examples/lenet_solver.prototxt" | sed -n '/^[a-z]/p' >"$output/lenet_solver.prototxt"
 
 step "Training LeNet on $kind"
-model=$output/lenet_iter_$updates.safetensors
-"$program" train --solver "$output/lenet_solver.prototxt" --snapshot-prefix "$output/lenet"
+model=$output/lenet_best.safetensors
+"$program" train --solver "$output/lenet_solver.prototxt" --overwrite \
+    --snapshot-prefix "$output/lenet"
 
-step "Testing on all samples that were held out"
+step "Testing the best of these models on all samples that were held out"
 "$program" test --model "$output/lenet_train_test.prototxt" --weights "$model"
 
 step "Ten of them"

@@ -49,6 +49,7 @@ up() { # NAME COUNT [RATE]
     local i
     for ((i = 0; i < $2; i++)); do attach "$1" "$i"; done
     rate "$1" "${3:-none}"
+    "$self" run "$1" 0 true
 }
 
 # What a machine sends and what it receives have the same limit, as on a switch.
@@ -125,9 +126,10 @@ fi
 command=${1:-}
 shift || true
 case $command in
+make) up "$@" ;; # a process of its own, which ends at the first command that fails
 up)
-    if ! said=$(up "$@" 2>&1); then
-        down "$1"
+    if ! said=$("$self" make "$@" 2>&1); then
+        down "$1" 2>/dev/null || true
         printf 'netns: not possible here: %s\n' "$said" >&2
         exit 77
     fi

@@ -45,7 +45,7 @@ enum lockstep_status {
     LOCKSTEP_WEIGHTS = 5,    /* weights or a snapshot */
     LOCKSTEP_DIVERGED = 6,   /* a loss or gradient that is not finite */
     LOCKSTEP_RESOURCE = 7,   /* out of memory or disk */
-    LOCKSTEP_DIFFERENT = 8,  /* verify, or the ranks of a job, found different bytes */
+    LOCKSTEP_DIFFERENT = 8,  /* verify, ranks of a job, audits or replay found different bytes */
     LOCKSTEP_LOST = 9,       /* another rank of the job failed, or is not heard of */
     LOCKSTEP_STOPPED = 75    /* stopped by request, with a snapshot to resume from */
 };
@@ -58,8 +58,15 @@ LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
 /* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. */
 LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
 
+/* The version of the numerical contract (docs/numerics.md). Whoever changes a bit of any trained
+ * model on purpose raises it, with a line in the CHANGELOG. Versions of Lockstep with the same
+ * number train the same bits in the same numeric environment. */
+#define LOCKSTEP_NUMERICS 2
+
 /* "0.1.0" */
 LOCKSTEP_API const char *lockstep_version(void);
+/* LOCKSTEP_NUMERICS as the library was built with. */
+LOCKSTEP_API int lockstep_numerics(void);
 /* What the library is built on and what it found here: versions, instruction set; many lines. */
 LOCKSTEP_API const char *lockstep_build_info(void);
 /* How many workers a run uses unless told otherwise: the cores that this process may use. */
@@ -87,7 +94,33 @@ enum lockstep_event_kind {
     LOCKSTEP_EVENT_DISPLAY,  /* every `display` iterations: as PROGRESS, and outputs */
     LOCKSTEP_EVENT_TEST,     /* a finished test phase: test_net, outputs, samples */
     LOCKSTEP_EVENT_SNAPSHOT, /* text: the file that was written */
-    LOCKSTEP_EVENT_END       /* training is done */
+    LOCKSTEP_EVENT_END,      /* training is done */
+    LOCKSTEP_EVENT_RUN,      /* run: the facts of this run as figures; once, before START */
+    LOCKSTEP_EVENT_AUDIT,    /* text, audit: a core has computed wrongly (see options.audit) */
+    LOCKSTEP_EVENT_HASH      /* weights_hash, chain: every 20 iterations; with a text at the end */
+};
+
+/* What a run is, in figures: what its START lines say in words. */
+struct lockstep_run {
+    const char *version;     /* of the program */
+    const char *environment; /* the numeric environment (lockstep_build_info) */
+    const char *solver;      /* "SGD", ... */
+    const char *lr_policy;
+    double base_lr; /* as it is used: scaled by base_batch_size */
+    uint64_t seed;
+    int64_t first_iteration; /* updates done before this run: 0, or what it resumes from */
+    int64_t iteration_end;   /* where this run will stop */
+    int64_t max_iter;        /* where the training ends */
+    int64_t display, test_interval, snapshot_interval; /* iterations; 0: never */
+    int64_t batch, iter_size, micro_batches; /* samples in a batch, batches an update, parts of a
+                                                batch */
+    int64_t micro_batch;                     /* samples of the largest of these parts */
+    int64_t samples;                         /* of the training data; 0: without end */
+    double iterations_per_epoch;             /* 0: unknown */
+    int ranks, workers;                      /* processes, and workers of all of them */
+    int64_t learned, fixed;                  /* numbers in parameters */
+    double flops_per_sample;                 /* of a training step */
+    uint64_t memory, memory_limit;           /* bytes: forecast, and the limit (0: none) */
 };
 
 /* An output of a net: a loss, an accuracy, figures per class. */
@@ -98,23 +131,41 @@ struct lockstep_output {
     double loss_weight; /* 0: not part of the loss */
 };
 
+/* A computation of a micro-batch that was wrong, as others of the same have shown. */
+struct lockstep_audit {
+    int own; /* it was the update's own, which was computed anew; else that which checks it */
+    const char *host;                  /* NULL where there is one process */
+    int rank, worker, core;            /* core: as the system numbers them; -1: not known */
+    int64_t micro_batch;               /* of the update */
+    int64_t first_sample, last_sample; /* ordinals */
+    const char *name;                  /* the first parameter or layer with other numbers */
+    int64_t things;                    /* how many such there are */
+};
+
 struct lockstep_event {
     enum lockstep_event_kind kind;
     const char *text;          /* see the kinds; else NULL */
-    int64_t iteration;         /* updates done so far */
+    int64_t iteration;         /* updates done so far, in every kind */
     int64_t iteration_end;     /* where this run will stop */
     double epoch;              /* passes over the training data so far; 0 if unknown */
-    double loss;               /* of the whole batch: data_loss + penalty */
-    double data_loss;          /* weighted sum of the losses; mean over average_loss. TEST: that
-                                  of the test net if the solver has test_compute_loss, else 0 */
-    double penalty;            /* of weight decay, at the weights before the update */
+    double loss;               /* the same as data_loss: what is printed as the loss */
+    double data_loss;          /* weighted sum of the losses over the whole update, without the
+                                  penalty; mean over average_loss updates. TEST: that of the test
+                                  net if the solver has test_compute_loss, else 0 */
+    double penalty;            /* of weight decay, at the weights before the update. NaN: it was not
+                                  measured for this event (DISPLAY events have it) */
     double learning_rate;      /* of this update */
-    double samples_per_second; /* since the last event of this kind */
-    double seconds;            /* since the last event of this kind */
+    double samples_per_second; /* since the last event of this kind, without tests and snapshots */
+    double seconds;            /* since the last event of this kind, likewise */
     int test_net;              /* TEST: which test net; -1: the train data, un-augmented */
     int64_t samples;           /* TEST: how many were tested */
     const struct lockstep_output *outputs; /* in the order that Caffe prints */
     size_t output_count;
+    const struct lockstep_run *run;     /* RUN: the facts; else NULL */
+    const struct lockstep_audit *audit; /* AUDIT; else NULL */
+    /* HASH: of all weights and averages as they are now; and the chain (lockstep_trainer_chain). */
+    uint64_t weights_hash, chain;
+    int64_t chain_begin;
 };
 
 /* Answers of a `poll` callback. */
@@ -195,16 +246,35 @@ LOCKSTEP_API int lockstep_job_close(struct lockstep_job *job, int status,
 /* ---- Training ---------------------------------------------------------------------------- */
 
 struct lockstep_train_options {
-    size_t struct_size;          /* sizeof(struct lockstep_train_options) */
-    struct lockstep_job *job;    /* with other ranks; outlives the trainer. NULL: alone */
-    int workers;                 /* of this rank; 0: lockstep_job_workers(job) */
-    const char *isa;             /* NULL: the best here; "sse41" "avx2" "avx512": pin it */
+    size_t struct_size;       /* sizeof(struct lockstep_train_options) */
+    struct lockstep_job *job; /* with other ranks; outlives the trainer. NULL: alone */
+    int workers;              /* of this rank; 0: lockstep_job_workers(job) */
+    /* "sse41" "avx2" "avx512": pin it. NULL: what the process computes with already; else that of
+     * the snapshot to resume from, where this processor has it; else the best here. The first
+     * trainer, model or plan of a process decides, once. */
+    const char *isa;
     const char *snapshot_prefix; /* NULL: the solver's */
     const char *resume;          /* a snapshot, "auto", or NULL */
     const char *weights;         /* files to start from, separated by commas, or NULL */
     uint64_t memory; /* bytes that the process may take (its own, without mapped files and the data
                         cache); 0: no limit. Recomputes to fit; never changes a result */
     struct lockstep_callbacks callbacks;
+    /* This part of the micro-batches, 0 to 1, is computed a second time, by another worker or rank
+     * if there is one, and compared bit by bit before the update is committed. What was wrong is
+     * computed anew, and an event says where. Costs that part of the computation; never changes a
+     * result. */
+    double audit;
+    /* A snapshot that cannot be written (a disk that is full) ends the training, with
+     * LOCKSTEP_RESOURCE. 0: it is a WARNING, and training goes on to the next one; only the last
+     * snapshot before the end, or before a stop, must succeed. */
+    int snapshot_required;
+    /* Training may begin anew where snapshots of an earlier run are, and write over them. 0: that
+     * is an error of lockstep_trainer_run (LOCKSTEP_USAGE), before anything is changed. */
+    int overwrite;
+    /* A resume goes on although the snapshot was made in another numeric environment (instruction
+     * set, version of oneDNN, caches, version of the numerical contract ...), with other bits; all
+     * snapshots from there on name both. 0: that is an error (LOCKSTEP_DIFFERENT). */
+    int allow_other_numerics;
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
@@ -240,6 +310,18 @@ LOCKSTEP_API int64_t lockstep_trainer_iteration(const struct lockstep_trainer *t
 /* The data loss of the last update. */
 LOCKSTEP_API double lockstep_trainer_loss(const struct lockstep_trainer *trainer);
 
+/* The hash of all weights and averages as they are now: the same for the same bits, on any number
+ * of workers and ranks, in one numeric environment. */
+LOCKSTEP_API int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
+                                       struct lockstep_error *error);
+/* Every 20 iterations that hash is joined to the chain: chain = hash(chain before, iteration, hash
+ * of the weights). So two trainings with the same chain had the same weights at each link. It goes
+ * on after a resume: snapshots hold it. Returns the iteration of the last link that this trainer
+ * has made, -1: none; *weights (may be NULL) is the hash of that link, *chain the chain now, *begin
+ * (may be NULL) the iteration that it begins at. */
+LOCKSTEP_API int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer,
+                                            uint64_t *weights, uint64_t *chain, int64_t *begin);
+
 /* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. */
 LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                                            const struct lockstep_output **outputs, size_t *count,
@@ -273,13 +355,57 @@ LOCKSTEP_API int lockstep_trainer_read_gradient(const struct lockstep_trainer *t
                                                 size_t index, float *data, size_t size,
                                                 struct lockstep_error *error);
 
-/* Trains `iterations` updates (< 0: as many as the solver says, at most 50) with each of `count`
- * worker counts from the same start, and compares weights, state and losses after every update,
- * byte for byte, with the first. LOCKSTEP_DIFFERENT names the first iteration and blob. Nothing is
- * written to disk. Events: NOTICE lines of progress. */
+/* Verification: whether this training keeps the promise. It is run in several forms that must not
+ * matter, one after the other: each number of workers with each number of ranks (threads of this
+ * process that speak as processes would), each balance, and each limit on memory. With `stops`
+ * all of them run once more, each stopped so often after updates drawn from the seed, freed, and
+ * resumed from its snapshot in another of the forms. Tests and snapshots are made where the solver
+ * wants them. Compared with the first training, byte for byte: losses, metrics and divisors of each
+ * update; weights, averages, what the optimizer remembers and exponents after it; figures of tests;
+ * and the last snapshot's file. */
+#define LOCKSTEP_MEMORY_LEAST    UINT64_MAX /* in place of a limit: the least that it can do with */
+#define LOCKSTEP_TRAININGS_LIMIT 256        /* of a verification */
+struct lockstep_verified {
+    const char *training; /* "2 ranks of 3 workers, dynamic, least memory"; valid in the call */
+    const char *hash;     /* SHA-256 of all tensors of the last snapshot, 64 digits; as above */
+    int64_t iterations;   /* updates */
+    double seconds;
+    int same;    /* as the first one, in all that is compared; of the first one 1 */
+    int library; /* oneDNN computes a part: with another instruction set the bits may be others */
+};
+struct lockstep_verify_options {
+    size_t struct_size;
+    /* Lists; one without entries is the default. */
+    const int *workers; /* of each rank; default: 1, 2, 3 */
+    size_t worker_count;
+    const int *ranks; /* default: 1 */
+    size_t rank_count;
+    const int *dynamic; /* where there are several ranks: 0 dealt, 1 who is free; default: 0 */
+    size_t dynamic_count;
+    const uint64_t *memory; /* limits, of each rank; 0: none (the default), LOCKSTEP_MEMORY_LEAST */
+    size_t memory_count;
+    int stops;                           /* 0: none */
+    int64_t iterations;                  /* updates; < 0: as many as the solver says, at most 50 */
+    const char *isa;                     /* as in lockstep_train_options */
+    const char *weights;                 /* the same */
+    struct lockstep_callbacks callbacks; /* a NOTICE for each training; poll between two of them */
+    void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
+    void *user;                                                            /* for `trained` */
+};
+LOCKSTEP_API void lockstep_verify_options_init(struct lockstep_verify_options *options);
+/* LOCKSTEP_DIFFERENT: all trainings were run, and the error names the first update in which the
+ * first one that differs does so, parameter, element, and both values (a second run of the two
+ * finds them). Snapshots lie in a folder that is made in $TMPDIR or /tmp, and removed. */
 LOCKSTEP_API int lockstep_verify(const struct lockstep_solver *solver,
-                                 const struct lockstep_train_options *options, const int *workers,
-                                 size_t count, int64_t iterations, struct lockstep_error *error);
+                                 const struct lockstep_verify_options *options,
+                                 struct lockstep_error *error);
+
+/* Compares two snapshots (or other safetensors files) and tells what differs, a line each: tensors
+ * with how many elements and the first of them, fields of the definition, notes. 0 where all
+ * tensors are the same, whatever the notes; LOCKSTEP_DIFFERENT where they are not. */
+LOCKSTEP_API int lockstep_diff(const char *first, const char *second,
+                               void (*tell)(void *user, const char *line), void *user,
+                               struct lockstep_error *error);
 
 /* ---- Using a trained net ----------------------------------------------------------------- */
 
@@ -389,6 +515,7 @@ struct lockstep_plan_step {
      * channels at a time, so that they find in the caches what they share. 0: none begins. */
     size_t chain;
     int64_t channels; /* of a chain: at a time */
+    int library; /* oneDNN computes it: its bits depend on the CPU's type and oneDNN's version */
 };
 
 /* A net of the plan. Its steps and layers are for a whole micro-batch. */
@@ -405,6 +532,10 @@ struct lockstep_plan_net {
     uint64_t held;      /* bytes that each micro-batch of a batch holds across sync points */
     uint64_t scratch;   /* bytes of the largest step */
     double replay_part; /* work of replays as a part of all other */
+    /* Layers with steps that oneDNN computes, in order. Where there are none, the bits are the same
+     * on all processors for which the same kernels are chosen, and with every oneDNN. */
+    const char *const *library_layers;
+    size_t library_layer_count;
 };
 
 /* Where memory goes, in bytes. */
@@ -663,6 +794,38 @@ LOCKSTEP_API int lockstep_convert(const struct lockstep_source_options *source, 
  * 16, may be NULL) gets the mean of each channel, and *channels their number. */
 LOCKSTEP_API int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                                double *channel_means, int *channels, struct lockstep_error *error);
+
+/* A record that cannot be trained on or tested with, and a source that was read to its end. `net`
+ * is "train", "test" or "test #1"; `name` is that of a picture or key, or empty. Strings live as
+ * long as the call of the callback. */
+struct lockstep_bad_record {
+    const char *net, *layer, *source, *name, *reason;
+    int64_t record;
+};
+struct lockstep_checked_source {
+    const char *net, *layer, *source;
+    int64_t records, bad;
+    double seconds;
+};
+struct lockstep_check_options {
+    size_t struct_size;
+    int threads; /* that read; 0: as many as there are cores */
+    void *user;  /* for the two below, which may be NULL */
+    void (*bad)(void *user, const struct lockstep_bad_record *record);
+    void (*source)(void *user, const struct lockstep_checked_source *source);
+    struct lockstep_callbacks callbacks; /* progress as that of lockstep_convert */
+};
+LOCKSTEP_API void lockstep_check_options_init(struct lockstep_check_options *options);
+/* Reads every record of every data layer of a solver's nets, or of a net's test phase, once, as
+ * training or testing would, and tells of each that is bad: cannot be read or decoded, has a size
+ * that does not fit, or a label that is no class of a layer that takes it. LOCKSTEP_DATA if there
+ * are any, or if a source cannot be opened at all. */
+LOCKSTEP_API int lockstep_check(const struct lockstep_solver *solver,
+                                const struct lockstep_check_options *options,
+                                struct lockstep_error *error);
+LOCKSTEP_API int lockstep_check_model(const char *path,
+                                      const struct lockstep_check_options *options,
+                                      struct lockstep_error *error);
 
 #ifdef __cplusplus
 }

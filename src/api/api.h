@@ -3,6 +3,8 @@
 #ifndef LS_API_API_H
 #define LS_API_API_H
 
+#include <stdbool.h>
+
 #include "api/caller.h"
 #include "base/error.h"
 #include "lockstep/lockstep.h"
@@ -30,7 +32,15 @@ struct lockstep_trainer {
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */
 struct ls_error *ls_api_error(struct lockstep_error *error);
 
+/* The files to start from that the solver names, separated by commas; owned by the caller. NULL:
+ * there are none. */
+int ls_api_solver_weights(const Lockstep__SolverParameter *solver, char **weights,
+                          struct ls_error *error);
+
 /* Pins the instruction set (NULL: the best), once a process: another one afterwards is refused. */
 int ls_api_select_isa(const char *isa, struct ls_error *error);
+/* Takes an instruction set, where none was pinned or used before and this processor has it; whether
+ * it did, and it is another one than would have been taken. */
+bool ls_api_offer_isa(const char *isa);
 
 #endif

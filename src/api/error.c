@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "ops/cpu/backend.h"
+#include "ops/cpu/environment.h"
 #include "ops/cpu/isa.h"
 
 struct lockstep_error *lockstep_error_new(void)
@@ -56,6 +56,11 @@ const char *lockstep_version(void)
     return LOCKSTEP_VERSION;
 }
 
+int lockstep_numerics(void)
+{
+    return LOCKSTEP_NUMERICS;
+}
+
 int lockstep_default_workers(void)
 {
     return ls_cpu_count();
@@ -81,20 +86,32 @@ int ls_api_select_isa(const char *isa, struct ls_error *error)
     return status;
 }
 
+bool ls_api_offer_isa(const char *isa)
+{
+    bool taken = false;
+    pthread_mutex_lock(&isa_lock);
+    if (!isa_chosen && strcmp(isa, ls_cpu_isa_name(ls_cpu_isa())) != 0)
+        taken = isa_chosen = ls_cpu_isa_select(isa, NULL) == 0;
+    pthread_mutex_unlock(&isa_lock);
+    return taken;
+}
+
 static char *build_info;
 static pthread_once_t build_info_once = PTHREAD_ONCE_INIT;
 
 static void make_build_info(void)
 {
     struct ls_text text = {0};
-    ls_text_format(&text, "Lockstep %s\n", LOCKSTEP_VERSION);
+    ls_text_format(&text, "Lockstep %s\nnumerics=%d (the version of the numerical contract)\n",
+                   LOCKSTEP_VERSION, LOCKSTEP_NUMERICS);
 #if defined(__clang__)
     ls_text_format(&text, "compiler=clang %s\n", __clang_version__);
 #elif defined(__GNUC__)
     ls_text_format(&text, "compiler=gcc %s\n", __VERSION__);
 #endif
     ls_text_format(&text, "workers=%d (the cores that this process may use)\n", ls_cpu_count());
-    ls_text_add(&text, ls_backend_cpu.environment());
+    if (ls_cpu_describe(&text, NULL) != 0)
+        ls_text_add(&text, "kernels=unknown: out of memory\n");
     build_info = text.data;
 }
 

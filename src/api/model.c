@@ -136,7 +136,8 @@ static int load_weights(struct lockstep_model *model, const char *weights, struc
 {
     const struct ls_graph *graph = ls_net_graph(model->net);
     char *classes = NULL;
-    int status = ls_load_weights(model->store, &graph, 1, weights, notice, model, &classes, error);
+    int status =
+        ls_load_weights(model->store, &graph, 1, weights, true, notice, model, &classes, error);
     if (status == 0 && classes != NULL)
         status = set_classes(model, classes, error);
     ls_free(classes);

@@ -14,6 +14,7 @@ struct ls_plan_net {
     struct lockstep_plan_layer *layers;
     struct lockstep_plan_step *steps;
     char (*implementations)[64]; /* by step */
+    const char **library_layers;
 };
 
 struct lockstep_plan {

@@ -6,6 +6,7 @@
 #include "api/plan.h"
 #include "base/memory.h"
 #include "ir/layer.h"
+#include "solver/environment.h"
 
 /* The plan of the micro-batches that take most. */
 static const struct ls_plan *largest_plan(const struct ls_net *net)
@@ -119,7 +120,8 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
         .sync = step->cut,
         .gathered = step->gathered,
         .chain = step->chain,
-        .channels = step->chain > 0 ? step->at_once : 0};
+        .channels = step->chain > 0 ? step->at_once : 0,
+        .library = step->prepared.kernel != NULL && step->prepared.kernel->library};
 }
 
 static int make_steps(const struct ls_plan *plan, struct ls_plan_net *rows, struct ls_error *error)
@@ -137,6 +139,17 @@ static int make_steps(const struct ls_plan *plan, struct ls_plan_net *rows, stru
     ls_free((void *)writer);
     rows->shown.steps = rows->steps;
     rows->shown.step_count = plan->step_count;
+    return 0;
+}
+
+static int make_library(const struct ls_net *net, struct ls_plan_net *rows, struct ls_error *error)
+{
+    size_t most = rows->shown.layer_count;
+    rows->library_layers = ls_alloc(most + 1, sizeof *rows->library_layers);
+    if (rows->library_layers == NULL)
+        return ls_fail_memory(error, "a plan");
+    rows->shown.library_layer_count = ls_environment_layers(net, rows->library_layers, most);
+    rows->shown.library_layers = rows->library_layers;
     return 0;
 }
 
@@ -158,6 +171,7 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
         .scratch = plan->scratch_bytes,
         .replay_part = plan->work > 0 ? plan->replay_work / plan->work : 0};
     LS_TRY(make_layers(plan->graph, views, store, rows, error));
+    LS_TRY(make_library(net, rows, error));
     return make_steps(plan, rows, error);
 }
 
@@ -166,4 +180,5 @@ void ls_plan_rows_free(struct ls_plan_net *rows)
     ls_free(rows->layers);
     ls_free(rows->steps);
     ls_free(rows->implementations);
+    ls_free((void *)rows->library_layers);
 }

@@ -230,6 +230,9 @@ struct prediction {
     float *output;
     size_t count;
     _Atomic size_t next;
+    atomic_flag failed;
+    int status; /* of the worker that failed first */
+    struct ls_error *error;
 };
 
 /* Where a value lies after a run: in the memory of the worker's slot, or, if it is an input under
@@ -261,8 +264,13 @@ static void predict_some(void *argument, int worker)
                                      .samples = 1,
                                      .normalizers = model->normalizers,
                                      .partials = model->records[worker]};
-        ls_exchange_context(model->exchange, worker, (size_t)worker, &context);
-        ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context);
+        ls_exchange_context(model->exchange, worker, (size_t)worker, NULL, &context);
+        static _Thread_local struct ls_error error;
+        int status = ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context, &error);
+        if (status != 0 && !atomic_flag_test_and_set(&prediction->failed)) {
+            prediction->status = status;
+            *prediction->error = error;
+        }
         copy_plain(plan->output, find_value(plan, worker, inputs, plan->output),
                    prediction->output + i * model->output_size);
     }
@@ -289,12 +297,16 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
     LS_TRY(check_one_size(model, error));
-    struct prediction prediction = {
-        .model = model, .input = input, .output = output, .count = count};
+    struct prediction prediction = {.model = model,
+                                    .input = input,
+                                    .output = output,
+                                    .count = count,
+                                    .failed = ATOMIC_FLAG_INIT,
+                                    .error = error};
     ls_team_enter(model->engine->team);
     ls_team_run(model->engine->team, predict_some, &prediction);
     ls_team_leave(model->engine->team);
-    return 0;
+    return prediction.status;
 }
 
 int lockstep_model_predict(struct lockstep_model *model, const float *input, size_t count,

@@ -7,8 +7,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "schema/upgrade.h"
+#include "solver/diff.h"
+#include "solver/snapshots.h"
+#include "solver/environment.h"
 #include "solver/trainer.h"
-#include "solver/verify.h"
 
 /* ---- Solvers --------------------------------------------------------------------------------- */
 
@@ -58,15 +60,16 @@ static int check_options(const struct lockstep_train_options *options, struct ls
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
+    if (!(options->audit >= 0 && options->audit <= 1))
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 0 (none) to 1 (all)",
+                       "%g of the micro-batches cannot be audited", options->audit);
     if (options->resume != NULL && options->weights != NULL)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, NULL,
                        "give a snapshot to resume from, or weights to start from, not both");
     return 0;
 }
 
-/* The files to start from that the solver names, separated by commas; owned by the caller. NULL:
- * there are none. */
-static int solver_weights(const Lockstep__SolverParameter *solver, char **weights,
+int ls_api_solver_weights(const Lockstep__SolverParameter *solver, char **weights,
                           struct ls_error *error)
 {
     struct ls_text text = {0};
@@ -87,7 +90,7 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     if (options->weights != NULL)
         return ls_trainer_load_weights(trainer, options->weights, error);
     char *weights;
-    int status = solver_weights(trainer->solver, &weights, error);
+    int status = ls_api_solver_weights(trainer->solver, &weights, error);
     LS_TRY(ls_peers_lone_failure(trainer->peers, status, error));
     status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
     ls_free(weights);
@@ -104,6 +107,33 @@ static int unless_lost(struct ls_peers *peers, int status, const struct ls_error
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
     return ls_watch_leave(peers->watch, status, text);
+}
+
+/* A resume computes with the instruction set of its snapshot, unless another one is pinned. All
+ * ranks hear of it from rank 0, which sees the snapshot. Whether another one was taken for it. */
+static int offer_isa(const struct lockstep_solver *solver,
+                     const struct lockstep_train_options *options, struct ls_peers *peers,
+                     bool *taken, struct ls_error *error)
+{
+    const struct ls_solver_definition *definition = solver->definition;
+    char isa[16] = "";
+    int status = 0;
+    *taken = false;
+    if (options->resume != NULL && ls_peers_rank(peers) == 0) {
+        char *prefix =
+            options->snapshot_prefix != NULL
+                ? ls_snapshot_prefix(definition->definition->file, options->snapshot_prefix)
+                : ls_copy_string(definition->solver->snapshot_prefix);
+        status = prefix == NULL ? ls_fail_memory(error, "a trainer")
+                                : ls_environment_isa(prefix, options->resume, isa, error);
+        ls_free(prefix);
+    }
+    LS_TRY(ls_peers_agree(peers, status, error));
+    if (ls_peers_several(peers))
+        LS_TRY(ls_peers_broadcast(peers, isa, sizeof isa, error));
+    if (options->isa == NULL && isa[0] != '\0')
+        *taken = ls_api_offer_isa(isa);
+    return 0;
 }
 
 /* What a rank does by itself before it meets the others. */
@@ -148,7 +178,10 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     if (options->struct_size != sizeof *options)
         return check_options(options, inner);
     place_status(solver, options);
-    int status = ls_peers_agree(peers, prepare(solver, options, &trainer, inner), inner);
+    bool isa_taken = false;
+    int status = offer_isa(solver, options, peers, &isa_taken, inner);
+    if (status == 0)
+        status = ls_peers_agree(peers, prepare(solver, options, &trainer, inner), inner);
     struct lockstep_train_options mine = *options;
     if (status == 0) {
         mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
@@ -156,8 +189,10 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
             mine.workers = lockstep_job_workers(options->job);
         status = ls_trainer_join(solver->definition, &mine, peers, &trainer->inner, inner);
     }
-    if (status == 0)
+    if (status == 0) {
+        trainer->inner->isa_taken = isa_taken;
         status = start(trainer->inner, &mine, inner);
+    }
     status = unless_lost(peers, status, inner);
     if (status != 0)
         lockstep_trainer_free(trainer);
@@ -200,6 +235,30 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
     return unless_lost(trainer->inner->peers, status, inner);
 }
 
+int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
+                          struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_engine *engine = trainer->inner->engine;
+    ls_team_enter(engine->team);
+    int status = ls_engine_hash_weights(engine, hash, inner);
+    ls_team_leave(engine->team);
+    return unless_lost(trainer->inner->peers, status, inner);
+}
+
+int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer, uint64_t *weights,
+                               uint64_t *chain, int64_t *begin)
+{
+    const struct ls_chain *inner = &trainer->inner->chain;
+    if (weights != NULL)
+        *weights = inner->weights;
+    if (begin != NULL)
+        *begin = inner->begin;
+    *chain = inner->value;
+    return inner->linked;
+}
+
 int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
 {
     return trainer->inner->iteration;
@@ -235,7 +294,7 @@ int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     int status = path != NULL ? ls_trainer_write(trainer->inner, path, inner)
-                              : ls_trainer_snapshot(trainer->inner, inner);
+                              : ls_snapshots_take(trainer->inner, true, inner);
     return unless_lost(trainer->inner->peers, status, inner);
 }
 
@@ -245,6 +304,13 @@ void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int6
     const struct ls_engine *engine = trainer->inner->engine;
     for (int i = 0; i < workers; i++)
         counts[i] = i < engine->workers ? engine->micro_batches[i] : 0;
+}
+
+int lockstep_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
+                  void *user, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    return ls_diff(first, second, tell, user, ls_api_error(error));
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -309,33 +375,4 @@ int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer, index, size, inner));
     return ls_store_read_gradient(trainer->inner->store, (int)index, data, inner);
-}
-
-/* ---- Verification ---------------------------------------------------------------------------- */
-
-int lockstep_verify(const struct lockstep_solver *solver,
-                    const struct lockstep_train_options *options, const int *workers, size_t count,
-                    int64_t iterations, struct lockstep_error *error)
-{
-    LS_OWN_MODE;
-    struct ls_error *inner = ls_api_error(error);
-    LS_TRY(check_options(options, inner));
-    if (options->job != NULL)
-        return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL,
-                       "verification compares numbers of workers of one process, not of a job");
-    LS_TRY(ls_api_select_isa(options->isa, inner));
-    for (size_t i = 0; i < count; i++)
-        if (workers[i] < 1 || workers[i] > 4096)
-            return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use numbers from 1 to 4096",
-                           "%d workers are not possible", workers[i]);
-    struct lockstep_callbacks callbacks = options->callbacks;
-    struct lockstep_train_options mine = *options;
-    mine.callbacks = ls_caller_callbacks(&callbacks);
-    char *weights = NULL; /* they start where training starts */
-    if (mine.resume == NULL && mine.weights == NULL)
-        LS_TRY(solver_weights(solver->definition->solver, &weights, inner));
-    mine.weights = weights != NULL ? weights : mine.weights;
-    int status = ls_verify(solver->definition, &mine, workers, count, iterations, inner);
-    ls_free(weights);
-    return status;
 }

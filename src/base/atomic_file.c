@@ -9,25 +9,33 @@
  *
  * Any failure removes the temporary file and leaves the old file as it was. A process that is
  * killed while it writes leaves nothing behind, because what it wrote had no name; where every file
- * must have one it is named at once, and may remain.
+ * must have one, or where one without a name cannot be named later (a sandbox may refuse linkat),
+ * it is named at once, and may remain.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 enum {
     NAME_KEPT = 180, /* of the name in the temporary one, which must stay below NAME_MAX */
     TRIES = 100,     /* leftovers of a killed process that had our number */
+    COPY = 1 << 16,  /* bytes at a time */
+    SYNC = 64 << 20, /* bytes that are written before they are pushed to the disk */
 };
+
+/* Set when a file without a name could not be named: the next ones are named at once. */
+static _Atomic bool must_be_named;
 
 static const char disk_hint[] = "free some space, or write somewhere else";
 
@@ -35,6 +43,7 @@ struct ls_atomic_file {
     FILE *stream;    /* NULL once closed */
     char *path;      /* where the bytes are wanted */
     char *temporary; /* where they are; NULL without a name, and once renamed or removed */
+    size_t unsynced; /* bytes written since they were last pushed to the disk */
 };
 
 /* The length of the folder's part of a path, with its slash. */
@@ -84,7 +93,7 @@ static int with_new_name(const char *path, int (*make)(const char *name, int fd)
 static int create_named(const char *name, int unused)
 {
     (void)unused;
-    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return ls_above_streams(open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
 static int link_to_name(const char *name, int fd)
@@ -98,13 +107,17 @@ static int link_to_name(const char *name, int fd)
  * named later. */
 static int create_nameless(const char *path)
 {
+    if (atomic_load(&must_be_named)) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     size_t length = folder_length(path);
     char *folder = length > 0 ? ls_copy_bytes(path, length) : ls_copy_string(".");
     if (folder == NULL) {
         errno = ENOMEM;
         return -1;
     }
-    int fd = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    int fd = ls_above_streams(open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666));
     int reason = errno;
     ls_free(folder);
     errno = reason;
@@ -209,7 +222,14 @@ int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
                        "cannot write: an earlier write failed");
     if (size > 0 && fwrite(bytes, 1, size, file->stream) != size)
         return fail_write(file, "cannot write", error);
-    return 0;
+    file->unsynced += size;
+    if (file->unsynced < SYNC)
+        return 0;
+    /* A large file goes to the disk as it is written, so that no sync takes very long. */
+    file->unsynced = 0;
+    if (fflush(file->stream) != 0)
+        return fail_write(file, "cannot write", error);
+    return fdatasync(fileno(file->stream)) == 0 ? 0 : fail_write(file, "cannot sync", error);
 }
 
 int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *bytes, size_t size,
@@ -242,13 +262,56 @@ static int sync_folder(const char *path)
     return result != 0 && reason == EINVAL ? 0 : result;
 }
 
+/* Whether a failure to name a file says that this can never be done here. A full disk does not. */
+static bool never_nameable(int reason)
+{
+    return reason != ENOSPC && reason != EDQUOT && reason != ENOMEM && reason != EIO &&
+           reason != ENAMETOOLONG;
+}
+
+/* Copies all of a file and syncs the copy; -1 and errno on failure. */
+static int copy_all(int from, int to)
+{
+    char bytes[COPY];
+    for (off_t at = 0;;) {
+        ssize_t count = pread(from, bytes, sizeof bytes, at);
+        if (count <= 0)
+            return count == 0 ? fsync(to) : -1;
+        for (ssize_t done = 0; done < count;) {
+            ssize_t written = write(to, bytes + done, (size_t)(count - done));
+            if (written < 0)
+                return -1;
+            done += written;
+        }
+        at += count;
+    }
+}
+
+/* What was written to a file that cannot be named goes to one that has a name. */
+static int move_to_named(struct ls_atomic_file *file)
+{
+    int fd = with_new_name(file->path, create_named, -1, &file->temporary);
+    if (fd < 0)
+        return -1;
+    int result = copy_all(fileno(file->stream), fd);
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return result;
+}
+
 /* Names a file that has no name yet: as it is wanted if that name is free, else beside it. */
 static int give_name(struct ls_atomic_file *file)
 {
     int fd = fileno(file->stream);
     if (link_to_name(file->path, fd) == 0)
         return 0;
-    return errno == EEXIST ? with_new_name(file->path, link_to_name, fd, &file->temporary) : -1;
+    if (errno == EEXIST && with_new_name(file->path, link_to_name, fd, &file->temporary) == 0)
+        return 0;
+    if (!never_nameable(errno))
+        return -1;
+    atomic_store(&must_be_named, true);
+    return move_to_named(file);
 }
 
 /* The steps of a commit up to the new name; the stream is closed on success. */
@@ -277,8 +340,10 @@ static int put_in_place(struct ls_atomic_file *file, struct ls_error *error)
 int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error)
 {
     int status = put_in_place(file, error);
-    if (status == 0 && sync_folder(file->path) != 0)
-        status = fail_write(file, "cannot sync the folder", error);
+    /* The file is whole and in its place, so this is no failure to write it: at worst a machine
+     * that loses its power now finds the old file again. */
+    if (status == 0)
+        (void)sync_folder(file->path);
     ls_atomic_abandon(file);
     return status;
 }
@@ -292,16 +357,32 @@ void ls_atomic_abandon(struct ls_atomic_file *file)
     ls_free(file);
 }
 
-int ls_file_check_prefix(const char *prefix, struct ls_error *error)
+/* Creates a file beside `prefix`, names it and removes it again; -1 and errno on failure. */
+static int try_beside(const char *prefix)
 {
     char *name;
     int fd = create_beside(prefix, &name);
+    if (fd >= 0 && name == NULL && with_new_name(prefix, link_to_name, fd, &name) != 0) {
+        int reason = errno;
+        close(fd);
+        errno = reason;
+        if (!never_nameable(reason))
+            return -1;
+        atomic_store(&must_be_named, true);
+        fd = create_beside(prefix, &name);
+    }
     if (fd < 0)
-        return fail_create(error, prefix);
+        return -1;
     close(fd);
-    if (name != NULL)
-        unlink(name);
+    unlink(name);
     ls_free(name);
+    return 0;
+}
+
+int ls_file_check_prefix(const char *prefix, struct ls_error *error)
+{
+    if (try_beside(prefix) != 0)
+        return fail_create(error, prefix);
     /* The names of snapshots are longer than the one that could be created. */
     struct ls_text longest = {0};
     ls_text_format(&longest, "%s_iter_2147483647.safetensors", prefix);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/guard.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -92,6 +94,54 @@ fail:
     return status;
 }
 
+static const char in_use[] = "files must not change while they are in use";
+
+int ls_file_open(const char *path, int status, struct ls_file *file, struct ls_error *error)
+{
+    off_t bytes;
+    file->fd = open_regular(path, status, &bytes, error);
+    file->size = (size_t)bytes;
+    return file->fd < 0 ? status : 0;
+}
+
+void ls_file_close(struct ls_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+int ls_file_read_at(const struct ls_file *file, const char *path, uint64_t offset, void *out,
+                    size_t size, int status, struct ls_error *error)
+{
+    for (size_t got = 0; got < size;) {
+        ssize_t n = pread(file->fd, (char *)out + got, size - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return ls_fail_errno(error, status, path, "cannot read");
+        if (n == 0)
+            return ls_fail(error, status, path, in_use,
+                           "has become shorter: it had %zu bytes when it was opened, and ends "
+                           "before byte %ju now",
+                           file->size, (uintmax_t)(offset + size));
+        got += (size_t)n;
+    }
+    return 0;
+}
+
+uint64_t ls_file_stamp(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return 0;
+    const int64_t looks[] = {(int64_t)info.st_dev,          (int64_t)info.st_ino,
+                             (int64_t)info.st_size,         (int64_t)info.st_mtim.tv_sec,
+                             (int64_t)info.st_mtim.tv_nsec, (int64_t)info.st_ctim.tv_sec,
+                             (int64_t)info.st_ctim.tv_nsec};
+    return ls_hash(looks, sizeof looks, 1);
+}
+
 int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error)
 {
     *mapping = (struct ls_mapping){0};
@@ -106,6 +156,12 @@ int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct
             close(fd);
             return status;
         }
+        mapping->guard = ls_guard_enter(view, (size_t)bytes);
+        if (mapping->guard == NULL) {
+            munmap(view, (size_t)bytes);
+            close(fd);
+            return ls_fail_memory(error, path);
+        }
         mapping->data = view;
         mapping->size = (size_t)bytes;
     }
@@ -113,8 +169,18 @@ int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct
     return 0;
 }
 
+int ls_file_lost(const struct ls_mapping *mapping, const char *path, int status,
+                 struct ls_error *error)
+{
+    if (!ls_guard_lost(mapping->guard))
+        return 0;
+    return ls_fail(error, status, path, in_use,
+                   "has become shorter while it was read, or its disk cannot be read");
+}
+
 void ls_file_unmap(struct ls_mapping *mapping)
 {
+    ls_guard_leave(mapping->guard);
     if (mapping->data != NULL)
         munmap((void *)(uintptr_t)mapping->data, mapping->size);
     *mapping = (struct ls_mapping){0};
@@ -134,6 +200,13 @@ bool ls_file_exists(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0;
+}
+
+bool ls_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
 }
 
 bool ls_is_directory(const char *path)

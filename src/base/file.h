@@ -14,13 +14,35 @@
 int ls_file_read(const char *path, size_t limit, int status, char **data, size_t *size,
                  struct ls_error *error);
 
-/* A read-only view of a whole file. */
+/* A regular file that is read from here and there. */
+struct ls_file {
+    int fd;      /* -1: not open */
+    size_t size; /* when it was opened */
+};
+int ls_file_open(const char *path, int status, struct ls_file *file, struct ls_error *error);
+void ls_file_close(struct ls_file *file);
+/* Reads `size` bytes at `offset`. A file that has become shorter since it was opened fails; any
+ * thread may call. */
+int ls_file_read_at(const struct ls_file *file, const char *path, uint64_t offset, void *out,
+                    size_t size, int status, struct ls_error *error);
+/* What a file looks like from outside (device, number, size, time of the last change) as a number
+ * that differs if it was written to; 0: it is not there. */
+uint64_t ls_file_stamp(const char *path);
+
+/* A read-only view of a whole file. Where the file becomes shorter while it is in use, or cannot be
+ * read, there are zeros in the view, and ls_file_lost says so. (That takes a handler of SIGBUS,
+ * which the first view installs: base/guard.c.) */
 struct ls_mapping {
     const unsigned char *data; /* NULL for an empty file */
     size_t size;
+    struct ls_guard *guard;
 };
 int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error);
 void ls_file_unmap(struct ls_mapping *mapping);
+/* Fails if something of the view could not be read so far. Whoever has read from a view asks before
+ * using what was read. */
+int ls_file_lost(const struct ls_mapping *mapping, const char *path, int status,
+                 struct ls_error *error);
 /* Whoever has read some bytes of a view gives the memory back that they take in this process; they
  * can be read again. */
 void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t size);
@@ -40,12 +62,14 @@ void ls_atomic_abandon(struct ls_atomic_file *file);                       /* fr
 /* All of that, for a file whose bytes lie in one place. */
 int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error);
 
-/* Fails early when files beginning with `prefix` cannot be created (missing directory, no right
- * to write); leaves nothing behind. */
+/* Fails early when files beginning with `prefix` cannot be created and named (missing directory, no
+ * right to write); leaves nothing behind. */
 int ls_file_check_prefix(const char *prefix, struct ls_error *error);
 
 bool ls_file_exists(const char *path);
 bool ls_is_directory(const char *path);
+/* Whether two paths, both of which are there, lead to one file. */
+bool ls_same_file(const char *a, const char *b);
 
 /* Finds a path that a definition names: as it is (from the working directory, as Caffe does),
  * else relative to the folder of `definition`. The result is owned by the caller; it is a copy of

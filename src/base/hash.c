@@ -40,21 +40,30 @@ uint64_t ls_hash(const void *bytes, size_t length, uint64_t seed)
     return ls_mix(state + odd);
 }
 
-/* Each lane is a hash of every LANES-th word: xor, turn and multiply are bijections, so that words
- * that differ once in a lane always show, and the turn brings high bits to where a product spreads
- * them. A processor works on the lanes side by side. */
+/* Two words become one: the halves of their 128-bit product, one upon the other. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Lanes that a processor works on side by side, each over every LANES-th pair of words: one word
+ * meets a constant of the lane, the other what the lane holds, and their folded product is added to
+ * the lane, turned. (The multiplication is that of wyhash, Wang Yi.) */
 uint64_t ls_hash_wide(const void *bytes, size_t length, uint64_t seed)
 {
-    enum { LANES = 8, STRIDE = 8 * LANES };
+    enum { LANES = 4, STRIDE = 16 * LANES };
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     const unsigned char *p = bytes;
-    uint64_t lane[LANES], left = length;
-    for (int i = 0; i < LANES; i++)
+    uint64_t lane[LANES], constant[LANES], left = length;
+    for (int i = 0; i < LANES; i++) {
         lane[i] = ls_mix(seed + odd * (uint64_t)(i + 1));
+        constant[i] = ls_mix(odd * (uint64_t)(i + 1 + LANES));
+    }
     for (; left >= STRIDE; p += STRIDE, left -= STRIDE)
         for (int i = 0; i < LANES; i++) {
-            uint64_t x = lane[i] ^ word(p + 8 * i, 8);
-            lane[i] = (x << 29 | x >> 35) * odd;
+            uint64_t x = fold(word(p + 16 * i, 8) ^ constant[i], word(p + 16 * i + 8, 8) ^ lane[i]);
+            lane[i] = (lane[i] << 29 | lane[i] >> 35) + x;
         }
     return ls_hash(p, (size_t)left, ls_hash(lane, sizeof lane, seed ^ length));
 }

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 uint64_t ls_hash(const void *bytes, size_t length, uint64_t seed);
-/* Another hash, as fast as memory can be read, for bytes that are compared and never kept. */
+/* Another hash, as fast as memory can be read, for large blocks. Snapshots hold sums of its values
+ * (data/digest.h): it must not change. */
 uint64_t ls_hash_wide(const void *bytes, size_t length, uint64_t seed);
 uint64_t ls_hash_string(const char *text, uint64_t seed);
 /* A bijective mix of 64 bits: every input bit moves every output bit. */

@@ -19,6 +19,7 @@ enum ls_purpose {
     LS_RANDOM_SPLIT = 5,   /* counter: (record index, 0) */
     LS_RANDOM_DATA = 6,    /* synthetic samples: (sample index, draw / 4) */
     LS_RANDOM_TEST = 7,    /* test programs */
+    LS_RANDOM_AUDIT = 8,   /* what is audited: (update, run of micro-batches) */
 };
 
 /* The key of one use: `name` is the layer's (or parameter's) name. */

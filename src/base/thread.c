@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +87,35 @@ void ls_unpin_thread(void)
 {
     pthread_once(&cores_once, read_cores);
     (void)pthread_setaffinity_np(pthread_self(), sizeof process_cores, &process_cores);
+}
+
+void ls_enter_background(void)
+{
+    struct sched_param parameter;
+    int policy;
+    if (pthread_getschedparam(pthread_self(), &policy, &parameter) == 0 && policy == SCHED_OTHER)
+        (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameter);
+}
+
+void ls_choose_first_core(struct ls_core_choice *choice)
+{
+    cpu_set_t before;
+    CPU_ZERO(&before);
+    choice->chosen = pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
+    if (!choice->chosen)
+        return;
+    _Static_assert(sizeof before == sizeof choice->mask, "a mask is as large as cpu_set_t");
+    memcpy(choice->mask, &before, sizeof before);
+    ls_pin_thread(0);
+}
+
+void ls_choose_core_again(const struct ls_core_choice *choice)
+{
+    cpu_set_t before;
+    if (!choice->chosen)
+        return;
+    memcpy(&before, choice->mask, sizeof before);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof before, &before);
 }
 
 #if defined(__x86_64__)

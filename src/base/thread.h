@@ -27,6 +27,18 @@ void ls_pin_thread(int index);
 /* Lets the calling thread run on all of them again: a new thread has the mask of its maker, who may
  * be pinned. */
 void ls_unpin_thread(void);
+/* For work that is not urgent: a batch thread does not push workers off their cores when it wakes
+ * up, but gets its fair share. A process that was given another policy keeps it. */
+void ls_enter_background(void);
+
+/* Between these the calling thread runs on the first core of its affinity mask, so that what is
+ * asked of "the processor" is the same each time where cores differ. Best effort. */
+struct ls_core_choice {
+    uint64_t mask[LS_CPU_WORDS]; /* what the thread's mask was */
+    bool chosen;
+};
+void ls_choose_first_core(struct ls_core_choice *choice);
+void ls_choose_core_again(const struct ls_core_choice *choice);
 
 /* Round to nearest, denormals flushed to zero on input and output: what the numerical contract
  * fixes for every thread that computes. Call first thing in a thread. */

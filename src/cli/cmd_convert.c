@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "cli/source.h"
 #include "monitor/monitor.h"
+#include "monitor/progress.h"
 
 struct values {
     struct ls_cli_source_values source;
@@ -24,14 +25,16 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct ls_monitor monitor;
+    struct ls_progress progress;
     ls_monitor_init(&monitor, stdout, NULL, NULL);
+    ls_progress_init(&progress, stdout, NULL);
     options.shuffle = values->shuffle;
     options.seed = values->seed;
-    options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     int64_t records;
     status = lockstep_convert(&options, path, &records, error);
-    ls_monitor_clear(&monitor);
+    ls_progress_clear(&progress);
     if (status == 0)
         ls_monitor_say(&monitor, "Wrote %" PRId64 " records to %s", records, path);
     else

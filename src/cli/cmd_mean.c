@@ -6,6 +6,7 @@
 #include "cli/report.h"
 #include "cli/source.h"
 #include "monitor/monitor.h"
+#include "monitor/progress.h"
 
 enum { CHANNELS_MAX = 16 }; /* whose means the library tells */
 
@@ -23,13 +24,15 @@ static int run(const void *data)
     if (status != 0)
         return status;
     struct ls_monitor monitor;
+    struct ls_progress progress;
     ls_monitor_init(&monitor, stdout, NULL, NULL);
-    options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};
+    ls_progress_init(&progress, stdout, NULL);
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
     struct lockstep_error *error = lockstep_error_new();
     double means[CHANNELS_MAX];
     int channels = 0;
     status = lockstep_mean(&options, path, means, &channels, error);
-    ls_monitor_clear(&monitor);
+    ls_progress_clear(&progress);
     if (status == 0) {
         ls_monitor_say(&monitor, "Wrote the mean to %s", path);
         for (int c = 0; c < channels && c < CHANNELS_MAX; c++)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/job.h"
@@ -19,6 +21,9 @@ struct values {
     const char *solver, *prefix, *resume, *weights, *log, *isa, *balance;
     int64_t workers, iterations, timeout;
     uint64_t memory;
+    double audit;
+    int overwrite, required; /* 0 or 1 */
+    int allow_other_numerics;
     struct ls_cli_list set;
 };
 
@@ -27,13 +32,36 @@ struct session {
     struct ls_monitor monitor;
     struct lockstep_job *job; /* NULL: this process is alone */
     int ranks;
-    bool speaks; /* rank 0, or alone */
-    bool told;   /* that it is going to stop */
+    bool speaks;  /* rank 0, or alone */
+    bool told;    /* that it is going to stop */
+    long old_log; /* bytes of an earlier run in the log, which go when the training begins */
 };
+
+/* Removes what an earlier run has left in the log: now the training begins, and what could have
+ * kept it from that has been looked at. What was said before it began stays. */
+static void drop_old_log(struct session *session)
+{
+    FILE *log = session->monitor.log;
+    if (log == NULL || session->old_log <= 0)
+        return;
+    fflush(log);
+    long end = fseek(log, 0, SEEK_END) == 0 ? ftell(log) : 0;
+    size_t length = end > session->old_log ? (size_t)(end - session->old_log) : 0;
+    char *said = malloc(length + 1);
+    if (said != NULL && fseek(log, session->old_log, SEEK_SET) == 0 &&
+        fread(said, 1, length, log) == length && ftruncate(fileno(log), 0) == 0) {
+        rewind(log);
+        fwrite(said, 1, length, log);
+    }
+    session->old_log = 0;
+    free(said);
+}
 
 static void on_event(void *user, const struct lockstep_event *event)
 {
     struct session *session = user;
+    if (event->kind == LOCKSTEP_EVENT_START || event->kind == LOCKSTEP_EVENT_RUN)
+        drop_old_log(session);
     ls_monitor_event(&session->monitor, event);
 }
 
@@ -70,6 +98,10 @@ static int train(const struct values *values, struct session *session, struct lo
     options.resume = values->resume;
     options.weights = values->weights;
     options.memory = values->memory;
+    options.audit = values->audit;
+    options.overwrite = values->overwrite;
+    options.snapshot_required = values->required;
+    options.allow_other_numerics = values->allow_other_numerics;
     options.callbacks = (struct lockstep_callbacks){session, on_event, on_poll};
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
@@ -104,8 +136,10 @@ static void put_option(FILE *line, const char *option, const char *value)
     put_word(line, value);
 }
 
-/* All that was said, except where the weights came from: they are in the snapshot. */
-static void put_resume(FILE *line, const struct values *values, int ranks, const char *snapshot)
+/* All that was said, except where the weights came from: they are in the snapshot. `iterations` is
+ * where the run ends; < 0: with the training. */
+static void put_resume(FILE *line, const struct values *values, int ranks, const char *snapshot,
+                       int64_t iterations)
 {
     char launch[64];
     if (ranks > 1)
@@ -121,8 +155,12 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
         fprintf(line, " --workers %" PRId64, values->workers);
     if (values->memory > 0)
         fprintf(line, " --memory %" PRIu64, values->memory);
-    if (values->iterations >= 0)
-        fprintf(line, " --iterations %" PRId64, values->iterations);
+    if (values->audit > 0)
+        fprintf(line, " --audit %.17g", values->audit);
+    if (iterations >= 0)
+        fprintf(line, " --iterations %" PRId64, iterations);
+    if (values->required)
+        put_word(line, "--snapshot-required");
     put_option(line, "--log-json", values->log);
     put_option(line, "--isa", values->isa);
     if (values->timeout != DEFAULT_TIMEOUT)
@@ -130,17 +168,17 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     put_option(line, "--balance", values->balance);
 }
 
-/* The last lines of a run that was stopped: how to go on. */
-static void say_stopped(const struct values *values, struct session *session)
+/* The last line of a run behind which there is something to train: how to go on. */
+static void say_how_to_go_on(const struct values *values, struct session *session,
+                             int64_t iterations)
 {
     const char *snapshot = session->monitor.last_snapshot;
     char *text = NULL;
     size_t size;
-    ls_monitor_say(&session->monitor, "Optimization stopped early.");
     FILE *line = snapshot[0] != '\0' ? open_memstream(&text, &size) : NULL;
     if (line == NULL)
         return;
-    put_resume(line, values, session->ranks, snapshot);
+    put_resume(line, values, session->ranks, snapshot, iterations);
     /* A line that the monitor would cut is of no use. */
     if (fclose(line) == 0 && size < LS_MONITOR_LINE_MAX - 16)
         ls_monitor_say(&session->monitor, "To go on:%s", text);
@@ -149,13 +187,20 @@ static void say_stopped(const struct values *values, struct session *session)
 
 /* ---- The log --------------------------------------------------------------------------------- */
 
-/* Opens the log. A resumed run continues the one that is there. */
-static int open_log(const struct values *values, FILE **log)
+/* Opens the log. A resumed run continues the one that is there; another one begins it anew, once it
+ * has begun itself. */
+static int open_log(const struct values *values, FILE **log, long *old)
 {
     *log = NULL;
+    *old = 0;
     if (values->log == NULL)
         return 0;
-    *log = fopen(values->log, values->resume != NULL ? "ae" : "we");
+    struct stat info;
+    bool anew = values->resume == NULL,
+         file = stat(values->log, &info) == 0 && S_ISREG(info.st_mode);
+    *log = fopen(values->log, !anew ? "ae" : file ? "a+e" : "we");
+    if (*log != NULL && anew && file)
+        *old = (long)info.st_size;
     if (*log != NULL)
         return 0;
     return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s", values->log,
@@ -220,17 +265,21 @@ static int train_as_rank(const struct values *values, struct session *session,
                          struct lockstep_error *error)
 {
     FILE *log = NULL;
-    int status = session->speaks ? open_log(values, &log) : 0;
+    int status = session->speaks ? open_log(values, &log, &session->old_log) : 0;
     status = lockstep_job_agree(session->job, status, error);
     if (status != 0)
         return status;
     ls_monitor_init(&session->monitor, stdout, log, NULL);
     ls_cli_catch_signals(session->job);
     status = train(values, session, error);
-    if (status == LOCKSTEP_STOPPED && session->speaks)
-        say_stopped(values, session);
-    else if (status != 0 && status != LOCKSTEP_STOPPED)
+    if (status == LOCKSTEP_STOPPED && session->speaks) {
+        ls_monitor_say(&session->monitor, "Optimization stopped early.");
+        say_how_to_go_on(values, session, values->iterations);
+    } else if (status == 0 && session->monitor.iteration < session->monitor.max_iter) {
+        say_how_to_go_on(values, session, -1); /* --iterations has ended the run */
+    } else if (status != 0 && status != LOCKSTEP_STOPPED) {
         report(session, status, error);
+    }
     return close_log(values, log, status);
 }
 
@@ -286,8 +335,13 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "snapshot-prefix", "P", struct values, prefix, 0,
                "where snapshots go: P_iter_<N>.safetensors; default: the solver's"),
     LS_CLI_ROW(LS_CLI_TEXT, "resume", "FILE", struct values, resume, 0,
-               "go on from a snapshot; 'auto': from the newest one that is whole,\n"
-               "if there is one"),
+               "go on from a snapshot; 'auto': from the newest one that is whole and\n"
+               "of this training, or from the start where there are none"),
+    LS_CLI_ROW(LS_CLI_FLAG, "overwrite", NULL, struct values, overwrite, 0,
+               "begin anew where snapshots of an earlier run are"),
+    LS_CLI_ROW(LS_CLI_FLAG, "snapshot-required", NULL, struct values, required, 0,
+               "end where a snapshot cannot be written; without it that is a warning,\n"
+               "and only the last snapshot must succeed"),
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,
                "start from weights (safetensors, caffemodel), by the names of\n"
                "layers; several files separated by commas"),
@@ -295,7 +349,15 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "log-json", "FILE", struct values, log, 0,
                "write every event as a JSON object on a line of its own; with\n"
                "--resume, behind what is there"),
+    LS_CLI_ROW(LS_CLI_PART, "audit", "P", struct values, audit, 0,
+               "compute this part (0 to 1) of the micro-batches a second time, on\n"
+               "another core, and compare the bits before they count: finds and\n"
+               "names a core that computes wrongly. Costs that much time"),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_ROW(LS_CLI_FLAG, "allow-other-numerics", NULL, struct values, allow_other_numerics, 0,
+               "with --resume: go on although the snapshot was made in another numeric\n"
+               "environment (instruction set, oneDNN, ...), with other bits; snapshots\n"
+               "from there on name both. Else that is an error"),
     LS_CLI_ROW(LS_CLI_INTEGER, "timeout", "SECONDS", struct values, timeout, 0,
                "among several ranks: end when nothing is heard of one for so long, or\n"
                "others wait so long for it; 0: never; default: 300"),

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/size.h"
 #include "cli/tune_table.h"
+#include "monitor/progress.h"
 #include "monitor/terminal.h"
 
 enum {
@@ -150,14 +151,6 @@ static size_t make_points(const struct sweep *sweeps, struct lockstep_tune_point
     return count;
 }
 
-/* Lines of progress go to where messages go: the table is for those who read on. */
-static void show(void *user, const struct lockstep_event *event)
-{
-    (void)user;
-    if (event->kind == LOCKSTEP_EVENT_NOTICE && event->text != NULL)
-        fprintf(stderr, "lockstep: %s\n", event->text);
-}
-
 static int tune(const struct values *values, const struct sweep *sweeps, double seconds,
                 struct lockstep_error *error)
 {
@@ -169,7 +162,10 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     lockstep_tune_options_init(&options);
     options.isa = values->isa;
     options.seconds = seconds;
-    options.callbacks.event = show;
+    /* Progress goes to where messages go: the table is for those who read on. */
+    struct ls_progress progress;
+    ls_progress_init(&progress, stderr, NULL);
+    options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
     if (status == 0)
@@ -178,6 +174,7 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
         count = make_points(sweeps, points, in);
         status = lockstep_tune(solver, &options, points, count, error);
     }
+    ls_progress_clear(&progress);
     if (status == 0 && values->json)
         ls_cli_put_tune_json(points, count);
     else if (status == 0)

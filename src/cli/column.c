@@ -6,14 +6,18 @@
 #include <string.h>
 
 #include "cli/size.h"
+#include "monitor/terminal.h"
 
 void ls_cli_put_name(const char *name, int width)
 {
     int length = (int)strlen(name);
-    if (length > width)
-        printf("~%s ", name + (length - width + 1));
-    else
-        printf("%-*s ", width, name);
+    if (length > width) {
+        putchar('~');
+        name += length - width + 1;
+        length = width;
+    }
+    ls_put_clean(stdout, name); /* a definition names its layers as it likes */
+    printf("%*s ", width - length, "");
 }
 
 void ls_cli_put_size(uint64_t bytes)

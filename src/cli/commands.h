@@ -9,11 +9,14 @@ extern const struct ls_cli_command ls_cli_command_train;
 extern const struct ls_cli_command ls_cli_command_test;
 extern const struct ls_cli_command ls_cli_command_predict;
 extern const struct ls_cli_command ls_cli_command_verify;
+extern const struct ls_cli_command ls_cli_command_replay;
 extern const struct ls_cli_command ls_cli_command_plan;
 extern const struct ls_cli_command ls_cli_command_time;
 extern const struct ls_cli_command ls_cli_command_tune;
+extern const struct ls_cli_command ls_cli_command_check;
 extern const struct ls_cli_command ls_cli_command_convert;
 extern const struct ls_cli_command ls_cli_command_mean;
+extern const struct ls_cli_command ls_cli_command_diff;
 extern const struct ls_cli_command ls_cli_command_help;
 
 /* All of them, in the order of the help, ending with NULL. */

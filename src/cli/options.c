@@ -107,6 +107,16 @@ static int set_size(const struct ls_cli_option *option, const char *text, uint64
         option->name, text);
 }
 
+static int set_part(const struct ls_cli_option *option, const char *text, double *value)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number >= 0 && number <= 1))
+        return ls_cli_usage_error("--%s: '%s' is no number from 0 to 1", option->name, text);
+    *value = number;
+    return 0;
+}
+
 /* A flag is set by being there; "--flag=false" is for scripts. */
 static int set_flag(const struct ls_cli_option *option, const char *text, int *value)
 {
@@ -131,6 +141,8 @@ static int set_value(const struct ls_cli_option *option, const char *text, void 
         return set_integer(option, text, (int64_t *)(void *)place);
     case LS_CLI_SIZE:
         return set_size(option, text, (uint64_t *)(void *)place);
+    case LS_CLI_PART:
+        return set_part(option, text, (double *)(void *)place);
     case LS_CLI_FLAG:
         return set_flag(option, text, (int *)(void *)place);
     case LS_CLI_LIST:

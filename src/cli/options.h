@@ -21,6 +21,7 @@ enum ls_cli_kind {
     LS_CLI_TEXT,    /* const char * */
     LS_CLI_INTEGER, /* int64_t, at most INT32_MAX */
     LS_CLI_SIZE,    /* uint64_t: bytes, at least 1 */
+    LS_CLI_PART,    /* double, 0 to 1 */
     LS_CLI_FLAG,    /* int */
     LS_CLI_LIST     /* struct ls_cli_list: may be given several times */
 };

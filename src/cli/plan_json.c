@@ -36,6 +36,7 @@ static void put_step(struct ls_json_writer *json, const struct lockstep_plan_ste
     ls_json_integer(json, "gathered", step->gathered);
     ls_json_integer(json, "chain", (int64_t)step->chain);
     ls_json_integer(json, "channels", step->channels);
+    ls_json_integer(json, "onednn", step->library);
     ls_json_close(json, '}');
 }
 
@@ -56,6 +57,11 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
         ls_json_integer(json, "largest_batch", largest->batch);
         ls_json_integer(json, "largest_batch_bounded", largest->bounded);
     }
+    ls_json_integer(json, "depends_on_onednn", net->library_layer_count > 0);
+    ls_json_open(json, "depends_through", '[');
+    for (size_t i = 0; i < net->library_layer_count; i++)
+        ls_json_string(json, NULL, net->library_layers[i]);
+    ls_json_close(json, ']');
     ls_json_open(json, "layers", '[');
     for (size_t i = 0; i < net->layer_count; i++)
         put_layer(json, &net->layers[i]);

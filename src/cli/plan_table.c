@@ -8,6 +8,7 @@
 
 #include "cli/column.h"
 #include "cli/size.h"
+#include "monitor/terminal.h"
 
 enum { NAME = 24, TYPE = 18 };
 
@@ -70,6 +71,24 @@ static void put_steps(const struct lockstep_plan_net *net)
     }
 }
 
+/* Whether processors may differ, and in what. */
+static void put_dependence(const struct lockstep_plan_net *net)
+{
+    if (net->library_layer_count == 0) {
+        puts("Bits: no step is oneDNN's, so they depend neither on its version nor on the CPU's "
+             "type");
+        return;
+    }
+    printf("Bits: depend on oneDNN's version and the CPU's type (instruction set, caches) through "
+           "%zu layer%s:",
+           net->library_layer_count, net->library_layer_count == 1 ? "" : "s");
+    for (size_t i = 0; i < net->library_layer_count; i++) {
+        fputs(i > 0 ? ", " : " ", stdout);
+        ls_put_clean(stdout, net->library_layers[i]);
+    }
+    putchar('\n');
+}
+
 static void put_net(const struct lockstep_plan_net *net)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
@@ -94,6 +113,7 @@ static void put_net(const struct lockstep_plan_net *net)
         printf("%zu steps are done again in the backward pass instead of keeping what they wrote: "
                "about %.1f %% more work\n",
                replays, 100 * net->replay_part);
+    put_dependence(net);
     putchar('\n');
 }
 

@@ -97,6 +97,14 @@ int ls_batching_update(const struct ls_batching *b, int64_t update, struct ls_ba
     return count;
 }
 
+int64_t ls_batching_left_out(const struct ls_batching *b, int64_t end)
+{
+    if (b->last != LS_LAST_DROP || wraps(b))
+        return 0;
+    int64_t used = b->samples / b->batch * b->batch;
+    return end % b->samples == used % b->samples ? b->samples - used : 0;
+}
+
 double ls_batching_updates_per_epoch(const struct ls_batching *b)
 {
     if (wraps(b))

@@ -54,6 +54,9 @@ int ls_batching_check(const struct ls_batching *batching, const char *place,
  * than iter_size. */
 int ls_batching_update(const struct ls_batching *batching, int64_t update,
                        struct ls_batch *batches);
+/* How many samples that no batch has follow ordinal `end`, the end of a batch: those that DROP
+ * leaves out at the end of an epoch; else 0. */
+int64_t ls_batching_left_out(const struct ls_batching *batching, int64_t end);
 /* Updates that an epoch takes: exact for PARTIAL and DROP, a fraction for WRAP. */
 double ls_batching_updates_per_epoch(const struct ls_batching *batching);
 

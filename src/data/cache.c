@@ -1,6 +1,7 @@
 /* Caches of decoded records. See data/cache.h.
  *
- * A cache has an entry for each record of its source: where its numbers go, its label, its state:
+ * A cache has an entry for each record of its source: where its numbers go, its label, the hashes
+ * of what was read, its state:
  *
  *   EMPTY -> FILLING -> READY        (who finds EMPTY and can change it to FILLING writes)
  *                    -> REFUSED      (the record is not what it was said to be)
@@ -23,6 +24,7 @@ enum state { EMPTY, FILLING, READY, REFUSED };
 
 struct entry {
     unsigned char *numbers; /* and behind them, aligned to 2, the map; NULL: not kept */
+    uint64_t data_hash, label_hash;
     int32_t label;
     _Atomic unsigned char state;
 };
@@ -209,7 +211,8 @@ bool ls_cache_find(const struct ls_cache *cache, const struct ls_source *source,
     const struct entry *entry = &cache->entries[index];
     if (atomic_load_explicit(&entry->state, memory_order_acquire) != READY)
         return false;
-    *record = (struct ls_record){.label = entry->label};
+    *record = (struct ls_record){
+        .label = entry->label, .data_hash = entry->data_hash, .label_hash = entry->label_hash};
     ls_source_shape_of(source, index, record->shape);
     if (cache->floats)
         record->floats = (const float *)(const void *)entry->numbers;
@@ -249,6 +252,8 @@ void ls_cache_keep(struct ls_cache *cache, const struct ls_source *source, int64
             memcpy(entry->numbers + map_offset(cache, record->shape), record->map,
                    map_size(cache, record->shape));
         entry->label = record->label;
+        entry->data_hash = record->data_hash;
+        entry->label_hash = record->label_hash;
     }
     atomic_store_explicit(&entry->state, (unsigned char)(good ? READY : REFUSED),
                           memory_order_release);

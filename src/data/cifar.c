@@ -9,25 +9,58 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/source.h"
 #include "lockstep.pb-c.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, CLASSES = 10, FILES_MAX = 1024 };
+enum { AT_ONCE = 256 /* records that are read when a file is opened */ };
+
+static const char hint[] = "the binary version of CIFAR-10 has 30,730,000 bytes a file; unpack it "
+                           "first if it is packed";
 
 struct cifar {
-    struct ls_mapping *file;
+    struct ls_file *file;
+    char **path;  /* of each file */
     int64_t *end; /* number of the first record behind each file */
     size_t files;
+    uint64_t stamp;
 };
 
-/* The labels are looked at when a file is opened: they are few, and a wrong one shows that the file
- * is something else. */
-static int check_file(const char *path, const struct ls_mapping *file, struct ls_source *source,
+static int bad_label(const char *path, int64_t record, int label, struct ls_error *error)
+{
+    return ls_fail(error, LOCKSTEP_DATA, path, hint,
+                   "record %lld has label %d; CIFAR-10 has labels 0 to %d", (long long)record,
+                   label, CLASSES - 1);
+}
+
+/* The labels are looked at when a file is opened: a wrong one shows that the file is something
+ * else. */
+static int check_labels(const char *path, const struct ls_file *file, uint8_t *room,
+                        struct ls_source *source, struct ls_error *error)
+{
+    size_t count = file->size / RECORD;
+    for (size_t i = 0; i < count;) {
+        size_t some = count - i < AT_ONCE ? count - i : AT_ONCE;
+        LS_TRY(ls_file_read_at(file, path, (uint64_t)i * RECORD, room, some * RECORD, LOCKSTEP_DATA,
+                               error));
+        for (size_t k = 0; k < some; k++) {
+            int label = room[k * RECORD];
+            if (label >= CLASSES && !source->forgiving)
+                return bad_label(path, (int64_t)(i + k), label, error);
+            if (label > source->largest_label)
+                source->largest_label = label;
+            source->labels_hash = ls_mix(source->labels_hash + (uint64_t)label + 1);
+        }
+        i += some;
+    }
+    return 0;
+}
+
+static int check_file(const char *path, const struct ls_file *file, struct ls_source *source,
                       struct ls_error *error)
 {
-    const char *hint = "the binary version of CIFAR-10 has 30,730,000 bytes a file; unpack it "
-                       "first if it is packed";
     if (file->size == 0)
         return ls_fail(error, LOCKSTEP_DATA, path, NULL, "is empty");
     if (file->size % RECORD != 0)
@@ -35,16 +68,12 @@ static int check_file(const char *path, const struct ls_mapping *file, struct ls
                        "has %zu bytes, which is not a multiple of %d: it is cut off, or is not a "
                        "CIFAR-10 file",
                        file->size, RECORD);
-    for (size_t i = 0; i < file->size / RECORD; i++) {
-        int label = file->data[i * RECORD];
-        if (label >= CLASSES)
-            return ls_fail(error, LOCKSTEP_DATA, path, hint,
-                           "record %zu has label %d; CIFAR-10 has labels 0 to %d", i, label,
-                           CLASSES - 1);
-        if (label > source->largest_label)
-            source->largest_label = label;
-    }
-    return 0;
+    uint8_t *room = ls_alloc(AT_ONCE, RECORD);
+    if (room == NULL)
+        return ls_fail_memory(error, path);
+    int status = check_labels(path, file, room, source, error);
+    ls_free(room);
+    return status;
 }
 
 /* Class names are a comfort: a file that cannot be read or has another number of lines is none. */
@@ -95,13 +124,18 @@ static int open_cifar(const struct ls_source_options *options, struct ls_source 
     if (cifar == NULL)
         return ls_fail_memory(error, "a data source");
     cifar->file = ls_alloc(options->path_count, sizeof *cifar->file);
+    cifar->path = ls_alloc(options->path_count, sizeof *cifar->path);
     cifar->end = ls_alloc(options->path_count, sizeof *cifar->end);
-    if (cifar->file == NULL || cifar->end == NULL)
+    if (cifar->file == NULL || cifar->path == NULL || cifar->end == NULL)
         return ls_fail_memory(error, "a data source");
     for (size_t i = 0; i < options->path_count; i++) {
-        struct ls_mapping *file = &cifar->file[i];
-        LS_TRY(ls_file_map(options->path[i], LOCKSTEP_DATA, file, error));
+        struct ls_file *file = &cifar->file[i];
+        cifar->stamp = ls_mix(cifar->stamp) + ls_file_stamp(options->path[i]);
+        LS_TRY(ls_file_open(options->path[i], LOCKSTEP_DATA, file, error));
         cifar->files++;
+        cifar->path[i] = ls_copy_string(options->path[i]);
+        if (cifar->path[i] == NULL)
+            return ls_fail_memory(error, "a path");
         LS_TRY(check_file(options->path[i], file, source, error));
         source->count += (int64_t)(file->size / RECORD);
         cifar->end[i] = source->count;
@@ -109,6 +143,7 @@ static int open_cifar(const struct ls_source_options *options, struct ls_source 
     source->shape[0] = 3;
     source->shape[1] = source->shape[2] = 32;
     source->has_labels = true;
+    ls_source_note_bytes(source, RECORD);
     read_names(options->path[0], source);
     return 0;
 }
@@ -118,9 +153,12 @@ static void close_cifar(struct ls_source *source)
     struct cifar *cifar = source->state;
     if (cifar == NULL)
         return;
-    for (size_t i = 0; i < cifar->files; i++)
-        ls_file_unmap(&cifar->file[i]);
+    for (size_t i = 0; i < cifar->files; i++) {
+        ls_file_close(&cifar->file[i]);
+        ls_free(cifar->path[i]);
+    }
     ls_free(cifar->file);
+    ls_free(cifar->path);
     ls_free(cifar->end);
     ls_free(cifar);
 }
@@ -128,18 +166,32 @@ static void close_cifar(struct ls_source *source)
 static int read_cifar(struct ls_source_reader *reader, int64_t index, bool want_pixels,
                       struct ls_record *record, struct ls_error *error)
 {
-    (void)error;
     const struct ls_source *source = reader->source;
     const struct cifar *cifar = source->state;
     size_t file = 0; /* a handful of files: a search from the front is the fastest */
     while (index >= cifar->end[file])
         file++;
     int64_t start = file > 0 ? cifar->end[file - 1] : 0;
-    const uint8_t *bytes = cifar->file[file].data + (index - start) * RECORD;
+    uint8_t *bytes = ls_buffer_reserve(&reader->record, RECORD, 1);
+    if (bytes == NULL)
+        return ls_fail_memory(error, "a record");
+    LS_TRY(ls_file_read_at(&cifar->file[file], cifar->path[file],
+                           (uint64_t)(index - start) * RECORD, bytes, want_pixels ? RECORD : 1,
+                           LOCKSTEP_DATA, error));
+    if (bytes[0] >= CLASSES) /* it was not when the file was opened */
+        return bad_label(cifar->path[file], index - start, bytes[0], error);
     memcpy(record->shape, source->shape, sizeof source->shape);
     record->label = bytes[0];
-    record->bytes = want_pixels ? bytes + 1 : NULL;
+    if (want_pixels) {
+        record->bytes = bytes + 1;
+        record->data_hash = ls_hash_wide(record->bytes, PIXELS, 0);
+    }
     return 0;
+}
+
+static uint64_t stamp_cifar(const struct ls_source *source)
+{
+    return ((const struct cifar *)source->state)->stamp;
 }
 
 const struct ls_source_type ls_source_cifar = {
@@ -148,4 +200,5 @@ const struct ls_source_type ls_source_cifar = {
     .open = open_cifar,
     .close = close_cifar,
     .read = read_cifar,
+    .stamp = stamp_cifar,
 };

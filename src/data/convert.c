@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -40,9 +41,13 @@ struct writer {
     struct ls_error *error;
 };
 
-/* MDB_MAP_FULL goes through to the caller that can do something about it. */
+/* MDB_MAP_FULL goes through to the caller that can do something about it. A write that a full disk
+ * cuts short is EIO to LMDB. */
 static int lmdb_failed(const struct writer *writer, int code, const char *doing)
 {
+    struct statvfs disk;
+    if (code == EIO && statvfs(writer->folder, &disk) == 0 && disk.f_bavail == 0)
+        code = ENOSPC;
     return ls_fail(writer->error, LOCKSTEP_RESOURCE, writer->folder,
                    code == ENOSPC ? "free some space on the disk" : NULL, "cannot %s: %s", doing,
                    mdb_strerror(code));
@@ -143,8 +148,8 @@ static int fill_folder(struct ls_selection *selection, const char *folder, struc
     if (code != 0)
         return lmdb_failed(&writer, code, "make a database");
     code = mdb_env_set_mapsize(writer.environment, writer.map);
-    if (code == 0) /* synced once, at the end: until then nobody sees it */
-        code = mdb_env_open(writer.environment, folder, MDB_NOSYNC | MDB_NOTLS, 0664);
+    if (code == 0) /* synced once, at the end: until then nobody sees it, and it needs no lock */
+        code = mdb_env_open(writer.environment, folder, MDB_NOSYNC | MDB_NOTLS | MDB_NOLOCK, 0664);
     int status = code == 0 ? write_records(&writer) : lmdb_failed(&writer, code, "make a database");
     mdb_env_close(writer.environment);
     ls_buffer_free(&writer.datum);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset_inner.h"
+#include "data/digest.h"
 
 /* Synthetic samples of the test phase begin this far behind those of the train phase. */
 static const uint64_t TEST_OFFSET = UINT64_C(1) << 40;
@@ -23,6 +24,7 @@ struct opening {
     const Lockstep__DataParameter *data;
     const struct ls_definition *definition;
     Lockstep__Phase phase;
+    bool forgiving;
     const struct ls_source_type *type;
     char *path[PATHS_MAX]; /* resolved */
     size_t paths;
@@ -187,6 +189,7 @@ static struct ls_source_options source_options(const struct opening *o)
         .synthetic_shape = {s->channels, s->height, s->width},
         .synthetic_noise = (double)s->noise,
         .place = o->place,
+        .forgiving = o->forgiving,
     };
 }
 
@@ -252,45 +255,56 @@ static enum ls_last_batch last_batch_of(const struct opening *o)
     }
 }
 
-static uint64_t hash_record(const struct ls_record *record, uint64_t seed)
-{
-    size_t size = (size_t)ls_record_size(record->shape);
-    seed = ls_hash(record->shape, sizeof record->shape, seed);
-    seed = ls_hash(&record->label, sizeof record->label, seed);
-    if (record->map != NULL)
-        seed = ls_hash(record->map, size / (size_t)record->shape[0] * sizeof *record->map, seed);
-    return record->bytes != NULL ? ls_hash(record->bytes, size, seed)
-                                 : ls_hash(record->floats, size * sizeof(float), seed);
-}
-
 /* The first and the last record are read for this: a source that cannot be read is found now.
- * *ends is the hash of these two; *floats: whether the first one is floats. */
-static int take_fingerprint(struct ls_dataset *dataset, uint64_t *ends, bool *floats,
-                            struct ls_error *error)
+ * *floats: whether the first one is floats. */
+static int take_fingerprint(struct ls_dataset *dataset, bool *floats, struct ls_error *error)
 {
     const struct ls_source *source = dataset->source;
     struct ls_source_reader *reader;
     LS_TRY(ls_source_reader_open(source, &reader, error));
-    uint64_t hash = ls_hash_string(source->type->name, 0);
-    int64_t numbers[2] = {source->count, dataset->size};
-    hash = ls_hash(numbers, sizeof numbers, hash);
-    if (source->sizes != NULL)
-        hash = ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, hash);
     int status = 0;
-    *ends = 0;
-    *floats = false;
     for (int i = 0; i < 2 && status == 0; i++) {
-        struct ls_record record;
-        status = ls_source_read(reader, i == 0 ? 0 : source->count - 1, true, &record, error);
-        if (status != 0)
-            break;
-        hash = hash_record(&record, hash);
-        *ends = hash_record(&record, *ends);
+        struct ls_record record = {0};
+        int64_t index = i == 0 ? 0 : source->count - 1;
+        status = ls_source_read(reader, index, true, &record, ls_source_aside(source, error));
+        status = ls_source_forgive(source, status);
+        dataset->ends[i] = ls_digest_hash(index, record.data_hash, record.label_hash);
         *floats = i == 0 ? record.bytes == NULL : *floats;
     }
     ls_source_reader_close(reader);
-    dataset->fingerprint = hash;
     return status;
+}
+
+static void add_hash(struct ls_text *text, const char *prefix, const char *what, uint64_t hash)
+{
+    ls_text_format(text, "%s%s %016" PRIx64 "\n", prefix, what, hash);
+}
+
+void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, struct ls_text *text)
+{
+    const struct ls_source *source = dataset->source;
+    const struct ls_transform *transform = &dataset->transform;
+    ls_text_format(text, "%skind %s\n%srecords %" PRId64 "\n%schosen %" PRId64 "\n", prefix,
+                   source->type->name, prefix, source->count, prefix, dataset->size);
+    ls_text_format(text, "%sshape %" PRId64 " x %" PRId64 " x %" PRId64 "\n", prefix,
+                   source->shape[0], source->shape[1], source->shape[2]);
+    if (source->sizes != NULL)
+        add_hash(text, prefix, "sizes",
+                 ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, 0));
+    if (source->labels_hash != 0)
+        add_hash(text, prefix, "labels", source->labels_hash);
+    if (source->class_count > 0) {
+        uint64_t hash = 0;
+        for (int i = 0; i < source->class_count; i++)
+            hash = ls_hash_string(source->class_name[i], hash);
+        add_hash(text, prefix, "class names", hash);
+    }
+    if (transform->mean != NULL)
+        add_hash(text, prefix, "mean file",
+                 ls_hash(transform->mean,
+                         (size_t)ls_record_size(transform->input) * sizeof *transform->mean, 0));
+    add_hash(text, prefix, "first record", dataset->ends[0]);
+    add_hash(text, prefix, "last record", dataset->ends[1]);
 }
 
 /* ---- The cache ---- */
@@ -303,14 +317,19 @@ static void add_path(struct ls_text *key, const char *name, const char *path)
 }
 
 /* Everything that decides what the records of a source are, as text. */
-static void describe_records(const struct opening *o, const struct ls_source *source, uint64_t ends,
+static void describe_records(const struct opening *o, const struct ls_dataset *dataset,
                              struct ls_text *key)
 {
     const struct ls_source_options s = source_options(o);
+    const struct ls_source *source = dataset->source;
     uint64_t sizes = source->sizes == NULL
                          ? 0
                          : ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, 0);
-    ls_text_format(key, "%s %" PRIx64 " %" PRIx64 "\n", source->type->name, ends, sizes);
+    ls_text_format(key, "%s %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", source->type->name,
+                   dataset->ends[0], dataset->ends[1], sizes, source->labels_hash);
+    /* Files that were written to since another data set opened them are other files. */
+    ls_text_format(key, "stamp %" PRIx64 "\n",
+                   source->type->stamp != NULL ? source->type->stamp(source) : 0);
     for (size_t i = 0; i < o->paths; i++)
         add_path(key, "source", o->path[i]);
     add_path(key, "labels", o->label_path);
@@ -324,10 +343,10 @@ static void describe_records(const struct opening *o, const struct ls_source *so
         ls_text_format(key, " %" PRId64, source->shape[i]);
 }
 
-static int join_cache(struct opening *o, struct ls_dataset *dataset, uint64_t ends, bool floats)
+static int join_cache(struct opening *o, struct ls_dataset *dataset, bool floats)
 {
     struct ls_text key = {0};
-    describe_records(o, dataset->source, ends, &key);
+    describe_records(o, dataset, &key);
     struct ls_cache_options options = {.source = dataset->source,
                                        .key = key.data,
                                        .floats = floats,
@@ -356,15 +375,15 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
-    uint64_t ends;
-    bool floats;
-    LS_TRY(take_fingerprint(dataset, &ends, &floats, o->error));
-    return d->cache ? join_cache(o, dataset, ends, floats) : 0;
+    bool floats = false;
+    LS_TRY(take_fingerprint(dataset, &floats, o->error));
+    return d->cache ? join_cache(o, dataset, floats) : 0;
 }
 
-int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
-                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
-                    struct ls_error *error)
+static int open_dataset(const Lockstep__LayerParameter *layer,
+                        const struct ls_definition *definition, Lockstep__Phase phase,
+                        uint64_t seed, bool augment, bool forgiving, struct ls_dataset **dataset,
+                        struct ls_error *error)
 {
     static const Lockstep__DataParameter nothing = LOCKSTEP__DATA_PARAMETER__INIT;
     *dataset = NULL;
@@ -379,6 +398,7 @@ int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_defin
     o->data = layer->data_param != NULL ? layer->data_param : &nothing;
     o->definition = definition;
     o->phase = phase;
+    o->forgiving = forgiving;
     o->error = error;
     ls_place(definition, layer->data_param != NULL ? (const void *)layer->data_param : layer, NULL,
              o->place, sizeof o->place);
@@ -391,6 +411,20 @@ int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_defin
     }
     *dataset = made;
     return 0;
+}
+
+int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
+                    Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
+                    struct ls_error *error)
+{
+    return open_dataset(layer, definition, phase, seed, augment, false, dataset, error);
+}
+
+int ls_dataset_open_forgiving(const Lockstep__LayerParameter *layer,
+                              const struct ls_definition *definition, Lockstep__Phase phase,
+                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error)
+{
+    return open_dataset(layer, definition, phase, seed, false, true, dataset, error);
 }
 
 void ls_dataset_close(struct ls_dataset *dataset)
@@ -461,7 +495,36 @@ size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset)
 
 uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset)
 {
-    return dataset->fingerprint;
+    struct ls_text text = {0};
+    ls_dataset_describe(dataset, "", &text);
+    uint64_t hash = ls_hash(text.data, text.length, 0);
+    ls_text_free(&text);
+    return hash;
+}
+
+const char *ls_dataset_name(const struct ls_dataset *dataset)
+{
+    return dataset->name;
+}
+
+int64_t ls_dataset_records(const struct ls_dataset *dataset)
+{
+    return dataset->source->count;
+}
+
+void ls_dataset_name_record(const struct ls_dataset *dataset, int64_t record, struct ls_text *text)
+{
+    const struct ls_source_type *type = dataset->source->type;
+    ls_text_format(text, "record %" PRId64, record);
+    size_t plain = text->length;
+    if (type->name_record == NULL)
+        return;
+    ls_text_add(text, " (");
+    type->name_record(dataset->source, record, text);
+    if (text->length == plain + 2 && !text->failed)
+        text->data[text->length = plain] = '\0'; /* it has no name */
+    else
+        ls_text_add(text, ")");
 }
 
 uint64_t ls_dataset_reads(const struct ls_dataset *dataset)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/batching.h"
 #include "ir/shape.h"
 #include "schema/definition.h"
@@ -28,6 +29,10 @@ struct ls_reader; /* what one thread needs to fetch: buffers, decoders, a databa
 int ls_dataset_open(const Lockstep__LayerParameter *layer, const struct ls_definition *definition,
                     Lockstep__Phase phase, uint64_t seed, bool augment, struct ls_dataset **dataset,
                     struct ls_error *error);
+/* The same, where bad records are no failure, to look for them (data/check.h). */
+int ls_dataset_open_forgiving(const Lockstep__LayerParameter *layer,
+                              const struct ls_definition *definition, Lockstep__Phase phase,
+                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error);
 void ls_dataset_close(struct ls_dataset *dataset);
 
 int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `split` */
@@ -55,8 +60,18 @@ int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode 
 bool ls_dataset_encoded(const struct ls_dataset *dataset); /* decoding takes long */
 /* Bytes that each of its readers takes to decode records. */
 size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset);
-/* A hash of what the data are: sizes, shapes, first and last records; equal for equal data. */
+/* What is known of the data from the start, as lines of text that begin with `prefix`: the kind of
+ * source, how many records, their shape, and hashes of sizes, labels, class names, mean file, first
+ * and last record. Equal for equal data, wherever they lie. */
+void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix,
+                         struct ls_text *text);
+/* A hash of that. */
 uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset);
+/* The path that messages about the data begin with. */
+const char *ls_dataset_name(const struct ls_dataset *dataset);
+int64_t ls_dataset_records(const struct ls_dataset *dataset); /* of the source, before `split` */
+/* "record 12 (dog/a.jpg)" */
+void ls_dataset_name_record(const struct ls_dataset *dataset, int64_t record, struct ls_text *text);
 /* Records read so far by all readers; tests check that every sample is read once. */
 uint64_t ls_dataset_reads(const struct ls_dataset *dataset);
 
@@ -67,6 +82,15 @@ void ls_reader_close(struct ls_reader *reader);
  * bad record is LOCKSTEP_DATA, naming file and record; so is one whose size has changed. */
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error);
+/* The number of the record behind an ordinal, and the hash of what ls_reader_fetch would read of it
+ * (data/digest.h), without decoding. */
+int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
+                   int64_t *record, uint64_t *hash, struct ls_error *error);
+/* The same of a record by its number, all of it. */
+int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
+                          struct ls_error *error);
+/* Those of the last sample that was fetched. */
+void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash);
 /* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
                    struct ls_error *error);

@@ -21,8 +21,8 @@ struct ls_dataset {
     uint64_t shuffle_key;
     enum ls_last_batch last_batch;
     int prefetch;
-    char *name; /* of the source, for messages: its first path */
-    uint64_t fingerprint;
+    char *name;       /* of the source, for messages: its first path */
+    uint64_t ends[2]; /* hashes of the first and the last record */
     _Atomic uint64_t reads;
     struct ls_cache *cache; /* NULL: nothing is kept */
 };

@@ -10,6 +10,7 @@
 
 #include "base/deal.h"
 #include "data/dataset.h"
+#include "data/digest.h"
 
 struct ls_feed;
 
@@ -21,6 +22,9 @@ struct ls_feed_item {
     int64_t samples;
     int64_t shape[3]; /* of each sample, of the data set whose sizes vary; zeros if none does */
     float **input;    /* by input: `samples` samples each, 64-byte aligned */
+    /* By data set: what was read. Of the last micro-batch of an epoch that leaves samples out
+     * (LS_LAST_DROP) with those, so that every epoch has all records. */
+    struct ls_digests *digests;
 };
 
 /* Memory for decoded samples that feeds share of which one at a time is read from, such as those of

@@ -2,8 +2,6 @@
  * slot, and decodes it there, without the lock.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <sched.h>
-
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/feed_inner.h"
@@ -21,6 +19,7 @@ static float *input_of(const struct ls_feed *feed, const struct ls_feed_item *it
     return NULL;
 }
 
+/* Decodes an item's samples of a data set and notes what was read. What no batch has is hashed. */
 static int decode_dataset(struct ls_decoder *decoder, const struct ls_feed_item *item, int dataset)
 {
     size_t data_size, label_size;
@@ -28,11 +27,24 @@ static int decode_dataset(struct ls_decoder *decoder, const struct ls_feed_item 
     float *label = input_of(decoder->feed, item, dataset, 1, &label_size);
     if (data == NULL && label == NULL)
         return 0;
-    for (int64_t i = 0; i < item->samples; i++) {
-        LS_TRY(ls_reader_fetch(decoder->readers[dataset], item->ordinal + i, data, label,
-                               &decoder->error));
+    struct ls_reader *reader = decoder->readers[dataset];
+    struct ls_digests *digests = &item->digests[dataset];
+    int64_t size = ls_dataset_size(decoder->feed->datasets[dataset]), record;
+    int64_t begin = item->ordinal, end = begin + item->samples;
+    int64_t all = end + ls_batching_left_out(&decoder->feed->batching, end);
+    uint64_t hash;
+    *digests = (struct ls_digests){0};
+    for (int64_t i = begin; i < end; i++) {
+        LS_TRY(ls_reader_fetch(reader, i, data, label, &decoder->error));
+        ls_reader_last(reader, &record, &hash);
+        ls_digests_add(digests, begin, all, size, i, record, hash);
         data = data != NULL ? data + data_size : NULL;
         label = label != NULL ? label + label_size : NULL;
+    }
+    for (int64_t i = end; i < all; i++) {
+        LS_TRY(ls_reader_hash(reader, i, data != NULL, label != NULL, &record, &hash,
+                              &decoder->error));
+        ls_digests_add(digests, begin, all, size, i, record, hash);
     }
     return 0;
 }
@@ -68,16 +80,6 @@ static void finish(struct ls_decoder *decoder, struct ls_slot *slot, int status)
         pthread_cond_broadcast(&feed->done);
 }
 
-/* Decoding is not urgent, workers are: a batch thread does not push another off its core when it
- * wakes up, but gets its fair share. Who gave this process another policy has reasons for it. */
-static void enter_background(void)
-{
-    struct sched_param parameter;
-    int policy;
-    if (pthread_getschedparam(pthread_self(), &policy, &parameter) == 0 && policy == SCHED_OTHER)
-        (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameter);
-}
-
 /* With the lock held: the next slot to decode into, or NULL. */
 static struct ls_slot *claim(struct ls_feed *feed)
 {
@@ -95,7 +97,7 @@ static void *decode_ahead(void *argument)
     struct ls_feed *feed = decoder->feed;
     ls_unpin_thread();
     ls_set_float_mode();
-    enter_background();
+    ls_enter_background();
     pthread_mutex_lock(&feed->lock);
     while (!feed->stop) {
         /* Who makes a slot EMPTY looks at `idle` afterwards: one of the two sees the other. */

@@ -92,7 +92,9 @@ int ls_slot_add(struct ls_feed *feed, struct ls_error *error)
     if (slot == NULL)
         return ls_fail_memory(error, "decoded data");
     slot->item.input = ls_alloc((size_t)feed->input_count + 1, sizeof *slot->item.input);
-    int status = slot->item.input == NULL ? ls_fail_memory(error, "decoded data") : 0;
+    slot->item.digests = ls_alloc((size_t)feed->dataset_count + 1, sizeof *slot->item.digests);
+    bool made = slot->item.input != NULL && slot->item.digests != NULL;
+    int status = !made ? ls_fail_memory(error, "decoded data") : 0;
     bool own = feed->room == NULL || feed->fast_count > 0; /* the first slots are in the room */
     if (status == 0 && feed->batching.size_of == NULL && own)
         status = grow(slot, bytes / sizeof(float), error);
@@ -156,6 +158,7 @@ void ls_slot_free(struct ls_slot *slot)
     if (!slot->in_room)
         ls_free_aligned(slot->memory);
     ls_free(slot->item.input);
+    ls_free(slot->item.digests);
     ls_free(slot->error);
     ls_free(slot);
 }

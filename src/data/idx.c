@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/source.h"
 #include "lockstep.pb-c.h"
@@ -18,9 +19,9 @@ enum { RANK_MAX = 4, HEADER_MAX = 4 + 4 * RANK_MAX };
 
 /* A file of either kind. */
 struct idx_file {
-    struct ls_mapping mapping;
-    uint8_t *unpacked; /* NULL if the file is not gzip */
-    const uint8_t *numbers;
+    struct ls_file file; /* not open where the numbers are in memory */
+    uint8_t *numbers;    /* owned; NULL: they are read from the file, */
+    size_t header;       /* behind so many bytes */
     int rank;
     int64_t dim[RANK_MAX];
 };
@@ -28,6 +29,8 @@ struct idx_file {
 struct idx {
     struct idx_file images, labels;
     int64_t size; /* of a record */
+    char *path;   /* of the images */
+    uint64_t stamp;
 };
 
 /* Reads the header from `available` bytes; *size is its length, *numbers how many should follow. */
@@ -112,59 +115,75 @@ static int unpack_stream(const char *path, z_stream *stream, struct idx_file *fi
         return damaged(path, error);
     LS_TRY(read_header(path, header, (size_t)got, file, &size, &numbers, error));
     /* Deflate packs at most 1032 to 1: a small file that promises more is not believed. */
-    if (numbers / 1032 > (int64_t)file->mapping.size)
+    if (numbers / 1032 > (int64_t)file->file.size)
         return ls_fail(error, LOCKSTEP_DATA, path, NULL,
                        "is cut off: %" PRId64 " numbers cannot be in it", numbers);
-    file->unpacked = ls_alloc((size_t)numbers, 1);
-    if (file->unpacked == NULL)
+    file->numbers = ls_alloc((size_t)numbers, 1);
+    if (file->numbers == NULL)
         return ls_fail_memory(error, path);
-    got = inflate_some(stream, file->unpacked, numbers);
-    if (got != numbers || !inflate_ends(stream))
-        return damaged(path, error);
-    file->numbers = file->unpacked;
-    return 0;
+    got = inflate_some(stream, file->numbers, numbers);
+    return got == numbers && inflate_ends(stream) ? 0 : damaged(path, error);
 }
 
 static int unpack(const char *path, struct idx_file *file, struct ls_error *error)
 {
-    if (file->mapping.size > UINT32_MAX)
+    if (file->file.size > UINT32_MAX)
         return ls_fail(error, LOCKSTEP_DATA, path, "unpack it with gunzip",
                        "is a gzip file of more than 4 GiB");
-    z_stream stream = {.next_in = (Bytef *)(uintptr_t)file->mapping.data,
-                       .avail_in = (uInt)file->mapping.size};
-    if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) /* 16: gzip, with its checksum */
+    uint8_t *packed = ls_alloc(file->file.size, 1);
+    if (packed == NULL)
         return ls_fail_memory(error, path);
-    int status = unpack_stream(path, &stream, file, error);
-    inflateEnd(&stream);
+    z_stream stream = {.next_in = packed, .avail_in = (uInt)file->file.size};
+    int status =
+        ls_file_read_at(&file->file, path, 0, packed, file->file.size, LOCKSTEP_DATA, error);
+    bool begun = status == 0 && inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK; /* 16: gzip */
+    if (status == 0)
+        status = begun ? unpack_stream(path, &stream, file, error) : ls_fail_memory(error, path);
+    if (begun)
+        inflateEnd(&stream);
+    ls_free(packed);
+    ls_file_close(&file->file);
     return status;
 }
 
 static int open_file(const char *path, struct idx_file *file, struct ls_error *error)
 {
-    LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &file->mapping, error));
-    const uint8_t *bytes = file->mapping.data;
-    if (file->mapping.size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
-        LS_TRY(unpack(path, file, error));
-        ls_file_unmap(&file->mapping);
-        return 0;
-    }
-    size_t header;
+    uint8_t head[HEADER_MAX] = {0};
+    LS_TRY(ls_file_open(path, LOCKSTEP_DATA, &file->file, error));
+    size_t available = file->file.size < sizeof head ? file->file.size : sizeof head;
+    LS_TRY(ls_file_read_at(&file->file, path, 0, head, available, LOCKSTEP_DATA, error));
+    if (available >= 2 && head[0] == 0x1f && head[1] == 0x8b)
+        return unpack(path, file, error);
     int64_t numbers;
-    LS_TRY(read_header(path, bytes, file->mapping.size, file, &header, &numbers, error));
-    int64_t there = (int64_t)(file->mapping.size - header);
+    LS_TRY(read_header(path, head, available, file, &file->header, &numbers, error));
+    int64_t there = (int64_t)(file->file.size - file->header);
     if (there != numbers)
         return ls_fail(error, LOCKSTEP_DATA, path, there < numbers ? "download it again" : NULL,
                        "%s: %" PRId64 " numbers where %" PRId64 " should be",
                        there < numbers ? "is cut off" : "has something behind its end", there,
                        numbers);
-    file->numbers = bytes + header;
     return 0;
 }
 
 static void close_file(struct idx_file *file)
 {
-    ls_file_unmap(&file->mapping);
-    ls_free(file->unpacked);
+    ls_file_close(&file->file);
+    ls_free(file->numbers);
+}
+
+/* Reads the numbers of a file into memory, where they are not there yet. */
+static int load(const char *path, struct idx_file *file, struct ls_error *error)
+{
+    if (file->numbers != NULL)
+        return 0;
+    size_t size = file->file.size - file->header;
+    file->numbers = ls_alloc(size, 1);
+    if (file->numbers == NULL)
+        return ls_fail_memory(error, path);
+    LS_TRY(ls_file_read_at(&file->file, path, file->header, file->numbers, size, LOCKSTEP_DATA,
+                           error));
+    ls_file_close(&file->file);
+    return 0;
 }
 
 static int open_labels(const char *path, struct idx *idx, struct ls_source *source,
@@ -178,7 +197,9 @@ static int open_labels(const char *path, struct idx *idx, struct ls_source *sour
         return ls_fail(error, LOCKSTEP_DATA, path, "do the two files belong together?",
                        "has %" PRId64 " labels for %" PRId64 " images", idx->labels.dim[0],
                        source->count);
+    LS_TRY(load(path, &idx->labels, error));
     source->has_labels = true;
+    source->labels_hash = ls_hash(idx->labels.numbers, (size_t)source->count, 0);
     source->largest_label = 0;
     for (int64_t i = 0; i < source->count; i++)
         if (idx->labels.numbers[i] > source->largest_label)
@@ -194,7 +215,14 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
     struct idx *idx = source->state = ls_alloc(1, sizeof *idx);
     if (idx == NULL)
         return ls_fail_memory(error, "a data source");
+    idx->images.file.fd = idx->labels.file.fd = -1;
     const char *path = options->path[0];
+    idx->path = ls_copy_string(path);
+    if (idx->path == NULL)
+        return ls_fail_memory(error, "a path");
+    idx->stamp = ls_file_stamp(path);
+    if (options->label_path != NULL)
+        idx->stamp += 3 * ls_file_stamp(options->label_path);
     LS_TRY(open_file(path, &idx->images, error));
     const struct idx_file *images = &idx->images;
     if (images->rank < 3)
@@ -213,6 +241,8 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
                        " numbers, which makes no sense",
                        source->shape[0], source->shape[1], source->shape[2]);
     idx->size = ls_record_size(source->shape);
+    if (images->numbers == NULL)
+        ls_source_note_bytes(source, (size_t)idx->size);
     if (options->label_path == NULL)
         return 0;
     return open_labels(options->label_path, idx, source, error);
@@ -225,20 +255,38 @@ static void close_idx(struct ls_source *source)
         return;
     close_file(&idx->images);
     close_file(&idx->labels);
+    ls_free(idx->path);
     ls_free(idx);
 }
 
-/* Everything was checked when the files were opened. */
 static int read_idx(struct ls_source_reader *reader, int64_t index, bool want_pixels,
                     struct ls_record *record, struct ls_error *error)
 {
-    (void)error;
     const struct ls_source *source = reader->source;
     const struct idx *idx = source->state;
     memcpy(record->shape, source->shape, sizeof source->shape);
-    record->bytes = want_pixels ? idx->images.numbers + index * idx->size : NULL;
     record->label = source->has_labels ? idx->labels.numbers[index] : 0;
+    if (!want_pixels)
+        return 0;
+    size_t size = (size_t)idx->size;
+    if (idx->images.numbers != NULL) {
+        record->bytes = idx->images.numbers + (size_t)index * size;
+    } else {
+        uint8_t *bytes = ls_buffer_reserve(&reader->record, size, 1);
+        if (bytes == NULL)
+            return ls_fail_memory(error, "a record");
+        LS_TRY(ls_file_read_at(&idx->images.file, idx->path,
+                               idx->images.header + (uint64_t)index * size, bytes, size,
+                               LOCKSTEP_DATA, error));
+        record->bytes = bytes;
+    }
+    record->data_hash = ls_hash_wide(record->bytes, size, 0);
     return 0;
+}
+
+static uint64_t stamp_idx(const struct ls_source *source)
+{
+    return ((const struct idx *)source->state)->stamp;
 }
 
 const struct ls_source_type ls_source_idx = {
@@ -247,4 +295,5 @@ const struct ls_source_type ls_source_idx = {
     .open = open_idx,
     .close = close_idx,
     .read = read_idx,
+    .stamp = stamp_idx,
 };

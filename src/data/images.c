@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/picture_file.h"
 #include "data/picture_list.h"
@@ -18,22 +19,30 @@ struct images {
     struct ls_picture_form form;
 };
 
+static int check_picture(struct ls_source *source, size_t i, struct ls_error *error)
+{
+    const struct images *images = source->state;
+    const char *path = ls_picture_path(&images->list, i);
+    struct ls_picture_header header;
+    int64_t shape[3];
+    size_t file;
+    LS_TRY(ls_picture_file_look(path, (int64_t)i, &header, &file, error));
+    LS_TRY(ls_picture_file_shape(&images->form, path, (int64_t)i, &header, shape, error));
+    LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
+    ls_source_note_bytes(source, ls_picture_file_bytes(&images->form, &header, file));
+    return 0;
+}
+
 static int check_pictures(struct ls_source *source, struct ls_error *error)
 {
     const struct images *images = source->state;
     bool resized = images->form.height > 0;
     size_t count = images->list.count;
-    if (resized && count > LS_PICTURE_LOOK_LIMIT)
-        count = 1;
     for (size_t i = 0; i < count; i++) {
-        const char *path = ls_picture_path(&images->list, i);
-        struct ls_picture_header header;
-        int64_t shape[3];
-        size_t file;
-        LS_TRY(ls_picture_file_look(path, &header, &file, error));
-        LS_TRY(ls_picture_file_shape(&images->form, path, &header, shape, error));
-        LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
-        ls_source_note_bytes(source, ls_picture_file_bytes(&images->form, &header, file));
+        int status = check_picture(source, i, ls_source_aside(source, error));
+        LS_TRY(ls_source_forgive(source, status));
+        if (status == 0 && resized && count > LS_PICTURE_LOOK_LIMIT)
+            return 0;
     }
     return 0;
 }
@@ -65,9 +74,12 @@ static int open_images(const struct ls_source_options *options, struct ls_source
     source->has_labels = true;
     source->encoded = true;
     source->bgr = images->form.channels == 3;
-    for (size_t i = 0; i < images->list.count; i++)
-        if (i == 0 || images->list.file[i].label > source->largest_label)
-            source->largest_label = images->list.file[i].label;
+    for (size_t i = 0; i < images->list.count; i++) {
+        int32_t label = images->list.file[i].label;
+        if (i == 0 || label > source->largest_label)
+            source->largest_label = label;
+        source->labels_hash = ls_mix(source->labels_hash + (uint32_t)label + 1);
+    }
     return check_pictures(source, error);
 }
 
@@ -99,11 +111,17 @@ static void name_record(const struct ls_source *source, int64_t index, struct ls
     ls_text_add(text, ls_picture_name(&images->list, (size_t)index));
 }
 
+static uint64_t stamp(const struct ls_source *source)
+{
+    return ls_picture_list_stamp(&((const struct images *)source->state)->list);
+}
+
 const struct ls_source_type ls_source_images = {
     .name = "IMAGES",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGES,
     .open = open_images,
     .close = close_images,
     .read = read_image,
+    .stamp = stamp,
     .name_record = name_record,
 };

@@ -1,13 +1,15 @@
 /* Source LMDB: databases of Datum records, as Caffe's tools write them and `lockstep convert` does.
  *
  * `source` is the folder of the database (with data.mdb in it), or the file itself. Records come in
- * the order of their keys, as Caffe's cursor reads them, and have numbers from 0. Raw records are
- * read in place; encoded ones are decoded (JPEG, PNG) to BGR or grey.
+ * the order of their keys, as Caffe's cursor reads them, and have numbers from 0. Encoded records
+ * are decoded (JPEG, PNG) to BGR or grey. A view of the file serves to open it and to name records;
+ * records themselves are read, so that a file which changes is no more than a bad record.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/datum.h"
 #include "data/lmdb_index.h"
@@ -23,6 +25,8 @@ enum { SAMPLE = 1024 /* records of a larger one that are looked at */ };
 struct database {
     char *file; /* the path of data.mdb */
     struct ls_mapping mapping;
+    struct ls_file reading;
+    uint64_t stamp;
     struct ls_lmdb_entry *entry;
     int channels; /* 3 or 1: what encoded records become; 0: as they are */
 };
@@ -44,12 +48,14 @@ static int bad_record(const struct ls_source *source, int64_t index, const char 
     return status;
 }
 
-static int read_datum(const struct ls_source *source, int64_t index, struct ls_datum *datum,
-                      struct ls_error *error)
+/* Reads a record from its bytes; NULL: as they are in the view. */
+static int read_datum(const struct ls_source *source, int64_t index, const uint8_t *bytes,
+                      struct ls_datum *datum, struct ls_error *error)
 {
     const struct database *db = source->state;
     const struct ls_lmdb_entry *entry = &db->entry[index];
-    const uint8_t *bytes = db->mapping.data + entry->value;
+    if (bytes == NULL)
+        bytes = db->mapping.data + entry->value;
     const char *problem = ls_datum_read(bytes, entry->value_size, datum);
     if (problem == NULL)
         problem = ls_datum_check(datum);
@@ -84,9 +90,10 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
     struct ls_datum datum;
     int64_t shape[3] = {0};
     size_t bytes = 0;
-    LS_TRY(read_datum(source, index, &datum, error));
+    LS_TRY(read_datum(source, index, NULL, &datum, error));
     LS_TRY(datum_shape(source, index, &datum, shape, &bytes, error));
-    ls_source_note_bytes(source, bytes);
+    const struct database *db = source->state;
+    ls_source_note_bytes(source, bytes + db->entry[index].value_size);
     if (datum.label > *label)
         *label = datum.label;
     if (shape[0] != source->shape[0])
@@ -98,7 +105,8 @@ static int check_records(struct ls_source *source, struct ls_error *error)
 {
     int64_t largest = INT32_MIN;
     for (int64_t i = 0; i < source->count; i++)
-        LS_TRY(check_record(source, i, &largest, error));
+        LS_TRY(ls_source_forgive(
+            source, check_record(source, i, &largest, ls_source_aside(source, error))));
     source->largest_label = largest;
     return 0;
 }
@@ -110,7 +118,8 @@ static int check_sample(struct ls_source *source, struct ls_error *error)
     int64_t label = INT32_MIN;
     int64_t step = source->count / SAMPLE + 1;
     for (int64_t i = 0; i < source->count && !source->varies; i += step)
-        LS_TRY(check_record(source, i, &label, error));
+        LS_TRY(ls_source_forgive(source,
+                                 check_record(source, i, &label, ls_source_aside(source, error))));
     return source->varies ? check_records(source, error) : 0;
 }
 
@@ -119,14 +128,14 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
 {
     struct database *db = source->state;
     struct ls_datum datum;
-    LS_TRY(read_datum(source, 0, &datum, error));
+    LS_TRY(read_datum(source, 0, NULL, &datum, error));
     if (!datum.encoded && db->channels != 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
                        "records of this database are stored as pixels: leave it out",
                        "force_color and force_gray are for encoded records only");
     size_t bytes = 0;
     LS_TRY(datum_shape(source, 0, &datum, source->shape, &bytes, error));
-    ls_source_note_bytes(source, bytes);
+    ls_source_note_bytes(source, bytes + db->entry[0].value_size);
     source->encoded = datum.encoded;
     source->has_labels = true; /* a record without one has 0, as in Caffe */
     source->bgr = source->shape[0] == 3;
@@ -145,6 +154,7 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     if (options->force_color && options->force_gray)
         return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
                        "force_color and force_gray cannot both hold");
+    db->reading.fd = -1;
     db->channels = options->force_color ? 3 : options->force_gray ? 1 : 0;
     struct ls_text file = {0};
     ls_text_add(&file, options->path[0]);
@@ -153,11 +163,17 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     db->file = file.data;
     if (file.failed)
         return ls_fail_memory(error, "a path");
+    db->stamp = ls_file_stamp(db->file);
+    LS_TRY(ls_file_open(db->file, LOCKSTEP_DATA, &db->reading, error));
     LS_TRY(ls_file_map(db->file, LOCKSTEP_DATA, &db->mapping, error));
     size_t count = 0;
-    LS_TRY(ls_lmdb_index(db->file, db->mapping.data, db->mapping.size, &db->entry, &count, error));
+    int status =
+        ls_lmdb_index(db->file, db->mapping.data, db->mapping.size, &db->entry, &count, error);
     source->count = (int64_t)count;
-    return count == 0 ? 0 : inspect(source, options, error);
+    if (status == 0 && count > 0)
+        status = inspect(source, options, error);
+    int lost = ls_file_lost(&db->mapping, db->file, LOCKSTEP_DATA, error);
+    return status != 0 ? status : lost;
 }
 
 static void close_database(struct ls_source *source)
@@ -166,6 +182,8 @@ static void close_database(struct ls_source *source)
     if (db == NULL)
         return;
     ls_file_unmap(&db->mapping);
+    if (db->file != NULL)
+        ls_file_close(&db->reading);
     ls_free(db->entry);
     ls_free(db->file);
     ls_free(db);
@@ -187,10 +205,22 @@ static int read_record(struct ls_source_reader *reader, int64_t index, bool want
                        struct ls_record *record, struct ls_error *error)
 {
     const struct database *db = reader->source->state;
+    const struct ls_lmdb_entry *entry = &db->entry[index];
     struct ls_datum datum;
     size_t bytes = 0;
-    LS_TRY(read_datum(reader->source, index, &datum, error));
+    uint8_t *value = ls_buffer_reserve(&reader->file, entry->value_size, 1);
+    if (value == NULL)
+        return ls_fail_memory(error, "a record");
+    LS_TRY(ls_file_read_at(&db->reading, db->file, entry->value, value, entry->value_size,
+                           LOCKSTEP_DATA, error));
+    if (want_pixels)
+        record->data_hash = ls_hash_wide(value, entry->value_size, 0);
+    if (reader->hash_only && ls_datum_read(value, entry->value_size, &datum) != NULL)
+        return 0; /* it is no record, and that is what is hashed */
+    LS_TRY(read_datum(reader->source, index, value, &datum, error));
     record->label = datum.label;
+    if (reader->hash_only)
+        return 0;
     if (!want_pixels)
         return datum_shape(reader->source, index, &datum, record->shape, &bytes, error);
     if (datum.encoded)
@@ -203,8 +233,7 @@ static int read_record(struct ls_source_reader *reader, int64_t index, bool want
     float *floats = ls_buffer_reserve(&reader->record, datum.float_count, sizeof *floats);
     if (floats == NULL)
         return ls_fail_memory(error, "a record");
-    const struct ls_lmdb_entry *entry = &db->entry[index];
-    ls_datum_floats(db->mapping.data + entry->value, entry->value_size, floats);
+    ls_datum_floats(value, entry->value_size, floats);
     record->floats = floats;
     return 0;
 }
@@ -224,11 +253,17 @@ static void name_record(const struct ls_source *source, int64_t index, struct ls
     ls_text_add_bytes(text, key + skip, entry->key_size - skip);
 }
 
+static uint64_t stamp(const struct ls_source *source)
+{
+    return ((const struct database *)source->state)->stamp;
+}
+
 const struct ls_source_type ls_source_lmdb = {
     .name = "LMDB",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__LMDB,
     .open = open_database,
     .close = close_database,
     .read = read_record,
+    .stamp = stamp,
     .name_record = name_record,
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "data/picture_file.h"
 #include "data/picture_list.h"
@@ -79,11 +80,12 @@ static int list_files(struct pairs *pairs, const struct ls_source_options *optio
 static int other_size(const struct pairs *pairs, size_t index, int map_height, int map_width,
                       int height, int width, struct ls_error *error)
 {
-    return ls_fail(error, LOCKSTEP_DATA, ls_picture_path(&pairs->maps, index),
-                   "a map has a label for each pixel of its picture",
-                   "has %d x %d labels (height x width), but its picture '%.300s' has %d x %d "
-                   "pixels",
-                   map_height, map_width, ls_picture_path(&pairs->pictures, index), height, width);
+    return ls_fail(
+        error, LOCKSTEP_DATA, ls_picture_path(&pairs->maps, index),
+        "a map has a label for each pixel of its picture",
+        "record %zu: has %d x %d labels (height x width), but its picture '%.300s' has %d x %d "
+        "pixels",
+        index, map_height, map_width, ls_picture_path(&pairs->pictures, index), height, width);
 }
 
 static int look_at_map(const struct pairs *pairs, size_t index,
@@ -94,9 +96,12 @@ static int look_at_map(const struct pairs *pairs, size_t index,
     struct ls_picture_header map;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
     const char *problem = ls_label_map_look(mapping.data, mapping.size, &map);
+    int lost = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
     ls_file_unmap(&mapping);
+    LS_TRY(lost);
     if (problem != NULL)
-        return ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
+        return ls_fail(error, ls_record_status(problem), path, NULL, "record %zu: %s", index,
+                       problem);
     if (map.height != picture->height || map.width != picture->width)
         return other_size(pairs, index, map.height, map.width, picture->height, picture->width,
                           error);
@@ -111,23 +116,31 @@ static size_t map_bytes(const struct ls_picture_header *picture, const int64_t s
     return (decoded + (made != decoded ? made : 0)) * sizeof(uint16_t);
 }
 
+static int look_at_pair(struct ls_source *source, size_t i, struct ls_error *error)
+{
+    const struct pairs *pairs = source->state;
+    const char *path = ls_picture_path(&pairs->pictures, i);
+    struct ls_picture_header header;
+    int64_t shape[3];
+    size_t file;
+    LS_TRY(ls_picture_file_look(path, (int64_t)i, &header, &file, error));
+    LS_TRY(look_at_map(pairs, i, &header, error));
+    LS_TRY(ls_picture_file_shape(&pairs->form, path, (int64_t)i, &header, shape, error));
+    LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
+    ls_source_note_bytes(source, ls_picture_file_bytes(&pairs->form, &header, file) +
+                                     map_bytes(&header, shape));
+    return 0;
+}
+
 static int look(struct ls_source *source, struct ls_error *error)
 {
     const struct pairs *pairs = source->state;
     size_t count = pairs->pictures.count;
-    if (pairs->form.height > 0 && count > LS_PICTURE_LOOK_LIMIT)
-        count = 1;
     for (size_t i = 0; i < count; i++) {
-        const char *path = ls_picture_path(&pairs->pictures, i);
-        struct ls_picture_header header;
-        int64_t shape[3];
-        size_t file;
-        LS_TRY(ls_picture_file_look(path, &header, &file, error));
-        LS_TRY(look_at_map(pairs, i, &header, error));
-        LS_TRY(ls_picture_file_shape(&pairs->form, path, &header, shape, error));
-        LS_TRY(ls_source_note_shape(source, (int64_t)i, shape, error));
-        ls_source_note_bytes(source, ls_picture_file_bytes(&pairs->form, &header, file) +
-                                         map_bytes(&header, shape));
+        int status = look_at_pair(source, i, ls_source_aside(source, error));
+        LS_TRY(ls_source_forgive(source, status));
+        if (status == 0 && pairs->form.height > 0 && count > LS_PICTURE_LOOK_LIMIT)
+            return 0;
     }
     return 0;
 }
@@ -162,15 +175,21 @@ static void close_pairs(struct ls_source *source)
 
 /* ---- Reading ---- */
 
-/* Decodes and resizes a map into the reader's buffers. */
+/* Decodes and resizes a map into the reader's buffers, with the hash of its file; the reader may
+ * want that alone. */
 static int decode_map(struct ls_source_reader *reader, int64_t index, struct ls_label_map *map,
-                      struct ls_error *error)
+                      uint64_t *hash, struct ls_error *error)
 {
     const struct pairs *pairs = reader->source->state;
     const char *path = ls_picture_path(&pairs->maps, (size_t)index);
     char *bytes;
     size_t size;
     LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    *hash = ls_hash_wide(bytes, size, 0);
+    if (reader->hash_only) {
+        ls_free(bytes);
+        return 0;
+    }
     const char *problem = ls_label_map_decode((const uint8_t *)bytes, size, &reader->file, map);
     ls_free(bytes);
     if (problem == NULL && pairs->form.height > 0)
@@ -199,7 +218,9 @@ static int read_pair(struct ls_source_reader *reader, int64_t index, bool want_p
     if (reader->without_maps)
         return 0;
     struct ls_label_map map;
-    LS_TRY(decode_map(reader, index, &map, error));
+    LS_TRY(decode_map(reader, index, &map, &record->label_hash, error));
+    if (reader->hash_only)
+        return 0;
     if (map.height != record->shape[1] || map.width != record->shape[2])
         return other_size(pairs, (size_t)index, map.height, map.width, (int)record->shape[1],
                           (int)record->shape[2], error);
@@ -215,11 +236,18 @@ static void name_record(const struct ls_source *source, int64_t index, struct ls
     ls_text_add(text, ls_picture_name(&pairs->pictures, (size_t)index));
 }
 
+static uint64_t stamp(const struct ls_source *source)
+{
+    const struct pairs *pairs = source->state;
+    return ls_picture_list_stamp(&pairs->pictures) + 3 * ls_picture_list_stamp(&pairs->maps);
+}
+
 const struct ls_source_type ls_source_pairs = {
     .name = "IMAGE_PAIRS",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS,
     .open = open_pairs,
     .close = close_pairs,
     .read = read_pair,
+    .stamp = stamp,
     .name_record = name_record,
 };

@@ -3,6 +3,7 @@
 #include "data/picture_file.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a picture file */
@@ -24,20 +25,22 @@ int ls_picture_form_init(const struct ls_source_options *options, struct ls_pict
     return 0;
 }
 
-int ls_picture_file_look(const char *path, struct ls_picture_header *header, size_t *file,
-                         struct ls_error *error)
+int ls_picture_file_look(const char *path, int64_t index, struct ls_picture_header *header,
+                         size_t *file, struct ls_error *error)
 {
     struct ls_mapping mapping;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
     const char *problem = ls_picture_look(mapping.data, mapping.size, header);
     *file = mapping.size;
-    int status =
-        problem == NULL ? 0 : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
+    int status = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
+    if (status == 0 && problem != NULL)
+        status = ls_fail(error, ls_record_status(problem), path, NULL, "record %lld: %s",
+                         (long long)index, problem);
     ls_file_unmap(&mapping);
     return status;
 }
 
-int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
+int ls_picture_file_shape(const struct ls_picture_form *form, const char *path, int64_t index,
                           const struct ls_picture_header *header, int64_t shape[3],
                           struct ls_error *error)
 {
@@ -48,8 +51,8 @@ int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
     if (resized || (header->height >= form->crop && header->width >= form->crop))
         return 0;
     return ls_fail(error, LOCKSTEP_DATA, path, "give new_height and new_width, or a smaller crop",
-                   "has %d x %d pixels (height x width), too few for the crop", header->height,
-                   header->width);
+                   "record %lld: has %d x %d pixels (height x width), too few for the crop",
+                   (long long)index, header->height, header->width);
 }
 
 size_t ls_picture_file_bytes(const struct ls_picture_form *form,
@@ -65,6 +68,11 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
     char *bytes;
     size_t size;
     LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
+    record->data_hash = ls_hash_wide(bytes, size, 0);
+    if (reader->hash_only) {
+        ls_free(bytes);
+        return 0;
+    }
     struct ls_picture picture;
     const char *problem =
         ls_picture_decode((const uint8_t *)bytes, size, form->channels, &reader->picture, &picture);

@@ -20,17 +20,19 @@ struct ls_picture_form {
 int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
                          struct ls_error *error);
 
-/* Reads a picture's header; *file: its bytes. A file that is none is LOCKSTEP_DATA, naming it. */
-int ls_picture_file_look(const char *path, struct ls_picture_header *header, size_t *file,
-                         struct ls_error *error);
+/* Reads the header of the picture of record `index`; *file: its bytes. A file that is none is
+ * LOCKSTEP_DATA, naming it. */
+int ls_picture_file_look(const char *path, int64_t index, struct ls_picture_header *header,
+                         size_t *file, struct ls_error *error);
 /* The shape of the record that a picture becomes. Fails if it is too small for the crop. */
-int ls_picture_file_shape(const struct ls_picture_form *form, const char *path,
+int ls_picture_file_shape(const struct ls_picture_form *form, const char *path, int64_t index,
                           const struct ls_picture_header *header, int64_t shape[3],
                           struct ls_error *error);
 /* Bytes that reading it takes, with its file in memory. */
 size_t ls_picture_file_bytes(const struct ls_picture_form *form,
                              const struct ls_picture_header *header, size_t file);
-/* Decodes record `index`; uses the reader's buffers `picture` and `record`. */
+/* Decodes record `index`, with its hash (the reader may want that alone); uses the reader's buffers
+ * `picture` and `record`. */
 int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_picture_form *form,
                          const char *path, int64_t index, struct ls_record *record,
                          struct ls_error *error);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { DEPTH_MAX = 16 /* folders within a class folder */ };
@@ -39,6 +40,14 @@ int ls_picture_list_add(struct ls_picture_list *list, const char *path, size_t s
         return ls_fail_memory(error, "the list of pictures");
     list->file[list->count++] = (struct ls_picture_file){start, start + skip, label};
     return 0;
+}
+
+uint64_t ls_picture_list_stamp(const struct ls_picture_list *list)
+{
+    uint64_t stamp = 0;
+    for (size_t i = 0; i < list->count; i++)
+        stamp = ls_mix(stamp + ls_file_stamp(ls_picture_path(list, i)));
+    return stamp;
 }
 
 /* ---- Folders ---- */

@@ -48,6 +48,9 @@ int ls_picture_list_pairs(const char *path, const char *root, struct ls_picture_
 int ls_picture_list_add(struct ls_picture_list *list, const char *path, size_t skip, int32_t label,
                         struct ls_error *error);
 
+/* What all files look like from outside (ls_file_stamp), in their order. */
+uint64_t ls_picture_list_stamp(const struct ls_picture_list *list);
+
 void ls_picture_list_free(struct ls_picture_list *list);
 
 static inline const char *ls_picture_path(const struct ls_picture_list *list, size_t index)

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/dataset_inner.h"
+#include "data/digest.h"
 #include "data/picture.h"
 
 static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
@@ -20,6 +21,8 @@ struct ls_reader {
     struct ls_source_reader *source;
     struct ls_order order; /* of the epoch that was read last; count 0: none yet */
     struct ls_buffer scratch;
+    int64_t last; /* record that was fetched last */
+    uint64_t hash;
 };
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error)
@@ -52,19 +55,25 @@ static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
     return ls_dataset_record(reader->dataset, ordinal, &reader->order);
 }
 
-/* The record behind an ordinal, from the cache or the source; valid until the reader's next call.
- * What is kept is kept whole, with its map. */
-static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
-                       struct ls_record *record, struct ls_error *error)
+/* Notes what was read of a record. */
+static uint64_t note_hash(struct ls_reader *reader, int64_t index, const struct ls_record *record,
+                          bool data, bool label)
+{
+    reader->last = index;
+    reader->hash =
+        ls_digest_hash(index, data ? record->data_hash : 0, label ? record->label_hash : 0);
+    return reader->hash;
+}
+
+/* Record `index`, from the cache or the source; valid until the reader's next call. What is kept is
+ * kept whole, with its map. */
+static int read_index(struct ls_reader *reader, int64_t index, bool want_pixels, bool want_label,
+                      struct ls_record *record, struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
-    if (ordinal < 0)
-        return ls_fail(error, LOCKSTEP_INTERNAL, dataset->name, NULL,
-                       "sample %" PRId64 " was asked for", ordinal);
-    int64_t index = record_index(reader, ordinal);
     if (dataset->cache != NULL && ls_cache_find(dataset->cache, dataset->source, index, record))
         return 0;
-    bool keeps = dataset->cache != NULL && want_pixels;
+    bool keeps = dataset->cache != NULL && want_pixels && !reader->source->hash_only;
     reader->source->without_maps = !want_label && !keeps;
     LS_TRY(ls_source_read(reader->source, index, want_pixels, record, error));
     if (keeps)
@@ -72,18 +81,56 @@ static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixe
     return 0;
 }
 
+static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
+                       struct ls_record *record, struct ls_error *error)
+{
+    if (ordinal < 0)
+        return ls_fail(error, LOCKSTEP_INTERNAL, reader->dataset->name, NULL,
+                       "sample %" PRId64 " was asked for", ordinal);
+    int64_t index = record_index(reader, ordinal);
+    LS_TRY(read_index(reader, index, want_pixels, want_label, record, error));
+    note_hash(reader, index, record, want_pixels, want_label);
+    return 0;
+}
+
+static int hash_index(struct ls_reader *reader, int64_t index, bool data, bool label,
+                      uint64_t *hash, struct ls_error *error)
+{
+    struct ls_record record;
+    reader->source->hash_only = true;
+    int status = read_index(reader, index, data, label, &record, error);
+    reader->source->hash_only = false;
+    if (status == 0)
+        *hash = note_hash(reader, index, &record, data, label);
+    return status;
+}
+
+int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
+                   int64_t *record, uint64_t *hash, struct ls_error *error)
+{
+    *record = record_index(reader, ordinal);
+    return hash_index(reader, *record, want_data, want_label, hash, error);
+}
+
+int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
+                          struct ls_error *error)
+{
+    return hash_index(reader, record, true, true, hash, error);
+}
+
+void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash)
+{
+    *record = reader->last;
+    *hash = reader->hash;
+}
+
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
                    struct ls_error *error)
 {
-    const struct ls_source *source = reader->dataset->source;
-    int64_t index = record_index(reader, ordinal);
     struct ls_text name = {0};
-    if (source->type->name_record != NULL)
-        source->type->name_record(source, index, &name);
-    bool named = name.length > 0 && !name.failed;
-    int status = ls_fail(error, ls_record_status(problem), reader->dataset->name, hint,
-                         "record %" PRId64 "%s%s%s: %s", index, named ? " (" : "",
-                         named ? name.data : "", named ? ")" : "", problem);
+    ls_dataset_name_record(reader->dataset, record_index(reader, ordinal), &name);
+    int status = ls_fail(error, ls_record_status(problem), reader->dataset->name, hint, "%s: %s",
+                         name.data != NULL ? name.data : "a record", problem);
     ls_text_free(&name);
     return status;
 }

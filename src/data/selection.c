@@ -129,9 +129,12 @@ int ls_selection_progress(const struct ls_selection *selection, int64_t done,
     if (c->event == NULL || (done % REPORT_EVERY != 0 && done != selection->count))
         return 0;
     char text[64];
-    snprintf(text, sizeof text, "Processed %" PRId64 " files.", done);
-    struct lockstep_event event = {
-        .kind = LOCKSTEP_EVENT_NOTICE, .text = text, .samples = done, .test_net = -1};
+    snprintf(text, sizeof text, "Processed %" PRId64 " records.", done);
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_NOTICE,
+                                   .text = text,
+                                   .samples = done,
+                                   .iteration_end = selection->count,
+                                   .test_net = -1};
     c->event(c->user, &event);
     return 0;
 }

@@ -24,14 +24,10 @@ int64_t ls_dataset_record(const struct ls_dataset *dataset, int64_t ordinal, str
 static int fail_record(const struct ls_dataset *dataset, int64_t index, const char *problem,
                        struct ls_error *error)
 {
-    const struct ls_source *source = dataset->source;
     struct ls_text name = {0};
-    if (source->type->name_record != NULL)
-        source->type->name_record(source, index, &name);
-    bool named = name.length > 0 && !name.failed;
-    int status =
-        ls_fail(error, LOCKSTEP_DATA, dataset->name, NULL, "record %" PRId64 "%s%s%s: %s", index,
-                named ? " (" : "", named ? name.data : "", named ? ")" : "", problem);
+    ls_dataset_name_record(dataset, index, &name);
+    int status = ls_fail(error, LOCKSTEP_DATA, dataset->name, NULL, "%s: %s",
+                         name.data != NULL ? name.data : "a record", problem);
     ls_text_free(&name);
     return status;
 }

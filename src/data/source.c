@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 static const struct ls_source_type *const types[] = {
@@ -38,6 +39,7 @@ int ls_source_open(const struct ls_source_type *type, const struct ls_source_opt
     if (s == NULL)
         return ls_fail_memory(error, "a data source");
     s->type = type;
+    s->forgiving = options->forgiving;
     s->largest_label = -1;
     const char *place = options->path_count > 0 ? options->path[0] : options->place;
     int status = type->open(options, s, error);
@@ -95,7 +97,10 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
                        "record %lld of %lld was asked for", (long long)index,
                        (long long)source->count);
     *record = (struct ls_record){0};
-    return source->type->read(reader, index, want_pixels, record, error);
+    LS_TRY(source->type->read(reader, index, want_pixels, record, error));
+    if (!source->has_maps)
+        record->label_hash = ls_mix((uint64_t)(uint32_t)record->label + 1);
+    return 0;
 }
 
 void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size)
@@ -158,7 +163,7 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
                        "record %" PRId64 " of %" PRId64 " x %" PRId64 " x %" PRId64
                        " numbers is too large",
                        index, shape[0], shape[1], shape[2]);
-    if (index == 0)
+    if (source->shape[0] == 0) /* of the first; where that is bad, of the first that is not */
         memcpy(source->shape, shape, sizeof source->shape);
     if (shape[1] == source->shape[1] && shape[2] == source->shape[2])
         return 0;
@@ -168,6 +173,20 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
     source->sizes[index][1] = (int32_t)shape[2];
     source->varies = true;
     return 0;
+}
+
+struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error *error)
+{
+    static _Thread_local struct ls_error aside;
+    if (!source->forgiving)
+        return error;
+    ls_error_clear(&aside);
+    return &aside;
+}
+
+int ls_source_forgive(const struct ls_source *source, int status)
+{
+    return source->forgiving && status == LOCKSTEP_DATA ? 0 : status;
 }
 
 void ls_source_note_bytes(struct ls_source *source, size_t bytes)

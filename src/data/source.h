@@ -36,6 +36,7 @@ struct ls_source_options {
     int64_t synthetic_count;
     int64_t synthetic_shape[3];
     double synthetic_noise;
+    bool forgiving; /* bad records do not keep it from being opened: they fail when they are read */
     /* What to call the definition in messages about missing fields. */
     const char *place;
 };
@@ -47,6 +48,9 @@ struct ls_record {
     const float *floats;  /* the same, where bytes is NULL; both NULL if not wanted */
     int32_t label;        /* 0 where the source has none, or has maps */
     const uint16_t *map;  /* height x width labels; NULL: not wanted, or the source has none */
+    /* Hashes of the bytes as they were read, before decoding: of the picture (0 where it is not
+     * wanted, or is computed) and of the label or map (0 where a map is not wanted). */
+    uint64_t data_hash, label_hash;
 };
 
 struct ls_source_type;
@@ -56,6 +60,7 @@ struct ls_source {
     void *state;      /* the type's own */
     int64_t count;    /* records, at least 1, at most UINT32_MAX */
     int64_t shape[3]; /* of the first record */
+    bool forgiving;   /* as the options say */
     bool varies;      /* heights or widths are known to differ from record to record */
     /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
     int32_t (*sizes)[2];
@@ -65,6 +70,7 @@ struct ls_source {
     size_t decode_bytes;   /* the most that a reader takes for a record, of those looked at */
     bool bgr;              /* three channels are blue, green, red */
     int64_t largest_label; /* -1: not known without reading all */
+    uint64_t labels_hash;  /* of all labels, where opening reads them anyway; else 0 */
     char **class_name;     /* owned; NULL if not known */
     int class_count;
 };
@@ -83,6 +89,7 @@ void ls_buffer_free(struct ls_buffer *buffer);
 struct ls_source_reader {
     const struct ls_source *source;
     bool without_maps; /* whether maps are left out, where the source has them */
+    bool hash_only;    /* pictures are wanted for their hash alone: nothing is decoded */
     struct ls_buffer file, picture, record, map; /* of the types, as they like */
 };
 
@@ -98,6 +105,8 @@ struct ls_source_type {
      * Errors: LOCKSTEP_DATA naming file and record. */
     int (*read)(struct ls_source_reader *reader, int64_t index, bool want_pixels,
                 struct ls_record *record, struct ls_error *error);
+    /* (optional) What the source's files look like from outside (ls_file_stamp), of all of them. */
+    uint64_t (*stamp)(const struct ls_source *source);
     /* (optional) Appends the name of a record (its path, its key) to `text`. */
     void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
 };
@@ -134,6 +143,10 @@ int ls_record_status(const char *problem);
  * be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
                          struct ls_error *error);
+/* For a type's open: where to describe what is wrong with a record, and what comes of it. A source
+ * that forgives drops both. */
+struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error *error);
+int ls_source_forgive(const struct ls_source *source, int status);
 /* For a type's open, too: what a reader takes for a record. */
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
 /* The shape of a record as it was noted. */

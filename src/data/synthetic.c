@@ -279,7 +279,7 @@ static int read_synthetic(struct ls_source_reader *reader, int64_t index, bool w
     uint64_t sample = synthetic->first + (uint64_t)index;
     memcpy(record->shape, source->shape, sizeof source->shape);
     record->label = label_of(synthetic, sample);
-    if (!want_pixels)
+    if (!want_pixels || reader->hash_only)
         return 0;
     uint8_t *out = ls_buffer_reserve(&reader->record, (size_t)ls_record_size(source->shape), 1);
     if (out == NULL || !draw_digit(source, sample, reader, out))

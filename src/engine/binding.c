@@ -291,12 +291,28 @@ static void await_weights(const struct ls_net_plan *plan, size_t first, size_t e
             ls_travel_await(plan->travel, plan->wait[i].first, plan->wait[i].last);
 }
 
-void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
-                const struct ls_context *context)
+/* Says which op a library could not carry out: that is no property of the training. */
+static int check_kernels(const struct ls_kernel_failure *failure, struct ls_error *error)
+{
+    const struct ls_op *op = failure->op;
+    if (op == NULL)
+        return 0;
+    bool memory = failure->status == LOCKSTEP_RESOURCE;
+    return ls_fail(error, failure->status, op->layer != NULL ? op->layer->name : NULL,
+                   memory ? "free some memory, or give less with --memory" : NULL,
+                   "oneDNN could not carry out %s%s", ls_op_kind_name(op->kind),
+                   memory ? ": out of memory" : "");
+}
+
+int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
+               const struct ls_context *context, struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
+    struct ls_kernel_failure failure = {.op = NULL};
+    struct ls_context observed = *context;
+    observed.failure = &failure;
     const struct run run = {
-        .plan = plan, .binding = &plan->bindings[slot], .inputs = inputs, .context = context};
+        .plan = plan, .binding = &plan->bindings[slot], .inputs = inputs, .context = &observed};
     size_t begin = segment >= 0 ? what->segment[segment] : 0;
     size_t end = segment >= 0 ? what->segment[segment + 1] : what->step_count;
     for (size_t i = begin; i < end; i++) {
@@ -312,4 +328,5 @@ void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *co
             run_step(&run, i, segment == LS_RUN_ALL);
         }
     }
+    return check_kernels(&failure, error);
 }

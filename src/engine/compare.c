@@ -68,6 +68,25 @@ static uint64_t hash_weights(struct ls_engine *engine, struct comparison *job)
     return ls_hash(job->parameter, count * sizeof *job->parameter, 0);
 }
 
+size_t ls_engine_hash_count(const struct ls_store *store)
+{
+    size_t hashes = store->set->count;
+    for (size_t i = 0; i < store->set->count; i++)
+        hashes += blocks_of(&store->slots[i]);
+    return hashes;
+}
+
+int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
+{
+    size_t count = engine->store->set->count;
+    LS_TRY(ls_travel_settle(engine->store->travel, error));
+    struct comparison job = {.store = engine->store, .parameter = engine->hashes};
+    job.block = engine->hashes + count;
+    job.blocks = ls_engine_hash_count(engine->store) - count;
+    *hash = hash_weights(engine, &job);
+    return 0;
+}
+
 /* ---- Who is wrong ---------------------------------------------------------------------------- */
 
 /* Hashes of one thing by rank lie `stride` apart. */
@@ -129,6 +148,15 @@ static int explain(const struct ls_engine *engine, const uint64_t *parameter, in
     while (which + 1 < count && all_same(all + which, peers->size, count))
         which++;
     name_ranks(all + which, peers->size, count, (const char(*)[64])hosts, who, sizeof who);
+    if (iteration == LS_WEIGHTS_BEGIN)
+        return ls_fail(
+            error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
+            "each rank fills its weights by itself, and gets from rank 0 what comes from "
+            "a file: the program or a library may be another one there, or its memory "
+            "or a processor faulty",
+            "before the first update: the weights are not the same on all ranks; other "
+            "than most has them %s",
+            who);
     return ls_fail(error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
                    "memory or a processor may be faulty there; go on from a snapshot, which was "
                    "compared before it was written",

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "engine/store.h"
 #include "engine/travel.h"
-#include "ops/cpu/exact.h"
 #include "transport/peers.h"
 
 /* ---- Who has what ---------------------------------------------------------------------------- */
@@ -131,9 +130,7 @@ static int gather_sums(const struct ls_store *store, int parameter, float *gradi
     const struct ls_slot *slot = &store->slots[parameter];
     float *own = gradient + slot->own_begin;
     if (slot->own_end > slot->own_begin)
-        ls_exact_to_float(ls_sums_total(store->sums, parameter) + slot->own_begin,
-                          ls_sums_total_exponent(store->sums, parameter), own,
-                          slot->own_end - slot->own_begin);
+        ls_sums_read(store->sums, parameter, slot->own_begin, slot->own_end - slot->own_begin, own);
     if (!ls_peers_several(store->peers))
         return 0;
     LS_TRY(ls_peers_collect(store->peers, own, gradient, store->owned + parameter,

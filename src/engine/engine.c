@@ -40,6 +40,7 @@ void ls_engine_free(struct ls_engine *engine)
     ls_free(engine->held);
     ls_free(engine->arenas);
     ls_free(engine->micro_batches);
+    ls_free(engine->hashes);
     ls_free(engine);
 }
 
@@ -111,6 +112,10 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_n
                    size_t count, struct ls_error *error)
 {
     engine->store = store;
+    ls_free(engine->hashes);
+    engine->hashes = ls_alloc(ls_engine_hash_count(store), sizeof *engine->hashes);
+    if (engine->hashes == NULL)
+        return ls_fail_memory(error, "hashes of the weights");
     for (size_t i = 0; i < count; i++)
         for (size_t p = 0; p < nets[i]->plan_count; p++)
             LS_TRY(ls_engine_make_room(engine, nets[i], nets[i]->plans[p]->plan, error));

@@ -41,6 +41,11 @@ struct ls_engine {
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
     void *user;
+    /* Of the micro-batches of updates, the part that is audited (engine/audit.h), and the seed that
+     * these are drawn by; before passes are made. */
+    double audited_part;
+    uint64_t audit_seed;
+    uint64_t *hashes; /* of blocks of weights and of parameters (engine/compare.c) */
 };
 
 /* Starts a team of workers. */
@@ -80,10 +85,25 @@ void ls_pass_free(struct ls_pass *pass);
 /* Forward and backward of update `update`: afterwards the store's sums hold the gradient of the
  * loss over the whole update. An update whose sums did not fit is repeated; *repeated says how
  * often. A loss or gradient that is not finite is LOCKSTEP_DIVERGED, naming layer and samples
- * (`iteration` is for that message). */
+ * (`iteration` is for that message). Data that cannot be read are LOCKSTEP_DATA, on all ranks: the
+ * weights and all that belongs to them are those of the update before. */
 int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
                      int64_t update, int64_t iteration, struct ls_totals *totals, int *repeated,
                      struct ls_error *error);
+
+/* What the micro-batches of the update have read of a data set: digests of records (data/digest.h)
+ * at ordinals [begin, end), by a rank of the job. In their order they are all ordinals. */
+struct ls_read {
+    int64_t begin, end;
+    int rank;
+    struct ls_digests digests;
+};
+/* Doubles for that behind the record of each micro-batch, which ranks exchange with it. */
+size_t ls_pass_read_size(const struct ls_net *net);
+size_t ls_pass_units(const struct ls_pass *pass);
+void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read);
+/* What the last test has read of a data set in all. */
+const struct ls_digest *ls_pass_tested(const struct ls_pass *pass, int dataset);
 
 /* After the weights of that update have changed: the moving averages of its batch statistics
  * change, too. */
@@ -118,6 +138,12 @@ int ls_engine_penalty(struct ls_engine *engine, bool l1,
                       double (*factor)(void *user, const struct ls_parameter *parameter),
                       void *user, double *penalty, struct ls_error *error);
 
+/* In place of an iteration: the weights that a training begins with. */
+enum { LS_WEIGHTS_BEGIN = -1 };
+/* A hash of all weights and averages, the same on any number of workers and ranks
+ * (engine/compare.c). Nothing is allocated. */
+int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error);
+size_t ls_engine_hash_count(const struct ls_store *store); /* of engine->hashes */
 /* Whether all ranks of the job have the same weights; LOCKSTEP_DIFFERENT names the first parameter
  * that is not the same, and ranks. All call it (engine/compare.c); alone there is nothing to do. */
 int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);

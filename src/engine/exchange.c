@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/exchange.h"
 
+#include <string.h>
+
+#include "base/hash.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "transport/peers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -226,18 +230,40 @@ static double *row_of(const struct ls_exchange *exchange, int sync, const struct
            (size_t)(member->part * ls_sync_row(&exchange->graph->syncs[sync]));
 }
 
-void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
+void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit, double *rows,
                          struct ls_context *context)
 {
     if (exchange->syncs == 0)
         return;
     size_t from = (size_t)worker * exchange->syncs;
+    if (rows == NULL)
+        rows = exchange->rows + unit * exchange->row_doubles;
     for (size_t s = 0; s < exchange->syncs; s++)
-        exchange->partial[from + s] =
-            exchange->rows + unit * exchange->row_doubles + exchange->row_offset[s];
+        exchange->partial[from + s] = rows + exchange->row_offset[s];
     context->parts = exchange->parts + unit * exchange->groupings;
     context->partial = exchange->partial + from;
     context->merged = exchange->merged + from;
+}
+
+uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t unit,
+                          const double *rows)
+{
+    const struct ls_sync *what = &exchange->graph->syncs[sync];
+    uint64_t hash = 0;
+    if (what->grouping < 0)
+        return hash;
+    if (rows == NULL)
+        rows = exchange->rows + unit * exchange->row_doubles;
+    const double *row = rows + exchange->row_offset[sync];
+    const size_t padded = (size_t)ls_sync_padded(what),
+                 bytes = (size_t)what->channels * sizeof *row;
+    int parts = exchange->parts[unit * exchange->groupings + (size_t)what->grouping].count;
+    for (int p = 0; p < parts; p++, row += ls_sync_row(what)) {
+        hash = ls_hash(row, bytes, hash);
+        hash = ls_hash(row + padded, bytes, hash);
+        hash = ls_hash(row + 2 * padded, sizeof *row, hash);
+    }
+    return hash;
 }
 
 /* ---- Other ranks ----------------------------------------------------------------------------- */
@@ -252,12 +278,14 @@ int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int 
         parts = own > parts ? own : parts;
     }
     size_t bytes = (size_t)(parts * ls_sync_row(what)) * sizeof(double);
-#ifdef LS_MUTANT_SELFISH /* cmake/mutants.cmake: statistics of a rank's own samples */
+    double *rows = exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync];
+    LS_TRY(ls_peers_share(peers, rows, exchange->row_doubles * sizeof(double), bytes, owner + begin,
+                          end - begin, error));
+    for (size_t i = 0; LS_MUTANT(SELFISH) && i < end - begin; i++) /* a rank's own samples */
+        for (size_t own = 0; own < end - begin && owner[begin + i] != peers->rank; own++)
+            if (owner[begin + own] == peers->rank)
+                memcpy(rows + i * exchange->row_doubles, rows + own * exchange->row_doubles, bytes);
     return 0;
-#endif
-    return ls_peers_share(
-        peers, exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync],
-        exchange->row_doubles * sizeof(double), bytes, owner + begin, end - begin, error);
 }
 
 int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_peers *peers, size_t units,
@@ -279,13 +307,13 @@ static void merge_group(const struct ls_exchange *exchange, int worker, int sync
     const double **rows = exchange->list + (size_t)worker * exchange->units;
     for (size_t i = 0; i < count; i++)
         rows[i] = row_of(exchange, sync, &member[i]);
-#ifdef LS_MUTANT_STATISTICS /* cmake/mutants.cmake: statistics of a worker's own samples */
-    size_t own = 0;
-    for (size_t i = 0; i < count; i++)
-        if (member[i].unit % (size_t)exchange->workers == (size_t)worker)
-            rows[own++] = rows[i];
-    count = own > 0 ? own : count;
-#endif
+    if (LS_MUTANT(STATISTICS)) { /* statistics of a worker's own samples */
+        size_t own = 0;
+        for (size_t i = 0; i < count; i++)
+            if (member[i].unit % (size_t)exchange->workers == (size_t)worker)
+                rows[own++] = rows[i];
+        count = own > 0 ? own : count;
+    }
     exchange->backend->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end, merged);
 }
 

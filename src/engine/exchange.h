@@ -75,9 +75,13 @@ void ls_exchange_begin(struct ls_exchange *exchange);
 void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
                      const struct ls_micro *micro, int64_t n, size_t first);
 
-/* What a worker's kernels need to see when it runs a micro-batch. */
-void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit,
+/* What a worker's kernels need to see when it runs a micro-batch. `rows`: where its rows go instead
+ * of to their place, row_doubles numbers; NULL: to their place. */
+void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit, double *rows,
                          struct ls_context *context);
+/* A hash of what a micro-batch has left at a sync point, there or (NULL) at its place. */
+uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t unit,
+                          const double *rows);
 
 /* A worker's share of merging a sync point over the batch whose units are [begin, end). Between two
  * barriers. */

@@ -11,6 +11,7 @@
 #include "data/cache.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/rows.h"
 #include "engine/slices.h"
 #include "engine/travel.h"
 #include "transport/peers.h"
@@ -37,7 +38,8 @@ size_t ls_gradient_bytes(const struct ls_parameter *parameter)
     if (!parameter->trained)
         return 0;
     if (factoring->weight == NULL)
-        return ls_parameter_bytes(parameter) / sizeof(float) * sizeof(int64_t);
+        return ls_parameter_bytes(parameter) / sizeof(float) * sizeof(int64_t) +
+               ls_rows_bytes(parameter);
     int64_t row = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
     return factoring->weight == parameter ? (size_t)(factoring->rows * row) * sizeof(float) : 0;
 }
@@ -129,7 +131,8 @@ static void add_pass(const struct ls_net *net, int workers, struct ls_forecast *
 {
     int64_t batches = ls_engine_batches_at_once(net);
     size_t units = (size_t)(batches * ls_batching_most(&net->batching, net->batching.batch));
-    size_t records = units * ((size_t)ls_net_graph(net)->record_size + 1) * sizeof(double);
+    size_t records =
+        units * ((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);
     forecast->statistics += records + sync_bytes(net, batches, workers);
 }
 
@@ -212,6 +215,20 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
                   parameter->factoring.weight == NULL && (store->histories > 0 || store->average);
         forecast->snapshot = larger(forecast->snapshot, copies * bytes);
     }
+}
+
+size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_store_options *store)
+{
+    size_t bytes = 0;
+    if (ls_peers_rank(store->peers) != 0)
+        return 0;
+    for (size_t i = 0; i < set->count; i++) {
+        size_t arrays = 1;
+        if (set->items[i]->trained)
+            arrays += (size_t)store->histories + (store->average ? 1 : 0);
+        bytes += arrays * (size_t)ls_shape_size(&set->items[i]->shape) * sizeof(float);
+    }
+    return bytes;
 }
 
 size_t ls_forecast_activations(const struct ls_forecast *forecast)

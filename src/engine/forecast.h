@@ -23,6 +23,7 @@ struct ls_forecast {
     size_t programs;          /* plans and the code that kernels are */
     size_t base;              /* libraries and the definition */
     size_t cache;             /* decoded data that are kept; apart, not in the total */
+    bool copies;              /* a snapshot is written from a copy, which is in `snapshot` */
 };
 
 /* Forecasts for nets that share workers, parameters and views; all of them are fed. Where samples
@@ -35,6 +36,8 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
 size_t ls_forecast_activations(const struct ls_forecast *forecast);
 /* Everything but the cache. */
 size_t ls_forecast_total(const struct ls_forecast *forecast);
+/* Bytes of all arrays of a snapshot, in the file's order: what a copy takes, which rank 0 makes. */
+size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_store_options *store);
 /* Adds what writing a snapshot takes, which goes parameter by parameter. */
 void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set,
                               const struct ls_store_options *store);

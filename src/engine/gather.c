@@ -103,7 +103,7 @@ static void *const *pointers_of(const struct work *work, size_t unit, bool own)
     const struct ls_net_plan *plan = work->pass->units[unit].plan;
     return ls_net_step_pointers(plan, work->pass->units[unit].slot,
                                 plan->plan->segment[work->segment],
-                                own ? work->pass->items[unit]->input : NULL);
+                                own ? ls_pass_inputs(work->pass, unit) : NULL);
 }
 
 /* Copies the rows of the worker's own units, to one place or (back) from there. */

@@ -51,7 +51,7 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
 {
     pass->feed = feed;
     pass->training = training;
-    pass->failed_unit = SIZE_MAX;
+    pass->failed_unit = pass->bad_unit = SIZE_MAX;
     pass->own_count = 0;
     for (size_t unit = 0; unit < pass->unit_count; unit++) {
         pass->owners[unit] = pass->units[unit].rank;
@@ -59,7 +59,7 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
             pass->own[pass->own_count++] = unit;
     }
     atomic_store(&pass->next, 0);
-    memset(pass->records, 0, pass->unit_count * pass->record_size * sizeof *pass->records);
+    memset(pass->records, 0, pass->unit_count * pass->record_stride * sizeof *pass->records);
 }
 
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
@@ -70,7 +70,7 @@ int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
             *error = pass->failure;
         return ls_peers_lone_failure(peers, pass->failure.status, &pass->failure);
     }
-    size_t bytes = pass->record_size * sizeof *pass->records;
+    size_t bytes = pass->record_stride * sizeof *pass->records;
     return ls_peers_share(peers, pass->records, bytes, bytes, pass->owners, pass->unit_count,
                           error);
 }

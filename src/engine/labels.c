@@ -163,3 +163,20 @@ int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t cou
             LS_TRY(check_samples(net, &consumer, ordinal, ordinal + count, error));
     return 0;
 }
+
+const char *ls_net_label_problem(const struct ls_net *net, int dataset, float label, char *text)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    struct consumer consumer;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        if (!describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
+            consumer.top != 1 ||
+            ls_label_ignored(label, consumer.has_ignore, consumer.ignore_label) ||
+            ls_label_class(label, consumer.classes) >= 0)
+            continue;
+        snprintf(text, 300, "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
+                 (double)label, consumer.classes, layer_of(graph, consumer.op)->name);
+        return text;
+    }
+    return NULL;
+}

@@ -238,10 +238,11 @@ static int open(struct ls_net *net, struct ls_error *error)
         LS_TRY(ls_net_require(net, &one, &plan, error));
     else
         LS_TRY(add_plans(net, error));
-    if (net->varying >= 0 && !net->options.from_outside)
+    if (net->varying >= 0 && !net->options.from_outside && !net->options.forgiving)
         LS_TRY(ls_net_check_sizes(net, error));
     LS_TRY(map_inputs(net, error));
-    return net->options.from_outside ? 0 : ls_net_check_labels(net, error);
+    return net->options.from_outside || net->options.forgiving ? 0
+                                                               : ls_net_check_labels(net, error);
 }
 
 int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struct ls_error *error)

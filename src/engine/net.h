@@ -46,6 +46,7 @@ struct ls_net_options {
     int phase;                                  /* LOCKSTEP__PHASE__TRAIN or _TEST */
     bool training;                              /* with a backward pass */
     bool augment;      /* random crops and the like, where the phase has them */
+    bool forgiving;    /* bad records are no failure: for ls_net_check_data */
     bool from_outside; /* inputs are handed in by the caller, sample by sample */
     uint64_t seed;
     int64_t micro_batch;             /* 0: the rule */
@@ -82,7 +83,10 @@ struct ls_net {
     int varying;            /* the data set whose samples differ in size; -1: none */
     bool counts_on_the_way; /* labels are counted at a sync point */
     bool gathers;           /* large inner products are computed for all micro-batches together */
-    struct ls_micro *cut;   /* room for the micro-batches of a batch */
+    /* There are products that could be: the same on all ranks, whatever memory and workers each of
+     * them has. */
+    bool may_gather;
+    struct ls_micro *cut; /* room for the micro-batches of a batch */
 };
 
 /* Opens the net's data and plans it for every number of samples that micro-batches of its data can
@@ -137,9 +141,9 @@ void ls_net_unbind(struct ls_net_plan *plan);
 enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
 /* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
  * concern this micro-batch alone), or what comes before the pass. `inputs` holds a pointer by graph
- * input. */
-void ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
-                const struct ls_context *context);
+ * input. Fails where a library that a kernel calls does, naming the layer. */
+int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
+               const struct ls_context *context, struct ls_error *error);
 
 /* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as for ls_net_run,
  * NULL: those that lie there are not asked for. */

@@ -54,18 +54,18 @@ void ls_pass_free_normalizers(struct ls_pass *pass)
     ls_free(pass->before_inputs);
 }
 
-static int fetch(struct ls_pass *pass, int worker, const struct ls_unit *unit, float **inputs,
-                 struct ls_error *error)
+int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t which,
+                  float *const *inputs, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
+    const struct ls_unit *unit = &pass->units[which];
     const struct ls_graph *graph = unit->plan->plan->graph;
     for (int i = 0; i < net->input_count; i++) {
         if (inputs[i] == NULL)
             continue;
         const struct ls_shape *shape = &graph->inputs[i].value->shape;
         int64_t per_sample = ls_shape_size(shape) / shape->dim[0];
-        struct ls_reader *reader =
-            pass->readers[(size_t)worker * (size_t)net->dataset_count + (size_t)net->inputs[i][0]];
+        struct ls_reader *reader = readers[net->inputs[i][0]];
         bool label = net->inputs[i][1] == 1;
         for (int64_t s = 0; s < unit->range.count; s++) {
             float *target = inputs[i] + s * per_sample;
@@ -80,6 +80,8 @@ static void count_units(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
+    struct ls_reader *const *readers =
+        pass->readers + (size_t)worker * (size_t)pass->net->dataset_count;
     for (;;) {
         size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
         if (turn >= pass->own_count)
@@ -87,15 +89,16 @@ static void count_units(void *argument, int worker)
         size_t unit = pass->own[turn];
         const struct ls_unit *what = &pass->units[unit];
         struct ls_error *error = ls_pass_error();
-        if (fetch(pass, worker, what, inputs, error) != 0) {
-            ls_pass_note_failure(pass, unit, error);
+        if (ls_pass_fetch(pass, readers, unit, inputs, error) != 0) {
+            ls_pass_note_bad_data(pass, unit, error);
             continue;
         }
         struct ls_context context = {.first_ordinal = what->range.ordinal,
                                      .samples = what->range.count,
                                      .normalizers = pass->normalizers,
                                      .partials = ls_pass_record(pass, unit)};
-        ls_net_run(what->plan, worker, LS_RUN_BEFORE, inputs, &context);
+        if (ls_net_run(what->plan, worker, LS_RUN_BEFORE, inputs, &context, error) != 0)
+            ls_pass_note_failure(pass, unit, error);
     }
 }
 
@@ -106,6 +109,7 @@ int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
         ls_pass_start(pass, NULL, false);
         ls_team_run(pass->engine->team, count_units, pass);
         LS_TRY(ls_pass_finish(pass, error));
+        LS_TRY(ls_pass_check_data(pass, error));
         ls_pass_merge_records(pass, 0, pass->unit_count);
     }
     for (size_t i = 0; i < graph->normalizer_count; i++) {
@@ -137,7 +141,7 @@ int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(pass->net);
     double *counts =
         pass->records + graph->normalizers[graph->syncs[sync].normalizer].record_offset;
-    return ls_peers_share(pass->engine->peers, counts, pass->record_size * sizeof *counts,
+    return ls_peers_share(pass->engine->peers, counts, pass->record_stride * sizeof *counts,
                           sizeof *counts, pass->owners, pass->unit_count, error);
 }
 

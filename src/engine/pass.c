@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
+#include "engine/audit.h"
 #include "engine/gather.h"
 #include "engine/labels.h"
 #include "engine/pass.h"
@@ -31,7 +33,8 @@ int64_t ls_engine_batches_at_once(const struct ls_net *net)
     if (net->options.training)
         return batching->iter_size;
     int64_t n = ls_batching_most(batching, batching->batch);
-    int64_t doubles = n * (int64_t)(ls_net_graph(net)->record_size + 1);
+    int64_t doubles =
+        n * (int64_t)((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net));
     int64_t batches = RECORDS_AT_ONCE / (doubles > 0 ? doubles : 1);
     return batches < 1 ? 1 : batches > BATCHES_AT_ONCE ? BATCHES_AT_ONCE : batches;
 }
@@ -66,6 +69,7 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     size_t most = (size_t)ls_batching_most(&net->batching, net->batching.batch);
     size_t units = batches * most;
     pass->record_size = (size_t)graph->record_size;
+    pass->record_stride = pass->record_size + ls_pass_read_size(net);
     pass->unit_capacity = units;
     pass->batches = ls_alloc(batches, sizeof *pass->batches);
     pass->micro = ls_alloc(most, sizeof *pass->micro);
@@ -75,7 +79,7 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     pass->owners = ls_alloc(units, sizeof *pass->owners);
     pass->own = ls_alloc(units, sizeof *pass->own);
     pass->waves = ls_alloc(batches, sizeof *pass->waves);
-    pass->records = ls_alloc(units * (pass->record_size + 1), sizeof *pass->records);
+    pass->records = ls_alloc(units * pass->record_stride, sizeof *pass->records);
     pass->total = ls_alloc(pass->record_size + 1, sizeof *pass->total);
     pass->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *pass->normalizers);
     if (pass->batches == NULL || pass->micro == NULL || pass->units == NULL ||
@@ -87,8 +91,12 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     if (ls_peers_several(engine->peers) && engine->peers->dynamic && engine->tickets == NULL)
         LS_TRY(ls_tickets_create(engine->peers, &engine->tickets, error));
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
+    LS_TRY(ls_pass_create_read(pass, error));
     LS_TRY(ls_pass_create_averages(pass, error));
-    return ls_pass_create_normalizers(pass, error);
+    LS_TRY(ls_pass_create_normalizers(pass, error));
+    if (!net->options.training || !(engine->audited_part > 0))
+        return 0;
+    return ls_audit_create(pass, engine->audited_part, engine->audit_seed, &pass->audit, error);
 }
 
 int ls_pass_create(struct ls_engine *engine, struct ls_net *net, struct ls_pass **out,
@@ -113,8 +121,10 @@ void ls_pass_free(struct ls_pass *pass)
 {
     if (pass == NULL)
         return;
+    ls_audit_free(pass->audit);
     ls_pass_free_normalizers(pass);
     ls_pass_free_averages(pass);
+    ls_pass_free_read(pass);
     ls_exchange_free(pass->exchange);
     pthread_mutex_destroy(&pass->lock);
     ls_free(pass->batches);
@@ -163,25 +173,32 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
     return 0;
 }
 
+/* Whether this rank computes a unit, for the update or to audit it. */
+static bool may_compute(const struct ls_pass *pass, size_t unit)
+{
+    return pass->audit != NULL || ls_pass_may_run(pass, unit);
+}
+
 /* Makes room for the plans of all units that are, or may be, this rank's. */
 static int make_ready(struct ls_pass *pass, struct ls_error *error)
 {
     ls_pass_deal(pass);
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (ls_pass_may_run(pass, i))
+        if (may_compute(pass, i))
             LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (ls_pass_may_run(pass, i))
+        if (may_compute(pass, i))
             LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
     return ls_gather_reserve(pass, error);
 }
 
 /* ---- Updates --------------------------------------------------------------------------------- */
 
-static int diverged(const struct ls_pass *pass, size_t unit, int64_t iteration, const char *layer,
+static int diverged(struct ls_pass *pass, size_t unit, int64_t iteration, const char *layer,
                     const char *what, struct ls_error *error)
 {
     const struct ls_batch *range = &pass->units[unit].range;
+    pass->diverged = unit;
     return ls_fail(error, LOCKSTEP_DIVERGED, layer,
                    "a lower base_lr, warm-up or clip_gradients may help; the weights are those of "
                    "the iteration before",
@@ -201,7 +218,7 @@ static int find_bad_label(const struct ls_pass *pass, const struct ls_batch *ran
 }
 
 /* The first unit whose loss is not finite ends the run before the weights change. */
-static int check_losses(const struct ls_pass *pass, int64_t iteration, struct ls_error *error)
+static int check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     for (size_t unit = 0; unit < pass->unit_count; unit++)
@@ -235,13 +252,15 @@ static enum ls_sums_result end_gradients(const struct ls_store *store, bool gaug
     return LS_SUMS_NOT_FINITE;
 }
 
-static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
-                      enum ls_sums_result *result, struct ls_error *error)
+static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
+                    enum ls_sums_result *result, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
     bool travels = !gauge, again = false;
     ls_pass_start(pass, feed, true);
+    if (pass->audit != NULL)
+        ls_audit_begin(pass->audit);
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
     if (travels)
@@ -254,6 +273,13 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
     uint32_t requests = pass->engine->requests;
     LS_TRY(ls_travel_agree(store->travel, &requests, &again, error));
     pass->engine->agreed_requests = requests;
+    LS_TRY(ls_pass_check_data(pass, error));
+    pass->wrong = pass->resent = false;
+    if (pass->audit != NULL)
+        LS_TRY(ls_audit_check(pass->audit, iteration, &pass->wrong, error));
+    *result = LS_SUMS_REPEAT;
+    if (pass->wrong)
+        return 0;
     LS_TRY(check_losses(pass, iteration, error));
     *result = end_gradients(store, gauge, &parameter, &micro_batch);
     pass->resent = *result == LS_SUMS_GOOD && again;
@@ -265,6 +291,26 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
     const char *name = pass->engine->store->set->items[parameter]->name;
     snprintf(what, sizeof what, "the gradient of '%s'", name);
     return diverged(pass, (size_t)micro_batch, iteration, name, what, error);
+}
+
+/* Runs the pass of an update. Where audits are wanted, what is not finite may be a core's mistake:
+ * it is computed anew once before it is divergence. */
+static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
+                      enum ls_sums_result *result, struct ls_error *error)
+{
+    int problems = error != NULL ? error->count : 0;
+    int status = run_once(pass, feed, iteration, gauge, result, error);
+    if (pass->audit == NULL)
+        return status;
+    if (status == 0)
+        return pass->wrong ? 0 : ls_audit_clear(pass->audit, error);
+    if (status != LOCKSTEP_DIVERGED || !ls_audit_doubt(pass->audit, pass->diverged))
+        return status;
+    if (error != NULL)
+        error->count = problems;
+    pass->wrong = true;
+    *result = LS_SUMS_REPEAT;
+    return 0;
 }
 
 /* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
@@ -279,6 +325,10 @@ static int gauge_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update
     pass->unit_count = pass->waves[0].end = together ? end : 1;
     pass->wave_count = 1;
     int status = run_update(pass, feed, iteration, true, &result, error);
+    while (status == 0 && pass->wrong) {
+        ls_feed_seek(feed, update);
+        status = run_update(pass, feed, iteration, true, &result, error);
+    }
     pass->unit_count = units;
     pass->waves[0].end = end;
     pass->wave_count = waves;
@@ -312,6 +362,8 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
                      struct ls_error *error)
 {
     int64_t samples = 0;
+    if (pass->audit != NULL)
+        ls_audit_begin_update(pass->audit);
     ls_travel_iteration(engine->store->travel, iteration);
     int status = add_update(pass, update, &samples, error);
     LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
@@ -323,7 +375,11 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         LS_TRY(run_update(pass, feed, iteration, false, &result, error));
         if (result == LS_SUMS_GOOD)
             break;
-        *repeated += !pass->resent;
+        if (LS_MUTANT(TWICE)) { /* a pass that is repeated advances the averages, too */
+            LS_TRY(ls_pass_find_averages(pass, iteration, error));
+            ls_engine_advance_averages(pass);
+        }
+        *repeated += !pass->resent && !pass->wrong;
         if (*repeated > REPEATS_MAX)
             return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                            "iteration %lld: no exponent fits the gradients", (long long)iteration);
@@ -370,6 +426,19 @@ static int add_batches(struct ls_pass *pass, int64_t begin, int64_t end, int64_t
     return make_ready(pass, error);
 }
 
+/* All that the units have read. */
+static void add_tested(struct ls_pass *pass)
+{
+    struct ls_read read;
+    for (size_t unit = 0; unit < pass->unit_count; unit++)
+        for (int d = 0; d < pass->net->dataset_count; d++) {
+            ls_pass_read(pass, unit, d, &read);
+            ls_digest_add(&pass->tested[d], &read.digests.first);
+            ls_digest_add(&pass->tested[d], &read.digests.middle);
+            ls_digest_add(&pass->tested[d], &read.digests.last);
+        }
+}
+
 int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
@@ -377,6 +446,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
     int64_t at_once = ls_engine_batches_at_once(pass->net);
     int64_t samples = 0;
     memset(pass->total, 0, pass->record_size * sizeof *pass->total);
+    memset(pass->tested, 0, (size_t)pass->net->dataset_count * sizeof *pass->tested);
     for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
         pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
     for (int64_t begin = 0; begin < batches; begin += at_once) {
@@ -388,7 +458,9 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
         ls_pass_start(pass, feed, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));
+        LS_TRY(ls_pass_check_data(pass, error));
         LS_TRY(check_figures(pass, error));
+        add_tested(pass);
         for (size_t i = 0; i < pass->wave_count; i++) {
             const struct ls_wave *batch = &pass->waves[i];
             ls_pass_merge_records(pass, batch->begin, batch->end);

@@ -25,6 +25,8 @@ struct ls_wave {
     size_t begin, end; /* units */
 };
 
+struct ls_audit;
+
 struct ls_pass {
     struct ls_engine *engine;
     struct ls_net *net;
@@ -34,8 +36,8 @@ struct ls_pass {
     size_t unit_count, unit_capacity;
     struct ls_wave *waves; /* one a batch, or one of all where labels are counted on the way */
     size_t wave_count;
-    double *records; /* by unit */
-    size_t record_size;
+    double *records; /* by unit: its record, and behind it what was read for it (engine/read.c) */
+    size_t record_size, record_stride; /* doubles of a record, and of all for a unit */
     double *total;
     double *normalizers;
     struct ls_exchange *exchange;
@@ -43,28 +45,35 @@ struct ls_pass {
     float *merged;              /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
     float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
+    struct ls_audit *audit;     /* NULL: nothing is audited */
+    struct ls_digest *tested;   /* by data set: of all that a test has read */
+    float **blank;              /* by input: zeros for units whose data cannot be read */
 
     /* The job at hand. */
     struct ls_feed *feed;
     const struct ls_feed_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;    /* by unit: of its plan */
     bool training;
-    bool resent; /* sums did not fit on their way to other ranks: they go again, wider */
-    int *owners; /* by unit: its rank */
-    size_t *own; /* this rank's units, in order */
+    bool resent;     /* sums did not fit on their way to other ranks: they go again, wider */
+    bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
+    size_t diverged; /* the unit that ended a pass as divergence */
+    int *owners;     /* by unit: its rank */
+    size_t *own;     /* this rank's units, in order */
     size_t own_count;
     _Atomic size_t next;  /* of `own` */
     bool round;           /* tickets can be taken, */
     size_t round_end;     /* for units before this one */
     int granted;          /* units that this rank has got; by whoever hears of it */
-    pthread_mutex_t lock; /* guards the two below */
+    pthread_mutex_t lock; /* guards what is below, and `blank` */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;
+    size_t bad_unit; /* the first of this rank's whose data cannot be read; SIZE_MAX: none */
+    struct ls_error bad_data;
 };
 
 static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
 {
-    return pass->records + unit * pass->record_size;
+    return pass->records + unit * pass->record_stride;
 }
 
 /* Whether a unit is this rank's, or may become so. */
@@ -72,6 +81,23 @@ static inline bool ls_pass_may_run(const struct ls_pass *pass, size_t unit)
 {
     return pass->units[unit].slot >= 0 || pass->engine->tickets != NULL;
 }
+
+/* Where the gradients of a micro-batch go. */
+struct ls_gradients {
+    struct ls_contributor contributor;
+    struct ls_recorder recorder;
+};
+/* What a worker's kernels need to see when it runs a unit (engine/run.c). */
+struct ls_context ls_pass_context(struct ls_pass *pass, int worker, size_t unit,
+                                  struct ls_gradients *gradients);
+/* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_net_run. */
+int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
+                    int slot, int segment, float *const *inputs, const struct ls_context *context,
+                    struct ls_error *error);
+/* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: nobody wants
+ * that one (engine/normalizers.c). */
+int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,
+                  float *const *inputs, struct ls_error *error);
 
 /* Deals the units to the ranks of the job, once they are listed, and numbers its own. */
 void ls_pass_deal(struct ls_pass *pass);
@@ -83,6 +109,19 @@ struct ls_error *ls_pass_error(void);
 void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
+
+/* What is read (engine/read.c). */
+int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error);
+void ls_pass_free_read(struct ls_pass *pass);
+void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_feed_item *item);
+/* A unit's data are bad: it runs on zeros, so that ranks keep step, and when all units have run
+ * ls_pass_check_data says what was wrong, on all ranks. Anything but LOCKSTEP_DATA is a failure:
+ * false. */
+bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_error *error);
+int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error);
+/* The inputs of a unit: its item's, or zeros. */
+float *const *ls_pass_inputs(const struct ls_pass *pass, size_t unit);
+
 /* Runs all units (engine/run.c). */
 void ls_pass_run(struct ls_pass *pass);
 /* Merges the records of units [begin, end) along the binary tree; the result is in the first. */

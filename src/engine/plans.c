@@ -123,8 +123,10 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool fir
                                                       .workers = workers,
                                                       .slots = ls_net_slots(net, workers)}};
     LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
-    if (first)
+    if (first) {
         net->gathers = ls_plan_gathers(plan->plan);
+        net->may_gather = plan->plan->may_gather;
+    }
     plan->position = ls_alloc(plan->plan->step_count + 1, sizeof *plan->position);
     if (plan->position == NULL)
         return ls_fail_memory(error, "a plan");
@@ -181,11 +183,15 @@ static int name_size(const struct ls_net *net, const struct ls_micro *micro, int
                  "for samples of %lld x %lld x %lld: %.640s", (long long)size[0],
                  (long long)size[1], (long long)size[2], problem.message);
     }
+    char what[120];
+    snprintf(what, sizeof what, "has this size, %lld x %lld x %lld", (long long)size[0],
+             (long long)size[1], (long long)size[2]);
     if (ls_reader_open(net->datasets[net->varying], &reader, NULL) == 0)
         ls_reader_fail(reader, micro->ordinal,
-                       "samples differ in size: a layer must work on each size, or crop or resize "
-                       "the samples",
-                       "has this size", error);
+                       "samples differ in size, and not all layers work on each size: "
+                       "data_param { new_height new_width } resizes pictures, transform_param { "
+                       "crop_size } crops them",
+                       what, error);
     ls_reader_close(reader);
     return status;
 }

@@ -11,28 +11,38 @@
  * (engine/tickets.h); in a wave, as far as the first segment.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/mutant.h"
+#include "engine/audit.h"
 #include "engine/gather.h"
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
 #include "engine/tickets.h"
 #include "engine/travel.h"
 #include "transport/peers.h"
+#ifdef LS_FAULTY_CORE
+#include LS_FAULTY_CORE
+#endif
 
-/* Where the gradients of a micro-batch go. */
-struct gradients {
-    struct ls_contributor contributor;
-    struct ls_recorder recorder;
-};
+/* For a mutant: the ordinal of the sample that a run began with, which may be a resume. */
+static int64_t begun;
 
-static struct ls_context context_of(struct ls_pass *pass, int worker, size_t unit,
-                                    struct gradients *gradients)
+static inline void note_beginning(const struct ls_pass *pass)
+{
+    int64_t run = 0;
+    for (int w = 0; w < pass->engine->workers; w++)
+        run += pass->engine->micro_batches[w];
+    begun = run == 0 ? pass->units[0].range.ordinal : begun;
+}
+
+struct ls_context ls_pass_context(struct ls_pass *pass, int worker, size_t unit,
+                                  struct ls_gradients *gradients)
 {
     const struct ls_batch *range = &pass->units[unit].range;
     const struct ls_store *store = pass->engine->store;
-    *gradients = (struct gradients){
+    *gradients = (struct ls_gradients){
         .contributor = {.sums = store->sums, .worker = worker, .micro_batch = (int)unit},
         .recorder = {.factors = store->factors, .micro_batch = (int)unit}};
-    struct ls_context context = {.first_ordinal = range->ordinal,
+    struct ls_context context = {.first_ordinal = range->ordinal - (LS_MUTANT(ORDINAL) ? begun : 0),
                                  .samples = range->count,
                                  .normalizers = pass->normalizers,
                                  .partials = ls_pass_record(pass, unit),
@@ -40,11 +50,27 @@ static struct ls_context context_of(struct ls_pass *pass, int worker, size_t uni
                                  .sums = &gradients->contributor,
                                  .record = pass->training ? ls_factors_record : NULL,
                                  .recorder = &gradients->recorder};
-    ls_exchange_context(pass->exchange, worker, unit, &context);
+    ls_exchange_context(pass->exchange, worker, unit, NULL, &context);
     return context;
 }
 
-/* Waits for the unit's data. */
+int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
+                    int slot, int segment, float *const *inputs, const struct ls_context *context,
+                    struct ls_error *error)
+{
+#ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
+    struct ls_fault fault;
+    ls_fault_begin(&fault, ls_peers_rank(pass->engine->peers), worker, segment, context);
+    int status = ls_net_run(plan, slot, segment, inputs, &fault.context, error);
+    ls_fault_end(&fault);
+    return status;
+#else
+    (void)pass, (void)worker;
+    return ls_net_run(plan, slot, segment, inputs, context, error);
+#endif
+}
+
+/* Waits for the unit's data. Bad data are told when all units have run (engine/read.c). */
 static bool take_item(struct ls_pass *pass, int worker, size_t unit)
 {
     struct ls_error *error = ls_pass_error();
@@ -58,10 +84,10 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
     int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], error);
     if (watch != NULL)
         watch->worker[worker].data += ls_nanoseconds() - start;
-    if (status == 0)
-        return true;
-    ls_pass_note_failure(pass, unit, error);
-    return false;
+    if (status != 0)
+        return ls_pass_note_bad_data(pass, unit, error);
+    ls_pass_note_read(pass, unit, pass->items[unit]);
+    return true;
 }
 
 static void release_item(struct ls_pass *pass, int worker, size_t unit)
@@ -73,16 +99,36 @@ static void release_item(struct ls_pass *pass, int worker, size_t unit)
     pass->engine->micro_batches[worker]++;
 }
 
+/* For a mutant: figures of tests added up as micro-batches are done, all in the last one's. */
+static inline void add_on_arrival(struct ls_pass *pass, size_t unit)
+{
+    static size_t last;
+    pthread_mutex_lock(&pass->lock);
+    double *from = ls_pass_record(pass, last), *to = ls_pass_record(pass, unit);
+    for (size_t i = 0; last < pass->unit_count && last != unit && i < pass->record_size; i++) {
+        to[i] += from[i];
+        from[i] = 0;
+    }
+    last = unit;
+    pthread_mutex_unlock(&pass->lock);
+}
+
 /* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. */
 static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
 {
-    struct gradients gradients;
-    struct ls_context context = context_of(pass, worker, unit, &gradients);
-#ifdef LS_MUTANT_FORGETFUL /* cmake/mutants.cmake: workers lose a micro-batch now and then */
-    if (worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
-        return;
-#endif
-    ls_net_run(pass->units[unit].plan, slot, segment, pass->items[unit]->input, &context);
+    struct ls_gradients gradients;
+    struct ls_audit_listener listener;
+    struct ls_context context = ls_pass_context(pass, worker, unit, &gradients);
+    if (pass->audit != NULL)
+        ls_audit_listen(pass->audit, worker, unit, &listener, &context);
+    if (LS_MUTANT(FORGETFUL) && worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
+        return; /* workers lose a micro-batch now and then */
+    struct ls_error *error = ls_pass_error();
+    if (ls_pass_compute(pass, worker, pass->units[unit].plan, slot, segment,
+                        ls_pass_inputs(pass, unit), &context, error) != 0)
+        ls_pass_note_failure(pass, unit, error);
+    if (LS_MUTANT(ARRIVAL) && !pass->training)
+        add_on_arrival(pass, unit);
 }
 
 /* The unit that is taken as number `turn` of this rank's. Micro-batches of a batch differ by a
@@ -141,8 +187,8 @@ static void granted(void *user, size_t unit)
 /* Whether every update is one round: what it has of the first units is known beforehand then. */
 static bool has_one_round(const struct ls_pass *pass)
 {
-    return pass->units[0].plan->plan->segments <= 1 || pass->net->counts_on_the_way ||
-           pass->net->batching.iter_size == 1;
+    bool by_wave = pass->units[0].plan->plan->segments > 1 || pass->net->may_gather;
+    return !by_wave || pass->net->counts_on_the_way || pass->net->batching.iter_size == 1;
 }
 
 /* What this rank will be given in the next round, which begins with this unit, or in the next
@@ -200,9 +246,25 @@ static void run_by_tickets(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     size_t unit;
-    while ((unit = take_ticket(pass, pass->unit_count, worker)) != SIZE_MAX) {
+    while ((unit = take_ticket(pass, pass->round_end, worker)) != SIZE_MAX) {
         run_unit(pass, worker, unit, worker, LS_RUN_ALL);
         release_item(pass, worker, unit);
+    }
+}
+
+/* All units in one round; or, where another rank may gather products and so go through the net
+ * batch by batch, in a round for each batch as there: ranks must begin and end the same rounds,
+ * and what pays for one depends on its memory and its workers. */
+static void run_rounds(struct ls_pass *pass)
+{
+    const struct ls_wave all = {.begin = 0, .end = pass->unit_count};
+    const struct ls_wave *rounds = pass->net->may_gather ? pass->waves : &all;
+    size_t count = pass->net->may_gather ? pass->wave_count : 1;
+    for (size_t i = 0; i < count && pass->failed_unit == SIZE_MAX; i++) {
+        begin_round(pass, rounds[i].begin, rounds[i].end);
+        if (pass->round)
+            ls_team_run(pass->engine->team, run_by_tickets, pass);
+        end_round(pass, rounds[i].begin);
     }
 }
 
@@ -347,12 +409,10 @@ void ls_pass_run(struct ls_pass *pass)
 {
     bool together = pass->unit_count > 0 && pass->units[0].plan->plan->segments > 1;
     pass->granted = 0;
-    if (together || pass->engine->tickets == NULL) {
+    if (LS_MUTANT(ORDINAL))
+        note_beginning(pass);
+    if (together || pass->engine->tickets == NULL)
         ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
-        return;
-    }
-    begin_round(pass, 0, pass->unit_count);
-    if (pass->round)
-        ls_team_run(pass->engine->team, run_by_tickets, pass);
-    end_round(pass, 0);
+    else
+        run_rounds(pass);
 }

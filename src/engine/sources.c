@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "engine/net.h"
+#include "layers/layers.h"
 
 static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
@@ -58,6 +59,16 @@ static int check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer
     return 0;
 }
 
+/* Whether a layer is of no type that there is: it may have been meant to bring data, and building
+ * the net reports it. */
+static bool has_unknown_type(const Lockstep__NetParameter *net)
+{
+    for (size_t i = 0; i < net->n_layer; i++)
+        if (net->layer[i]->type == NULL || ls_layer_type_find(net->layer[i]->type) == NULL)
+            return true;
+    return false;
+}
+
 /* All sources of a net must hand out batches of one size. */
 int ls_net_find_batch(struct ls_net *net, struct ls_error *error)
 {
@@ -75,6 +86,8 @@ int ls_net_find_batch(struct ls_net *net, struct ls_error *error)
                                 "an Input layer gets its data from the calling program; there is "
                                 "none here");
     }
+    if (status == 0 && net->batching.batch == 0 && has_unknown_type(definition))
+        return LOCKSTEP_DEFINITION;
     if (status == 0 && net->batching.batch == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
                        "does an include rule leave out the Data layer of this phase?",
@@ -108,9 +121,14 @@ static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *laye
                         struct ls_error *error)
 {
     struct ls_dataset **dataset = &net->datasets[net->dataset_count];
-    LS_TRY(ls_dataset_open(layer, net->options.definition->definition,
-                           (Lockstep__Phase)net->options.phase, net->options.seed,
-                           net->options.augment, dataset, error));
+    const struct ls_definition *definition = net->options.definition->definition;
+    Lockstep__Phase phase = (Lockstep__Phase)net->options.phase;
+    uint64_t seed = net->options.seed;
+    if (net->options.forgiving)
+        LS_TRY(ls_dataset_open_forgiving(layer, definition, phase, seed, dataset, error));
+    else
+        LS_TRY(
+            ls_dataset_open(layer, definition, phase, seed, net->options.augment, dataset, error));
     net->data_layers[net->dataset_count] = layer;
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
     shape->layer = layer->name;

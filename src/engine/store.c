@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/random.h"
+#include "engine/rows.h"
 #include "engine/stopwatch.h"
 #include "engine/travel.h"
 #include "ops/cpu/filler.h"
@@ -113,6 +115,8 @@ static int create_gradients(struct ls_store *store, int workers, struct ls_error
                                       : ls_sums_create(elements, store->slices->place, count,
                                                        workers, &store->sums, error);
     if (status == 0)
+        status = ls_rows_cut(store, error);
+    if (status == 0)
         status = ls_factors_create(store->set, workers, &store->factors, error);
     for (size_t i = 0; i < count && status == 0; i++)
         if (store->slots[i].parameter->trained)
@@ -131,7 +135,10 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
     LS_TRY(lay_flat(store, options, error));
     for (size_t i = 0; i < count; i++) {
         LS_TRY(allocate_slot(store, (int)i, options, error));
-        LS_TRY(fill(store, (int)i, options->seed, error));
+        LS_TRY(fill(store, (int)i,
+                    LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_peers_rank(options->peers)
+                                      : options->seed,
+                    error));
     }
     LS_TRY(ls_store_add_views(store, error));
     if (!options->training)

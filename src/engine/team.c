@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/thread.h"
 #include "engine/stopwatch.h"
 
@@ -55,6 +56,8 @@ static void *work(void *argument)
     if (team->pin)
         ls_pin_thread(member->worker);
     team->enter_thread();
+    if (LS_MUTANT(DENORMALS)) /* workers other than the first keep them */
+        fesetenv(FE_DFL_ENV);
     pthread_mutex_lock(&team->gate_lock);
     while (team->gate == GATE_CLOSED)
         pthread_cond_wait(&team->gate_moved, &team->gate_lock);

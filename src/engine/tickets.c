@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "transport/courier.h"
 #include "transport/watch.h"
 
@@ -55,6 +56,8 @@ int ls_tickets_create(struct ls_peers *peers, struct ls_tickets **out, struct ls
     if (tickets == NULL)
         return ls_fail_memory(error, "micro-batches of ranks");
     tickets->peers = peers;
+    tickets->round = peers->rounds;
+    tickets->none_left = true; /* until a round begins: what is heard now is of an earlier one */
     tickets->capacity = 2 * (size_t)peers->workers + 1;
     tickets->queue = ls_alloc(tickets->capacity, sizeof *tickets->queue);
     tickets->pending = ls_alloc((size_t)peers->size, sizeof *tickets->pending);
@@ -134,6 +137,10 @@ static void ask(struct ls_tickets *tickets, size_t count)
     }
     for (; count > 0 && tickets->next < tickets->end; count--)
         receive(tickets, tickets->next++);
+    if (LS_MUTANT(TICKET) && tickets->next < tickets->end)
+        tickets->next--; /* given once more */
+    if (LS_MUTANT(LOST) && tickets->next < tickets->end)
+        tickets->next++; /* given to nobody */
     if (tickets->next == tickets->end)
         end_granting(tickets);
 }
@@ -209,7 +216,7 @@ int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
     pthread_mutex_lock(&tickets->lock);
     int status = reserve(tickets, end - begin, error);
     if (status == 0) {
-        tickets->round++;
+        tickets->round = ++tickets->peers->rounds;
         tickets->begin = begin;
         tickets->end = end;
         tickets->granted = granted;

@@ -7,6 +7,7 @@
 #include "engine/travel.h"
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/thread.h"
 #include "engine/travel_inner.h"
 #include "transport/watch.h"
@@ -121,9 +122,8 @@ static void finish_sums(struct ls_parcel *parcel)
     stretch(piece, travel->peers->rank, &own, &count);
     size_t each = ls_wire_bytes(count, travel->wide);
     int others = travel->peers->size - 1;
-#ifdef LS_MUTANT_DEAF /* cmake/mutants.cmake: a rank does not hear the last of the others */
-    others -= travel->peers->rank == 0;
-#endif
+    if (LS_MUTANT(DEAF)) /* a rank does not hear the last of the others */
+        others -= travel->peers->rank == 0;
     for (int from = 0; from < others; from++)
         ls_wire_add(sums + own, piece->staging->in + (size_t)from * each, count, travel->wide);
     piece->staging->user = NULL;
@@ -299,15 +299,15 @@ struct note {
     uint32_t requests, too_large;
 };
 
-size_t ls_travel_note_bytes(size_t parameters, size_t factors)
+size_t ls_travel_note_bytes(size_t parameters, size_t rows, size_t factors)
 {
-    return sizeof(struct note) + parameters * sizeof(struct ls_sums_note) +
+    return sizeof(struct note) + ls_sums_note_bytes(parameters, rows) +
            factors * sizeof(struct ls_factor_note);
 }
 
 static size_t note_bytes(const struct ls_travel *travel)
 {
-    return ls_travel_note_bytes(travel->store->set->count,
+    return ls_travel_note_bytes(travel->store->set->count, ls_sums_all_rows(travel->store->sums),
                                 ls_factors_count(travel->store->factors));
 }
 
@@ -319,17 +319,17 @@ int ls_travel_agree(struct ls_travel *travel, uint32_t *requests, bool *again,
         return 0;
     struct ls_store *store = travel->store;
     size_t bytes = note_bytes(travel), sums = sizeof(struct note);
-    size_t factors = sums + store->set->count * sizeof(struct ls_sums_note);
+    size_t factors = sums + ls_sums_note_bytes(store->set->count, ls_sums_all_rows(store->sums));
     unsigned char *mine = (unsigned char *)travel->notes, *all = mine + bytes;
     *travel->notes = (struct note){*requests, atomic_exchange(&travel->too_large, false)};
-    ls_sums_note(store->sums, (struct ls_sums_note *)(void *)(mine + sums));
+    ls_sums_note(store->sums, mine + sums);
     ls_factors_note(store->factors, (struct ls_factor_note *)(void *)(mine + factors));
     LS_TRY(ls_peers_gather(travel->peers, mine, bytes, all, error));
     for (int r = 0; r < travel->peers->size; r++, all += bytes) {
         const struct note *note = (const struct note *)(void *)all;
         *requests |= note->requests;
         *again |= note->too_large != 0;
-        ls_sums_hear(store->sums, (const struct ls_sums_note *)(void *)(all + sums));
+        ls_sums_hear(store->sums, all + sums);
         ls_factors_hear(store->factors, (const struct ls_factor_note *)(void *)(all + factors));
     }
     travel->wide_left = *again ? STAY_WIDE : travel->wide_left - travel->wide;

@@ -19,7 +19,7 @@ struct ls_travel;
 
 /* In how many parcels the sums of a bucket travel, and the bytes of what a rank notes of a pass. */
 size_t ls_travel_pieces(const struct ls_slices *slices, size_t bucket);
-size_t ls_travel_note_bytes(size_t parameters, size_t factors);
+size_t ls_travel_note_bytes(size_t parameters, size_t rows, size_t factors);
 /* Memory for sums on their way. */
 size_t ls_travel_bytes(const struct ls_slices *slices);
 

@@ -19,7 +19,8 @@
 enum {
     EVERYBODY = -1,
     CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK,
-    STRIP = 128 /* columns, see strip_columns */
+    STRIP = 128,   /* columns, see strip_columns */
+    AT_ONCE = 1024 /* elements of a sum that are read before they are applied */
 };
 _Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "all that an update goes through");
 
@@ -70,7 +71,7 @@ static const float *factored(const struct ls_store *store, int parameter,
     return gradient;
 }
 
-/* Applies a row of a piece, which begins at element `begin` of the parameter. */
+/* Applies a row of a piece, or a part of it, which begins at element `begin` of the parameter. */
 static void apply_row(const struct tiles_job *job, int parameter, size_t begin, size_t columns,
                       const float *gradient, struct ls_update_seen *seen)
 {
@@ -79,16 +80,24 @@ static void apply_row(const struct tiles_job *job, int parameter, size_t begin, 
     struct ls_update_slice slice = {
         .n = columns, .gradient = gradient, .weight = slot->weights + begin};
     size_t own = begin - slot->own_begin; /* history and average are there from own_begin on */
-    if (gradient == NULL) {
-        slice.sum = ls_sums_total(store->sums, parameter) + begin;
-        slice.exponent = ls_sums_total_exponent(store->sums, parameter);
-    }
     slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
         slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
     struct ls_update_seen row = ls_update_apply(&job->rules[parameter], &slice);
     seen->gradient = row.gradient > seen->gradient ? row.gradient : seen->gradient;
     seen->weight = row.weight > seen->weight ? row.weight : seen->weight;
+}
+
+/* Applies a row from the sum; what was read of it stays in the first-level cache. */
+static void apply_sum(const struct tiles_job *job, int parameter, size_t begin, size_t columns,
+                      struct ls_update_seen *seen)
+{
+    float gradient[AT_ONCE];
+    for (size_t end = begin + columns, n; begin < end; begin += n) {
+        n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
+        ls_sums_read(job->engine->store->sums, parameter, begin, n, gradient);
+        apply_row(job, parameter, begin, n, gradient, seen);
+    }
 }
 
 /* A piece of a tile, from factors or a sum. */
@@ -103,9 +112,13 @@ static void apply_piece(const struct tiles_job *job, int parameter,
     if (ls_store_has_factors(store, parameter))
         gradient = factored(store, parameter, piece, worker);
     uint64_t middle = ls_stopwatch_start(watch);
-    for (size_t r = 0; r < piece->rows; r++)
-        apply_row(job, parameter, piece->begin + r * piece->row, piece->columns,
-                  gradient != NULL ? gradient + r * piece->columns : NULL, seen);
+    for (size_t r = 0; r < piece->rows; r++) {
+        size_t begin = piece->begin + r * piece->row;
+        if (gradient == NULL)
+            apply_sum(job, parameter, begin, piece->columns, seen);
+        else
+            apply_row(job, parameter, begin, piece->columns, gradient + r * piece->columns, seen);
+    }
     if (watch != NULL) {
         watch->worker[worker].product[parameter] += middle - start;
         watch->worker[worker].update[parameter] += ls_nanoseconds() - middle;
@@ -291,9 +304,7 @@ static void measure_some(void *argument, int worker)
             partial[0] = ls_sum_squares(factored(store, tile->parameter, piece, worker),
                                         piece->rows * piece->columns);
         else
-            ls_exact_squares(ls_sums_total(store->sums, tile->parameter) + piece->begin,
-                             ls_sums_total_exponent(store->sums, tile->parameter), piece->columns,
-                             partial);
+            ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial);
     }
 }
 

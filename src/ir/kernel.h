@@ -16,6 +16,13 @@
 #include "ir/op.h"
 #include "ir/sync.h"
 
+/* The first op of a run that a kernel could not carry out, because a library that it calls failed;
+ * what it should have written is NaN. */
+struct ls_kernel_failure {
+    const struct ls_op *op; /* NULL: none */
+    int status;             /* LOCKSTEP_RESOURCE: no memory; LOCKSTEP_INTERNAL */
+};
+
 /* What a pass hands to its kernels. */
 struct ls_context {
     int64_t first_ordinal; /* of the micro-batch's first sample; samples are consecutive */
@@ -36,6 +43,7 @@ struct ls_context {
     const struct ls_parts *parts;
     double *const *partial;
     float *const *merged;
+    struct ls_kernel_failure *failure; /* of this run; NULL: it is not asked for */
 };
 
 struct ls_prepared;
@@ -57,6 +65,9 @@ struct ls_product_tile {
 struct ls_kernel {
     enum ls_op_kind kind;
     const char *name;
+    /* Its arithmetic is the kernel library's: the bits are a matter of that library's version, the
+     * instruction set and the caches. All others give the same bits on every processor. */
+    bool library;
     /* (optional) Whether this kernel can do the op at all; the first of a table that can is taken.
      * A static rule from the op alone. */
     bool (*accepts)(const struct ls_op *op);
@@ -131,10 +142,29 @@ struct ls_backend {
                   int64_t end, float *merged);
     /* Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
-    /* The numeric environment: text of lines "key=value" that decide bits (instruction set, cache
-     * sizes, versions as the kernel library sees them, a hash of each kernel's answer to one fixed
-     * input). Owned by the backend. */
-    const char *(*environment)(void);
+    /* What decides the bits of kernels (docs/numerics.md, section 11). */
+    const struct ls_backend_environment *environment;
+};
+
+struct ls_text;
+/* The numeric environment as a backend knows it. Texts are of lines "key=value". */
+struct ls_backend_environment {
+    /* The instruction set in use ("avx2"), and the widest that this processor has. */
+    const char *(*isa)(void);
+    const char *(*widest_isa)(void);
+    /* Appends what the kernel library's arithmetic depends on: isa, its version, caches. */
+    void (*describe)(struct ls_text *text);
+    /* A hash of what the kernels that are not the library's give for fixed inputs, the same with
+     * every instruction set. LOCKSTEP_RESOURCE when memory runs out. */
+    int (*own)(uint64_t *hash, struct ls_error *error);
+    /* Whether the bits of a step depend on its shapes and the kernel that was chosen for them, so
+     * that `probe` is for it. */
+    bool (*probes)(const struct ls_prepared *prepared);
+    /* A hash of what a prepared step gives for one fixed input, in its own shapes, or for one of
+     * `samples`; where even that is more than *work allows, of what it is. *work: multiply-adds
+     * that may still be spent on probes. */
+    int (*probe)(const struct ls_prepared *prepared, int64_t samples, uint64_t *work,
+                 uint64_t *hash, struct ls_error *error);
 };
 
 #endif

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "monitor/log.h"
 
+#include <inttypes.h>
+
 #include "monitor/json.h"
 
 static const char *const names[] = {
@@ -9,6 +11,8 @@ static const char *const names[] = {
     [LOCKSTEP_EVENT_NOTICE] = "notice",     [LOCKSTEP_EVENT_PROGRESS] = "progress",
     [LOCKSTEP_EVENT_DISPLAY] = "display",   [LOCKSTEP_EVENT_TEST] = "test",
     [LOCKSTEP_EVENT_SNAPSHOT] = "snapshot", [LOCKSTEP_EVENT_END] = "end",
+    [LOCKSTEP_EVENT_RUN] = "run",           [LOCKSTEP_EVENT_AUDIT] = "audit",
+    [LOCKSTEP_EVENT_HASH] = "hash",
 };
 
 static void put_outputs(struct ls_json_writer *json, const struct lockstep_event *event)
@@ -40,6 +44,59 @@ static void put_training(struct ls_json_writer *json, const struct lockstep_even
     ls_json_number(json, "seconds", event->seconds);
 }
 
+static void put_run(struct ls_json_writer *json, const struct lockstep_run *run)
+{
+    ls_json_string(json, "version", run->version);
+    ls_json_string(json, "environment", run->environment);
+    ls_json_string(json, "solver", run->solver);
+    ls_json_string(json, "lr_policy", run->lr_policy);
+    ls_json_number(json, "base_lr", run->base_lr);
+    ls_json_bytes(json, "seed", run->seed);
+    ls_json_integer(json, "iteration_end", run->iteration_end);
+    ls_json_integer(json, "max_iter", run->max_iter);
+    ls_json_integer(json, "display", run->display);
+    ls_json_integer(json, "test_interval", run->test_interval);
+    ls_json_integer(json, "snapshot_interval", run->snapshot_interval);
+    ls_json_integer(json, "batch", run->batch);
+    ls_json_integer(json, "iter_size", run->iter_size);
+    ls_json_integer(json, "micro_batches", run->micro_batches);
+    ls_json_integer(json, "micro_batch", run->micro_batch);
+    ls_json_integer(json, "samples", run->samples);
+    ls_json_number(json, "iterations_per_epoch", run->iterations_per_epoch);
+    ls_json_integer(json, "ranks", run->ranks);
+    ls_json_integer(json, "workers", run->workers);
+    ls_json_integer(json, "parameters_learned", run->learned);
+    ls_json_integer(json, "parameters_fixed", run->fixed);
+    ls_json_number(json, "flops_per_sample", run->flops_per_sample);
+    ls_json_bytes(json, "memory", run->memory);
+    ls_json_bytes(json, "memory_limit", run->memory_limit);
+}
+
+static void put_audit(struct ls_json_writer *json, const struct lockstep_audit *audit)
+{
+    ls_json_string(json, "wrong", audit->own ? "update" : "audit");
+    ls_json_string(json, "host", audit->host);
+    ls_json_integer(json, "rank", audit->rank);
+    ls_json_integer(json, "worker", audit->worker);
+    ls_json_integer(json, "core", audit->core);
+    ls_json_integer(json, "micro_batch", audit->micro_batch);
+    ls_json_integer(json, "first_sample", audit->first_sample);
+    ls_json_integer(json, "last_sample", audit->last_sample);
+    ls_json_string(json, "name", audit->name);
+    ls_json_integer(json, "things", audit->things);
+}
+
+/* Numbers of 64 bits are texts: many readers of JSON keep 53 bits of a number. */
+static void put_hashes(struct ls_json_writer *json, const struct lockstep_event *event)
+{
+    char weights[17], chain[17];
+    snprintf(weights, sizeof weights, "%016" PRIx64, event->weights_hash);
+    snprintf(chain, sizeof chain, "%016" PRIx64, event->chain);
+    ls_json_string(json, "weights", weights);
+    ls_json_string(json, "chain", chain);
+    ls_json_integer(json, "chain_begin", event->chain_begin);
+}
+
 void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
 {
     struct ls_json_writer json = {log, false};
@@ -51,14 +108,27 @@ void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
     ls_json_number(&json, "elapsed", elapsed);
     if (event->text != NULL)
         ls_json_string(&json, "text", event->text);
+    if (event->run != NULL)
+        put_run(&json, event->run);
     if (training)
         put_training(&json, event);
+    if (event->audit != NULL)
+        put_audit(&json, event->audit);
+    if (event->kind == LOCKSTEP_EVENT_HASH)
+        put_hashes(&json, event);
     if (test) {
         ls_json_number(&json, "epoch", event->epoch);
         ls_json_integer(&json, "test_net", event->test_net);
         ls_json_integer(&json, "samples", event->samples);
-        if (event->data_loss != 0)
+        if (event->data_loss != 0) {
+            ls_json_number(&json, "loss", event->loss);
             ls_json_number(&json, "data_loss", event->data_loss);
+        }
+    }
+    if (event->kind == LOCKSTEP_EVENT_END) {
+        ls_json_integer(&json, "iteration_end", event->iteration_end);
+        ls_json_number(&json, "loss", event->loss);
+        ls_json_number(&json, "data_loss", event->data_loss);
     }
     if (test || event->kind == LOCKSTEP_EVENT_DISPLAY)
         put_outputs(&json, event);

@@ -59,39 +59,51 @@ void ls_monitor_say(struct ls_monitor *monitor, const char *format, ...)
 
 /* ---- Plain lines --------------------------------------------------------------------------- */
 
-/* "Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213"; without the parentheses where
- * nothing was measured. */
+/* "Iteration 100 (37.2 iter/s, 2.7s/100 iters), loss = 0.213" after update number 100, counted from
+ * 0; without the parentheses where nothing was measured. */
 static void put_iteration(struct ls_monitor *monitor, const struct lockstep_event *event,
                           int64_t since, double seconds)
 {
     int64_t count = event->iteration - since;
-    fprintf(monitor->out, "Iteration %" PRId64, event->iteration);
+    fprintf(monitor->out, "Iteration %" PRId64, event->iteration - 1);
     if (count > 0 && seconds > 0)
         fprintf(monitor->out, " (%.4g iter/s, %.4gs/%" PRId64 " iters)", (double)count / seconds,
                 seconds, count);
     fprintf(monitor->out, ", loss = %.6g\n", event->data_loss);
     monitor->line_time = monitor->clock();
-    monitor->line_iteration = event->iteration;
+    monitor->line_iteration = monitor->loss_iteration = event->iteration;
 }
 
 /* The loss is that of the data, as Caffe prints it; the penalty of weight decay stands apart. */
 static void put_display(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
-    put_iteration(monitor, event, monitor->display_iteration, event->seconds);
+    int64_t number = event->iteration - 1;
+    put_iteration(monitor, event,
+                  monitor->displayed ? monitor->display_iteration : event->iteration,
+                  event->seconds);
     ls_put_outputs(monitor->out, "Train net", event->outputs, event->output_count);
-    if (event->penalty != 0)
-        fprintf(monitor->out, "Iteration %" PRId64 ", penalty = %.6g\n", event->iteration,
-                event->penalty);
-    fprintf(monitor->out, "Iteration %" PRId64 ", lr = %.6g\n", event->iteration,
-            event->learning_rate);
+    if (isfinite(event->penalty) && event->penalty != 0)
+        fprintf(monitor->out, "Iteration %" PRId64 ", penalty = %.6g\n", number, event->penalty);
+    fprintf(monitor->out, "Iteration %" PRId64 ", lr = %.6g\n", number, event->learning_rate);
 }
 
-/* Where nothing else is to be told: a line of progress before ten seconds without one are over. */
+/* Whether an update completes a twentieth of the run. */
+static bool completes_part(const struct ls_monitor *monitor, const struct lockstep_event *event)
+{
+    enum { PARTS = 20 };
+    double length = (double)(event->iteration_end - monitor->first_iteration) / PARTS;
+    int64_t done = event->iteration - monitor->first_iteration;
+    return done <= 1 || (int64_t)((double)done / length) != (int64_t)((double)(done - 1) / length);
+}
+
+/* Where nothing else is to be told: a line of progress before ten seconds without one are over, and
+ * without displays for each twentieth of the run. */
 static void put_progress(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     double quiet = monitor->clock() - monitor->line_time;
+    bool part = monitor->max_iter > 0 && !monitor->displays && completes_part(monitor, event);
     /* The next chance comes after one more update, so that a slow one must not be waited for. */
-    if (quiet + event->seconds > quiet_limit)
+    if (part || quiet + event->seconds > quiet_limit)
         put_iteration(monitor, event, monitor->line_iteration, quiet);
 }
 
@@ -199,12 +211,22 @@ static void put_sentence(struct ls_monitor *monitor, const char *before, const c
     putc('\n', monitor->out);
 }
 
+/* The last loss, unless it has been told; and whether the training or only this run is over. */
 static void put_end(struct ls_monitor *monitor, const struct lockstep_event *event)
 {
     if (!monitor->trained) /* resumed from where it ended */
-        fprintf(monitor->out, "Nothing is left to train: iteration %" PRId64 " is the last one.\n",
-                event->iteration);
-    put_text(monitor, "", "Optimization Done.");
+        fprintf(monitor->out,
+                "Nothing is left to train: %" PRId64
+                " iterations are done, and this run ends at %" PRId64 ".\n",
+                event->iteration, event->iteration_end);
+    else if (monitor->loss_iteration != event->iteration)
+        fprintf(monitor->out, "Iteration %" PRId64 ", loss = %.6g\n", event->iteration - 1,
+                event->data_loss);
+    if (event->iteration < monitor->max_iter)
+        fprintf(monitor->out, "Stopped after iteration %" PRId64 " of %" PRId64 ".\n",
+                event->iteration, monitor->max_iter);
+    else
+        put_text(monitor, "", "Optimization Done.");
 }
 
 /* Writes what is left on the screen or in the file. */
@@ -216,6 +238,7 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
         put_sentence(monitor, "", event->text);
         break;
     case LOCKSTEP_EVENT_WARNING:
+    case LOCKSTEP_EVENT_AUDIT:
         put_sentence(monitor, "warning: ", event->text);
         break;
     case LOCKSTEP_EVENT_PROGRESS:
@@ -236,6 +259,11 @@ static void put_event(struct ls_monitor *monitor, const struct lockstep_event *e
     case LOCKSTEP_EVENT_END:
         put_end(monitor, event);
         break;
+    case LOCKSTEP_EVENT_HASH:
+        put_sentence(monitor, "", event->text);
+        break;
+    case LOCKSTEP_EVENT_RUN: /* START lines say it in words */
+        break;
     }
 }
 
@@ -246,8 +274,16 @@ static void remember(struct ls_monitor *monitor, const struct lockstep_event *ev
         monitor->display_iteration = monitor->line_iteration = event->iteration;
         monitor->line_time = monitor->clock();
     }
-    if (event->kind == LOCKSTEP_EVENT_DISPLAY)
+    monitor->iteration = event->iteration;
+    if (event->kind == LOCKSTEP_EVENT_RUN && event->run != NULL) {
+        monitor->max_iter = event->run->max_iter;
+        monitor->first_iteration = event->run->first_iteration;
+        monitor->displays = event->run->display > 0;
+    }
+    if (event->kind == LOCKSTEP_EVENT_DISPLAY) {
         monitor->display_iteration = event->iteration;
+        monitor->displayed = true;
+    }
     if (event->kind == LOCKSTEP_EVENT_PROGRESS)
         monitor->trained = true;
     if (event->kind == LOCKSTEP_EVENT_SNAPSHOT && event->text != NULL)
@@ -261,7 +297,8 @@ static void log_event(struct ls_monitor *monitor, const struct lockstep_event *e
 {
     double now = monitor->clock();
     ls_log_event(monitor->log, event, now - monitor->begun);
-    if (event->kind != LOCKSTEP_EVENT_PROGRESS || now - monitor->log_flushed >= 1) {
+    bool often = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_HASH;
+    if (!often || now - monitor->log_flushed >= 1) {
         fflush(monitor->log);
         monitor->log_flushed = now;
     }
@@ -273,6 +310,8 @@ void ls_monitor_event(void *user, const struct lockstep_event *event)
     bool training = event->kind == LOCKSTEP_EVENT_PROGRESS || event->kind == LOCKSTEP_EVENT_DISPLAY;
     if (monitor->log != NULL)
         log_event(monitor, event);
+    if (event->kind == LOCKSTEP_EVENT_HASH && event->text == NULL)
+        return; /* for the log alone */
     if (monitor->terminal && training) {
         /* A display repeats what the progress before it told. */
         if (event->kind == LOCKSTEP_EVENT_PROGRESS)

@@ -6,7 +6,9 @@
  *     Iteration 100, lr = 0.01
  *     Iteration 500, Testing net (#0)
  *         Test net output #0: accuracy = 0.98
- * and one such line at least every ten seconds. A terminal gets a line that is redrawn in place,
+ * and one such line at least every ten seconds; without `display` also one for every twentieth of
+ * the run, and one at its end. As in Caffe, "Iteration 100, loss" is that of the update with number
+ * 100, counted from 0: 101 updates are done then. A terminal gets a line that is redrawn in place,
  * and one line for each test. A log in JSON gets one object for each event.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -29,12 +31,18 @@ struct ls_monitor {
     double (*clock)(void); /* seconds, going forward */
 
     char last_snapshot[4096]; /* the last file that was announced; "" before */
+    int64_t iteration;        /* updates done, as of the last event */
+    int64_t max_iter;         /* of the training; 0: not known yet */
 
     /* Private. */
     double begun;              /* when the monitor was made */
     double line_time;          /* when the last line about progress was written */
-    int64_t line_iteration;    /* the iteration that it told */
+    int64_t line_iteration;    /* updates done by then */
     int64_t display_iteration; /* of the last DISPLAY event */
+    int64_t loss_iteration;    /* updates done when the loss was last written */
+    int64_t first_iteration;   /* updates done before this run */
+    bool displayed;            /* there was a DISPLAY event */
+    bool displays;             /* there will be some */
     double drawn;              /* when the live line was drawn */
     bool live;                 /* the live line is on the screen */
     bool trained;              /* there was an update */

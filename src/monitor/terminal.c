@@ -7,11 +7,52 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* The parent of a process; 0 where that cannot be found out. */
+static long parent_of(long process)
+{
+    char path[64], state;
+    long parent = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    /* "PID (NAME) STATE PARENT ..."; a name may have spaces, but its end is the last bracket. */
+    char line[512] = "";
+    const char *end = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    if (end == NULL || sscanf(end + 1, " %c %ld", &state, &parent) != 2)
+        parent = 0;
+    fclose(file);
+    return parent;
+}
+
+/* Open MPI's mpirun gives ranks a pseudo-terminal and copies what they write to its own output,
+ * which may be a file. What counts is where the nearest ancestor writes whose output is another
+ * one: mpirun, if it runs on this machine. */
+static bool launcher_has_terminal(int fd)
+{
+    enum { ANCESTORS = 16 };
+    char own[64] = "", path[64];
+    if (ttyname_r(fd, own, sizeof own) != 0)
+        return false;
+    long process = getppid();
+    for (int i = 0; i < ANCESTORS && process > 1; i++, process = parent_of(process)) {
+        char leads_to[64] = "";
+        snprintf(path, sizeof path, "/proc/%ld/fd/1", process);
+        if (readlink(path, leads_to, sizeof leads_to - 1) <= 0)
+            return false;
+        if (strcmp(leads_to, own) != 0)
+            return strncmp(leads_to, "/dev/pts/", 9) == 0 || strncmp(leads_to, "/dev/tty", 8) == 0;
+    }
+    return false;
+}
+
 bool ls_terminal(FILE *stream)
 {
     int fd = fileno(stream);
     const char *term = getenv("TERM");
-    return fd >= 0 && isatty(fd) && (term == NULL || strcmp(term, "dumb") != 0);
+    if (fd < 0 || !isatty(fd) || (term != NULL && strcmp(term, "dumb") == 0))
+        return false;
+    return getenv("OMPI_COMM_WORLD_SIZE") == NULL || launcher_has_terminal(fd);
 }
 
 int ls_terminal_width(FILE *stream)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "ir/layer.h"
 
 size_t ls_value_bytes(const struct ls_value *value)
@@ -60,7 +61,7 @@ static int cut_segments(struct ls_plan *plan, const struct ls_plan_options *opti
 {
     const struct ls_graph *graph = plan->graph;
     if (options->gather != LS_GATHER_NEVER)
-        ls_plan_gather(plan, options->gather_samples);
+        plan->may_gather = ls_plan_gather(plan, options->gather_samples);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_op *op = plan->steps[i].prepared.op;
         if (op->kind != LS_OP_SYNC || options->local == NULL)
@@ -101,6 +102,9 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
     }
     plan->graph = graph;
     plan->backend = options->backend;
+    for (size_t i = 0; LS_MUTANT(LIMIT) && options->budget.bytes > 0 && i < graph->op_count; i++)
+        if (graph->ops[i]->kind == LS_OP_INNER_PRODUCT)
+            graph->ops[i]->attr.inner_product.large = false; /* another kernel, another layout */
     int status = ls_plan_layouts(plan, options->views, error);
     if (status == 0)
         status = prepare(plan, error);

@@ -55,6 +55,7 @@ struct ls_plan {
     struct ls_step *steps;
     size_t step_count;
     bool has_before;        /* some step must run before the pass */
+    bool may_gather;        /* there are steps that could be gathered, whether they are or not */
     size_t *offset;         /* by value index: in the arena; SIZE_MAX: not in the arena */
     int *view;              /* by value index: in the view set; -1: the parameter itself, or none */
     bool *held;             /* by value index: offset is in what the micro-batch holds */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "plan/search.h"
 
 enum { LINES_TRIED_MAX = 8 << 20 };
@@ -36,7 +37,7 @@ static bool is_pure(const struct ls_step *step)
     bool writes =
         op->outputs > 0 && op->output[0] != NULL && op->output[0]->storage == LS_STORE_ARENA;
     return writes && step->in_pass && !op->backward && op->kind != LS_OP_VIEW &&
-           !ls_op_has_effect(op->kind);
+           (!ls_op_has_effect(op->kind) || LS_MUTANT(REPLAYED));
 }
 
 /* The step that made what a view shows; -1: none. */

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "schema/canonical.h"
 
+#include <string.h>
+
 #include "schema/fields.h"
 #include "schema/text_format.h"
 
@@ -25,7 +27,46 @@ static const char *const left_out[] = {
     "snapshot_diff",
 };
 
-/* A layer without rules and phase, which have done their work. */
+/* Where data lie is no part of what a training is: the data are known by their fingerprints. */
+static const struct {
+    const char *message, *field;
+} paths[] = {
+    {"data_param", "source"},    {"data_param", "label_source"},   {"data_param", "root_folder"},
+    {"data_param", "mean_file"}, {"transform_param", "mean_file"},
+};
+
+bool ls_canonical_is_path(const ProtobufCMessage *message, const char *field)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const ProtobufCFieldDescriptor *holder =
+            ls_field_named(&lockstep__layer_parameter__descriptor, paths[i].message);
+        if (holder->descriptor == message->descriptor && strcmp(paths[i].field, field) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Puts copies without paths in place of a layer's messages that have some; the layer is a copy. */
+static bool strip_paths(struct ls_arena *arena, Lockstep__LayerParameter *layer)
+{
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const ProtobufCFieldDescriptor *holder =
+            ls_field_named(layer->base.descriptor, paths[i].message);
+        ProtobufCMessage **at = (ProtobufCMessage **)((char *)layer + holder->offset);
+        if (*at == NULL)
+            continue;
+        size_t size = (*at)->descriptor->sizeof_message;
+        ProtobufCMessage *copy = ls_arena_alloc(arena, size, 1);
+        if (copy == NULL)
+            return false;
+        memcpy(copy, *at, size);
+        ls_field_clear(copy, ls_field_named(copy->descriptor, paths[i].field));
+        *at = copy;
+    }
+    return true;
+}
+
+/* A layer without paths, and without rules and phase, which have done their work. */
 static Lockstep__LayerParameter *strip_layer(struct ls_arena *arena,
                                              const Lockstep__LayerParameter *layer)
 {
@@ -35,7 +76,7 @@ static Lockstep__LayerParameter *strip_layer(struct ls_arena *arena,
     *copy = *layer;
     copy->n_include = copy->n_exclude = 0;
     copy->has_phase = 0;
-    return copy;
+    return strip_paths(arena, copy) ? copy : NULL;
 }
 
 /* A net of stripped layers whose state is its phase alone: level and stages, too, have done their
@@ -86,4 +127,15 @@ int ls_definition_canonical(const struct ls_solver_definition *solver, int32_t m
         ls_text_write(&copy.base, out);
     ls_arena_free(arena);
     return made && !out->failed ? 0 : ls_fail_memory(error, "the canonical definition");
+}
+
+int ls_net_canonical(const struct ls_net_definition *net, struct ls_text *out,
+                     struct ls_error *error)
+{
+    struct ls_arena *arena = ls_arena_new(SIZE_MAX / 2);
+    const Lockstep__NetParameter *copy = arena != NULL ? strip_net(arena, net->net) : NULL;
+    if (copy != NULL)
+        ls_text_write(&copy->base, out);
+    ls_arena_free(arena);
+    return copy != NULL && !out->failed ? 0 : ls_fail_memory(error, "the canonical definition");
 }

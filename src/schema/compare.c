@@ -11,26 +11,33 @@
 
 enum { CHANGES_MAX = 64, WHAT_MAX = sizeof((struct ls_change *)0)->what };
 
-/* Fields of the solver that a resume may change: learning rate and schedule, length, display,
- * tests, snapshots. */
+/* Fields of the solver that a resume may change: learning rate and schedule, which decide the
+ * course of a training, */
+static const char *const rates_of_solver[] = {
+    "base_lr",         "lr_policy",        "gamma",           "power",        "stepsize",
+    "stepvalue",       "step_epoch",       "stepvalue_epoch", "lr_min",       "pct_start",
+    "div_factor",      "final_div_factor", "warmup_iter",     "warmup_epoch", "warmup_start",
+    "base_batch_size", "lr_scaling",
+};
+/* and length, display, tests, snapshots. */
 static const char *const allowed_of_solver[] = {
-    "base_lr",        "lr_policy",
-    "gamma",          "power",
-    "stepsize",       "stepvalue",
-    "step_epoch",     "stepvalue_epoch",
-    "lr_min",         "pct_start",
-    "div_factor",     "final_div_factor",
-    "warmup_iter",    "warmup_epoch",
-    "warmup_start",   "base_batch_size",
-    "lr_scaling",     "max_iter",
-    "max_epoch",      "display",
-    "average_loss",   "test_iter",
-    "test_interval",  "test_interval_epoch",
-    "test_on_train",  "test_compute_loss",
-    "snapshot",       "test_initialization",
-    "snapshot_epoch", "snapshot_after_train",
-    "snapshot_keep",  "snapshot_format",
-    "snapshot_best",  "solver_mode",
+    "max_iter",
+    "max_epoch",
+    "display",
+    "average_loss",
+    "test_iter",
+    "test_interval",
+    "test_interval_epoch",
+    "test_on_train",
+    "test_compute_loss",
+    "snapshot",
+    "test_initialization",
+    "snapshot_epoch",
+    "snapshot_after_train",
+    "snapshot_keep",
+    "snapshot_format",
+    "snapshot_best",
+    "solver_mode",
 };
 
 /* Fields anywhere in the net that change nothing in the numbers. */
@@ -113,7 +120,8 @@ static void compare_messages(struct comparison *comparison, const char *path,
         const ProtobufCFieldDescriptor *field = &type->fields[i];
         char what[WHAT_MAX];
         snprintf(what, sizeof what, "%.120s%.60s", path, field->name);
-        if (ls_field_equal(a, b, field) || descend(comparison, what, a, b, field))
+        if (ls_field_equal(a, b, field) || ls_canonical_is_path(a, field->name) ||
+            descend(comparison, what, a, b, field))
             continue;
         bool allowed =
             is_among(field->name, allowed_of_net, sizeof allowed_of_net / sizeof allowed_of_net[0]);
@@ -200,10 +208,13 @@ static void compare_solvers(struct comparison *comparison, const Lockstep__Solve
         if (ls_field_equal(&a->base, &b->base, field) ||
             strcmp(field->name, "train_net_param") == 0)
             continue;
-        bool allowed = is_among(field->name, allowed_of_solver,
-                                sizeof allowed_of_solver / sizeof allowed_of_solver[0]);
+        bool rate = is_among(field->name, rates_of_solver,
+                             sizeof rates_of_solver / sizeof rates_of_solver[0]);
+        bool allowed = rate || is_among(field->name, allowed_of_solver,
+                                        sizeof allowed_of_solver / sizeof allowed_of_solver[0]);
         struct ls_change *change = add_change(comparison, allowed, field->name);
         if (change != NULL) {
+            change->course = rate;
             show(&a->base, field, change->before);
             show(&b->base, field, change->after);
         }

@@ -166,16 +166,28 @@ static int make_room(const struct ls_archive *archive, void **room, struct ls_er
     return most == 0 || *room != NULL ? 0 : ls_fail_memory(error, "a tensor to be written");
 }
 
+enum { PIECE = 4 << 20 }; /* bytes that are written at a time */
+
 /* A file while it is written. */
 struct output {
+    const struct ls_archive *archive;
     struct ls_atomic_file *file;
     uint32_t crc; /* of all that was written */
 };
 
 static int put(struct output *output, const void *bytes, size_t size, struct ls_error *error)
 {
-    output->crc = ls_archive_crc(output->crc, bytes, size);
-    return ls_atomic_write(output->file, bytes, size, error);
+    const unsigned char *from = bytes;
+    do {
+        size_t part = size < PIECE ? size : PIECE;
+        output->crc = ls_archive_crc(output->crc, from, part);
+        LS_TRY(ls_atomic_write(output->file, from, part, error));
+        if (output->archive->wrote != NULL)
+            output->archive->wrote(output->archive->user);
+        from += part;
+        size -= part;
+    } while (size > 0);
+    return 0;
 }
 
 static int put_tensors(struct output *output, const struct ls_archive *archive, void *room,
@@ -249,7 +261,7 @@ int ls_archive_check_names(const struct ls_archive *archive, int status, const c
 static int write_all(const struct ls_archive *archive, void *room, const struct ls_text *header,
                      const char *path, struct ls_error *error)
 {
-    struct output output = {.crc = 0};
+    struct output output = {.archive = archive};
     LS_TRY(ls_atomic_open(path, &output.file, error));
     uint64_t length = header->length;
     int status = put(&output, &length, sizeof length, error);

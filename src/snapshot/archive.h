@@ -81,7 +81,9 @@ struct ls_archive {
     /* To be written, for tensors without data: puts those of tensor `index` into `out`. Called once
      * for each, in the order of the file, so that one at a time needs to be in memory. */
     int (*fetch)(void *user, size_t index, void *out, struct ls_error *error);
-    void *user;
+    /* To be told after every few megabytes that they were written; NULL: nothing wants to know. */
+    void (*wrote)(void *user);
+    void *user; /* handed to both */
     /* What follows is set by ls_archive_read. */
     char *path;
     bool ours;          /* has our format's note and a checksum that was found right */

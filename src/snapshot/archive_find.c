@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "snapshot/archive.h"
 
 const struct ls_tensor *ls_archive_find(const struct ls_archive *archive, const char *name)
@@ -55,7 +56,7 @@ int ls_archive_take(const struct ls_archive *archive, const char *name, enum ls_
                        "tensor '%s' has %" PRId64 " elements; %" PRId64 " were expected", name,
                        ls_shape_size(&tensor->shape), count);
     ls_tensor_copy(tensor, out);
-    return 0;
+    return ls_file_lost(&archive->mapping, archive->path, LOCKSTEP_WEIGHTS, error);
 }
 
 int ls_archive_take_integer(const struct ls_archive *archive, const char *key, int64_t *value,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "snapshot/archive.h"
 #include "snapshot/archive_layout.h"
@@ -56,9 +57,25 @@ static void note_checksum(struct reader *reader, const char *value)
     reader->archive->checksum = (uint32_t)strtoul(value + kind, NULL, 16);
 }
 
+/* Whether a name is one of the writer's own with some of its characters wrong. Without this, damage
+ * to the checksum's name would let all other damage pass. */
+static bool is_damaged(const char *key, const char *own)
+{
+    size_t length = strlen(own), wrong = 0;
+    if (strlen(key) != length)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        wrong += key[i] != own[i];
+    return wrong > 0 && wrong <= length / 2;
+}
+
 /* Takes notice of a note that the writer adds by itself; *own says whether this is one. */
 static int check_own_note(struct reader *reader, const char *key, const char *value, bool *own)
 {
+    *own = false;
+    if (is_damaged(key, LS_NOTE_FORMAT) || is_damaged(key, LS_NOTE_CHECKSUM))
+        return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, "the file is damaged",
+                       "the name of note '%s' is wrong", key);
     bool format = strcmp(key, LS_NOTE_FORMAT) == 0;
     bool checksum = strcmp(key, LS_NOTE_CHECKSUM) == 0;
     *own = format || checksum;
@@ -367,6 +384,7 @@ static uint32_t crc_of(const struct ls_mapping *file, size_t begin, size_t end, 
         size_t size = end - at < step ? end - at : step;
         crc = ls_archive_crc(crc, file->data + at, size);
         ls_file_forget(file, file->data + at, size);
+        ls_progress_tell();
     }
     return crc;
 }
@@ -422,6 +440,8 @@ int ls_archive_read(const char *path, enum ls_archive_check check, struct ls_arc
     struct reader reader = {.archive = archive, .path = path, .error = error};
     archive->path = ls_copy_string(path);
     int status = archive->path != NULL ? read_mapped(&reader, check) : ls_fail_memory(error, path);
+    if (status == 0)
+        status = ls_file_lost(&archive->mapping, path, LOCKSTEP_WEIGHTS, error);
     if (status != 0)
         ls_archive_free(archive);
     return status;

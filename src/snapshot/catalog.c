@@ -147,32 +147,60 @@ static int open_entry(const struct ls_catalog_entry *entry, struct ls_archive *a
     return status;
 }
 
-int ls_catalog_newest(const char *prefix, struct ls_archive *archive, char **path,
-                      struct ls_error *skipped, struct ls_error *error)
+static void collect(struct ls_error *list, int status, const struct ls_error *reason)
+{
+    ls_fail(list, status, reason->problems[0].place, reason->problems[0].hint, "%s",
+            reason->problems[0].message);
+}
+
+int ls_catalog_newest(const char *prefix, const struct ls_catalog_question *question,
+                      struct ls_archive *archive, char **path, struct ls_error *skipped,
+                      struct ls_error *others, struct ls_error *error)
 {
     *archive = (struct ls_archive){0};
     *path = NULL;
     struct ls_catalog catalog;
     LS_TRY(ls_catalog_list(prefix, &catalog, error));
     int status = 0;
-    for (size_t i = catalog.count; i-- > 0;) {
+    for (size_t i = catalog.count; i-- > 0 && *path == NULL;) {
         struct ls_error reason = {0};
         status = open_entry(&catalog.entries[i], archive, &reason);
         if (status == LOCKSTEP_RESOURCE) { /* no memory: says nothing about the file */
             ls_fail_memory(error, catalog.entries[i].path);
             break;
         }
-        if (status == 0) {
+        if (status != 0) {
+            collect(skipped, status, &reason);
+        } else if (question != NULL &&
+                   (status = question->fits(question->user, archive, &reason)) != 0) {
+            ls_archive_free(archive);
+            collect(others, status, &reason);
+        } else {
             *path = catalog.entries[i].path;
             catalog.entries[i].path = NULL;
-            break;
         }
-        ls_fail(skipped, status, reason.problems[0].place, reason.problems[0].hint, "%s",
-                reason.problems[0].message);
         status = 0;
     }
     ls_catalog_free(&catalog);
     return status;
+}
+
+int ls_catalog_any(const char *prefix, char **path, struct ls_error *error)
+{
+    struct ls_catalog catalog;
+    *path = NULL;
+    LS_TRY(ls_catalog_list(prefix, &catalog, error));
+    if (catalog.count > 0) {
+        *path = catalog.entries[catalog.count - 1].path;
+        catalog.entries[catalog.count - 1].path = NULL;
+    } else if ((*path = ls_catalog_best_path(prefix)) == NULL) {
+        ls_fail_memory(error, prefix);
+    } else if (!ls_file_exists(*path)) {
+        ls_free(*path);
+        *path = NULL;
+    }
+    ls_catalog_free(&catalog);
+    return 0;
 }
 
 /* Whether a file has the notes of our snapshots. Damage elsewhere does not matter here. */
@@ -234,6 +262,8 @@ static int copy_file(const char *from, const char *to, struct ls_error *error)
     struct ls_mapping file;
     LS_TRY(ls_file_map(from, LOCKSTEP_WEIGHTS, &file, error));
     int status = ls_atomic_replace(to, file.data, file.size, error);
+    if (status == 0)
+        status = ls_file_lost(&file, from, LOCKSTEP_WEIGHTS, error);
     ls_file_unmap(&file);
     return status;
 }

@@ -38,12 +38,22 @@ struct ls_catalog {
 int ls_catalog_list(const char *prefix, struct ls_catalog *catalog, struct ls_error *error);
 void ls_catalog_free(struct ls_catalog *catalog);
 
-/* Opens the newest snapshot that is whole: written by Lockstep, its checksum right, and of the
- * iteration that its name says. Newer ones that are not are collected in *skipped (may be NULL),
- * each with its name and the reason. *path is the file's name, owned by the caller; NULL (and an
- * empty archive, and success) if there is none: start afresh. */
-int ls_catalog_newest(const char *prefix, struct ls_archive *archive, char **path,
-                      struct ls_error *skipped, struct ls_error *error);
+/* Opens the newest snapshot that is whole (written by Lockstep, its checksum right, and of the
+ * iteration that its name says) and that `fits` accepts: a question whose
+ * status other than 0, with a reason, refuses it; NULL: all fit. Newer ones are collected,
+ * each with its name and the reason: those that are not whole in *skipped, those that do not fit in
+ * *others (both may be NULL). *path is the file's name, owned by the caller; NULL (and an empty
+ * archive, and success) if there is none. */
+struct ls_catalog_question {
+    int (*fits)(void *user, const struct ls_archive *archive, struct ls_error *reason);
+    void *user;
+};
+int ls_catalog_newest(const char *prefix, const struct ls_catalog_question *question,
+                      struct ls_archive *archive, char **path, struct ls_error *skipped,
+                      struct ls_error *others, struct ls_error *error);
+
+/* Whether there is any snapshot of this prefix; *path is the newest, owned by the caller. */
+int ls_catalog_any(const char *prefix, char **path, struct ls_error *error);
 
 /* Removes the oldest snapshots up to `iteration`, with their caffemodels, until `keep` of these are
  * left; keep <= 0 keeps all. What is newer than `iteration` (a longer run before this one), the

@@ -150,6 +150,8 @@ static int read_content(const char *path, enum ls_weights_set set, struct ls_wei
     } else if (status == 0) {
         status = ls_caffemodel_parse(file.data, file.size, weights, error);
     }
+    if (status == 0)
+        status = ls_file_lost(&file, path, LOCKSTEP_WEIGHTS, error);
     ls_file_unmap(&file);
     return status;
 }

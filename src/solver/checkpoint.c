@@ -1,20 +1,26 @@
 /* Snapshots: all that a resume needs in one file, and nothing of the run.
  *
  * Tensors: "<name>" the weights, "average.<name>" their moving average, "state.history0.<name>" and
- * "state.history1.<name>" what the optimizer remembers, "state.exponents" those of the exact sums,
- * "state.losses" the window of average_loss. Notes: the iteration, the canonical definition, the
- * fingerprint of the data, the numeric environment, the best score, the names of the classes.
+ * "state.history1.<name>" what the optimizer remembers, "state.row_exponents" those of the exact
+ * sums, parameter by parameter, "state.losses" the window of average_loss. Notes: the iteration,
+ * the canonical definition, what the data are and digests of what was read of them, the numeric
+ * environment and those before it, the best score, the names of the classes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/text.h"
+#include "engine/rows.h"
 #include "snapshot/archive.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
+#include "solver/checkpoint.h"
+#include "solver/data.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
@@ -69,6 +75,19 @@ static int add_array(struct draft *draft, size_t parameter, const struct ls_stat
     return status;
 }
 
+static int add_exponents(struct draft *draft)
+{
+    const struct ls_store *store = draft->trainer->store;
+    size_t rows = ls_rows_all(store), at = 0;
+    draft->exponents = ls_alloc(rows + 1, sizeof *draft->exponents);
+    if (draft->exponents == NULL)
+        return ls_fail_memory(draft->error, "a snapshot");
+    for (size_t i = 0; i < store->set->count; at += ls_rows_count(store, (int)i), i++)
+        LS_TRY(ls_rows_read(store, (int)i, draft->exponents + at, draft->error));
+    return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "row_exponents", LS_DTYPE_I32,
+                               (int64_t)rows, draft->exponents, draft->error);
+}
+
 static int add_tensors(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
@@ -77,13 +96,7 @@ static int add_tensors(struct draft *draft)
         for (size_t i = 0; i < count; i++)
             if (ls_state_has(trainer, i, ls_state_arrays[a].array))
                 LS_TRY(add_array(draft, i, &ls_state_arrays[a]));
-    draft->exponents = ls_alloc(count + 1, sizeof *draft->exponents);
-    if (draft->exponents == NULL)
-        return ls_fail_memory(draft->error, "a snapshot");
-    for (size_t i = 0; i < count; i++)
-        draft->exponents[i] = ls_sums_exponent(trainer->store->sums, (int)i);
-    LS_TRY(ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32,
-                               (int64_t)count, draft->exponents, draft->error));
+    LS_TRY(add_exponents(draft));
     return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_DTYPE_F64,
                                trainer->solver->average_loss, trainer->losses, draft->error);
 }
@@ -105,11 +118,29 @@ static int add_classes(struct draft *draft)
     return status;
 }
 
+/* What the data are, and what was read of them. */
+static int add_data(struct draft *draft)
+{
+    struct ls_text data = {0}, digests = {0};
+    if (draft->trainer->train->dataset_count == 0)
+        return 0;
+    ls_data_describe(draft->trainer, &data);
+    ls_data_digests(draft->trainer, &digests);
+    int status = data.failed || digests.failed ? ls_fail_memory(draft->error, "a snapshot") : 0;
+    if (status == 0)
+        status = ls_archive_add_note(&draft->archive, LS_NOTE_DATA, data.data, draft->error);
+    if (status == 0)
+        status = ls_archive_add_note(&draft->archive, LS_NOTE_DIGESTS, digests.data, draft->error);
+    ls_text_free(&data);
+    ls_text_free(&digests);
+    return status;
+}
+
 static int add_notes(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
     struct ls_error *error = draft->error;
-    char fingerprint[64], best[32];
+    char best[48], chain[LS_CHAIN_TEXT];
     struct ls_text definition = {0};
     LS_TRY(
         ls_archive_add_note_integer(&draft->archive, LS_NOTE_ITERATION, trainer->iteration, error));
@@ -118,38 +149,69 @@ static int add_notes(struct draft *draft)
         status = ls_archive_add_note(&draft->archive, LS_NOTE_DEFINITION, definition.data, error);
     ls_text_free(&definition);
     LS_TRY(status);
-    ls_state_fingerprint(trainer, fingerprint);
-    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_DATA, fingerprint, error));
-    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_ENVIRONMENT,
-                               trainer->engine->backend->environment(), error));
+    if (LS_MUTANT(TRACE))
+        LS_TRY(ls_archive_add_note_integer(&draft->archive, "workers", trainer->workers, error));
+    LS_TRY(add_data(draft));
+    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_ENVIRONMENT, trainer->environment, error));
+    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_HISTORY, trainer->history, error));
+    LS_TRY(
+        ls_archive_add_note_integer(&draft->archive, LS_NOTE_NUMERICS, LOCKSTEP_NUMERICS, error));
     LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_VERSION, LOCKSTEP_VERSION, error));
+    ls_chain_write(&trainer->chain, chain);
+    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_CHAIN, chain, error));
     bool tested = trainer->best_iteration == trainer->iteration;
     const struct ls_best *so_far = tested ? &trainer->best_before : &trainer->best;
     if (so_far->known) {
         ls_format_double(best, so_far->value);
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_BEST, best, error));
     }
+    if (trainer->course != NULL)
+        LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_COURSE, trainer->course, error));
+    if (trainer->outgrew_last >= 0) {
+        snprintf(best, sizeof best, "%lld %lld", (long long)trainer->outgrew_first,
+                 (long long)trainer->outgrew_last);
+        LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_OUTGREW, best, error));
+    }
     return add_classes(draft);
+}
+
+/* A slow disk is no rank that hangs. */
+static void note_piece(void *user)
+{
+    const struct draft *draft = user;
+    struct ls_trainer *trainer = draft->trainer;
+    if (trainer->peers != NULL)
+        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+}
+
+static int make_draft(struct draft *draft)
+{
+    draft->archive.fetch = fetch;
+    draft->archive.wrote = note_piece;
+    draft->archive.user = draft;
+    LS_TRY(add_tensors(draft));
+    return add_notes(draft);
+}
+
+static void free_draft(struct draft *draft)
+{
+    ls_archive_free(&draft->archive);
+    ls_free(draft->sources);
+    ls_free(draft->exponents);
 }
 
 static int write_archive(struct ls_trainer *trainer, const char *path, struct ls_error *error)
 {
     struct draft draft = {.trainer = trainer, .error = error};
-    draft.archive.fetch = fetch;
-    draft.archive.user = &draft;
-    int status = add_tensors(&draft);
-    if (status == 0)
-        status = add_notes(&draft);
+    int status = make_draft(&draft);
     if (status == 0)
         status = ls_archive_write(&draft.archive, path, error);
-    ls_archive_free(&draft.archive);
-    ls_free(draft.sources);
-    ls_free(draft.exponents);
+    free_draft(&draft);
     return draft.agreed ? status : ls_peers_agree(trainer->peers, status, error);
 }
 
-/* What other ranks do while rank 0 writes: they hand in their parts of arrays in the same order.
- * Where rank 0 fails between two of them, it tells at the next one. */
+/* What other ranks do while rank 0 writes or copies: they hand in their parts of arrays in the same
+ * order. Where rank 0 fails between two of them, it tells at the next one. */
 static int hand_in(struct ls_trainer *trainer, struct ls_error *error)
 {
     const struct ls_store *store = trainer->store;
@@ -161,14 +223,133 @@ static int hand_in(struct ls_trainer *trainer, struct ls_error *error)
     return ls_peers_agree(trainer->peers, 0, error);
 }
 
-int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error)
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+enum { ALIGNMENT = 64, SMALL_TENSORS = 64 << 10 }; /* bytes */
+
+static size_t aligned(size_t size)
+{
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static bool reserve(struct ls_staged *staged, size_t size, size_t parameters)
+{
+    if (staged->plain == NULL)
+        staged->plain = ls_alloc(parameters + 1, sizeof *staged->plain);
+    if (staged->plain == NULL)
+        return false;
+    if (size <= staged->size)
+        return true;
+    ls_free_aligned(staged->memory);
+    staged->size = 0;
+    staged->memory = ls_alloc_aligned(size);
+    if (staged->memory != NULL)
+        staged->size = size;
+    return staged->memory != NULL;
+}
+
+size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
+{
+    size_t size = aligned((size_t)trainer->solver->average_loss * sizeof(double)) + SMALL_TENSORS;
+    for (size_t a = 0; a < LS_STATE_ARRAYS; a++)
+        for (size_t i = 0; i < trainer->parameters->count; i++)
+            if (ls_state_has(trainer, i, ls_state_arrays[a].array))
+                size += aligned((size_t)ls_shape_size(&trainer->parameters->items[i]->shape) *
+                                sizeof(float));
+    return size;
+}
+
+bool ls_checkpoint_reserve(const struct ls_trainer *trainer, struct ls_staged *staged)
+{
+    return reserve(staged, ls_checkpoint_bytes(trainer), trainer->parameters->count);
+}
+
+static size_t bytes_of(const struct ls_archive *archive)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < archive->tensor_count; i++)
+        size += aligned(archive->tensors[i].size);
+    return size;
+}
+
+/* Tensors from the store come first and in the order in which other ranks hand in their parts.
+ * Averages, where there are any, are what a caffemodel holds. */
+static int copy_tensors(struct ls_staged *staged, struct draft *draft)
+{
+    unsigned char *at = staged->memory;
+    for (size_t i = 0; i < draft->archive.tensor_count; i++) {
+        struct ls_tensor *tensor = &draft->archive.tensors[i];
+        if (tensor->data != NULL)
+            memcpy(at, tensor->data, tensor->size);
+        else if (tensor->size > 0)
+            LS_TRY(fetch(draft, i, at, draft->error));
+        tensor->data = at;
+        if (i < draft->source_count &&
+            (draft->sources[i].array == LS_WEIGHTS || draft->sources[i].array == LS_AVERAGE))
+            staged->plain[draft->sources[i].parameter] = (float *)(void *)at;
+        at += aligned(tensor->size);
+    }
+    return 0;
+}
+
+static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
+                         struct ls_error *error)
+{
+    struct draft draft = {.trainer = trainer, .error = error};
+    int status = make_draft(&draft);
+    ls_archive_free(&staged->archive);
+    if (status == 0 && !reserve(staged, bytes_of(&draft.archive), trainer->parameters->count))
+        status = ls_fail_memory(error, "a copy of a snapshot");
+    if (status == 0)
+        status = copy_tensors(staged, &draft);
+    if (status == 0) {
+        staged->archive = draft.archive;
+        draft.archive = (struct ls_archive){0};
+        staged->archive.fetch = NULL;
+        staged->archive.wrote = NULL;
+    }
+    free_draft(&draft);
+    return draft.agreed ? status : ls_peers_agree(trainer->peers, status, error);
+}
+
+static int compare(struct ls_trainer *trainer, struct ls_error *error)
 {
     ls_team_enter(trainer->engine->team);
     int status = ls_engine_compare_weights(trainer->engine, trainer->iteration, error);
     ls_team_leave(trainer->engine->team);
-    LS_TRY(status);
+    return status;
+}
+
+int ls_checkpoint_stage(struct ls_trainer *trainer, struct ls_staged *staged,
+                        struct ls_error *error)
+{
+    LS_TRY(compare(trainer, error));
+    return ls_peers_rank(trainer->peers) == 0 ? stage_archive(trainer, staged, error)
+                                              : hand_in(trainer, error);
+}
+
+void ls_staged_free(struct ls_staged *staged)
+{
+    ls_archive_free(&staged->archive);
+    ls_free_aligned(staged->memory);
+    ls_free(staged->plain);
+    *staged = (struct ls_staged){0};
+}
+
+/* ---- At once --------------------------------------------------------------------------------- */
+
+int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error)
+{
+    LS_TRY(compare(trainer, error));
     return ls_peers_rank(trainer->peers) == 0 ? write_archive(trainer, path, error)
                                               : hand_in(trainer, error);
+}
+
+bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
+{
+    return trainer->solver->has_snapshot_format &&
+           trainer->solver->snapshot_format ==
+               LOCKSTEP__SOLVER_PARAMETER__SNAPSHOT_FORMAT__BINARYPROTO;
 }
 
 /* Rank 0's part of a caffemodel. */
@@ -187,9 +368,7 @@ static int save_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
 /* A caffemodel beside the snapshot, where the solver names the format. */
 static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
 {
-    if (!trainer->solver->has_snapshot_format ||
-        trainer->solver->snapshot_format !=
-            LOCKSTEP__SOLVER_PARAMETER__SNAPSHOT_FORMAT__BINARYPROTO)
+    if (!ls_checkpoint_has_caffemodel(trainer))
         return 0;
     bool averaged = trainer->solver->weight_average != NULL;
     if (averaged)
@@ -203,28 +382,8 @@ static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
     return status;
 }
 
-/* What belongs to a snapshot besides itself is done by rank 0; how it went is for all. */
-static int prune(struct ls_trainer *trainer, struct ls_error *error)
+int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error)
 {
-    int status = 0;
-    if (ls_peers_rank(trainer->peers) == 0)
-        status = ls_catalog_prune(trainer->prefix, trainer->iteration,
-                                  trainer->solver->snapshot_keep, error);
-    return ls_peers_agree(trainer->peers, status, error);
-}
-
-int ls_trainer_mark_best(struct ls_trainer *trainer, struct ls_error *error)
-{
-    int status = 0;
-    if (ls_peers_rank(trainer->peers) == 0)
-        status = ls_catalog_mark_best(trainer->prefix, trainer->iteration, error);
-    return ls_peers_agree(trainer->peers, status, error);
-}
-
-int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error)
-{
-    if (trainer->snapshot_at == trainer->iteration)
-        return 0; /* it is there already, with the same bytes */
     char *path = ls_catalog_path(trainer->prefix, trainer->iteration);
     int status = path == NULL ? ls_fail_memory(error, "a snapshot") : 0;
     status = ls_peers_agree(trainer->peers, status, error);
@@ -232,11 +391,6 @@ int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error)
         status = ls_trainer_write(trainer, path, error);
     if (status == 0)
         status = write_caffemodel(trainer, error);
-    if (status == 0) {
-        trainer->snapshot_at = trainer->iteration;
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_SNAPSHOT, "%s", path);
-        status = prune(trainer, error);
-    }
     ls_free(path);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "solver/data.h"
 #include "solver/trainer.h"
 #include "transport/peers.h"
 
@@ -101,6 +102,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
         trainer->wanted &= ~(uint32_t)LS_STOP_WANTED; /* answered by this */
     }
     LS_TRY(status);
+    LS_TRY(ls_data_note_test(trainer, test, error));
     *samples = totals.samples;
     trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
     status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "engine/audit.h"
 
 enum { ROUNDS = 5 }; /* of plans for less and less */
 
@@ -22,6 +23,8 @@ int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, stru
                             error));
     if (fit->snapshots)
         ls_forecast_add_snapshot(forecast, fit->set, &fit->store);
+    if (fit->audits)
+        forecast->statistics += ls_audit_bytes(fit->nets[0], fit->store.workers);
     return 0;
 }
 
@@ -41,6 +44,8 @@ static int fit_into(const struct ls_fit *fit, size_t memory, struct ls_forecast 
 {
     LS_TRY(ls_fit_forecast(fit, forecast, error));
     size_t total = ls_forecast_total(forecast);
+    if (memory == LS_MEMORY_LEAST)
+        return ls_fit_limit(fit, 1, forecast, error);
     if (memory == 0 || total <= memory)
         return 0;
     size_t activations = SIZE_MAX;
@@ -137,16 +142,33 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                    fit->store.workers > 1 ? "s" : "", alone, mebibytes(memory));
 }
 
+/* A copy of what snapshots hold has what is left: nothing is computed again for its sake. */
+static void add_copy(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast)
+{
+    size_t copy = fit->copies ? ls_forecast_copy(fit->set, &fit->store) : 0;
+    forecast->copies = copy > 0 && (memory == 0 || ls_forecast_total(forecast) + copy <= memory);
+    if (forecast->copies)
+        forecast->snapshot += copy;
+}
+
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error)
 {
     LS_TRY(fit_into(fit, memory, forecast, error));
-    if (memory == 0 || ls_forecast_total(forecast) <= memory)
+    if (memory == 0 || ls_forecast_total(forecast) <= memory) {
+        add_copy(fit, memory, forecast);
         return 0;
+    }
     return does_not_fit(fit, memory, forecast, error);
 }
 
 /* ---- Trainers -------------------------------------------------------------------------------- */
+
+bool ls_trainer_takes_snapshots(const struct ls_trainer *trainer)
+{
+    const Lockstep__SolverParameter *solver = trainer->solver;
+    return solver->snapshot > 0 || solver->snapshot_epoch > 0 || solver->snapshot_best != NULL;
+}
 
 static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,
                       struct ls_error *error)
@@ -154,6 +176,7 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
     const struct ls_trainer *trainer = user;
     struct ls_trainer *made;
     LS_TRY(ls_trainer_plan(trainer->definition, trainer->workers, micro_batch, &made, error));
+    made->audited_part = trainer->audited_part;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)
         ls_trainer_free(made);
@@ -184,6 +207,8 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
                            .views = &trainer->views,
                            .store = ls_trainer_store_options(trainer),
                            .snapshots = true,
+                           .audits = trainer->audited_part > 0,
+                           .copies = ls_trainer_takes_snapshots(trainer),
                            .open = open_trial,
                            .close = close_trial,
                            .user = trainer};
@@ -193,7 +218,7 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
 int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error)
 {
     struct ls_fit fit;
-    trainer->memory = memory;
+    trainer->memory = memory == LS_MEMORY_LEAST ? 0 : memory;
     LS_TRY(ls_fit_of_trainer(trainer, &fit, error));
     return ls_fit(&fit, memory, &trainer->forecast, error);
 }

@@ -3,6 +3,8 @@
 #ifndef LS_SOLVER_FIT_H
 #define LS_SOLVER_FIT_H
 
+#include <stdint.h>
+
 #include "engine/forecast.h"
 #include "solver/trainer.h"
 
@@ -15,6 +17,8 @@ struct ls_fit {
     const struct ls_view_set *views;
     struct ls_store_options store;
     bool snapshots; /* are written now and then */
+    bool audits;    /* of the first net's micro-batches */
+    bool copies;    /* while training goes on, from a copy, if there is memory for it */
     /* The same with another micro_batch, for as long as it is looked at. */
     int (*open)(void *user, int64_t micro_batch, void **trial, struct ls_fit *fit,
                 struct ls_error *error);
@@ -22,13 +26,16 @@ struct ls_fit {
     void *user;
 };
 
+/* In place of a limit. */
+#define LS_MEMORY_LEAST SIZE_MAX
+
 /* What the nets take as they are planned now. */
 int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, struct ls_error *error);
 /* Plans them anew for so much memory of activations (1: the smallest plans). */
 int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecast *forecast,
                  struct ls_error *error);
-/* Plans that take at most `memory` in all (0: no limit). LOCKSTEP_RESOURCE if there are none, with
- * what would fit. */
+/* Plans that take at most `memory` in all (0: no limit; LS_MEMORY_LEAST: the smallest plans).
+ * LOCKSTEP_RESOURCE if there are none, with what would fit. */
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error);
 int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_error *error);

@@ -7,9 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/thread.h"
+#include "solver/choice.h"
 #include "solver/ranks.h"
+#include "solver/snapshots.h"
 #include "solver/trainer.h"
 #include "transport/peers.h"
 
@@ -47,7 +48,15 @@ static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *e
     *iteration = trainer->iteration;
 }
 
-/* After update number `iteration` (already counted): progress, and a display where it is due. */
+/* What began at `since` was not training: rates leave it out. */
+static void leave_out(struct ls_trainer *trainer, double since)
+{
+    double taken = ls_clock() - since;
+    trainer->progress_time += taken;
+    trainer->display_time += taken;
+}
+
+/* After an update, already counted: progress, and a display where it is due. */
 static int report_update(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
@@ -56,9 +65,8 @@ static int report_update(struct loop *loop)
     int64_t done = trainer->iteration - 1;
     bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_PROGRESS, .iteration_end = loop->end};
-    event.data_loss = displayed_loss(trainer);
-    event.penalty = display ? trainer->penalty : 0;
-    event.loss = event.data_loss + event.penalty;
+    event.loss = event.data_loss = displayed_loss(trainer);
+    event.penalty = display ? trainer->penalty : (double)NAN;
     set_rates(trainer, &event, &trainer->progress_time, &trainer->progress_samples,
               &trainer->progress_iteration);
     ls_trainer_event(trainer, &event);
@@ -72,9 +80,7 @@ static int report_update(struct loop *loop)
     LS_TRY(ls_peers_lone_failure(trainer->peers, status, loop->error));
     event.outputs = trainer->outputs.items;
     event.output_count = trainer->outputs.count;
-    trainer->iteration--; /* a display carries the number of the update that it shows */
     ls_trainer_event(trainer, &event);
-    trainer->iteration++;
     return 0;
 }
 
@@ -116,6 +122,7 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .iteration_end = loop->end,
                                    .test_net = on_train ? -1 : (int)index,
                                    .samples = samples,
+                                   .penalty = (double)NAN,
                                    .outputs = trainer->outputs.items,
                                    .output_count = trainer->outputs.count};
     if (trainer->solver->test_compute_loss)
@@ -130,18 +137,17 @@ static int test_all(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
     bool best = false;
+    double begun = ls_clock();
     if (trainer->best_iteration != trainer->iteration)
         trainer->best_before = trainer->best;
     trainer->best_iteration = trainer->iteration;
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(test_one(loop, i, &best));
     if (best && trainer->iteration > 0) {
-        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
-        LS_TRY(ls_trainer_mark_best(trainer, loop->error));
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "Best %s so far: %.6g, kept as %s_best.safetensors",
-                       trainer->solver->snapshot_best, trainer->best.value, trainer->prefix);
+        LS_TRY(ls_snapshots_take(trainer, false, loop->error));
+        ls_snapshots_mark_best(trainer);
     }
+    leave_out(trainer, begun);
     return 0;
 }
 
@@ -165,11 +171,22 @@ uint32_t ls_trainer_poll(struct ls_trainer *trainer)
                                                     : 0;
 }
 
+/* A snapshot between updates, whose time is none of training's. */
+static int snapshot(struct loop *loop)
+{
+    double begun = ls_clock();
+    LS_TRY(ls_snapshots_take(loop->trainer, false, loop->error));
+    leave_out(loop->trainer, begun);
+    return 0;
+}
+
 /* A test that is interrupted ends like a request between updates. */
 static int stop(struct loop *loop)
 {
     loop->trainer->wanted = 0;
-    LS_TRY(ls_trainer_snapshot(loop->trainer, loop->error));
+    LS_TRY(ls_snapshots_take(loop->trainer, true, loop->error));
+    ls_trainer_report_audits(loop->trainer);
+    LS_TRY(ls_snapshots_end(loop->trainer, loop->error));
     return LOCKSTEP_STOPPED;
 }
 
@@ -179,16 +196,35 @@ static int answer_requests(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
     uint32_t mine = ls_trainer_poll(trainer), wanted = trainer->wanted;
+    if (ls_snapshots_poll(trainer))
+        mine |= LS_SNAPSHOT_FAILED;
     if (ls_peers_several(trainer->peers))
         trainer->engine->requests |= mine;
     else
         wanted |= mine;
+    if (wanted & LS_SNAPSHOT_FAILED)
+        LS_TRY(ls_snapshots_settle(trainer, loop->error));
     if (wanted & LS_STOP_WANTED)
         return stop(loop);
     if (wanted & LS_SNAPSHOT_WANTED)
-        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+        LS_TRY(snapshot(loop));
     trainer->wanted = 0;
     return 0;
+}
+
+/* Data that cannot be read end the run, on all ranks; the weights are those of the last update, and
+ * worth a snapshot. (Those of data that have changed are not.) */
+static int end_on_bad_data(struct loop *loop, int status)
+{
+    static _Thread_local struct ls_error second;
+    struct ls_trainer *trainer = loop->trainer;
+    if (status != LOCKSTEP_DATA || trainer->mixed_data || trainer->iteration == 0)
+        return status;
+    ls_error_clear(&second);
+    if (ls_snapshots_take(trainer, true, &second) != 0)
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, "the last snapshot failed: %s",
+                       second.problems[0].message);
+    return status;
 }
 
 static int train(struct loop *loop)
@@ -204,10 +240,13 @@ static int train(struct loop *loop)
         }
         LS_TRY(answer_requests(loop));
         LS_TRY(ls_trainer_update(trainer, loop->error));
+        if (trainer->after_update != NULL)
+            LS_TRY(trainer->after_update(trainer->after_update_user, loop->error));
         LS_TRY(report_update(loop));
+        LS_TRY(ls_trainer_report_chain(trainer, false, loop->error));
         if (schedule->snapshot_interval > 0 &&
             trainer->iteration % schedule->snapshot_interval == 0)
-            LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+            LS_TRY(snapshot(loop));
     }
     return 0;
 }
@@ -216,7 +255,7 @@ static int finish(struct loop *loop, bool cut)
 {
     struct ls_trainer *trainer = loop->trainer;
     if (trainer->solver->snapshot_after_train || cut)
-        LS_TRY(ls_trainer_snapshot(trainer, loop->error));
+        LS_TRY(ls_snapshots_take(trainer, true, loop->error));
     if (trainer->test_count > 0 && trainer->schedule.test_interval > 0) {
         bool due = test_is_due(trainer);
         loop->extra = !due && trainer->iteration != trainer->schedule.max_iter;
@@ -227,9 +266,12 @@ static int finish(struct loop *loop, bool cut)
         if (!due) /* if the training goes on, it has not been tested here */
             trainer->best = trainer->best_before;
     }
+    ls_trainer_report_audits(trainer);
+    LS_TRY(ls_trainer_report_chain(trainer, true, loop->error));
+    LS_TRY(ls_snapshots_end(trainer, loop->error));
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};
-    event.data_loss = displayed_loss(trainer);
-    event.loss = event.data_loss;
+    event.loss = event.data_loss = displayed_loss(trainer);
+    event.penalty = (double)NAN;
     ls_trainer_event(trainer, &event);
     return 0;
 }
@@ -240,7 +282,7 @@ static int begin(struct loop *loop)
     struct ls_trainer *trainer = loop->trainer;
     LS_TRY(ls_ranks_compare_end(trainer, loop->end, loop->error)); /* all come here */
     if (ls_peers_rank(trainer->peers) == 0)
-        LS_TRY(ls_file_check_prefix(trainer->prefix, loop->error));
+        LS_TRY(ls_snapshots_claim(trainer, loop->error));
     LS_TRY(ls_trainer_check_averages(trainer, loop->error));
     return ls_trainer_report_start(trainer, loop->end, loop->error);
 }
@@ -251,13 +293,23 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     bool cut = iterations >= 0;
     if (cut)
         loop.end = iterations;
-    LS_TRY(ls_peers_agree(trainer->peers, begin(&loop), error));
+    int status = ls_peers_agree(trainer->peers, begin(&loop), error);
+    if (status != 0) {
+        ls_snapshots_release(trainer->snapshots);
+        return status;
+    }
     trainer->progress_time = trainer->display_time = ls_clock();
     trainer->progress_samples = trainer->display_samples = trainer->samples;
     ls_team_enter(trainer->engine->team);
-    int status = train(&loop);
+    status = train(&loop);
     if (status == 0)
         status = finish(&loop, cut);
+    status = end_on_bad_data(&loop, status);
+    if (status != 0)
+        ls_snapshots_wait(trainer);
+    if (status == LOCKSTEP_DIVERGED && ls_peers_rank(trainer->peers) == 0)
+        ls_name_good_snapshots(trainer, error);
+    ls_snapshots_release(trainer->snapshots);
     ls_team_leave(trainer->engine->team);
     return status;
 }

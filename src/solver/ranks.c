@@ -12,7 +12,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "schema/canonical.h"
-#include "schema/text_format.h"
+#include "solver/data.h"
+#include "solver/environment.h"
 #include "solver/state.h"
 #include "transport/peers.h"
 
@@ -43,27 +44,18 @@ static void write_options(const struct ls_trainer *trainer,
                    : trainer->solver->n_weights > 0 ? "from the solver's weights"
                                                     : "as the fillers say");
     ls_text_format(text, "balance: %s\n", trainer->peers->dynamic ? "dynamic" : "static");
+    ls_text_format(text, "audited: %g of the micro-batches\n", trainer->audited_part);
 }
 
-static void write_data(const struct ls_trainer *trainer, struct ls_text *text)
-{
-    char fingerprint[64];
-    ls_state_fingerprint(trainer, fingerprint);
-    ls_text_format(text, "training data: %s\n", fingerprint);
-    for (size_t i = 0; i < trainer->test_count; i++)
-        for (int d = 0; d < trainer->tests[i].net->dataset_count; d++)
-            ls_text_format(
-                text, "test data #%zu: %016llx\n", i,
-                (unsigned long long)ls_dataset_fingerprint(trainer->tests[i].net->datasets[d]));
-}
-
-static void write_tests(const struct ls_trainer *trainer, struct ls_text *text)
+static int write_tests(const struct ls_trainer *trainer, struct ls_text *text,
+                       struct ls_error *error)
 {
     const struct ls_solver_definition *definition = trainer->definition;
     for (size_t i = 0; i < definition->test_count; i++) {
         ls_text_format(text, "test_iter: %d\n", definition->test[i].test_iter);
-        ls_text_write(&definition->test[i].net->base, text);
+        LS_TRY(ls_net_canonical(&definition->test[i], text, error));
     }
+    return 0;
 }
 
 static int write_texts(const struct ls_trainer *trainer,
@@ -71,10 +63,10 @@ static int write_texts(const struct ls_trainer *trainer,
                        struct ls_error *error)
 {
     write_options(trainer, options, &texts[OPTIONS]);
-    write_data(trainer, &texts[DATA]);
-    ls_text_add(&texts[ENVIRONMENT], trainer->engine->backend->environment());
+    LS_TRY(ls_data_describe_all(trainer, &texts[DATA], error));
+    LS_TRY(ls_environment_for_ranks(trainer, &texts[ENVIRONMENT], error));
     LS_TRY(ls_state_definition(trainer, &texts[DEFINITION], error));
-    write_tests(trainer, &texts[TESTS]);
+    LS_TRY(write_tests(trainer, &texts[TESTS], error));
     for (int i = 0; i < ASPECTS; i++)
         if (texts[i].failed)
             return ls_fail_memory(error, "a comparison of ranks");

@@ -1,5 +1,6 @@
 /* The start of a run: what matters about it, in a few lines, and warnings about what is probably
  * not meant. SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,10 @@
 #include "base/thread.h"
 #include "data/cache.h"
 #include "ir/layer.h"
+#include "solver/checkpoint.h"
+#include "solver/environment.h"
 #include "solver/trainer.h"
+#include "solver/write_time.h"
 #include "transport/peers.h"
 
 #define SAY(...)  ls_trainer_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
@@ -196,6 +200,47 @@ static void report_model(struct ls_trainer *trainer)
     }
 }
 
+enum { SECONDS_GIVEN = 30 }; /* by schedulers, between a signal and the end */
+
+static void report_snapshots(struct ls_trainer *trainer)
+{
+    double megabytes = (double)ls_checkpoint_bytes(trainer) / 1048576;
+    if (ls_trainer_takes_snapshots(trainer) && !trainer->forecast.copies)
+        SAY("Training waits while snapshots are written: a copy to write from, %.1f MiB, does not "
+            "fit the limit on memory",
+            megabytes);
+    double seconds = ls_expected_write_time(trainer->prefix, ls_checkpoint_bytes(trainer));
+    if (seconds > SECONDS_GIVEN)
+        WARN("a snapshot of %.1f MiB is expected to take about %.0f s here: schedulers give %d s "
+             "between a signal and the end, unless they are told to give more",
+             megabytes, seconds, SECONDS_GIVEN);
+}
+
+/* What the bits depend on besides definition, data and seed, and what they have depended on. */
+static void report_environment(struct ls_trainer *trainer)
+{
+    enum { SHOWN = 4 };
+    const char *names[SHOWN];
+    size_t layers = ls_environment_layers(trainer->train, names, SHOWN);
+    struct ls_text history = {0};
+    char list[400] = "", more[40] = "";
+    for (size_t i = 0, length = 0; i < layers && i < SHOWN; i++, length = strlen(list))
+        snprintf(list + length, sizeof list - length, "%s%.90s", i > 0 ? ", " : "", names[i]);
+    if (layers > SHOWN)
+        snprintf(more, sizeof more, " and %zu more", layers - SHOWN);
+    if (layers > 0)
+        SAY("Bits depend on oneDNN's version and the CPU's type (%s here) through %zu layer%s: "
+            "%s%s",
+            trainer->engine->backend->environment->isa(), layers, layers == 1 ? "" : "s", list,
+            more);
+    else
+        SAY("Bits depend neither on oneDNN's version nor on the CPU's type");
+    ls_environment_say_history(trainer->history, &history);
+    if (history.length > 0)
+        SAY("Numeric environments of this training: %s", history.data);
+    ls_text_free(&history);
+}
+
 /* What is foreseen, and what a limit costs. */
 static void report_memory(struct ls_trainer *trainer)
 {
@@ -218,6 +263,20 @@ static void report_memory(struct ls_trainer *trainer)
         SAY("Memory: about %.1f MiB in all, of at most %.1f MiB; %zu steps are done again instead "
             "of keeping what they wrote, about %.1f %% more work",
             (double)total / 1048576, (double)trainer->memory / 1048576, replays, 100 * part);
+}
+
+/* Who computes a second time what is audited. */
+static void report_audits(struct ls_trainer *trainer)
+{
+    bool several = ls_peers_several(trainer->peers);
+    if (!(trainer->audited_part > 0))
+        return;
+    SAY("Audits: %g %% of the micro-batches are computed a second time, by %s",
+        100 * trainer->audited_part,
+        several                ? "another rank"
+        : trainer->workers > 1 ? "another worker"
+                               : "the same worker, for there is no other: what goes wrong now and "
+                                 "then is found, but no core that is always wrong");
 }
 
 static void report_tests(struct ls_trainer *trainer)
@@ -289,17 +348,67 @@ static int check_best(struct ls_trainer *trainer, struct ls_error *error)
     return fail_best(trainer, hint, problem, error);
 }
 
+/* The same as figures. */
+static void report_facts(struct ls_trainer *trainer, int64_t end)
+{
+    const struct ls_schedule *schedule = &trainer->schedule;
+    const struct ls_batching *batching = &trainer->train->batching;
+    const struct ls_plan *plan = trainer->train->plans[0]->plan;
+    const struct ls_peers *peers = trainer->peers;
+    bool several = ls_peers_several(peers), endless = batching->samples == INT64_MAX;
+    struct ls_cost cost;
+    ls_graph_cost(plan->graph, &cost);
+    struct lockstep_run run = {
+        .version = LOCKSTEP_VERSION,
+        .environment = trainer->environment,
+        .solver = trainer->solver->type != NULL ? trainer->solver->type : "SGD",
+        .lr_policy = trainer->solver->lr_policy != NULL ? trainer->solver->lr_policy : "fixed",
+        .base_lr = schedule->base_lr,
+        .seed = trainer->seed,
+        .first_iteration = trainer->iteration,
+        .iteration_end = end,
+        .max_iter = schedule->max_iter,
+        .display = schedule->display,
+        .test_interval = schedule->test_interval,
+        .snapshot_interval = schedule->snapshot_interval,
+        .batch = batching->batch,
+        .iter_size = batching->iter_size,
+        .micro_batches = ls_batching_most(batching, batching->batch),
+        .micro_batch = ls_batching_largest(batching),
+        .samples = endless ? 0 : batching->samples,
+        .iterations_per_epoch = endless ? 0 : ls_batching_updates_per_epoch(batching),
+        .ranks = several ? peers->size : 1,
+        .workers = several ? peers->first[peers->size] : trainer->engine->workers,
+        .flops_per_sample =
+            (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
+            (double)plan->graph->samples,
+        .memory = ls_forecast_total(&trainer->forecast),
+        .memory_limit = trainer->memory};
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        const struct ls_parameter *parameter = trainer->parameters->items[i];
+        *(parameter->trained ? &run.learned : &run.fixed) += ls_shape_size(&parameter->shape);
+    }
+    struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_RUN, .iteration_end = end, .penalty = (double)NAN, .run = &run};
+    ls_trainer_event(trainer, &event);
+}
+
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)
 {
     LS_TRY(check_best(trainer, error));
     if (trainer->definition->gpu_asked)
         SAY("solver_mode: GPU is asked for; this build computes on the CPU");
+    report_facts(trainer, iterations);
     report_batch(trainer);
     report_data(trainer, iterations);
     warn_of_order(trainer);
     report_rate(trainer);
     report_model(trainer);
     report_memory(trainer);
+    report_audits(trainer);
+    if (ls_peers_rank(trainer->peers) == 0)
+        report_snapshots(trainer);
+    report_environment(trainer);
     report_tests(trainer);
     report_caches(trainer, trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)

@@ -6,20 +6,53 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/progress.h"
+#include "base/mutant.h"
 #include "base/text.h"
+#include "engine/rows.h"
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
+#include "solver/choice.h"
+#include "solver/data.h"
+#include "solver/environment.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
+#include "transport/watch.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static int compare_definitions(struct ls_trainer *trainer, const struct ls_archive *archive,
-                               struct ls_error *error)
+/* Remembers what a resume changes of the course of a training, for all snapshots to come. */
+static int add_to_course(struct ls_trainer *trainer, const struct ls_archive *archive,
+                         const struct ls_changes *changes, struct ls_error *error)
 {
+    const char *before = ls_archive_note(archive, LS_NOTE_COURSE);
+    const char *iteration = ls_archive_note(archive, LS_NOTE_ITERATION);
+    struct ls_text text = {0};
+    ls_text_add(&text, before != NULL ? before : "");
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->change[i].course)
+            ls_text_format(&text, "%s%s %s: %s -> %s", text.length > 0 ? "\n" : "",
+                           iteration != NULL ? iteration : "?", changes->change[i].what,
+                           changes->change[i].before, changes->change[i].after);
+    if (text.failed) {
+        ls_text_free(&text);
+        return ls_fail_memory(error, "a snapshot");
+    }
+    ls_free(trainer->course);
+    trainer->course = text.length > 0 ? text.data : NULL;
+    if (trainer->course == NULL)
+        ls_text_free(&text);
+    return 0;
+}
+
+/* Changes that nothing was said about, with "auto", are worth a warning. */
+static int compare_definitions(struct ls_trainer *trainer, const struct ls_archive *archive,
+                               bool automatic, struct ls_error *error)
+{
+    enum lockstep_event_kind kind = automatic ? LOCKSTEP_EVENT_WARNING : LOCKSTEP_EVENT_NOTICE;
     const char *before = ls_archive_note(archive, LS_NOTE_DEFINITION);
     struct ls_text after = {0};
     struct ls_changes changes = {0};
@@ -33,8 +66,8 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
         if (change->allowed)
-            ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE, "Resume changes %s: %s -> %s",
-                           change->what, change->before, change->after);
+            ls_trainer_say(trainer, kind, "Resume changes %s: %s -> %s", change->what,
+                           change->before, change->after);
         else
             ls_fail(error, LOCKSTEP_WEIGHTS, archive->path,
                     "a resume continues the same training; use --weights to start a new one from "
@@ -44,21 +77,11 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
     }
     if (status == 0 && changes.forbidden > 0)
         status = LOCKSTEP_WEIGHTS;
+    if (status == 0)
+        status = add_to_course(trainer, archive, &changes, error);
     ls_changes_free(&changes);
     ls_text_free(&after);
     return status;
-}
-
-static int check_data(const struct ls_trainer *trainer, const struct ls_archive *archive,
-                      struct ls_error *error)
-{
-    char fingerprint[64];
-    const char *before = ls_archive_note(archive, LS_NOTE_DATA);
-    ls_state_fingerprint(trainer, fingerprint);
-    if (before == NULL || strcmp(before, fingerprint) == 0)
-        return 0;
-    return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, "use --weights to go on with other data",
-                   "the snapshot was trained on other data than the definition's sources hold now");
 }
 
 /* ---- Arrays and figures ---------------------------------------------------------------------- */
@@ -82,22 +105,44 @@ static int take_array(void *user, size_t parameter, const struct ls_state_array 
     return status;
 }
 
+/* What rank 0 reads of exponents. A snapshot of before numerics 2 has one for each parameter, which
+ * all of its rows get. */
+static int read_exponents(const struct ls_trainer *trainer, const struct ls_archive *archive,
+                          int32_t *exponents, struct ls_error *error)
+{
+    const struct ls_store *store = trainer->store;
+    size_t count = store->set->count, rows = ls_rows_all(store), at = 0;
+    if (ls_archive_find(archive, LS_PREFIX_STATE "exponents") == NULL)
+        return ls_archive_take(archive, LS_PREFIX_STATE "row_exponents", LS_DTYPE_I32,
+                               (int64_t)rows, exponents, error);
+    int32_t *one = ls_alloc(count + 1, sizeof *one);
+    int status = one == NULL ? ls_fail_memory(error, "a snapshot")
+                             : ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32,
+                                               (int64_t)count, one, error);
+    for (size_t i = 0; status == 0 && i < count; i++)
+        for (size_t row = 0; row < ls_rows_count(store, (int)i); row++)
+            exponents[at++] = ls_sums_state_of(one[i]);
+    ls_free(one);
+    return status;
+}
+
 static int take_exponents(struct ls_trainer *trainer, const struct ls_archive *archive,
                           struct ls_error *error)
 {
-    size_t count = trainer->parameters->count;
-    int32_t *exponents = ls_alloc(count + 1, sizeof *exponents);
+    const struct ls_store *store = trainer->store;
+    size_t rows = ls_rows_all(store), at = 0;
+    int32_t *exponents = ls_alloc(rows + 1, sizeof *exponents);
     int status = exponents == NULL ? ls_fail_memory(error, "a snapshot") : 0;
     if (status == 0 && ls_peers_rank(trainer->peers) == 0)
-        status = ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32, (int64_t)count,
-                                 exponents, error);
+        status = read_exponents(trainer, archive, exponents, error);
     status = ls_peers_agree(trainer->peers, status, error);
     if (status == 0)
-        status = ls_peers_broadcast(trainer->peers, exponents, count * sizeof *exponents, error);
-    for (size_t i = 0; i < count && status == 0; i++)
-        ls_sums_set_exponent(trainer->store->sums, (int)i, exponents[i]);
+        status = ls_peers_broadcast(trainer->peers, exponents, rows * sizeof *exponents, error);
+    for (size_t i = 0; i < store->set->count && status == 0 && !LS_MUTANT(EXPONENTS);
+         at += ls_rows_count(store, (int)i), i++)
+        status = ls_rows_write(trainer->store, (int)i, exponents + at, error);
     ls_free(exponents);
-    return status;
+    return ls_peers_agree(trainer->peers, status, error);
 }
 
 /* The losses of the last updates. A window of another length takes what it can; what it cannot
@@ -124,20 +169,55 @@ static int take_losses(struct ls_trainer *trainer, const struct ls_archive *arch
 /* What rank 0 tells the others of a snapshot besides its arrays. */
 struct summary {
     int64_t iteration; /* -1: there is none to resume from */
+    int64_t in_place; /* it is the prefix's own snapshot of this iteration, or another name of it */
+    int64_t outgrew_first, outgrew_last;
     int64_t best_known;
     double best;
+    struct ls_chain chain;
 };
 
+/* Whether the snapshots of the prefix are those of the training that goes on. */
+static int note_whose(struct ls_trainer *trainer, const struct ls_archive *archive, bool own,
+                      struct ls_error *error)
+{
+    char *best = ls_catalog_best_path(trainer->prefix);
+    char *any = ls_catalog_path(trainer->prefix, 0);
+    if (best == NULL || any == NULL) {
+        ls_free(best);
+        ls_free(any);
+        return ls_fail_memory(error, "a snapshot");
+    }
+    /* Or another one of the prefix, whatever iteration it holds. */
+    size_t stem = strlen(any) - strlen("0.safetensors");
+    trainer->goes_on =
+        own || ls_same_file(archive->path, best) || strncmp(archive->path, any, stem) == 0;
+    ls_free(best);
+    ls_free(any);
+    return 0;
+}
+
 /* Rank 0: the checks, and what fits into a few numbers. */
-static int examine(struct ls_trainer *trainer, const struct ls_archive *archive,
+static int examine(struct ls_trainer *trainer, const struct ls_archive *archive, bool automatic,
                    struct summary *summary, struct ls_error *error)
 {
-    LS_TRY(compare_definitions(trainer, archive, error));
-    LS_TRY(check_data(trainer, archive, error));
+    LS_TRY(compare_definitions(trainer, archive, automatic, error));
+    LS_TRY(ls_data_examine(trainer, archive, error));
     LS_TRY(ls_archive_take_integer(archive, LS_NOTE_ITERATION, &summary->iteration, error));
     if (summary->iteration < 0)
         return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL, "is of iteration %lld",
                        (long long)summary->iteration);
+    if (ls_chain_read(ls_archive_note(archive, LS_NOTE_CHAIN), summary->iteration,
+                      &summary->chain) != 0)
+        return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL,
+                       "has a chain of weight hashes that cannot be read");
+    LS_TRY(ls_environment_resume(trainer, archive, summary->iteration, error));
+    char *own = ls_catalog_path(trainer->prefix, summary->iteration);
+    if (own == NULL)
+        return ls_fail_memory(error, "a snapshot");
+    summary->in_place = ls_same_file(archive->path, own);
+    ls_free(own);
+    LS_TRY(note_whose(trainer, archive, automatic || summary->in_place, error));
+    ls_read_outgrew(archive, &summary->outgrew_first, &summary->outgrew_last);
     const char *best = ls_archive_note(archive, LS_NOTE_BEST);
     summary->best_known = best != NULL;
     summary->best = best != NULL ? ls_parse_double(best) : 0;
@@ -152,12 +232,16 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     struct ls_state_reader reader = {.read = take_array, .user = &intake};
     LS_TRY(ls_state_hand_out(trainer, &reader, error));
     LS_TRY(take_exponents(trainer, archive, error));
+    LS_TRY(ls_data_share(trainer, error));
     LS_TRY(ls_peers_broadcast(trainer->peers, trainer->losses,
                               (size_t)trainer->solver->average_loss * sizeof *trainer->losses,
                               error));
     trainer->best = (struct ls_best){.known = summary->best_known != 0, .value = summary->best};
     trainer->iteration = summary->iteration;
-    trainer->snapshot_at = summary->iteration;
+    trainer->chain = summary->chain;
+    trainer->snapshot_at = summary->in_place ? summary->iteration : -1;
+    trainer->outgrew_first = summary->outgrew_first;
+    trainer->outgrew_last = summary->outgrew_last;
     trainer->best_iteration = -1;
     trainer->feed_ready = false;
     ls_team_enter(trainer->engine->team);
@@ -168,46 +252,39 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* The newest snapshot that is whole; *path NULL: there is none. */
-static int open_newest(struct ls_trainer *trainer, struct ls_archive *archive, char **path,
-                       struct ls_error *error)
-{
-    static _Thread_local struct ls_error skipped;
-    ls_error_clear(&skipped);
-    int status = ls_catalog_newest(trainer->prefix, archive, path, &skipped, error);
-    for (int i = 0; i < skipped.count; i++)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, "skipping %s: %s",
-                       skipped.problems[i].place, skipped.problems[i].message);
-    if (status == 0 && *path == NULL)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "No snapshot %s_iter_*.safetensors to resume from: starting afresh",
-                       trainer->prefix);
-    return status;
-}
-
 /* Rank 0 finds the file, which nobody else needs to see. */
 static int open_snapshot(struct ls_trainer *trainer, const char *resume, struct ls_archive *archive,
                          char **path, struct summary *summary, struct ls_error *error)
 {
-    if (strcmp(resume, "auto") == 0) {
-        LS_TRY(open_newest(trainer, archive, path, error));
+    bool automatic = strcmp(resume, "auto") == 0;
+    if (automatic) {
+        LS_TRY(ls_choose_snapshot(trainer, archive, path, error));
+        trainer->goes_on = true;
         if (*path == NULL)
             return 0;
     } else {
         LS_TRY(ls_archive_read(resume, LS_ARCHIVE_CHECK, archive, error));
     }
-    return examine(trainer, archive, summary, error);
+    return examine(trainer, archive, automatic, summary, error);
 }
 
-static void report(struct ls_trainer *trainer, const struct ls_archive *archive, const char *path)
+static void report(struct ls_trainer *trainer, const char *path)
 {
-    const char *environment = ls_archive_note(archive, LS_NOTE_ENVIRONMENT);
-    if (environment == NULL || strcmp(environment, trainer->engine->backend->environment()) != 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                       "the snapshot comes from another numeric environment (processor, "
-                       "instruction set or kernel library); the bits may differ from there on");
+    const struct ls_backend_environment *backend = trainer->engine->backend->environment;
+    if (trainer->isa_taken)
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                       "The instruction set is the snapshot's, %s (this processor also has %s)",
+                       backend->isa(), backend->widest_isa());
     ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE, "Resuming from %s, iteration %lld", path,
                    (long long)trainer->iteration);
+}
+
+/* Others wait while rank 0 reads: a slow disk is no rank that hangs. */
+static void note_piece(void *user)
+{
+    struct ls_trainer *trainer = user;
+    if (trainer->peers != NULL)
+        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
 }
 
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error)
@@ -216,15 +293,18 @@ int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_
     struct summary summary = {.iteration = -1};
     char *path = NULL;
     int status = 0;
-    if (ls_peers_rank(trainer->peers) == 0)
+    if (ls_peers_rank(trainer->peers) == 0) {
+        ls_progress_hear(note_piece, trainer);
         status = open_snapshot(trainer, resume, &archive, &path, &summary, error);
+        ls_progress_hear(NULL, NULL);
+    }
     status = ls_peers_agree(trainer->peers, status, error);
     if (status == 0)
         status = ls_peers_broadcast(trainer->peers, &summary, sizeof summary, error);
     if (status == 0 && summary.iteration >= 0) {
         status = restore(trainer, &archive, &summary, error);
         if (status == 0 && ls_peers_rank(trainer->peers) == 0)
-            report(trainer, &archive, path != NULL ? path : resume);
+            report(trainer, path != NULL ? path : resume);
     }
     ls_archive_free(&archive);
     ls_free(path);

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/factors.h"
+#include "engine/rows.h"
 #include "engine/travel.h"
 #include "ir/layer.h"
 #include "plan/program.h"
@@ -30,11 +31,12 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
     const struct ls_parameter_set *set = trainer->parameters;
     const struct ls_graph *graph = ls_net_graph(trainer->train);
     struct ls_store_options store = ls_trainer_store_options(trainer);
-    size_t factors = 0;
+    size_t factors = 0, rows = 0;
     for (size_t p = 0; p < set->count; p++) {
         const struct ls_parameter *parameter = set->items[p];
         const struct ls_factoring *factoring = &parameter->factoring;
         load->layer[p] = owner_of(graph, parameter);
+        rows += parameter->trained && factoring->weight == NULL ? ls_rows_laid_out(parameter) : 1;
         if (parameter->trained && factoring->weight == NULL) {
             load->elements[p] = ls_parameter_bytes(parameter) / sizeof(float);
             load->shared_state +=
@@ -48,7 +50,7 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
         }
     }
     /* What is noted of the pass; the largest gradients and weights that were seen. */
-    load->books = (double)(ls_travel_note_bytes(set->count, factors) +
+    load->books = (double)(ls_travel_note_bytes(set->count, rows, factors) +
                            2 * (set->count + 1) * sizeof(uint32_t));
 }
 
@@ -83,7 +85,8 @@ static void load_sync_points(const struct ls_net *net, struct ls_scaling_load *l
 static void load_batches(const struct ls_net *net, struct ls_scaling_load *load)
 {
     const struct ls_plan *plan = net->plans[0]->plan;
-    double records = (double)ls_net_graph(net)->record_size * sizeof(double);
+    double records =
+        (double)((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);
     load->units = ls_batching_most(&net->batching, net->batching.batch);
     load->batches = net->batching.iter_size;
     if (plan->segments > 1)

@@ -22,6 +22,7 @@
 #include <sleef.h>
 #include <string.h>
 
+#include "base/arithmetic.h"
 #include "base/memory.h"
 
 static double power_of(double x, double y)

@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/state.h"
 
-#include <stdio.h>
-
 #include "base/memory.h"
 #include "schema/canonical.h"
 #include "snapshot/weights.h"
@@ -69,14 +67,6 @@ int ls_state_hand_out(struct ls_trainer *trainer, const struct ls_state_reader *
                     hand_out_array(trainer, reader, i, &ls_state_arrays[a], plain, &status, error);
     ls_free_aligned(plain);
     return agreed != 0 ? agreed : ls_peers_agree(trainer->peers, status, error);
-}
-
-void ls_state_fingerprint(const struct ls_trainer *trainer, char text[64])
-{
-    uint64_t fingerprint = 0;
-    for (int i = 0; i < trainer->train->dataset_count; i++)
-        fingerprint = fingerprint * 31 + ls_dataset_fingerprint(trainer->train->datasets[i]);
-    snprintf(text, 64, "%016llx", (unsigned long long)fingerprint);
 }
 
 int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,

@@ -28,8 +28,7 @@ struct ls_state_reader {
 int ls_state_hand_out(struct ls_trainer *trainer, const struct ls_state_reader *reader,
                       struct ls_error *error);
 
-/* What a resume compares: a hash of what the training data are, and the canonical definition. */
-void ls_state_fingerprint(const struct ls_trainer *trainer, char text[64]);
+/* What a resume compares: the canonical definition. */
 int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
                         struct ls_error *error);
 

@@ -8,12 +8,16 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mutant.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ops/cpu/backend.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
+#include "solver/data.h"
+#include "solver/environment.h"
 #include "solver/ranks.h"
+#include "solver/snapshots.h"
 #include "transport/peers.h"
 #include "transport/watch.h"
 
@@ -207,13 +211,19 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
         return ls_fail_memory(error, "a trainer");
     LS_TRY(ls_engine_create(&ls_backend_cpu, trainer->workers, &trainer->engine, error));
     trainer->engine->peers = trainer->peers;
+    trainer->engine->audited_part = trainer->audited_part;
+    trainer->engine->audit_seed = trainer->seed;
     LS_TRY(open_nets(trainer, error));
     LS_TRY(ls_trainer_fit(trainer, (size_t)options->memory, error));
-    (void)trainer->engine->backend->environment(); /* made now, not in the first snapshot */
+    LS_TRY(ls_environment_make(trainer, error));
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
     LS_TRY(bind(trainer, error));
-    return 0;
+    LS_TRY(ls_data_begin(trainer, error));
+    const struct ls_snapshots_options snapshots = {.required = options->snapshot_required != 0,
+                                                   .overwrite = options->overwrite != 0,
+                                                   .copies = trainer->forecast.copies};
+    return ls_snapshots_create(trainer, &snapshots, &trainer->snapshots, error);
 }
 
 /* A trainer without anything in it. */
@@ -235,7 +245,9 @@ static struct ls_trainer *new_trainer(const struct ls_solver_definition *definit
     trainer->micro_batch = definition->solver->micro_batch;
     trainer->parameters = parameters;
     trainer->snapshot_at = -1;
+    trainer->outgrew_first = trainer->outgrew_last = -1;
     trainer->best_iteration = -1;
+    trainer->chain.linked = -1;
     return trainer;
 }
 
@@ -281,6 +293,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     }
     if (status == 0) {
         trainer->callbacks = options->callbacks;
+        trainer->audited_part = options->audit;
+        trainer->allow_other_numerics = options->allow_other_numerics != 0;
         trainer->peers = peers;
         status = create(trainer, options, error);
     }
@@ -307,6 +321,8 @@ void ls_trainer_free(struct ls_trainer *trainer)
         return;
     if (trainer->peers != NULL) /* it may name a layer, which goes */
         ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+    ls_snapshots_free(trainer->snapshots);
+    ls_data_end(trainer);
     ls_feed_close(trainer->feed);
     ls_pass_free(trainer->train_pass);
     ls_net_close(trainer->train);
@@ -330,6 +346,9 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->losses);
     ls_free(trainer->answers);
     ls_free(trainer->prefix);
+    ls_free(trainer->course);
+    ls_free(trainer->environment);
+    ls_free(trainer->history);
     ls_free(trainer);
 }
 
@@ -341,6 +360,8 @@ static void rule_for(void *user, const struct ls_parameter *parameter, struct ls
     const struct ls_trainer *trainer = user;
     *rule = trainer->rule;
     rule->rate *= parameter->lr_mult;
+    if (LS_MUTANT(RATE) && ls_peers_rank(trainer->peers) != 0)
+        rule->rate *= 1.5F;
     rule->decay *= parameter->decay_mult;
 }
 
@@ -407,20 +428,47 @@ static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
                              &trainer->penalty, error);
 }
 
+/* Looks at how large gradients are, and says what came of it: one that has grown far beyond all
+ * that its parameter has had lately is an early sign of divergence. */
+static void watch_gradients(struct ls_trainer *trainer, bool repeated)
+{
+    enum { GROWN = 8 }; /* powers of two */
+    const char *again = repeated ? "; the update was repeated, for it did not suit its sum" : "";
+    int parameter = 0, growth = ls_sums_growth(trainer->store->sums, &parameter);
+    if (growth >= GROWN) {
+        if (trainer->outgrew_last < 0 ||
+            trainer->iteration - trainer->outgrew_last > LS_OUTGREW_GAP)
+            trainer->outgrew_first = trainer->iteration;
+        trainer->outgrew_last = trainer->iteration;
+        ls_trainer_say(
+            trainer, LOCKSTEP_EVENT_NOTICE,
+            "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately%s",
+            (long long)trainer->iteration, trainer->parameters->items[parameter]->name, growth,
+            again);
+    } else if (repeated) {
+        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                       "Iteration %lld: a part of a gradient has another size than ever before%s",
+                       (long long)trainer->iteration, again);
+    }
+}
+
 static int update(struct ls_trainer *trainer, struct ls_error *error)
 {
     int repeated = 0, not_finite = -1;
+    bool first = !trainer->compared;
+    if (first) /* what each rank has filled by itself, or got from rank 0 */
+        LS_TRY(ls_engine_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
+    trainer->compared = true;
     if (!trainer->feed_ready)
         ls_feed_seek(trainer->feed, trainer->iteration);
     trainer->feed_ready = true;
     trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
-    LS_TRY(ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed, trainer->iteration,
-                            trainer->iteration, &trainer->totals, &repeated, error));
-    if (repeated > 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "Iteration %lld: the gradient outgrew its exact sum; the update was "
-                       "repeated with another exponent",
-                       (long long)trainer->iteration);
+    int status =
+        ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed, trainer->iteration,
+                         trainer->iteration, &trainer->totals, &repeated, error);
+    ls_trainer_report_findings(trainer);
+    LS_TRY(status);
+    watch_gradients(trainer, repeated > 0);
     trainer->loss = ls_totals_loss(ls_net_graph(trainer->train), trainer->totals.record);
     trainer->losses[trainer->iteration % trainer->solver->average_loss] = trainer->loss;
     set_rule(trainer);
@@ -437,11 +485,13 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     ls_engine_advance_averages(trainer->train_pass);
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
+    LS_TRY(ls_data_note_update(trainer, error));
+    LS_TRY(ls_trainer_link(trainer, error));
     if (!ls_peers_several(trainer->peers))
         return 0;
     trainer->wanted |= trainer->engine->agreed_requests;
     trainer->engine->requests = trainer->engine->agreed_requests = 0;
-    return trainer->iteration % LS_COMPARE_EVERY == 0
+    return first || trainer->iteration % LS_COMPARE_EVERY == 0
                ? ls_engine_compare_weights(trainer->engine, trainer->iteration, error)
                : 0;
 }

@@ -11,17 +11,39 @@
 #include "solver/schedule.h"
 
 /* Requests from outside (enum lockstep_request), as bits. */
-enum ls_wanted { LS_SNAPSHOT_WANTED = 1, LS_STOP_WANTED = 2 };
+enum ls_wanted {
+    LS_SNAPSHOT_WANTED = 1,
+    LS_STOP_WANTED = 2,
+    LS_SNAPSHOT_FAILED = 4 /* one that had to succeed: rank 0's to all */
+};
 
-/* All ranks of a job compare their weights after so many updates. */
+/* Gradients that outgrow their sums within so many updates are one event. */
+enum { LS_OUTGREW_GAP = 10 };
+
+/* The weights' hash becomes a link of the chain after so many updates. */
+enum { LS_CHAIN_EVERY = 20 };
+
+/* All ranks of a job compare their weights before and after a trainer's first update, and after
+ * every update whose number is a multiple of this. */
 enum { LS_COMPARE_EVERY = 100 };
 
 /* A net that is tested between updates. */
 struct ls_test {
     struct ls_net *net;
     struct ls_pass *pass;
-    struct ls_feed *feed; /* made for the first test and kept; NULL before */
-    int64_t batches;      /* one pass over its data, or test_iter */
+    struct ls_feed *feed;      /* made for the first test and kept; NULL before */
+    int64_t batches;           /* one pass over its data, or test_iter */
+    struct ls_digest *digests; /* by data set: of what the last test has read, if `tested` */
+    bool tested;
+};
+
+/* Hashes of the weights every LS_CHAIN_EVERY iterations, each joined to those before; a function of
+ * the training alone, and kept in snapshots (solver/chain.c). */
+struct ls_chain {
+    uint64_t value;
+    int64_t begin;    /* iteration at which it begins */
+    int64_t linked;   /* iteration of the last link that this trainer has made; -1: none */
+    uint64_t weights; /* hash of that link */
 };
 
 /* Outputs of the last evaluation, as the public interface shows them. */
@@ -43,13 +65,18 @@ struct ls_trainer {
     const Lockstep__SolverParameter *solver;
     uint64_t seed;
     struct lockstep_callbacks callbacks;
-    char *prefix;           /* of snapshots */
-    struct ls_peers *peers; /* other ranks of the job, the caller's; NULL: none */
+    char *prefix;              /* of snapshots */
+    struct ls_peers *peers;    /* other ranks of the job, the caller's; NULL: none */
+    char *environment;         /* what decides bits here (solver/environment.h); owned */
+    char *history;             /* the environments that this training has had; owned */
+    bool allow_other_numerics; /* a resume may go on in another environment */
+    bool isa_taken; /* the instruction set is the snapshot's, though there are wider ones */
     int workers;
     int64_t micro_batch;         /* as the nets are asked for; 0: the rule */
     struct ls_net **nets;        /* all of them, made when they are fitted */
     size_t memory;               /* that it may take; 0: no limit */
     struct ls_forecast forecast; /* what it takes */
+    double audited_part;         /* of the micro-batches */
 
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
@@ -71,6 +98,7 @@ struct ls_trainer {
 
     int64_t iteration;       /* updates done */
     bool feed_ready;         /* the feed stands at `iteration` */
+    bool compared;           /* ranks have compared the weights that they began with */
     double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
     double loss;             /* data loss of the last update */
     double test_loss;        /* of the last evaluation */
@@ -79,6 +107,7 @@ struct ls_trainer {
     struct ls_totals totals; /* of the last update */
     struct ls_outputs outputs;
 
+    struct ls_chain chain;
     struct ls_best best; /* of snapshot_best so far */
     /* As it was before the tests of iteration best_iteration. That is what a snapshot of this
      * iteration holds, whether it is written before the tests or after: a resume repeats them. */
@@ -87,6 +116,23 @@ struct ls_trainer {
     uint32_t wanted;     /* enum ls_wanted: requests that all ranks know of, not yet answered */
     uint32_t *answers;   /* by rank: what was wanted, during a test */
     int64_t snapshot_at; /* iteration of the last snapshot; -1: none yet */
+    struct ls_snapshots *snapshots;
+    char *course; /* LS_NOTE_COURSE, on rank 0; NULL: unchanged */
+    bool goes_on; /* rank 0: the snapshots of the prefix are this training's own */
+    /* When gradients outgrew their sums: the last iteration, and the first of those before it with
+     * at most LS_OUTGREW_GAP between them; -1: never. */
+    int64_t outgrew_first, outgrew_last;
+
+    /* Whether the data are still the same (solver/data.c). */
+    struct ls_epochs *epochs;           /* by data set */
+    struct ls_digests *read;            /* by data set: of one micro-batch */
+    struct ls_cross_check *cross_check; /* with other ranks, in the first epoch of a run; or NULL */
+    int64_t unchecked;                  /* samples until it ends */
+    bool mixed_data; /* what was trained on has changed: no snapshot is worth keeping */
+
+    /* (optional) Called by all ranks after each update that ls_trainer_run makes (verification). */
+    int (*after_update)(void *user, struct ls_error *error);
+    void *after_update_user;
 
     /* What was reported last, for rates in events. */
     double progress_time, display_time;
@@ -109,6 +155,8 @@ struct ls_store_options ls_trainer_store_options(const struct ls_trainer *traine
 /* Forecasts what a trainer with its nets takes, and plans the nets anew if that is more than
  * `memory` (0: no limit). If it cannot fit, the error says what would (solver/fit.c). */
 int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error);
+/* Whether there are snapshots besides the last one. */
+bool ls_trainer_takes_snapshots(const struct ls_trainer *trainer);
 /* Reports what is wrong with the nets of a solver that is itself wrong, so that a user sees all
  * problems at once. */
 int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error);
@@ -134,6 +182,18 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
 void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event);
 void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
+/* After an update: joins a link to the chain where one is due. */
+int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error);
+/* An event about the chain; `end`: of the weights as they are now, in words. All ranks call it. */
+int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_error *error);
+/* The chain as the note of a snapshot, and back: a snapshot without one begins a chain. */
+enum { LS_CHAIN_TEXT = 48 };
+void ls_chain_write(const struct ls_chain *chain, char text[LS_CHAIN_TEXT]);
+int ls_chain_read(const char *text, int64_t iteration, struct ls_chain *chain);
+
+/* What audits have found in the last update, and at the end what came of all (solver/audits.c). */
+void ls_trainer_report_findings(struct ls_trainer *trainer);
+void ls_trainer_report_audits(struct ls_trainer *trainer);
 /* The start of a run: what matters, and warnings (solver/report.c). */
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
 
@@ -145,13 +205,9 @@ void ls_outputs_free(struct ls_outputs *outputs);
 /* How many batches make one pass over a test net's data (test_iter if it is given). */
 int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter);
 
-/* Snapshots (solver/checkpoint.c): to `path`, or under the solver's name with all that belongs to
- * it (a caffemodel, the limit on how many are kept). All ranks of a job call these; rank 0 writes,
- * and a failure of any is that of all. */
+/* A snapshot to `path` (solver/checkpoint.c). All ranks of a job call it; rank 0 writes, and a
+ * failure of any is that of all. Those under the solver's name: solver/snapshots.h. */
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
-int ls_trainer_snapshot(struct ls_trainer *trainer, struct ls_error *error);
-/* The snapshot of this iteration is the best one so far. */
-int ls_trainer_mark_best(struct ls_trainer *trainer, struct ls_error *error);
 /* Continues from `resume`: a file, or "auto" (solver/resume.c). All ranks call it; only rank 0
  * needs to see the file. */
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error);

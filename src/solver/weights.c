@@ -3,13 +3,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "ir/layer.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
+#include "solver/environment.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
+#include "transport/watch.h"
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
@@ -19,6 +22,7 @@ struct intake {
     size_t count, capacity;
     void (*say)(void *user, const char *line);
     void *user;
+    bool *given; /* by target: some file has its layer; NULL: layers may keep their values */
     struct ls_error *error;
 };
 
@@ -87,6 +91,54 @@ static void say_list(const struct intake *intake, const char *file, const char *
     ls_text_free(&line);
 }
 
+/* Notes which layers a file has: all but those that it leaves as they are. */
+static void note_given(struct intake *intake, const struct ls_weights_report *report)
+{
+    for (size_t i = 0; i < intake->count; i++) {
+        bool kept = false;
+        for (size_t k = 0; k < report->kept_count; k++)
+            kept = kept || strcmp(report->kept[k], intake->targets[i].layer) == 0;
+        intake->given[i] = intake->given[i] || !kept;
+    }
+}
+
+/* Where nothing is to be learned, weights that no file has would be those of the fillers. */
+static int check_given(const struct intake *intake, const char *files)
+{
+    struct ls_text names = {0};
+    const char *last = "";
+    for (size_t i = 0; i < intake->count; i++) {
+        const struct ls_weight_target *target = &intake->targets[i];
+        if (intake->given[i] || target->shared || strcmp(last, target->layer) == 0)
+            continue;
+        ls_text_format(&names, "%s'%s'", names.length > 0 ? ", " : "", target->layer);
+        last = target->layer;
+    }
+    int status = names.length == 0
+                     ? 0
+                     : ls_fail(intake->error, LOCKSTEP_WEIGHTS, files,
+                               "weights are found by the names of layers; name all "
+                               "files, with commas between them",
+                               "has no weights of these layers of the net: %.300s", names.data);
+    ls_text_free(&names);
+    return status;
+}
+
+/* That a file of weights was trained in several numeric environments. */
+static void say_history(const struct intake *intake, const char *file, const char *history)
+{
+    struct ls_text words = {0}, line = {0};
+    if (intake->say == NULL || history == NULL)
+        return;
+    ls_environment_say_history(history, &words);
+    if (words.length > 0)
+        ls_text_format(&line, "%s: trained in several numeric environments: %s", file, words.data);
+    if (line.length > 0)
+        intake->say(intake->user, line.data);
+    ls_text_free(&words);
+    ls_text_free(&line);
+}
+
 static int take_file(struct intake *intake, const char *file, char **classes)
 {
     struct ls_weights weights = {0};
@@ -97,11 +149,15 @@ static int take_file(struct intake *intake, const char *file, char **classes)
         status = ls_fail(intake->error, LOCKSTEP_WEIGHTS, file,
                          "weights are found by the names of layers",
                          "no layer of the file is a layer of the net");
+    if (status == 0 && intake->given != NULL)
+        note_given(intake, &report);
     if (status == 0) {
         say_list(intake, file, "ignored, because the net does not have them:", report.ignored,
                  report.ignored_count);
-        say_list(intake, file, "not in the file, so that they keep their values:", report.kept,
-                 report.kept_count);
+        if (intake->given == NULL)
+            say_list(intake, file, "not in the file, so that they keep their values:", report.kept,
+                     report.kept_count);
+        say_history(intake, file, ls_weights_note(&weights, LS_NOTE_HISTORY));
         const char *names = ls_weights_note(&weights, LS_NOTE_CLASSES);
         if (classes != NULL && names != NULL) {
             ls_free(*classes);
@@ -116,22 +172,27 @@ static int take_file(struct intake *intake, const char *file, char **classes)
 }
 
 int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs, size_t count,
-                    const char *files, void (*say)(void *user, const char *line), void *user,
-                    char **classes, struct ls_error *error)
+                    const char *files, bool all, void (*say)(void *user, const char *line),
+                    void *user, char **classes, struct ls_error *error)
 {
     struct intake intake = {.store = store, .say = say, .user = user, .error = error};
     char *list = ls_copy_string(files), *rest = list;
     int status = list == NULL ? ls_fail_memory(error, "weights") : 0;
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_targets(&intake, graphs[i]);
+    if (status == 0 && all && (intake.given = ls_alloc(intake.count + 1, 1)) == NULL)
+        status = ls_fail_memory(error, "weights");
     for (char *file; status == 0 && (file = strsep(&rest, ",")) != NULL;)
         status = file[0] != '\0' ? take_file(&intake, file, classes)
                                  : ls_fail(error, LOCKSTEP_WEIGHTS, NULL,
                                            "write the files to start from, with one comma between "
                                            "two of them",
                                            "'%s' has an empty file name", files);
+    if (status == 0 && all)
+        status = check_given(&intake, files);
     ls_free(list);
     ls_free(intake.targets);
+    ls_free(intake.given);
     return status;
 }
 
@@ -168,80 +229,93 @@ static int load_files(struct ls_trainer *trainer, const char *files, struct ls_e
     graphs[0] = ls_net_graph(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++)
         graphs[i + 1] = ls_net_graph(trainer->tests[i].net);
-    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, notice,
-                                 trainer, NULL, error);
+    int status = ls_load_weights(trainer->store, graphs, trainer->test_count + 1, files, false,
+                                 notice, trainer, NULL, error);
     ls_free(graphs);
     return status;
 }
 
+/* Others wait while rank 0 reads: a slow disk is no rank that hangs. */
+static void note_piece(void *user)
+{
+    struct ls_trainer *trainer = user;
+    if (trainer->peers != NULL)
+        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+}
+
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error)
 {
-    LS_TRY(share_weights(trainer, load_files(trainer, files, error), error));
+    ls_progress_hear(note_piece, trainer);
+    int status = load_files(trainer, files, error);
+    ls_progress_hear(NULL, NULL);
+    LS_TRY(share_weights(trainer, status, error));
     ls_team_enter(trainer->engine->team);
-    int status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+    status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
     ls_team_leave(trainer->engine->team);
     return ls_peers_agree(trainer->peers, status, error);
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-struct outlet {
-    struct ls_caffemodel_layer *layers;
-    struct ls_caffemodel_blob *blobs; /* of all layers, in order */
-    float **plain;                    /* by parameter */
-};
-
-static int fill_outlet(struct outlet *outlet, const struct ls_store *store,
-                       const struct ls_graph *graph, struct ls_error *error)
+/* What the layers of a caffemodel are, with weights that lie at plain[parameter]. */
+static void fill_layers(const struct ls_graph *graph, float *const *plain,
+                        struct ls_caffemodel_layer *layers, struct ls_caffemodel_blob *blob)
 {
-    for (size_t i = 0; i < store->set->count; i++) {
-        size_t bytes = (size_t)ls_shape_size(&store->set->items[i]->shape) * sizeof(float);
-        if ((outlet->plain[i] = ls_alloc_aligned(bytes)) == NULL)
-            return ls_fail_memory(error, "a caffemodel");
-        LS_TRY(ls_store_read(store, (int)i, LS_WEIGHTS, outlet->plain[i], error));
-    }
-    struct ls_caffemodel_blob *blob = outlet->blobs;
     for (size_t i = 0; i < graph->layer_count; i++) {
         const struct ls_layer *layer = graph->layers[i];
         const Lockstep__LayerParameter *definition = layer->definition;
-        outlet->layers[i] =
-            (struct ls_caffemodel_layer){.name = layer->name,
-                                         .type = layer->type->type,
-                                         .bottoms = (const char *const *)definition->bottom,
-                                         .bottom_count = definition->n_bottom,
-                                         .tops = (const char *const *)definition->top,
-                                         .top_count = definition->n_top,
-                                         .blobs = blob,
-                                         .blob_count = (size_t)layer->blobs};
+        layers[i] = (struct ls_caffemodel_layer){.name = layer->name,
+                                                 .type = layer->type->type,
+                                                 .bottoms = (const char *const *)definition->bottom,
+                                                 .bottom_count = definition->n_bottom,
+                                                 .tops = (const char *const *)definition->top,
+                                                 .top_count = definition->n_top,
+                                                 .blobs = blob,
+                                                 .blob_count = (size_t)layer->blobs};
         for (int b = 0; b < layer->blobs; b++)
             *blob++ = (struct ls_caffemodel_blob){.shape = layer->request[b].shape,
-                                                  .data = outlet->plain[layer->blob[b]->index]};
+                                                  .data = plain[layer->blob[b]->index]};
     }
-    return 0;
+}
+
+int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const char *path,
+                        struct ls_error *error)
+{
+    size_t blobs = 0;
+    for (size_t i = 0; i < graph->layer_count; i++)
+        blobs += (size_t)graph->layers[i]->blobs;
+    struct ls_caffemodel_layer *layers = ls_alloc(graph->layer_count + 1, sizeof *layers);
+    struct ls_caffemodel_blob *blob = ls_alloc(blobs + 1, sizeof *blob);
+    const Lockstep__NetParameter *net = (const void *)graph->definition->message;
+    const char *name =
+        net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name : NULL;
+    int status = layers == NULL || blob == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
+    if (status == 0) {
+        fill_layers(graph, plain, layers, blob);
+        status =
+            ls_caffemodel_write(path, name != NULL ? name : "", layers, graph->layer_count, error);
+    }
+    ls_free(layers);
+    ls_free(blob);
+    return status;
 }
 
 int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
                        struct ls_error *error)
 {
-    size_t blobs = 0;
-    for (size_t i = 0; i < graph->layer_count; i++)
-        blobs += (size_t)graph->layers[i]->blobs;
-    struct outlet outlet = {.layers = ls_alloc(graph->layer_count + 1, sizeof *outlet.layers),
-                            .blobs = ls_alloc(blobs + 1, sizeof *outlet.blobs),
-                            .plain = ls_alloc(store->set->count + 1, sizeof *outlet.plain)};
-    int status = outlet.layers == NULL || outlet.blobs == NULL || outlet.plain == NULL
-                     ? ls_fail_memory(error, "a caffemodel")
-                     : fill_outlet(&outlet, store, graph, error);
-    const Lockstep__NetParameter *net = (const void *)graph->definition->message;
-    const char *name =
-        net->base.descriptor == &lockstep__net_parameter__descriptor ? net->name : NULL;
+    size_t count = store->set->count;
+    float **plain = ls_alloc(count + 1, sizeof *plain);
+    int status = plain == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        size_t bytes = (size_t)ls_shape_size(&store->set->items[i]->shape) * sizeof(float);
+        plain[i] = ls_alloc_aligned(bytes);
+        status = plain[i] == NULL ? ls_fail_memory(error, "a caffemodel")
+                                  : ls_store_read(store, (int)i, LS_WEIGHTS, plain[i], error);
+    }
     if (status == 0)
-        status = ls_caffemodel_write(path, name != NULL ? name : "", outlet.layers,
-                                     graph->layer_count, error);
-    for (size_t i = 0; i < store->set->count && outlet.plain != NULL; i++)
-        ls_free_aligned(outlet.plain[i]);
-    ls_free(outlet.layers);
-    ls_free(outlet.blobs);
-    ls_free(outlet.plain);
+        status = ls_write_caffemodel(graph, plain, path, error);
+    for (size_t i = 0; i < count && plain != NULL; i++)
+        ls_free_aligned(plain[i]);
+    ls_free(plain);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Links between the threads of one process: each rank of the job is a thread, or several. For
- * tests of all that stands on links, and for trying out what a slow network would cost.
+ * verification (solver/verify_run.c), for tests of all that stands on links, and for trying out
+ * what a slow network would cost.
  *
  * Operations move on in `test` alone, as those of a real network may: each rank fetches there what
  * is for it, of all operations that all ranks have started, and none is DONE before all ranks have

@@ -51,6 +51,7 @@ struct ls_peers {
     bool dynamic;   /* micro-batches go to who is free */
     struct ls_watch *watch;     /* who is alive (transport/watch.h) */
     struct ls_courier *courier; /* NULL until ls_peers_start */
+    uint32_t rounds;            /* of tickets that have begun (engine/tickets.h) */
     _Atomic bool broken;        /* a message did not go: whoever waits is lost */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */

@@ -43,6 +43,11 @@ int ls_status_file_write(const char *path, const struct ls_job_state *state, str
     ls_text_format(&text, "\"iteration\": %lld, ", (long long)state->iteration);
     put_string(&text, "layer", state->layer);
     put_string(&text, "message", state->message);
+    if (state->wrong > 0) {
+        ls_text_format(&text, "\"wrong\": %lld, ", (long long)state->wrong);
+        put_string(&text, "last_wrong", state->last_wrong);
+    }
+    put_string(&text, "warning", state->warning);
     ls_text_format(&text, "\"ranks\": %d, \"time\": \"%s\"}\n", state->ranks, now);
     int status = text.failed ? ls_fail_memory(error, "status.json")
                              : ls_atomic_replace(path, text.data, text.length, error);

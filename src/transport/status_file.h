@@ -1,10 +1,13 @@
 /* status.json: how a job stands or ended, for scripts that start it again or look after it.
  *
  *   {"status": "failed", "code": 9, "rank": 2, "host": "node7", "iteration": 410, "layer": "conv2",
- *    "message": "rank 2 (node7) died: ...", "ranks": 8, "time": "2026-01-31T12:00:00Z"}
+ *    "message": "rank 2 (node7) died: ...", "warning": null, "ranks": 8,
+ *    "time": "2026-01-31T12:00:00Z"}
  *
  * `status` is "running", "finished", "stopped" (by request, with a snapshot) or "failed"; `code`
  * the exit code, null while it runs; `rank` and `host` are those of whom the message is about.
+ * Where audits have found that a core computes wrongly, there is "wrong": how often, and
+ * "last_wrong": what, where and when.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_STATUS_FILE_H
@@ -21,6 +24,9 @@ struct ls_job_state {
     int rank, ranks;
     int64_t iteration;
     const char *host, *layer, *message; /* layer: NULL or "": none */
+    int64_t wrong;                      /* computations, as audits have found; */
+    const char *last_wrong;             /* where there are some */
+    const char *warning;                /* the last one; NULL or "": there was none */
 };
 
 /* Writes it so that a reader sees the old file or the new one, never half. */

@@ -1,49 +1,15 @@
-/* Exact sums. See transport/sums.h.
+/* Exact sums: contributions, and what ranks tell each other. See transport/sums.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/sums.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
-#include "ops/cpu/exact.h"
+#include "base/mutant.h"
+#include "transport/sums_inner.h"
 
-enum {
-    TARGET = 38,                  /* the largest element becomes about 2^38 units */
-    CEILING = LS_EXACT_LIMIT - 1, /* units of a contribution stay below 2^50: 2^12 of them fit */
-    FLOOR = 26,                   /* and its largest element is at least 2^26 of them */
-    EXPONENT_MIN = -150
-};
-
-struct tile {
-    struct ls_spin_lock lock;
-    uint32_t update; /* the last update that stored here */
-};
-
-struct sum {
-    int64_t *total; /* in the parameter's layout; a part of `all` */
-    size_t elements;
-    struct tile *tiles;
-    size_t tile_count;
-    int exponent;                 /* of contributions from now on */
-    int total_exponent;           /* of the total that is there */
-    uint32_t largest;             /* bits of the largest contribution of the last update */
-    _Atomic int first_not_finite; /* micro-batch; INT_MAX: none */
-};
-
-struct ls_sums {
-    struct sum *items;
-    int64_t *all;
-    void (*contributed)(void *user, int parameter);
-    void *user;
-    size_t count;
-    int workers;
-    bool gauge;
-    uint32_t update;           /* number of the running update, for tile.update */
-    _Atomic uint32_t *largest; /* [parameter]: bits, by all workers */
-};
+/* ---- Creation -------------------------------------------------------------------------------- */
 
 /* Numbers that all sums take together: with what lies behind the last one, up to a cache line of
  * weights, for it travels between ranks, too. */
@@ -57,6 +23,17 @@ static size_t all_elements(const size_t *elements, const size_t *place, size_t c
     return (all + 15) / 16 * 16;
 }
 
+static int create_sum(struct ls_sum *sum, size_t elements, int64_t *total, struct ls_error *error)
+{
+    sum->elements = elements;
+    sum->total = total;
+    sum->tile_count = (elements + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
+    sum->tiles = ls_alloc(sum->tile_count, sizeof *sum->tiles);
+    if (sum->tiles == NULL)
+        return ls_fail_memory(error, "gradient sums");
+    return ls_sum_set_rows(sum, 1, error);
+}
+
 int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
                    struct ls_sums **out, struct ls_error *error)
 {
@@ -64,38 +41,38 @@ int ls_sums_create(const size_t *elements, const size_t *place, size_t count, in
     struct ls_sums *sums = ls_alloc(1, sizeof *sums);
     if (sums == NULL)
         return ls_fail_memory(error, "gradient sums");
-    sums->count = count;
     sums->workers = workers;
     sums->items = ls_alloc(count + 1, sizeof *sums->items);
-    sums->largest = ls_alloc(count + 1, sizeof *sums->largest);
     sums->all = ls_alloc_aligned(all_elements(elements, place, count) * sizeof *sums->all);
-    bool ready = sums->items != NULL && sums->largest != NULL && sums->all != NULL;
-    for (size_t i = 0, at = 0; ready && i < count; at += elements[i++]) {
-        struct sum *sum = &sums->items[i];
-        sum->elements = elements[i];
-        sum->tile_count = (elements[i] + LS_SUMS_TILE - 1) / LS_SUMS_TILE;
-        sum->tiles = ls_alloc(sum->tile_count, sizeof *sum->tiles);
-        sum->total = sums->all + (place != NULL ? place[i] : at);
-        sum->exponent = LS_SUMS_EXPONENT_UNSET;
-        ready = sum->tiles != NULL;
+    int status = 0;
+    if (sums->items == NULL || sums->all == NULL)
+        status = ls_fail_memory(error, "gradient sums");
+    for (size_t i = 0, at = 0; status == 0 && i < count; at += elements[i++]) {
+        sums->count++;
+        int64_t *total = sums->all + (place != NULL ? place[i] : at);
+        status = create_sum(&sums->items[i], elements[i], total, error);
     }
-    if (!ready) {
+    if (status != 0)
         ls_sums_free(sums);
-        return ls_fail_memory(error, "gradient sums");
-    }
-    *out = sums;
-    return 0;
+    else
+        *out = sums;
+    return status;
 }
 
 void ls_sums_free(struct ls_sums *sums)
 {
     if (sums == NULL)
         return;
-    for (size_t i = 0; i < sums->count && sums->items != NULL; i++)
-        ls_free(sums->items[i].tiles);
+    for (size_t i = 0; i < sums->count; i++) {
+        struct ls_sum *sum = &sums->items[i];
+        ls_free(sum->tiles);
+        ls_free(sum->runs);
+        ls_free(sum->lanes);
+        ls_free(sum->numbers);
+        ls_free((void *)sum->raised);
+    }
     ls_free_aligned(sums->all);
     ls_free(sums->items);
-    ls_free((void *)sums->largest);
     ls_free(sums);
 }
 
@@ -105,32 +82,98 @@ void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int para
     sums->user = user;
 }
 
+/* ---- Contributions --------------------------------------------------------------------------- */
+
 void ls_sums_begin(struct ls_sums *sums, bool gauge)
 {
     sums->gauge = gauge;
     sums->update++;
     for (size_t i = 0; i < sums->count; i++) {
-        atomic_store_explicit(&sums->largest[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&sums->items[i].first_not_finite, INT_MAX, memory_order_relaxed);
+        struct ls_sum *sum = &sums->items[i];
+        memset((void *)sum->raised, 0, sum->rows * sizeof *sum->raised);
+        atomic_store_explicit(&sum->first_not_finite, INT_MAX, memory_order_relaxed);
     }
 }
 
-/* Adds elements [begin, begin + count) of a contribution under the tile's lock. The first of an
- * update stores, so that nobody has to clear the sums. */
-static uint32_t add_tile(const struct ls_sums *sums, struct sum *sum, size_t tile,
-                         const float *gradient)
+/* Adds a run, or only measures it. `gradient` is the whole contribution. Returns the bits of the
+ * largest. */
+static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, const float *gradient,
+                         bool first, bool gauge)
+{
+    int64_t *total = sum->total + run->begin;
+    const float *from = gradient + run->begin;
+    if (run->rows == NULL) {
+        uint32_t bits = gauge
+                            ? ls_largest(from, run->count)
+                            : ls_exact_add(total, from, run->count, sum->exponent[run->row], first);
+        ls_raise_to(&sum->raised[run->row], bits);
+        return bits;
+    }
+    int32_t exponent[LS_EXACT_LANES];
+    uint32_t largest[LS_EXACT_LANES] = {0}, all = 0;
+    for (int j = 0; j < LS_EXACT_LANES; j++)
+        exponent[j] = sum->exponent[run->rows[j]];
+    if (!gauge)
+        all = ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
+    for (size_t i = 0; gauge && i < run->count; i++) {
+        uint32_t bits = ls_largest(from + i, 1);
+        all = bits > all ? bits : all;
+        largest[i % LS_EXACT_LANES] =
+            bits > largest[i % LS_EXACT_LANES] ? bits : largest[i % LS_EXACT_LANES];
+    }
+    for (int j = 0; j < LS_EXACT_LANES; j++)
+        if (largest[j] != 0)
+            ls_raise_to(&sum->raised[run->rows[j]], largest[j]);
+    return all;
+}
+
+static uint32_t take_elements(struct ls_sum *sum, size_t begin, size_t count, const float *gradient,
+                              bool first, bool gauge)
+{
+    uint32_t all = 0;
+    if (!gauge) /* the tile's lock guards these rows, too */
+        return ls_exact_add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
+                                 (uint32_t *)(void *)(sum->raised + begin), first);
+    for (size_t i = begin; i < begin + count; i++) {
+        uint32_t bits = ls_largest(gradient + i, 1);
+        ls_raise_to(&sum->raised[i], bits);
+        all = bits > all ? bits : all;
+    }
+    return all;
+}
+
+static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
+                          bool gauge)
 {
     size_t begin = tile * LS_SUMS_TILE;
     size_t count = sum->elements - begin < LS_SUMS_TILE ? sum->elements - begin : LS_SUMS_TILE;
-    struct tile *guard = &sum->tiles[tile];
+    struct ls_sums_run whole = {.begin = begin, .count = count};
+    uint32_t largest = 0;
+    if (sum->cut == LS_CUT_ELEMENTS)
+        return take_elements(sum, begin, count, gradient, first, gauge);
+    if (sum->cut == LS_CUT_WHOLE)
+        return take_run(sum, &whole, gradient, first, gauge);
+    for (size_t r = sum->tiles[tile].first_run;
+         r < sum->run_count && sum->runs[r].begin < begin + count; r++) {
+        uint32_t bits = take_run(sum, &sum->runs[r], gradient, first, gauge);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+/* Adds a tile of a contribution under the tile's lock. The first of an update stores:
+ * the sums need not be cleared. */
+static uint32_t add_tile(const struct ls_sums *sums, struct ls_sum *sum, size_t tile,
+                         const float *gradient)
+{
+    struct ls_sums_tile *guard = &sum->tiles[tile];
     ls_spin_acquire(&guard->lock);
     bool first = guard->update != sums->update;
     guard->update = sums->update;
-    uint32_t bits = ls_exact_add(sum->total + begin, gradient + begin, count, sum->exponent, first);
-#ifdef LS_MUTANT_FLOATS /* cmake/mutants.cmake: rounded as float sums are, in order of arrival */
-    for (size_t i = begin; i < begin + count; i++)
-        sum->total[i] = (int64_t)(float)sum->total[i];
-#endif
+    uint32_t bits = take_tile(sum, tile, gradient, first, false);
+    if (LS_MUTANT(FLOATS)) /* rounded as float sums are, in order of arrival */
+        for (size_t i = tile * LS_SUMS_TILE; i < sum->elements && i / LS_SUMS_TILE == tile; i++)
+            sum->total[i] = (int64_t)(float)sum->total[i];
     ls_spin_release(&guard->lock);
     return bits;
 }
@@ -139,19 +182,17 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
 {
     const struct ls_contributor *from = contributor;
     struct ls_sums *sums = from->sums;
-    struct sum *sum = &sums->items[parameter];
+    struct ls_sum *sum = &sums->items[parameter];
     uint32_t largest = 0;
-    if (sums->gauge) {
-        largest = ls_largest(gradient, elements);
-    } else {
-        /* Workers start at different tiles, so that they seldom wait for each other. */
-        size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
-        for (size_t i = 0; i < sum->tile_count; i++) {
-            uint32_t bits = add_tile(sums, sum, (start + i) % sum->tile_count, gradient);
-            largest = bits > largest ? bits : largest;
-        }
+    (void)elements;
+    /* Workers start at different tiles, so that they seldom wait for each other. */
+    size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
+    for (size_t i = 0; i < sum->tile_count; i++) {
+        size_t tile = (start + i) % sum->tile_count;
+        uint32_t bits = sums->gauge ? take_tile(sum, tile, gradient, false, true)
+                                    : add_tile(sums, sum, tile, gradient);
+        largest = bits > largest ? bits : largest;
     }
-    ls_raise_to(&sums->largest[parameter], largest);
     if (largest >= LS_NOT_FINITE)
         ls_lower_to(&sum->first_not_finite, from->micro_batch);
     if (sums->contributed != NULL && !sums->gauge)
@@ -167,7 +208,7 @@ int64_t *ls_sums_all(const struct ls_sums *sums)
 
 void ls_sums_clear_rest(struct ls_sums *sums, int parameter)
 {
-    struct sum *sum = &sums->items[parameter];
+    struct ls_sum *sum = &sums->items[parameter];
     for (size_t tile = 0; tile < sum->tile_count; tile++) {
         size_t begin = tile * LS_SUMS_TILE, left = sum->elements - begin;
         if (sum->tiles[tile].update != sums->update)
@@ -176,122 +217,97 @@ void ls_sums_clear_rest(struct ls_sums *sums, int parameter)
     }
 }
 
-void ls_sums_note(const struct ls_sums *sums, struct ls_sums_note *notes)
+size_t ls_sums_note_bytes(size_t parameters, size_t rows)
 {
+    return parameters * sizeof(int32_t) + (rows + 7) / 8 * 8;
+}
+
+size_t ls_sums_all_rows(const struct ls_sums *sums)
+{
+    size_t rows = 0;
     for (size_t i = 0; i < sums->count; i++)
-        notes[i] = (struct ls_sums_note){
-            .largest = atomic_load_explicit(&sums->largest[i], memory_order_relaxed),
-            .first_not_finite =
-                atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed)};
+        rows += sums->items[i].rows;
+    return rows;
 }
 
-void ls_sums_hear(struct ls_sums *sums, const struct ls_sums_note *notes)
+void ls_sums_note(const struct ls_sums *sums, void *notes)
 {
+    int32_t *bad = notes;
+    uint8_t *power = (uint8_t *)(bad + sums->count);
     for (size_t i = 0; i < sums->count; i++) {
-        ls_raise_to(&sums->largest[i], notes[i].largest);
-        ls_lower_to(&sums->items[i].first_not_finite, notes[i].first_not_finite);
+        struct ls_sum *sum = &sums->items[i];
+        bad[i] = atomic_load_explicit(&sum->first_not_finite, memory_order_relaxed);
+        for (size_t row = 0; row < sum->rows; row++)
+            *power++ =
+                (uint8_t)(atomic_load_explicit(&sum->raised[row], memory_order_relaxed) >> 23);
     }
 }
 
-/* ---- The end of an update -------------------------------------------------------------------- */
-
-/* floor(log2 |x|) of an fp32 number given by its bits; very low for zero. */
-static int magnitude(uint32_t bits)
+void ls_sums_hear(struct ls_sums *sums, const void *notes)
 {
-    if (bits == 0)
-        return -1000;
-    int exponent = (int)(bits >> 23);
-    if (exponent > 0)
-        return exponent - 127;
-    return 31 - __builtin_clz(bits) - 149; /* denormal */
-}
-
-static int exponent_for(int largest)
-{
-    int exponent = TARGET - largest;
-    if (exponent > LS_SUMS_EXPONENT_UNSET)
-        return LS_SUMS_EXPONENT_UNSET;
-    return exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
-}
-
-/* Whether the exponent suits what was contributed; if not, it is changed. */
-static bool exponent_fits(struct sum *sum, bool gauge)
-{
-    int largest = magnitude(sum->largest);
-    sum->total_exponent = sum->exponent;
-    if (sum->largest == 0)
-        return true;
-    bool fits = largest + 1 + sum->exponent <= CEILING;
-    fits &= largest + sum->exponent >= FLOOR || sum->exponent == LS_SUMS_EXPONENT_UNSET;
-    if (!fits || gauge)
-        sum->exponent = exponent_for(largest);
-    return fits || gauge;
-}
-
-enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch)
-{
-    enum ls_sums_result result = LS_SUMS_GOOD;
-    int first = INT_MAX;
+    const int32_t *bad = notes;
+    const uint8_t *power = (const uint8_t *)(bad + sums->count);
     for (size_t i = 0; i < sums->count; i++) {
-        int bad = atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed);
-        if (bad < first) {
-            first = bad;
-            *parameter = (int)i;
-            *micro_batch = bad;
-            result = LS_SUMS_NOT_FINITE;
-        }
+        struct ls_sum *sum = &sums->items[i];
+        ls_lower_to(&sum->first_not_finite, bad[i]);
+        for (size_t row = 0; row < sum->rows; row++, power++)
+            ls_raise_to(&sum->raised[row], (uint32_t)*power << 23);
     }
-    if (result != LS_SUMS_GOOD)
-        return result;
-    for (size_t i = 0; i < sums->count; i++) {
-        struct sum *sum = &sums->items[i];
-        sum->largest = atomic_load_explicit(&sums->largest[i], memory_order_relaxed);
-        if (!exponent_fits(sum, sums->gauge) && result == LS_SUMS_GOOD) {
-            result = LS_SUMS_REPEAT;
-            *parameter = (int)i;
-        }
-    }
-    return result;
 }
 
-bool ls_sums_measured(const struct ls_sums *sums)
-{
-    bool any = false;
-    for (size_t i = 0; i < sums->count; i++) {
-        any |= sums->items[i].elements > 0;
-        if (sums->items[i].elements > 0 && sums->items[i].exponent != LS_SUMS_EXPONENT_UNSET)
-            return true;
-    }
-    return !any;
-}
+/* ---- Totals ---------------------------------------------------------------------------------- */
 
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter)
 {
     return sums->items[parameter].total;
 }
 
-int ls_sums_exponent(const struct ls_sums *sums, int parameter)
+/* The run that an element lies in. */
+static const struct ls_sums_run *find_run(const struct ls_sum *sum, size_t element)
 {
-    return sums->items[parameter].exponent;
+    const struct ls_sums_run *run = &sum->runs[sum->tiles[element / LS_SUMS_TILE].first_run];
+    while (element >= run->begin + run->count)
+        run++;
+    return run;
 }
 
-int ls_sums_total_exponent(const struct ls_sums *sums, int parameter)
+static void read_runs(const struct ls_sum *sum, size_t begin, size_t count, float *out)
 {
-    return sums->items[parameter].total_exponent;
+    const struct ls_sums_run *run = find_run(sum, begin);
+    for (size_t end = begin + count, n; begin < end; begin += n, out += n, run++) {
+        size_t skipped = begin - run->begin;
+        n = run->count - skipped < end - begin ? run->count - skipped : end - begin;
+        if (run->rows == NULL) {
+            ls_exact_to_float(sum->total + begin, sum->total_exponent[run->row], out, n);
+            continue;
+        }
+        int32_t exponent[LS_EXACT_LANES];
+        for (size_t j = 0; j < LS_EXACT_LANES; j++)
+            exponent[j] = sum->total_exponent[run->rows[(skipped + j) % LS_EXACT_LANES]];
+        ls_exact_to_float_lanes(sum->total + begin, exponent, out, n);
+    }
 }
 
-void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent)
+void ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_t count, float *out)
 {
-    if (exponent > LS_SUMS_EXPONENT_UNSET)
-        exponent = LS_SUMS_EXPONENT_UNSET;
-    sums->items[parameter].exponent = exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
+    const struct ls_sum *sum = &sums->items[parameter];
+    if (count == 0)
+        return;
+    if (sum->cut == LS_CUT_ELEMENTS)
+        ls_exact_to_float_each(sum->total + begin, sum->total_exponent + begin, out, count);
+    else if (sum->cut == LS_CUT_WHOLE)
+        ls_exact_to_float(sum->total + begin, sum->total_exponent[0], out, count);
+    else
+        read_runs(sum, begin, count, out);
 }
 
-void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest)
+void ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
+                     double *chunk)
 {
-    struct sum *sum = &sums->items[parameter];
-    if (sum->largest > largest)
-        largest = sum->largest;
-    if (largest != 0)
-        sum->exponent = exponent_for(magnitude(largest));
+    float read[LS_EXACT_CHUNK];
+    for (size_t at = 0, n; at < count; at += n) {
+        n = count - at < LS_EXACT_CHUNK ? count - at : LS_EXACT_CHUNK;
+        ls_sums_read(sums, parameter, begin + at, n, read);
+        *chunk++ = ls_sum_squares(read, n);
+    }
 }

@@ -1,13 +1,28 @@
 /* Exact sums of gradients: integers, so that it cannot matter who adds what when.
  *
  * A contribution g (fp32, one micro-batch's gradient) is scaled by 2^exponent, rounded to an
- * integer and added to 64-bit sums that all workers of the process share. The exponent belongs to
- * the parameter: it is chosen so that the largest element of the previous update's contributions
- * and total becomes about 2^38. A contribution of 2^50 units or more could make the sum wrong (at
- * most 2^12 contributions an update), and one whose largest element is below 2^26 units would be
- * rounded more coarsely than fp32 addition would; both ask for the update to be repeated with
- * another exponent. Nothing of it has been committed by then, and what is asked is a function of
- * the largest contribution alone, so that any number of workers repeats the same updates.
+ * integer and added to 64-bit sums that all workers of the process share. Each row of a parameter
+ * has an exponent of its own (a row may be a single element: engine/rows.h says what is one).
+ *
+ *     overflow    Contributions stay below 2^50 units and an update has at most 2^12 of them, so
+ *                 that no sum reaches 2^62. One of 2^50 units or more asks for the update to be
+ *                 repeated with an exponent that fits; nothing of it has been committed by then.
+ *     following   An exponent follows the largest contribution to its row over the last updates:
+ *                 downwards at once, when contributions have grown; upwards, when they have shrunk,
+ *                 by a sixteenth an update, until the largest is 2^40 units, and by 1 an update as
+ *                 long as it has fewer than the 24 digits of fp32. No update is repeated for that:
+ *                 a unit is 2^-40 of the largest step that the row has made lately, 2^-16 of what
+ *                 rounding the weights made of it. So gradients that alternate settle at the
+ * larger. rows        The exponent of a row is at most 4 above that of the row with the largest
+ *                 gradients, which leaves 24 digits down to 2^-20 of them: so a row whose gradients
+ *                 are small mostly, and now and then as large as others, fits always. Only a row
+ *                 that has never come near 2^-20 of the largest row has more.
+ *     first       A row that has had zeros only takes the highest exponent that others may have.
+ *                 What then comes as less than 2^10 units asks for a repeat, once for each row.
+ *
+ * What is asked, and all exponents, are functions of the largest contributions to each row, so that
+ * any number of workers repeats the same updates. Only their powers of two count: that is all that
+ * ranks tell each other.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_SUMS_H
@@ -22,7 +37,9 @@
 enum {
     LS_SUMS_TILE = 8192,              /* elements that one lock guards */
     LS_SUMS_CONTRIBUTIONS_MAX = 4096, /* an update, to one parameter */
-    LS_SUMS_EXPONENT_UNSET = 187      /* nothing but zeros has been seen yet */
+    LS_SUMS_EXPONENT_UNSET = 187,     /* nothing but zeros has been seen yet */
+    LS_SUMS_STEPS = 16,               /* in which exponents move */
+    LS_SUMS_STATE_UNSET = 1 << 20     /* of a row that has had zeros only */
 };
 
 struct ls_sums;
@@ -32,6 +49,13 @@ struct ls_sums;
 int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
                    struct ls_sums **sums, struct ls_error *error);
 void ls_sums_free(struct ls_sums *sums);
+/* Until one of these is called all elements of a parameter are one row. Each is a row: */
+int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *error);
+/* Element i of the parameter's layout belongs to row row[i] - 1 of `rows` (0: padding). */
+int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const float *row,
+                     struct ls_error *error);
+/* Rows of a parameter. */
+size_t ls_sums_rows(const struct ls_sums *sums, int parameter);
 /* (optional) Who is told of each contribution to an update, by the worker that made it, when it has
  * been added. */
 void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user);
@@ -53,13 +77,12 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
 int64_t *ls_sums_all(const struct ls_sums *sums);
 void ls_sums_clear_rest(struct ls_sums *sums, int parameter);
 /* What else other ranks must know of the contributions here, and here of theirs, before
- * ls_sums_end: a note for each parameter. */
-struct ls_sums_note {
-    uint32_t largest;         /* bits */
-    int32_t first_not_finite; /* micro-batch; INT_MAX: none */
-};
-void ls_sums_note(const struct ls_sums *sums, struct ls_sums_note *notes);
-void ls_sums_hear(struct ls_sums *sums, const struct ls_sums_note *notes);
+ * ls_sums_end: for each parameter the first micro-batch that is not finite (int32_t), then for each
+ * row of all the power of two of the largest (a byte). */
+size_t ls_sums_note_bytes(size_t parameters, size_t rows);
+size_t ls_sums_all_rows(const struct ls_sums *sums);
+void ls_sums_note(const struct ls_sums *sums, void *notes);
+void ls_sums_hear(struct ls_sums *sums, const void *notes);
 
 enum ls_sums_result {
     LS_SUMS_GOOD,
@@ -75,13 +98,31 @@ bool ls_sums_measured(const struct ls_sums *sums);
 /* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to
  * it until the next ls_sums_begin. */
 const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter);
-/* What a unit of the total is worth: 2^-exponent. */
-int ls_sums_total_exponent(const struct ls_sums *sums, int parameter);
-/* The exponent of contributions from now on: state, saved in snapshots. */
+/* Elements [begin, begin + count) of the total as fp32: int64 to double, times 2^-exponent, to
+ * float. */
+void ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
+                  float *out);
+/* chunk[c] = sum of the squares of these fp32 numbers, for elements [begin + c * LS_EXACT_CHUNK,
+ * ...), for all chunks that `count` elements make; in double, in a fixed order. */
+void ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
+                     double *chunk);
+/* Of the row with the largest gradients: the exponent of contributions from now on, and of the
+ * total. */
 int ls_sums_exponent(const struct ls_sums *sums, int parameter);
+int ls_sums_total_exponent(const struct ls_sums *sums, int parameter);
+/* All rows get it. */
 void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent);
-/* Chooses the exponent of the next update; `largest` holds the bits of the largest element of the
+/* State, saved in snapshots: by row (of an element, in the parameter's layout) twice the exponent
+ * in steps of 1 / LS_SUMS_STEPS, and 1 if the row has been large; or LS_SUMS_STATE_UNSET. */
+const int32_t *ls_sums_state(const struct ls_sums *sums, int parameter);
+/* The state of a row with this exponent. */
+int32_t ls_sums_state_of(int exponent);
+void ls_sums_set_state(struct ls_sums *sums, int parameter, const int32_t *state);
+/* Chooses the exponents of the next update; `largest` holds the bits of the largest element of the
  * total as fp32. */
 void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest);
+/* By how many powers of two the largest contribution of the last update exceeded what its parameter
+ * has had lately, for the parameter where that is most; 0: nowhere. Until ls_sums_next. */
+int ls_sums_growth(const struct ls_sums *sums, int *parameter);
 
 #endif

@@ -35,6 +35,12 @@ int ls_watch_create(struct ls_link *link, double timeout, struct ls_watch **watc
 void ls_watch_free(struct ls_watch *watch);
 /* Where status.json goes (a copy is kept); NULL: nowhere. Rank 0 writes it at once ("running"). */
 int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls_error *error);
+/* Something was computed wrongly, and put right: rank 0 says so in status.json, now and at the end.
+ */
+void ls_watch_found(struct ls_watch *watch, const char *text);
+/* Rank 0: something that a user should know, and that ends nothing; the last one stands in
+ * status.json. */
+void ls_watch_warn(struct ls_watch *watch, const char *text);
 /* Who is told how the job fails, before it is ended: from any thread, once. By default that goes to
  * stderr. */
 typedef void ls_watch_tell(void *user, int status, const char *text);

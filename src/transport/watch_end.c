@@ -31,6 +31,23 @@ int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls
     return ls_status_file_write(path, &state, error);
 }
 
+void ls_watch_found(struct ls_watch *watch, const char *text)
+{
+    pthread_mutex_lock(&watch->lock);
+    snprintf(watch->found, sizeof watch->found, "%s", text);
+    watch->found_count++;
+    struct ls_job_state state = {.running = true,
+                                 .ranks = watch->link->size,
+                                 .iteration = atomic_load(&watch->iteration),
+                                 .host = watch->link->host,
+                                 .wrong = watch->found_count,
+                                 .last_wrong = watch->found,
+                                 .warning = watch->warning};
+    if (watch->link->rank == 0 && watch->status_file != NULL)
+        (void)ls_status_file_write(watch->status_file, &state, NULL);
+    pthread_mutex_unlock(&watch->lock);
+}
+
 /* What cannot be written is no reason to end otherwise. */
 static void write_status(struct ls_watch *watch, int code, int rank, const struct ls_doing *doing,
                          const char *message)
@@ -47,8 +64,29 @@ static void write_status(struct ls_watch *watch, int code, int rank, const struc
                                          : member != NULL ? member->who.host
                                                           : NULL,
                                  .layer = doing->layer,
-                                 .message = message};
+                                 .message = message,
+                                 .wrong = watch->found_count,
+                                 .last_wrong = watch->found,
+                                 .warning = watch->warning};
     (void)ls_status_file_write(watch->status_file, &state, NULL);
+}
+
+void ls_watch_warn(struct ls_watch *watch, const char *text)
+{
+    pthread_mutex_lock(&watch->lock);
+    snprintf(watch->warning, sizeof watch->warning, "%s", text);
+    struct ls_doing own = ls_watch_doing(watch);
+    struct ls_job_state state = {.running = true,
+                                 .ranks = watch->link->size,
+                                 .iteration = own.iteration > 0 ? own.iteration : 0,
+                                 .host = watch->link->host,
+                                 .wrong = watch->found_count,
+                                 .last_wrong = watch->found,
+                                 .warning = watch->warning};
+    if (watch->link->rank == 0 && watch->status_file != NULL &&
+        !atomic_load_explicit(&watch->ended, memory_order_relaxed))
+        (void)ls_status_file_write(watch->status_file, &state, NULL);
+    pthread_mutex_unlock(&watch->lock);
 }
 
 /* ---- The end of a job that fails ------------------------------------------------------------- */

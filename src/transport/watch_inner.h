@@ -89,6 +89,9 @@ struct ls_watch {
     struct ls_link *link;
     double timeout; /* 0: for ever */
     char *status_file;
+    char found[1024]; /* wrongly computed, the last one */
+    int64_t found_count;
+    char warning[LS_WATCH_TEXT]; /* the last one that was told (ls_watch_warn) */
     ls_watch_tell *tell;
     void *tell_user;
     ls_watch_hear *hear;

@@ -19,10 +19,10 @@ demo() {
         >"$work/log" 2>&1 || fail "$name: exit status $?"
     grep -q 'Test net output #0: accuracy = [0-9]' "$work/log" || fail "$name: no accuracy"
     grep -q 'of 10 right$' "$work/log" || fail "$name: no samples"
-    grep -q 'Verified: workers 1,2,3' "$work/log" || fail "$name: not verified"
-    grep -q "^The model: *$work/$name/lenet_iter_12.safetensors" "$work/log" ||
+    grep -q 'Verified: 3 trainings' "$work/log" || fail "$name: not verified"
+    grep -q "^The model: *$work/$name/lenet_best.safetensors" "$work/log" ||
         fail "$name: where is the model?"
-    [ -s "$work/$name/lenet_iter_12.safetensors" ] || fail "$name: there is no model"
+    [ -s "$work/$name/lenet_best.safetensors" ] || fail "$name: there is no model"
     grep -q '^Your own data: ' "$work/log" || fail "$name: how to go on?"
 }
 

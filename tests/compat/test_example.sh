@@ -21,7 +21,7 @@ for workers in 2 3; do
 done
 cmp "$work/example2" "$work/example3" || fail "2 and 3 workers differ"
 
-"$LOCKSTEP" train --solver "$solver" --iterations 15 --workers 1 --snapshot-prefix "$work/cli" \
+"$LOCKSTEP" train --overwrite --solver "$solver" --iterations 15 --workers 1 --snapshot-prefix "$work/cli" \
     >"$work/log" 2>&1 || fail "lockstep train"
 cmp "$work/example2" "$work/cli_iter_15.safetensors" || fail "the command line's model differs"
 

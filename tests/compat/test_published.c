@@ -114,7 +114,12 @@ static struct session start(const char *solver)
     ls_test_write_text("solver.prototxt", solver);
     check(lockstep_solver_load("solver.prototxt", NULL, 0, &session.solver, session.error),
           session.error);
-    check(lockstep_verify(session.solver, &options, workers, 2, 1, session.error), session.error);
+    struct lockstep_verify_options verify;
+    lockstep_verify_options_init(&verify);
+    verify.workers = workers;
+    verify.worker_count = 2;
+    verify.iterations = 1;
+    check(lockstep_verify(session.solver, &verify, session.error), session.error);
     check(lockstep_trainer_create(session.solver, &options, &session.trainer, session.error),
           session.error);
     return session;

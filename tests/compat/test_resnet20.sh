@@ -31,7 +31,7 @@ END
 train() {
     local name=$1 iterations=$2 workers=$3 prefix=$4
     shift 4
-    "$LOCKSTEP" train --solver "$name.prototxt" --workers "$workers" --snapshot-prefix "$prefix" \
+    "$LOCKSTEP" train --overwrite --solver "$name.prototxt" --workers "$workers" --snapshot-prefix "$prefix" \
         --iterations "$iterations" "$@" >log 2>&1 ||
         fail "train $name on $workers workers: exit status $?"
 }

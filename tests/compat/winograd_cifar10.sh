@@ -69,7 +69,7 @@ max_iter: 150 micro_batch: 16
 test_interval: 150 test_iter: 30 test_initialization: false
 END
     for seed in $seeds; do
-        "$LOCKSTEP" train --solver $algorithm.solver --workers 2 --set random_seed=$seed >log 2>&1 ||
+        "$LOCKSTEP" train --overwrite --solver $algorithm.solver --workers 2 --set random_seed=$seed >log 2>&1 ||
             fail "$algorithm from seed $seed: exit status $?"
         accuracy=$(sed -n 's/.*accuracy = \([0-9.]*\).*/\1/p' log | tail -n 1)
         echo "$algorithm $seed ${accuracy:-none}" | tee -a accuracies

@@ -82,7 +82,7 @@ train 4 "images: record 3: its label 12 is none of the 10 classes of layer 'accu
     '!Iteration' -- --set test_interval=5
 small_net >net.prototxt
 sed 's/num_output: 10/num_output: 9/' net.prototxt >nine.prototxt
-expect 4 "its label 9 is none of the 9 classes of layer" -- "$LOCKSTEP" train --solver \
+expect 4 "its label 9 is none of the 9 classes of layer" -- "$LOCKSTEP" train --overwrite --solver \
     solver.prototxt --set net=nine.prototxt
 
 # ---- CIFAR ----------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ for ((at = 16; at < 160; at += 8)); do
     restore
     be32 4294967295 | poke db/data.mdb $at
     be32 4294967295 | poke db/data.mdb $((4096 + at))
-    timeout 60 "$LOCKSTEP" train --solver solver.prototxt --workers 1 --set base_lr=0.00001 \
+    timeout 60 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --set base_lr=0.00001 \
         --iterations 2 >log 2>&1
     status=$?
     [ $status = 0 ] || [ $status = 4 ] || [ $status = 3 ] || fail "LMDB, byte $at: status $status"
@@ -187,7 +187,7 @@ for ((page = 2; page * 4096 < size && page < 6; page++)); do
     for at in 0 10 12 14 16 18 40 2000 4000; do
         restore
         be32 4294967295 | poke db/data.mdb $((page * 4096 + at))
-        timeout 60 "$LOCKSTEP" train --solver solver.prototxt --workers 1 --iterations 2 \
+        timeout 60 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --iterations 2 \
             --set base_lr=0.00001 >log 2>&1
         status=$?
         case $status in 0 | 3 | 4 | 6) ;; *) fail "LMDB, page $page, byte $at: status $status" ;; esac

@@ -76,7 +76,13 @@ train 3 'solver.prototxt:3:1: momentum must be at least 0 and below 1, not 1.5' 
     "net.prototxt:14:37: unknown field 'kernal_size'"
 small_net | sed 's/"Pooling"/"Poolin"/' >net.prototxt
 train 3 'solver.prototxt:3:1: momentum' "solver.prototxt:4:1: .*'fixt'" "net.prototxt:17:[0-9]+: "
+# A misspelt Data layer is one mistake; what else is wrong is told with it.
+small_net | sed 's/"Data"/"Dota"/; s/bottom: "pool"/bottom: "pol"/' >net.prototxt
+train 3 '!no layer that brings data' "there is no layer type 'Dota'.*did you mean 'Data'" "its bottom 'pol'"
 small_net >net.prototxt
+# Names of layers do not steer the terminal that a table is written to.
+small_net | sed "s/name: \"conv\"/name: \"c\\\\033[2Jv\"/" >named.prototxt
+expect 0 '!'$'\033' 'c\?\[2Jv' -- "$LOCKSTEP" plan --model named.prototxt
 
 # solver TEXT REGEX...: one more line of the solver.
 solver() {

@@ -10,7 +10,7 @@ train 6 "^lockstep: .*iteration [0-9]+: .*not finite" 'hint: a lower base_lr' '!
 first=$(grep '^lockstep: ' log)
 for workers in 1 3 5; do
     rm -f s_iter_*
-    expect 6 -- "$LOCKSTEP" train --solver solver.prototxt --workers $workers --set base_lr=1e30
+    expect 6 -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers $workers --set base_lr=1e30
     [ "$(grep '^lockstep: ' log)" = "$first" ] ||
         fail "$workers workers say '$(grep '^lockstep: ' log)' instead of '$first'"
 done
@@ -41,6 +41,21 @@ expect 6 'Test net output #[0-9]+: accuracy = ' 'Test net output #[0-9]+: loss =
     "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
 small_net >net.prototxt
 expect 0 -- "$LOCKSTEP" test --model net.prototxt --weights s_iter_1.safetensors
+
+# A library that fails is no divergence: the layer is named, with what was wrong.
+if "$LOCKSTEP" plan --model net.prototxt | grep -qE '^(conv|ip) .*(jit|brg|gemm)' && ! sanitized; then
+    for workers in 1 2; do
+        for failure in '7 1 out of memory' '1 5 '; do
+            read -r status number text <<<"$failure"
+            expect "$status" "^lockstep: .*(conv|ip)\b.*oneDNN could not carry out [a-z_ ]*.*$text" '!not finite' \
+                '!base_lr 1' -- env LD_PRELOAD="$LOCKSTEP_BUILD/tests/libfailing_calls.so" \
+                FAIL_CALL=dnnl_primitive_execute FAIL_ERRNO="$number" FAIL_AFTER=200 "$LOCKSTEP" train --overwrite \
+                --solver solver.prototxt --workers $workers --snapshot-prefix "failing$status$workers"
+        done
+    done
+else
+    echo "no kernel of oneDNN here: its failures are not tested"
+fi
 
 # verify says so, too.
 expect 6 'not finite' -- "$LOCKSTEP" verify --solver solver.prototxt --workers 1,2 --set base_lr=1e30

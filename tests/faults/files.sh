@@ -24,7 +24,7 @@ for file in none none/none folder folder/none pipe loop /dev/null /dev/zero /dev
     loop) why='symbolic links|there is no file' ;;
     *) why='is not a file' ;;
     esac
-    expect 3 "^lockstep: $file: .*($why)" '!Iteration' -- "$LOCKSTEP" train --solver "$file"
+    expect 3 "^lockstep: $file: .*($why)" '!Iteration' -- "$LOCKSTEP" train --overwrite --solver "$file"
     train 3 "^lockstep: .*$file.*($why)" '!Iteration' -- --set "net=\"$file\""
     # What is not there is said at its place in the definition, what is wrong with a file is the file's.
     named="^lockstep: (net.prototxt:5:[0-9]+: .*'$file'|$file: .*($why))"
@@ -69,7 +69,7 @@ if [ "${as_nobody[0]:-}" != none ]; then
         shift 2
         expect "$wanted" "$text" '!Iteration' -- ${as_nobody[@]+"${as_nobody[@]}"} "$LOCKSTEP" "$@"
     }
-    run=(train --solver solver.prototxt --workers 1)
+    run=(train --overwrite --solver solver.prototxt --workers 1)
     nobody 3 'secret: cannot open: Permission denied' train --solver secret
     nobody 3 'secret: cannot open: Permission denied' "${run[@]}" --set net=secret
     nobody 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
@@ -99,6 +99,6 @@ train 7 '/proc/s: cannot create: ' '!Iteration' -- --snapshot-prefix /proc/s
 train 0 'Snapshotting to folder/solver_iter_20' -- --snapshot-prefix folder
 [ -s folder/solver_iter_20.safetensors ] || fail "there is no snapshot in the folder"
 # A folder of the name that the snapshot should have.
-mkdir s_iter_10.safetensors
-train 7 's_iter_10.safetensors: cannot create: names a directory'
+mkdir s_iter_20.safetensors
+train 7 's_iter_20.safetensors: cannot create: names a directory'
 finish

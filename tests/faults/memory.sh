@@ -16,7 +16,7 @@ for limit in $(seq 20000 30000 500000) 650000 800000 1000000; do
     status=0
     (
         ulimit -v "$limit"
-        exec timeout 120 "$LOCKSTEP" train --solver solver.prototxt --workers 2
+        exec timeout 120 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2
     ) >log 2>&1 </dev/null || status=$?
     case $status in
     0 | 7) ;;
@@ -40,7 +40,7 @@ small_net | sed 's/num_output: 10/num_output: 15000000/' >net.prototxt
 status=0
 (
     ulimit -v 3000000
-    exec timeout 120 "$LOCKSTEP" train --solver solver.prototxt --workers 2
+    exec timeout 120 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2
 ) >log 2>&1 </dev/null || status=$?
 [ $status = 7 ] || fail "a large layer: status $status: $(tail -n 3 log)"
 check_output "a large layer" '^lockstep: .*out of memory' '!Iteration'
@@ -50,7 +50,7 @@ small_net >net.prototxt
 status=0
 (
     ulimit -v 3000000
-    exec timeout 120 "$LOCKSTEP" train --solver solver.prototxt --workers 4096
+    exec timeout 120 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 4096
 ) >log 2>&1 </dev/null || status=$?
 [ $status = 7 ] || fail "4096 workers: status $status: $(tail -n 3 log)"
 check_output "4096 workers" '^lockstep: .*(cannot start thread|out of memory)'

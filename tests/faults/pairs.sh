@@ -4,41 +4,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 
-# chunk TYPE: the standard input as a part of a PNG file: size, type, bytes, checksum (gzip's own).
-chunk() {
-    { printf '%s' "$1"; cat; } >chunk
-    be32 $(($(stat -c %s chunk) - 4))
-    cat chunk
-    gzip -nc chunk | tail -c 8 | head -c 4 | od -An -tu1 | {
-        read -r a b c d
-        byte "$d" "$c" "$b" "$a"
-    }
-}
-
-# png HEIGHT WIDTH TYPE BITS BYTES LABEL: a PNG file of one colour, BYTES bytes a pixel, each LABEL.
-png() {
-    local height=$1 width=$2 type=$3 bits=$4 bytes=$5 label=$6 row a=1 b=0 i
-    row=$((1 + width * bytes))
-    printf '\x89PNG\r\n\x1a\n'
-    { be32 "$width"; be32 "$height"; byte "$bits" "$type" 0 0 0; } | chunk IHDR
-    {
-        byte 120 1 1 $((row * height & 255)) $((row * height >> 8)) \
-            $((255 - (row * height & 255))) $((255 - (row * height >> 8)))
-        for ((i = 0; i < row * height; i++)); do
-            local value=$((i % row == 0 ? 0 : label))
-            a=$(((a + value) % 65521))
-            b=$(((b + a) % 65521))
-        done
-        for ((i = 0; i < height; i++)); do
-            byte 0
-            head -c $((row - 1)) /dev/zero | tr '\0' "\\$(printf '%03o' "$label")"
-        done
-        be32 $((b << 16 | a))
-    } | chunk IDAT
-    chunk IEND </dev/null
-}
-grey() { png "$1" "$2" 0 8 1 "$3"; }
-
 # segmenting [DATA [LOSS]]: a net that gives each pixel one of three classes.
 segmenting() {
     cat <<TEXT
@@ -83,17 +48,17 @@ broken() {
 
 # ---- Files that do not belong together --------------------------------------------------------------
 broken '^lockstep: x/3.png: has no label map: there is no file .y/3.png.' 'rm y/3.png'
-broken '^lockstep: y/3.png: has 8 x 8 labels .*its picture .x/3.png. has 8 x 9 pixels' \
+broken '^lockstep: y/3.png: record 2: has 8 x 8 labels .*its picture .x/3.png. has 8 x 9 pixels' \
     'grey 8 8 1 >y/3.png'
-broken '^lockstep: y/3.png: has 8 x 9 labels .*its picture .x/3.png. has 9 x 9 pixels' \
+broken '^lockstep: y/3.png: record 2: has 8 x 9 labels .*its picture .x/3.png. has 9 x 9 pixels' \
     'grey 9 9 1 >x/3.png'
 broken '^lockstep: x: has no .jpg' 'rm x/*'
 broken "there is no file or folder 'y'" 'rm -r y'
 
 # ---- Maps that are none -----------------------------------------------------------------------------
-broken '^lockstep: y/2.png: a label map must be a PNG file' 'seq 100 >y/2.png'
-broken '^lockstep: y/2.png: a label map has one number for each pixel' 'png 8 9 2 8 3 1 >y/2.png'
-broken '^lockstep: y/2.png: a label map has one number for each pixel' 'png 8 9 4 8 2 1 >y/2.png'
+broken '^lockstep: y/2.png: record 1: a label map must be a PNG file' 'seq 100 >y/2.png'
+broken '^lockstep: y/2.png: record 1: a label map has one number for each pixel' 'png 8 9 2 8 3 1 >y/2.png'
+broken '^lockstep: y/2.png: record 1: a label map has one number for each pixel' 'png 8 9 4 8 2 1 >y/2.png'
 for size in 0 7 20 32; do
     broken '^lockstep: y/2.png: ' "truncate -s $size y/2.png"
 done
@@ -142,7 +107,7 @@ expect 3 'predict tells the class of a picture, but this net classifies each of 
 
 # ---- Different sizes --------------------------------------------------------------------------------
 segmenting >net.prototxt
-broken '^lockstep: x/2.png: the picture is too large' \
+broken '^lockstep: x/2.png: record 1: the picture is too large' \
     'png 1 9 0 8 1 3 >x/2.png; { be32 30000; be32 30000; byte 8 0 0 0 0; } | chunk IHDR | poke x/2.png 8'
 restore
 for i in 2 3; do

@@ -91,6 +91,20 @@ expect 2 'one of --solver FILE and --model FILE' -- "$LOCKSTEP" plan
 expect 2 'one of --solver FILE and --model FILE' -- "$LOCKSTEP" plan --solver a --model b
 expect 2 '4097 workers are not possible' -- "$LOCKSTEP" plan --solver solver.prototxt --workers 4097
 
+# ---- What the bits depend on
+small_net >net.prototxt
+plan 0 '^Bits: depend on oneDNN.s version and the CPU.s type .* through [12] layers?: (conv, )?ip$'
+plan 0 '"depends_on_onednn": 1, "depends_through": \["(conv", ")?ip"\]' '"onednn": 1' -- --json
+if ! "$LOCKSTEP" --version | grep -qE '^isa=(generic|sse41)$'; then
+    # Large inner products are Lockstep's own, where there are fused operations.
+    small_net | sed '/name: "conv"/,/^}/d; s/bottom: "conv"/bottom: "data"/; /name: "pool"/,/^}/d
+        s/bottom: "pool"/bottom: "data"/; s/num_output: 10 /num_output: 300 /' |
+        tr '\n' ' ' | sed -E 's/(layer \{ +)+/layer { /g' >net.prototxt
+    plan 0 '^Bits: no step is oneDNN.s'
+    plan 0 '"depends_on_onednn": 0, "depends_through": \[\]' '!"onednn": 1' -- --json
+    plan 0 '^Bits: depend on oneDNN.* through 1 layer: ip$' -- --isa sse41
+fi
+
 # ---- JSON is UTF-8 and escaped, whatever a layer is called
 small_net | sed 's/name: "pool"/name: "p\\"\\\\\\n\\001\\377"/' >net.prototxt
 plan 0 'p\\"\\\\\\n\\u0001\\ufffd' -- --json

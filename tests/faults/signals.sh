@@ -12,7 +12,7 @@ small_solver "$fields" | sed 's/max_iter: 20/max_iter: 1000000/; s/snapshot: 10/
 # start: begins a training in the background and waits until it has displayed an iteration.
 start() {
     : >log
-    "$LOCKSTEP" train --solver solver.prototxt --workers 2 "$@" >log 2>&1 </dev/null &
+    "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2 "$@" >log 2>&1 </dev/null &
     pid=$!
     local i
     for ((i = 0; i < 6000; i++)); do
@@ -49,15 +49,15 @@ for signal in INT TERM; do
     stopped=${snapshots[0]##*_iter_}
     stopped=${stopped%.safetensors}
     total=$((stopped + 15))
-    expect 0 "Resuming from ${snapshots[0]}, iteration $stopped" -- "$LOCKSTEP" train --solver \
+    expect 0 "Resuming from ${snapshots[0]}, iteration $stopped" -- "$LOCKSTEP" train --overwrite --solver \
         solver.prototxt --workers 3 --resume "${snapshots[0]}" --iterations $total
-    expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --workers 1 --snapshot-prefix whole \
+    expect 0 -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --snapshot-prefix whole \
         --iterations $total
     cmp s_iter_$total.safetensors whole_iter_$total.safetensors ||
         fail "SIG$signal and resume: other bytes than without"
     # And again from where it stopped, with auto.
     rm s_iter_$total.safetensors
-    expect 0 "iteration $stopped" -- "$LOCKSTEP" train --solver solver.prototxt --workers 2 \
+    expect 0 "iteration $stopped" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2 \
         --resume auto --iterations $total
     cmp s_iter_$total.safetensors whole_iter_$total.safetensors || fail "auto: other bytes"
 done
@@ -75,7 +75,7 @@ snapshots=(s_iter_*.safetensors)
 kill -TERM $pid
 ends 75 'Snapshotting'
 number=${snapshots[0]##*_iter_}
-expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --workers 1 --snapshot-prefix whole \
+expect 0 -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --snapshot-prefix whole \
     --iterations "${number%.safetensors}"
 cmp "${snapshots[0]}" "whole_iter_$number" || fail "the snapshot of SIGHUP has other bytes"
 
@@ -86,7 +86,7 @@ small_net "backend: SYNTHETIC synthetic_param { count: 60000 height: 400 width: 
         >net.prototxt
 rm -f s_iter_*
 : >log
-"$LOCKSTEP" train --solver solver.prototxt --workers 1 --set test_interval=0 \
+"$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 --set test_interval=0 \
     >log 2>&1 </dev/null &
 pid=$!
 for ((i = 0; i < 6000; i++)); do

@@ -27,8 +27,20 @@ if mount -t tmpfs -o size=$(((size / 4096 + 2) * 4096)) tmpfs disk 2>/dev/null; 
     no_leftovers disk
     [ ! -e disk/s_iter_20.safetensors ] || fail "a snapshot on a full disk"
     # The old file of the same name stays, too.
-    train 7 'disk/s_iter_10.safetensors: .*No space left' -- --snapshot-prefix disk/s
+    train 7 'warning: the snapshot of iteration 10 was not written: disk/s_iter_10.*No space left' \
+        '^lockstep: disk/s_iter_20.safetensors: .*No space left' -- --snapshot-prefix disk/s
     is_good disk/s_iter_10.safetensors
+    no_leftovers disk
+    # A snapshot between two updates is no reason to end, unless it is to be one. At the end it is,
+    # where no later one was written.
+    train 7 'warning: the snapshot of iteration 20 was not written: disk/s_iter_20.*No space left' \
+        'an older snapshot is there: disk/s_iter_10' \
+        'warning: [1-9] snapshots? could not be written, the first one at iteration 20' \
+        '!Optimization Done' -- --snapshot-prefix disk/s --set max_iter=30 --set snapshot=20 \
+        --set snapshot_after_train=false
+    train 7 '^lockstep: disk/s_iter_10.safetensors: .*No space left' '!Iteration 30' \
+        '!Training goes on' '!Optimization Done' -- --snapshot-prefix disk/s --snapshot-required \
+        --set max_iter=200000
     no_leftovers disk
     # Room again: the run goes on.
     mount -o remount,size=1m disk
@@ -61,8 +73,9 @@ fi
 
 # ---- A limit on the size of files -----------------------------------------------------------------
 cp good/s_iter_10.safetensors s_iter_10.safetensors
-expect 7 '^lockstep: s_iter_10.safetensors: .*File too large. hint: raise the limit' -- bash -c \
-    "ulimit -f $((size / 1024 / 2)); exec '$LOCKSTEP' train --solver solver.prototxt"
+expect 7 'iteration 10 was not written: s_iter_10.safetensors: .*File too large' \
+    '^lockstep: s_iter_20.safetensors: .*File too large. hint: raise the limit' -- bash -c \
+    "ulimit -f $((size / 1024 / 2)); exec '$LOCKSTEP' train --overwrite --solver solver.prototxt"
 is_good s_iter_10.safetensors
 no_leftovers .
 
@@ -74,7 +87,7 @@ small_solver | sed 's/"s"/"k"/; s/snapshot: 10/snapshot: 1/' >solver.prototxt
 killed=0
 for ((round = 0; round < 12; round++)); do
     rm -f k_iter_* .k_iter_*
-    "$LOCKSTEP" train --solver solver.prototxt --workers 2 >log 2>&1 &
+    "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 2 >log 2>&1 &
     pid=$!
     # After a few snapshots, and then a little later each time.
     for ((wait = 0; wait < 2000; wait++)); do

@@ -144,6 +144,8 @@ for change in 'group: 4' 'eps: 0.001' 'moving_average_fraction: 0.5' 'scale_bias
 batch_norm_param.${change%%:*}: .*hint: .*--weights" '!Iteration' -- --resume s_iter_10.safetensors
 done
 
+cp s_iter_10.safetensors base.safetensors
+
 # ---- Weights ----------------------------------------------------------------------------------------
 number() { # VALUE: as four bytes
     case $1 in
@@ -170,7 +172,8 @@ weights() {
 with() {
     norm_net >net.prototxt
     weights "$3" "$4" "$5" >w.safetensors
-    expect "$1" "$2" '!nan' -- "$LOCKSTEP" test --model net.prototxt --weights w.safetensors
+    expect "$1" "$2" '!nan' -- "$LOCKSTEP" test --model net.prototxt \
+        --weights base.safetensors,w.safetensors
     norm_net 'use_global_stats: true' >net.prototxt
     train "$1" "$2" '!nan \(\*' -- --weights w.safetensors
 }
@@ -185,11 +188,11 @@ done
 norm_net >net.prototxt
 weights 1 nan 1 >w.safetensors
 expect 5 "$damaged nan, which is no finite number" -- "$LOCKSTEP" test --model net.prototxt \
-    --weights w.safetensors
+    --weights base.safetensors,w.safetensors
 # A file that has the other layers only.
 small_net >net.prototxt
 train 0 -- --snapshot-prefix other
 norm_net >net.prototxt
-expect 3 "${at}norm: normalises by saved averages, but there are none" -- "$LOCKSTEP" test \
+expect 5 "other_iter_20.safetensors: has no weights of these layers of the net: 'norm'" -- "$LOCKSTEP" test \
     --model net.prototxt --weights other_iter_20.safetensors
 finish

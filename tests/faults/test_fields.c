@@ -444,7 +444,5 @@ int main(void)
     struct rlimit limit = {(rlim_t)MEMORY_MAX << 30, (rlim_t)MEMORY_MAX << 30};
     setrlimit(RLIMIT_AS, &limit);
 #endif
-    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
-        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ usage "" convert --backend LMBD --source x --output y
 usage "unknown command 'nothing'" help nothing
 expect 0 'usage: lockstep' 'example' 'exit codes' -- "$LOCKSTEP" --help
 expect 0 '^[Ll]ockstep [0-9]' -- "$LOCKSTEP" --version
-for command in train test predict verify plan time tune convert mean; do
+for command in train test predict verify plan time tune check convert mean; do
     expect 0 "^lockstep $command: " '^usage: ' '^example:' -- "$LOCKSTEP" "$command" --help
     expect 0 "^lockstep $command: " -- "$LOCKSTEP" help "$command"
 done
@@ -81,14 +81,15 @@ train 0 'Optimization Done' -- --set base_lr=0.5 --set base_lr=0.02 --set max_it
 train 0 'base_lr 0.02' -- --set base_lr=0.02 --set max_iter=2
 
 # No iterations: tests and snapshots are made as usual.
-train 0 '^Snapshotting to s_iter_0' 'Optimization Done' -- --iterations 0
+train 0 '^Snapshotting to s_iter_0' '^Nothing is left to train' '^To go on: ' -- --iterations 0
 train 0 '^Snapshotting to s_iter_0' 'Optimization Done' -- --set max_iter=0 --set test_interval=5
-train 0 '^Snapshotting to s_iter_7' 'Optimization Done' -- --iterations 7
+train 0 '^Snapshotting to s_iter_7' '^Stopped after iteration 7 of 20' '^To go on: .*--resume s_iter_7' '!Optimization Done' \
+    '^Iteration 6.*, loss = ' -- --iterations 7
 
 # redirect STATUS WHERE: trains with the standard output going there.
 redirect() {
     local status=0
-    eval "timeout 120 \"\$LOCKSTEP\" train --solver solver.prototxt --set display=1 $2" || status=$?
+    eval "timeout 120 \"\$LOCKSTEP\" train --overwrite --solver solver.prototxt --set display=1 $2" || status=$?
     [ "$status" = "$1" ] || fail "status $status instead of $1 with $2"
     "$LOCKSTEP" test --model net.prototxt --weights s_iter_20.safetensors --workers 1 \
         >/dev/null || fail "the last snapshot is not good with $2"
@@ -103,11 +104,11 @@ redirect 0 '<&- >log 2>&1'
 redirect 0 '>log 2>&-'
 redirect 7 '--log-json /dev/full >log 2>&1'
 check_output 'the log is full' '/dev/full: the log could not be written'
-expect 7 'none/x: cannot create the log: No such file' -- "$LOCKSTEP" train --solver \
+expect 7 'none/x: cannot create the log: No such file' -- "$LOCKSTEP" train --overwrite --solver \
     solver.prototxt --log-json none/x
-expect 7 'cannot create the log: Is a directory' -- "$LOCKSTEP" train --solver solver.prototxt \
+expect 7 'cannot create the log: Is a directory' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
     --log-json .
 # A reader that goes away must not end a training.
-"$LOCKSTEP" train --solver solver.prototxt --set display=1 2>/dev/null | head -n 1 >/dev/null
+"$LOCKSTEP" train --overwrite --solver solver.prototxt --set display=1 2>/dev/null | head -n 1 >/dev/null
 [ -s s_iter_20.safetensors ] || fail "a closed pipe ended the training"
 finish

@@ -88,15 +88,17 @@ done
 # ---- Weights of another net -----------------------------------------------------------------------
 small_net | sed 's/num_output: 10/num_output: 12/' >twelve.prototxt
 for file in $snapshot $caffemodel; do
-    expect 5 "^lockstep: $file: .*ip.*10.*12|^lockstep: $file: .*ip.*12.*10" -- "$LOCKSTEP" train \
+    expect 5 "^lockstep: $file: .*ip.*10.*12|^lockstep: $file: .*ip.*12.*10" -- "$LOCKSTEP" train --overwrite \
         --solver solver.prototxt --set net=twelve.prototxt --weights $file
     expect 5 "^lockstep: $file: .*ip" -- "$LOCKSTEP" test --model twelve.prototxt --weights $file
     small_net | sed 's/name: "ip"/name: "ip2"/' >other.prototxt
     # Fine-tuning: what the file lacks keeps its values; a test of such weights means nothing.
-    expect 0 "$file: ignored.*'ip'" "$file: not in the file.*'ip2'" -- "$LOCKSTEP" train --solver \
+    expect 0 "$file: ignored.*'ip'" "$file: not in the file.*'ip2'" -- "$LOCKSTEP" train --overwrite --solver \
         solver.prototxt --set net=other.prototxt --weights $file --snapshot-prefix other
+    expect 5 "$file: has no weights of these layers of the net: 'ip2'" '!Test net' -- "$LOCKSTEP" test \
+        --model other.prototxt --weights $file
     small_net | sed 's/name: "ip"/name: "ip2"/; s/name: "conv"/name: "conv2"/' >other.prototxt
-    expect 5 "$file: no layer of the file is a layer of the net" -- "$LOCKSTEP" train --solver \
+    expect 5 "$file: no layer of the file is a layer of the net" -- "$LOCKSTEP" train --overwrite --solver \
         solver.prototxt --set net=other.prototxt --weights $file
 done
 train 5 "',' has an empty file name" -- --weights ,

@@ -78,7 +78,7 @@ build() {
 for kind in $(mpi_kinds); do
     build
     rm -f status.json events.json
-    "$netns" mpi "$name" "$kind" "$LOCKSTEP" train --solver solver.prototxt --workers 1 \
+    "$netns" mpi "$name" "$kind" "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 \
         --timeout 6 --log-json events.json >"$kind.log" 2>&1 </dev/null &
     job=$!
     within 60 trains || fail "$kind: no training"

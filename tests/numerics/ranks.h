@@ -16,10 +16,12 @@ struct rank;
 /* What all ranks of a training do. */
 struct job {
     const struct lockstep_solver *solver;
-    int ranks;              /* 1: a process by itself */
-    int workers[RANKS_MAX]; /* by rank */
+    int ranks;                /* 1: a process by itself */
+    int workers[RANKS_MAX];   /* by rank */
+    size_t memory[RANKS_MAX]; /* by rank: limits; 0: none */
     int updates;
     bool dynamic;
+    double audit;    /* the part of the micro-batches that is audited */
     uint32_t delays; /* above 0: a seed of random delays before micro-batches */
     /* (optional) Called by a worker of a rank before each micro-batch. */
     void (*before)(const struct rank *rank);
@@ -123,7 +125,10 @@ static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
     struct lockstep_train_options options;
     struct ls_trainer *trainer = NULL;
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.workers = job->workers[rank->rank];
+    options.memory = job->memory[rank->rank];
+    options.audit = job->audit;
     options.snapshot_prefix = prefix != NULL ? prefix : "unnamed";
     solver = solver != NULL ? solver : job->solver;
     LS_TRY(ls_trainer_join(solver->definition, &options, peers, &trainer, rank->error));
@@ -196,6 +201,10 @@ static inline void check_job(const struct job *job, struct bytes expected, const
 {
     struct rank ranks[RANKS_MAX];
     run_job(job, ranks);
+    for (int r = 0; r < job->ranks; r++) /* a rank that is only told of it says less */
+        if (ranks[r].status != 0 && ranks[r].status != LOCKSTEP_LOST)
+            fail_msg("%s: rank %d of %d: %s", what, r, job->ranks,
+                     ranks[r].error->problems[0].message);
     for (int r = 0; r < job->ranks; r++) {
         if (ranks[r].status != 0)
             fail_msg("%s: rank %d of %d: %s", what, r, job->ranks,

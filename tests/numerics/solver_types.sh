@@ -10,19 +10,19 @@ check() {
     sed '/momentum/d; s/"s"/"'"$type"'_1"/; s/max_iter: 20/max_iter: 60/; s/snapshot: 10/snapshot: 30/' \
         base.prototxt >solver.prototxt
     echo "type: \"$type\" test_interval: 60 $2" >>solver.prototxt
-    expect 0 'Optimization Done' "Solver: $type," -- "$LOCKSTEP" train --solver solver.prototxt \
+    expect 0 'Optimization Done' "Solver: $type," -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
         --workers 1
     # The test's loss falls from that of the first weights.
     awk '/ loss = /{ for (i = 1; i < NF; i++) if ($i == "loss" && $(i + 1) == "=") value[++n] = $(i + 2) }
          END { exit !(n == 2 && value[2] < 0.9 * value[1]) }' <(grep 'Test net output' log) ||
         fail "$type does not learn: $(grep 'Test net output.*loss' log)"
     for workers in 2 3; do
-        expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --workers $workers \
+        expect 0 -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers $workers \
             --snapshot-prefix "${type}_$workers"
         cmp "${type}_1_iter_60.safetensors" "${type}_${workers}_iter_60.safetensors" ||
             fail "$type: other bytes on $workers workers"
     done
-    expect 0 'iteration 30' -- "$LOCKSTEP" train --solver solver.prototxt --workers 3 \
+    expect 0 'iteration 30' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 3 \
         --resume "${type}_2_iter_30.safetensors" --snapshot-prefix "${type}_r"
     cmp "${type}_1_iter_60.safetensors" "${type}_r_iter_60.safetensors" ||
         fail "$type: other bytes after a resume"

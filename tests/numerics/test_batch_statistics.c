@@ -469,9 +469,7 @@ static void test_frozen(void **state)
         finish(training);
     }
     struct lockstep_error *error = lockstep_error_new();
-    struct lockstep_train_options options;
-    lockstep_train_options_init(&options);
-    if (lockstep_verify(solver, &options, (int[]){1, 3}, 2, 3, error) != 0)
+    if (verify_workers(solver, (int[]){1, 3}, 2, 3, error) != 0)
         fail_msg("%s", lockstep_error_text(error));
     lockstep_error_free(error);
     lockstep_solver_free(solver);

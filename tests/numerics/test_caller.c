@@ -135,6 +135,7 @@ static void run(struct host *host, int64_t iterations, const char *resume)
     struct lockstep_train_options options;
     struct lockstep_trainer *trainer = NULL;
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.workers = 2;
     options.snapshot_prefix = ls_test_path("host");
     options.resume = resume;

@@ -97,6 +97,20 @@ static void test_every_cut(void **state)
     }
 }
 
+/* What is read is all that was written: a snapshot of a training that has just been resumed is the
+ * file that it was resumed from. */
+static void test_resumed_at_once(void **state)
+{
+    const struct lockstep_solver *solver = *state;
+    for (int i = 5; i <= END; i += 5) {
+        struct training *training = start(solver, 2, "at_once", file_of("whole", i));
+        struct bytes file = read_bytes(file_of("whole", i));
+        check_same(file, snapshot(training), "resumed at %d, nothing done", i);
+        free(file.data);
+        finish(training);
+    }
+}
+
 /* ---- Cuts by request ------------------------------------------------------------------------- */
 
 struct asker {
@@ -117,6 +131,7 @@ static int run_asking(const struct lockstep_solver *solver, struct asker *asker,
     struct lockstep_trainer *trainer = NULL;
     struct lockstep_error *error = lockstep_error_new();
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.workers = 2;
     options.snapshot_prefix = ls_test_path("asked");
     options.resume = resume ? "auto" : NULL;
@@ -185,6 +200,7 @@ static void run_shown(int window, int64_t until, const char *resume, struct show
     struct lockstep_trainer *trainer = NULL;
     struct lockstep_error *error = lockstep_error_new();
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.workers = 1;
     options.snapshot_prefix = ls_test_path("shown");
     options.resume = resume;
@@ -241,7 +257,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_cut), cmocka_unit_test(test_every_stop),
-        cmocka_unit_test(test_every_snapshot), cmocka_unit_test(test_other_window)};
+        cmocka_unit_test(test_every_cut), cmocka_unit_test(test_resumed_at_once),
+        cmocka_unit_test(test_every_stop), cmocka_unit_test(test_every_snapshot),
+        cmocka_unit_test(test_other_window)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -67,7 +67,7 @@ static void sum_exactly(struct ls_sums *sums, int count, float *out)
             break;
         assert_true(attempt < 3);
     }
-    ls_exact_to_float(ls_sums_total(sums, 0), ls_sums_total_exponent(sums, 0), out, ELEMENTS);
+    ls_sums_read(sums, 0, 0, ELEMENTS, out);
 }
 
 /* Each element is the double-precision sum, but for the rounding of each contribution to a unit
@@ -174,15 +174,15 @@ static enum ls_sums_result try_number(struct ls_sums *sums, bool gauge, float x)
     return ls_sums_end(sums, &parameter, &micro_batch);
 }
 
-/* The first contribution measures: its magnitude becomes 2^38. */
+/* The first contribution measures: its magnitude becomes 2^32. */
 static void test_gauge(void **state)
 {
     (void)state;
     const struct {
         float x;
         int exponent;
-    } cases[] = {{1, 38},         {1.99F, 38},        {-2, 37},         {0x1p-30F, 68},
-                 {0x1p100F, -62}, {0x1.8p-126F, 164}, {0x1p-149F, 187}, {0x1.fffffep127F, -89}};
+    } cases[] = {{1, 32},         {1.99F, 32},        {-2, 31},         {0x1p-30F, 62},
+                 {0x1p100F, -68}, {0x1.8p-126F, 158}, {0x1p-149F, 187}, {0x1.fffffep127F, -95}};
     const size_t one = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ls_sums *sums = make(&one, 1, 1);
@@ -198,7 +198,7 @@ static void test_gauge(void **state)
     }
 }
 
-/* What an exponent of 38 takes: less than 2^12, and 2^-12 or more. */
+/* What an exponent of 38 takes: less than 2^12. What is small is no reason to repeat. */
 static void test_limits(void **state)
 {
     (void)state;
@@ -207,10 +207,10 @@ static void test_limits(void **state)
         enum ls_sums_result result;
         int exponent; /* afterwards */
     } cases[] = {
-        {0x1.fffffep11F, LS_SUMS_GOOD, 38}, {0x1p12F, LS_SUMS_REPEAT, 26},
-        {-0x1p12F, LS_SUMS_REPEAT, 26},     {0x1.8p40F, LS_SUMS_REPEAT, -2},
-        {0x1p-12F, LS_SUMS_GOOD, 38},       {0x1.fffffep-13F, LS_SUMS_REPEAT, 51},
-        {-0x1p-60F, LS_SUMS_REPEAT, 98},    {0, LS_SUMS_GOOD, 38},
+        {0x1.fffffep11F, LS_SUMS_GOOD, 38}, {0x1p12F, LS_SUMS_REPEAT, 20},
+        {-0x1p12F, LS_SUMS_REPEAT, 20},     {0x1.8p40F, LS_SUMS_REPEAT, -8},
+        {0x1p-12F, LS_SUMS_GOOD, 38},       {0x1.8p-37F, LS_SUMS_GOOD, 38},
+        {-0x1p-38F, LS_SUMS_GOOD, 38},      {0, LS_SUMS_GOOD, 38},
         {INFINITY, LS_SUMS_NOT_FINITE, 38}, {-NAN, LS_SUMS_NOT_FINITE, 38},
     };
     const size_t one = 1;
@@ -228,7 +228,7 @@ static void test_limits(void **state)
     ls_sums_set_exponent(sums, 0, 1000);
     assert_int_equal(ls_sums_exponent(sums, 0), LS_SUMS_EXPONENT_UNSET);
     ls_sums_set_exponent(sums, 0, -1000);
-    assert_int_equal(try_number(sums, false, 0x1.fffffep127F), LS_SUMS_REPEAT);
+    assert_int_equal(ls_sums_exponent(sums, 0), -150);
     ls_sums_free(sums);
 }
 
@@ -250,7 +250,8 @@ static void test_most_contributions(void **state)
     ls_sums_free(sums);
 }
 
-/* The next exponent follows from the largest element of the total or of a contribution. */
+/* The next exponent follows from the largest element of the total or of a contribution: downwards
+ * at once, upwards by sixteenths, and by 1 where it is far off. */
 static void test_next(void **state)
 {
     (void)state;
@@ -258,14 +259,25 @@ static void test_next(void **state)
     struct ls_sums *sums = make(&one, 1, 1);
     ls_sums_set_exponent(sums, 0, 38);
     assert_int_equal(try_number(sums, false, 3), LS_SUMS_GOOD);
-    ls_sums_next(sums, 0, bits_of(100));
-    assert_int_equal(ls_sums_exponent(sums, 0), 38 - 6);
+    ls_sums_next(sums, 0, bits_of(100)); /* contributions that agree: 2^5 in all */
+    assert_int_equal(ls_sums_exponent(sums, 0), 40 - 6);
     assert_int_equal(ls_sums_total_exponent(sums, 0), 38); /* of what is there */
-    ls_sums_next(sums, 0, bits_of(0.001F));                /* contributions that cancelled */
-    assert_int_equal(ls_sums_exponent(sums, 0), 38 - 1);
+    for (int update = 0; update < 6 * LS_SUMS_STEPS; update++) {
+        assert_int_equal(ls_sums_exponent(sums, 0), 34 + update / LS_SUMS_STEPS);
+        assert_int_equal(try_number(sums, false, 1), LS_SUMS_GOOD);
+        ls_sums_next(sums, 0, bits_of(0.001F)); /* contributions that cancelled */
+    }
+    assert_int_equal(try_number(sums, false, 1), LS_SUMS_GOOD);
+    ls_sums_next(sums, 0, bits_of(1));
+    assert_int_equal(ls_sums_exponent(sums, 0), 40);
     assert_int_equal(try_number(sums, false, 0), LS_SUMS_GOOD);
     ls_sums_next(sums, 0, 0); /* nothing was contributed: nothing is known */
-    assert_int_equal(ls_sums_exponent(sums, 0), 38 - 1);
+    assert_int_equal(ls_sums_exponent(sums, 0), 40);
+    for (int update = 0; update < 20; update++) {
+        assert_int_equal(ls_sums_exponent(sums, 0), 40 + (update < 14 ? update : 14));
+        assert_int_equal(try_number(sums, false, 0x1p-30F), LS_SUMS_GOOD);
+        ls_sums_next(sums, 0, bits_of(0x1p-30F));
+    }
     ls_sums_free(sums);
 }
 
@@ -286,8 +298,8 @@ static void test_several_parameters(void **state)
     assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_REPEAT);
     assert_int_equal(parameter, 1);
     assert_int_equal(ls_sums_exponent(sums, 0), 38);
-    assert_int_equal(ls_sums_exponent(sums, 1), 18);
-    assert_int_equal(ls_sums_exponent(sums, 2), 18);
+    assert_int_equal(ls_sums_exponent(sums, 1), 12);
+    assert_int_equal(ls_sums_exponent(sums, 2), 12);
     ls_sums_begin(sums, false);
     add(sums, 0, 4, bad, 2);
     add(sums, 2, 7, bad, 3);
@@ -296,6 +308,164 @@ static void test_several_parameters(void **state)
     assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_NOT_FINITE);
     assert_int_equal(parameter, 2);
     assert_int_equal(micro_batch, 3);
+    ls_sums_free(sums);
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+enum { ROWS = 46, LENGTH = 37, PARTS = 12 };
+
+/* Element i of the layout: its row. Plain, or in blocks of 16 rows as convolutions have them, with
+ * padding. */
+static size_t lay_out(bool blocked, float *row)
+{
+    size_t count = 0;
+    for (size_t block = 0; block < ROWS; block += blocked ? 16 : ROWS)
+        for (size_t i = 0; i < (size_t)(blocked ? LENGTH * 16 : LENGTH * ROWS); i++) {
+            size_t r = block + (blocked ? i % 16 : i / LENGTH);
+            row[count++] = r < ROWS ? (float)(r + 1) : 0;
+        }
+    return count;
+}
+
+static void draw_rows(const float *row, size_t count, uint64_t part, float *gradient)
+{
+    for (size_t i = 0; i < count; i++)
+        gradient[i] =
+            row[i] > 0 ? ldexpf(2 * ls_random_uniform(50, part, i) - 1, 1 - (int)row[i]) : 0;
+}
+
+/* Rows that are 2^-r as large as the first: each element is summed as in double, but for
+ * 2^-24 of its row's largest contribution, or less. */
+static void check_rows(bool blocked, bool elements)
+{
+    static float row[64 * LENGTH], gradient[PARTS][64 * LENGTH], out[64 * LENGTH];
+    const size_t count = lay_out(blocked, row);
+    struct ls_sums *sums = make(&count, 1, 1);
+    int parameter, micro_batch, repeats = 0;
+    if (elements)
+        assert_int_equal(ls_sums_cut_elements(sums, 0, NULL), 0);
+    else
+        assert_int_equal(ls_sums_cut_rows(sums, 0, ROWS, row, NULL), 0);
+    for (uint64_t p = 0; p < PARTS; p++)
+        draw_rows(row, count, p, gradient[p]);
+    ls_sums_begin(sums, true);
+    add(sums, 0, 0, gradient[0], count);
+    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+    for (int update = 0; update < 200; update++) {
+        for (bool again = true; again; repeats += again) {
+            ls_sums_begin(sums, false);
+            for (int p = 0; p < PARTS; p++)
+                add(sums, 0, p, gradient[p], count);
+            again = ls_sums_end(sums, &parameter, &micro_batch) != LS_SUMS_GOOD;
+        }
+        /* Read in pieces, from anywhere. */
+        for (size_t at = 0, n; at < count; at += n) {
+            n = 1 + ls_random_below(51, (uint64_t)update, at, 300);
+            n = n < count - at ? n : count - at;
+            ls_sums_read(sums, 0, at, n, out + at);
+        }
+        uint32_t largest = ls_largest(out, count);
+        for (size_t i = 0; i < count; i++) {
+            double reference = 0,
+                   bound = ldexp(1, -(int)row[i] - (update < 150 || row[i] > 15 ? 21 : 30));
+            for (int p = 0; p < PARTS; p++)
+                reference += (double)gradient[p][i];
+            if (fabs((double)out[i] - reference) > bound + fabs(reference) * 0x1p-24)
+                fail_msg("update %d, element %zu of row %g: %g instead of %g", update, i,
+                         (double)row[i], (double)out[i], reference);
+        }
+        ls_sums_next(sums, 0, largest);
+    }
+    assert_in_range(repeats, 0, 1);
+    ls_sums_free(sums);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++)
+        check_rows(way & 1, way & 2);
+}
+
+/* A row is seen for the first time, then seldom: one repeat, if it is very small, and no more. */
+static void test_new_rows(void **state)
+{
+    (void)state;
+    const size_t three = 3;
+    struct ls_sums *sums = make(&three, 1, 1);
+    const struct {
+        float x[3];
+        enum ls_sums_result result;
+    } updates[] = {
+        {{1, 0, 0}, LS_SUMS_GOOD},          {{1, 0x1p-7F, 0}, LS_SUMS_GOOD},
+        {{1, 0, 0x1p-40F}, LS_SUMS_REPEAT}, {{1, 0, 0x1p-40F}, LS_SUMS_GOOD},
+        {{1, 0x1p-7F, 0}, LS_SUMS_GOOD},    {{0, 0x1p9F, 0x1.8p-50F}, LS_SUMS_GOOD},
+        {{1, 1, 1}, LS_SUMS_REPEAT},        {{1, 1, 1}, LS_SUMS_GOOD},
+        {{1, 1, 0x1p-19F}, LS_SUMS_GOOD},   {{1, 1, 1}, LS_SUMS_GOOD},
+    };
+    assert_int_equal(ls_sums_cut_elements(sums, 0, NULL), 0);
+    for (size_t u = 0; u < sizeof updates / sizeof *updates; u++) {
+        int parameter, micro_batch;
+        float out[3];
+        ls_sums_begin(sums, u == 0);
+        add(sums, 0, 0, updates[u].x, 3);
+        assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), updates[u].result);
+        if (u == 0 || updates[u].result != LS_SUMS_GOOD)
+            continue;
+        ls_sums_read(sums, 0, 0, 3, out);
+        assert_memory_equal(out, updates[u].x, sizeof out);
+        ls_sums_next(sums, 0, ls_largest(out, 3));
+    }
+    ls_sums_free(sums);
+}
+
+/* Gradients that alternate settle at the larger ones: repeats of 200 updates. */
+static void test_alternating(void **state)
+{
+    (void)state;
+    const size_t one = 1;
+    const int periods[] = {2, 3, 7, 20};
+    for (int by = 4; by <= 30; by += 2)
+        for (size_t p = 0; p < sizeof periods / sizeof *periods; p++) {
+            struct ls_sums *sums = make(&one, 1, 1);
+            int repeats = 0;
+            assert_int_equal(try_number(sums, true, ldexpf(1, -by)), LS_SUMS_GOOD);
+            for (int update = 1; update <= 200; update++) {
+                float x = update % periods[p] == 0 ? 1 : ldexpf(1, -by);
+                while (try_number(sums, false, x) != LS_SUMS_GOOD)
+                    repeats++;
+                ls_sums_next(sums, 0, bits_of(x));
+            }
+            int most = by < 18 ? 0 : by <= 24 || periods[p] < 10 ? 1 : 200 / periods[p];
+            if (repeats > most)
+                fail_msg("by 2^%d every %d updates: %d repeats", by, periods[p], repeats);
+            ls_sums_free(sums);
+        }
+}
+
+/* A gradient that outgrows its recent past is told, whether or not an update is repeated. */
+static void test_growth(void **state)
+{
+    (void)state;
+    const size_t elements[2] = {1, 1};
+    const float x[2] = {1, 0x1p-20F}, grown[2] = {8, 0x1p-8F};
+    struct ls_sums *sums = make(elements, 2, 1);
+    int parameter = -1, micro_batch;
+    ls_sums_set_exponent(sums, 0, 40);
+    ls_sums_set_exponent(sums, 1, 60);
+    for (int update = 0; update < 2; update++) {
+        ls_sums_begin(sums, false);
+        for (int p = 0; p < 2; p++)
+            add(sums, p, 0, update == 0 ? &x[p] : &grown[p], 1);
+        assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch),
+                         update == 0 ? LS_SUMS_GOOD : LS_SUMS_REPEAT);
+        assert_int_equal(ls_sums_growth(sums, &parameter), update == 0 ? 0 : 12);
+    }
+    assert_int_equal(parameter, 1);
+    for (int p = 0; p < 2; p++)
+        ls_sums_next(sums, p, bits_of(grown[p]));
+    assert_int_equal(ls_sums_growth(sums, &parameter), 0);
     ls_sums_free(sums);
 }
 
@@ -309,6 +479,10 @@ int main(void)
         cmocka_unit_test(test_most_contributions),
         cmocka_unit_test(test_next),
         cmocka_unit_test(test_several_parameters),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_new_rows),
+        cmocka_unit_test(test_alternating),
+        cmocka_unit_test(test_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

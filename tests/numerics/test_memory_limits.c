@@ -232,7 +232,8 @@ static void test_fit(void **state)
         for (int part = 1; part < 8 && least < most && least_work > free_work; part++) {
             size_t limit = least + (most - least) / 8 * (size_t)part;
             assert_true(fit_into(solver, limit, &work) <= limit);
-            if (part >= 4 && work >= least_work)
+            /* Where a hundredth can be saved; less may be one step, which is replayed or not. */
+            if (part >= 4 && most - least > most / 100 && work >= least_work)
                 fail_msg("%s: all that can be is replayed for %d/8", nets[i].what, part);
             limited++;
         }

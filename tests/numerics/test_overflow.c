@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "numerics/training.h"
+#include "snapshot/archive.h"
 
 static const int counts[] = {1, 2, 3, 5, 8};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -33,14 +34,14 @@ static struct lockstep_solver *image_solver(void)
         "}\n");
 }
 
-/* Moves exponents out of what fits: sums that overflow, that are too coarse, or both. */
+/* Moves exponents out of what fits: sums that overflow, that are coarse, or both. */
 static void spoil_exponents(struct training *training, int which)
 {
     struct ls_sums *sums = training->trainer->inner->store->sums;
     size_t count = lockstep_trainer_parameter_count(training->trainer);
     for (size_t i = 0; i < count; i++) {
         int way = which == 2 ? (int)(i % 3) : which;
-        int by = way == 0 ? 25 : way == 1 ? -25 : 0;
+        int by = way == 0 ? 25 : way == 1 ? -12 : 0;
         ls_sums_set_exponent(sums, (int)i, ls_sums_exponent(sums, (int)i) + by);
     }
 }
@@ -62,11 +63,12 @@ static void test_forced_overflow(void **state)
             step(training, 3);
             spoil_exponents(training, which);
             step(training, 1);
-            assert_int_equal(training->repeats, 1);
+            const int repeats = which != 1;
+            assert_int_equal(training->repeats, repeats);
             step(training, 2);
-            assert_int_equal(training->repeats, 1);
+            assert_int_equal(training->repeats, repeats);
             /* 100 samples in micro-batches of at most 6 */
-            assert_int_equal(count_micro_batches(training), micro_batches + 18);
+            assert_int_equal(count_micro_batches(training), micro_batches + 18 * repeats);
             assert_true(fabs(lockstep_trainer_loss(training->trainer) - loss) < 1e-5);
             struct bytes bytes = snapshot(training);
             if (i == 0)
@@ -77,6 +79,109 @@ static void test_forced_overflow(void **state)
         }
         free(first.data);
     }
+    lockstep_solver_free(solver);
+}
+
+/* An update that is repeated advances the moving averages once: they are what they are without the
+ * repeat, which begins from the same weights. */
+static void test_averages_of_repeats(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 20 micro_batch: 6\n"
+        "net_param {\n"
+        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.004 }\n"
+        "  data_param { backend: SYNTHETIC batch_size: 20\n"
+        "    synthetic_param { count: 200 height: 8 width: 8 } } }\n"
+        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
+        "  inner_product_param { num_output: 12 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'norm' type: 'BatchNorm' bottom: 'ip1' top: 'ip1' }\n"
+        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
+        "}\n");
+    struct training *once = start(solver, 2, NULL, NULL), *twice = start(solver, 2, NULL, NULL);
+    step(once, 4);
+    step(twice, 3);
+    spoil_exponents(twice, 0);
+    step(twice, 1);
+    assert_int_equal(once->repeats, 0);
+    assert_int_equal(twice->repeats, 1);
+    size_t averages = 0;
+    for (size_t i = 0; i < lockstep_trainer_parameter_count(once->trainer); i++) {
+        const char *name = lockstep_trainer_parameter_name(once->trainer, i);
+        size_t size = lockstep_trainer_parameter_size(once->trainer, i);
+        float a[12], b[12];
+        if (strncmp(name, "norm.", 5) != 0)
+            continue;
+        assert_in_range(size, 1, 12);
+        assert_int_equal(lockstep_trainer_read_parameter(once->trainer, i, a, size, NULL), 0);
+        assert_int_equal(lockstep_trainer_read_parameter(twice->trainer, i, b, size, NULL), 0);
+        if (memcmp(a, b, size * sizeof *a) != 0)
+            fail_msg("%s is advanced otherwise where the update is repeated", name);
+        averages++;
+    }
+    assert_int_equal(averages, 3);
+    finish(once);
+    finish(twice);
+    lockstep_solver_free(solver);
+}
+
+/* Writes a snapshot as versions of numerics 1 did: with one exponent for each parameter. */
+static void write_as_before(const char *path, const char *out, const int32_t *exponents,
+                            size_t count)
+{
+    struct ls_archive from = {0}, to = {0};
+    assert_int_equal(ls_archive_read(path, LS_ARCHIVE_CHECK, &from, NULL), 0);
+    for (size_t i = 0; i < from.tensor_count; i++) {
+        const struct ls_tensor *tensor = &from.tensors[i];
+        if (strcmp(tensor->name, "state.row_exponents") != 0)
+            assert_int_equal(
+                ls_archive_add(&to, tensor->name, tensor->type, &tensor->shape, tensor->data, NULL),
+                0);
+    }
+    assert_int_equal(to.tensor_count, from.tensor_count - 1);
+    assert_int_equal(
+        ls_archive_add_list(&to, "state.exponents", LS_DTYPE_I32, (int64_t)count, exponents, NULL),
+        0);
+    for (size_t i = 0; i < from.note_count; i++)
+        assert_int_equal(ls_archive_add_note(&to, from.notes[i].key, from.notes[i].value, NULL), 0);
+    assert_int_equal(ls_archive_write(&to, out, NULL), 0);
+    ls_archive_free(&to);
+    ls_archive_free(&from);
+}
+
+/* All rows of a parameter get the one exponent that was saved. */
+static void test_one_exponent_a_parameter(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = image_solver();
+    struct training *training = start(solver, 2, NULL, NULL);
+    const char *half = ls_test_path("half.safetensors"), *old = ls_test_path("old.safetensors");
+    struct ls_sums *sums = training->trainer->inner->store->sums;
+    size_t count = lockstep_trainer_parameter_count(training->trainer);
+    int32_t exponents[16];
+    step(training, 3);
+    assert_in_range(count, 1, 16);
+    for (size_t i = 0; i < count; i++)
+        exponents[i] = ls_sums_exponent(sums, (int)i);
+    assert_int_equal(lockstep_trainer_snapshot(training->trainer, half, NULL), 0);
+    write_as_before(half, old, exponents, count);
+    struct training *resumed = start(solver, 3, NULL, old);
+    sums = resumed->trainer->inner->store->sums;
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(ls_sums_exponent(sums, (int)i), exponents[i]);
+        for (size_t row = 1; row < ls_sums_rows(sums, (int)i); row++)
+            assert_int_equal(ls_sums_state(sums, (int)i)[row], ls_sums_state(sums, (int)i)[0]);
+    }
+    step(training, 3);
+    step(resumed, 3);
+    assert_int_equal(resumed->repeats, 0);
+    assert_true(fabs(lockstep_trainer_loss(training->trainer) -
+                     lockstep_trainer_loss(resumed->trainer)) < 1e-4);
+    finish(training);
+    finish(resumed);
     lockstep_solver_free(solver);
 }
 
@@ -128,7 +233,8 @@ static struct lockstep_solver *jumping_solver(void)
         ls_test_path("jump-images"), ls_test_path("jump-labels"));
 }
 
-/* Up after 5 updates, down after 10, up, down, up: an update is repeated each time. */
+/* Up after 5 updates, down after 10, up, down, up: exponents follow, and what has been large stays
+ * so for a while. No update is repeated. */
 static void test_jumping_gradients(void **state)
 {
     (void)state;
@@ -138,14 +244,14 @@ static void test_jumping_gradients(void **state)
         int resumed_on = counts[COUNTS - 1 - i];
         struct training *training = start(solver, counts[i], NULL, NULL);
         step(training, 15);
-        assert_int_equal(training->repeats, 2);
+        assert_int_equal(training->repeats, 0);
         const char *half = ls_test_path("half.safetensors");
         assert_int_equal(lockstep_trainer_snapshot(training->trainer, half, NULL), 0);
         struct training *resumed = start(solver, resumed_on, NULL, half);
         step(training, 12);
         step(resumed, 12);
-        assert_int_equal(training->repeats, 5);
-        assert_int_equal(resumed->repeats, 3);
+        assert_int_equal(training->repeats, 0);
+        assert_int_equal(resumed->repeats, 0);
         count_micro_batches(resumed);
         struct bytes bytes = snapshot(training);
         check_same(bytes, snapshot(resumed), "resumed on %d workers", resumed_on);
@@ -211,26 +317,30 @@ static struct lockstep_solver *embedding_solver(const struct embedding *set)
         ls_test_path("words"), ls_test_path("classes"), BATCH, CLASSES);
 }
 
+/* The training in plain code: sums in double, the optimizer's own rule. */
+struct simulation {
+    float weights[CLASSES * WORDS], history[2][CLASSES * WORDS];
+    float scale[CLASSES]; /* of the scores */
+    float delta;
+    int updates;
+};
+
 /* Adds a sample's gradient to sums in double precision. */
-static void add_sample(const struct embedding *set, int sample, const float *weights, double *sums)
+static void add_sample(const struct embedding *set, int sample, const struct simulation *simulation,
+                       double *sums)
 {
     int word = set->word[sample];
     double x = set->pixels[sample][word], p[CLASSES], largest = -1e300, total = 0;
     for (int c = 0; c < CLASSES; c++) {
-        p[c] = (double)weights[c * WORDS + word] * x;
+        p[c] = (double)simulation->weights[c * WORDS + word] * x * (double)simulation->scale[c];
         largest = p[c] > largest ? p[c] : largest;
     }
     for (int c = 0; c < CLASSES; c++)
         total += p[c] = exp(p[c] - largest);
     for (int c = 0; c < CLASSES; c++)
-        sums[c * WORDS + word] += (p[c] / total - (c == set->labels[sample])) * x / BATCH;
+        sums[c * WORDS + word] +=
+            (p[c] / total - (c == set->labels[sample])) * x / BATCH * (double)simulation->scale[c];
 }
-
-/* The training in plain code: sums in double, the optimizer's own rule. */
-struct simulation {
-    float weights[CLASSES * WORDS], history[2][CLASSES * WORDS];
-    int updates;
-};
 
 static void simulate(struct simulation *simulation, const struct embedding *set)
 {
@@ -238,7 +348,7 @@ static void simulate(struct simulation *simulation, const struct embedding *set)
     static float gradient[CLASSES * WORDS];
     memset(sums, 0, sizeof sums);
     for (int i = 0; i < BATCH; i++)
-        add_sample(set, (simulation->updates * BATCH + i) % TEXTS, simulation->weights, sums);
+        add_sample(set, (simulation->updates * BATCH + i) % TEXTS, simulation, sums);
     for (int i = 0; i < CLASSES * WORDS; i++)
         gradient[i] = (float)sums[i];
     simulation->updates++;
@@ -246,7 +356,7 @@ static void simulate(struct simulation *simulation, const struct embedding *set)
                                         .rate = 0.002F,
                                         .momentum = 0.9F,
                                         .momentum2 = 0.99F,
-                                        .delta = 1e-8F,
+                                        .delta = simulation->delta,
                                         .correction =
                                             ls_adam_correction(0.9F, 0.99F, simulation->updates),
                                         .gradient_scale = 1};
@@ -287,6 +397,9 @@ static void test_rare_rows(void **state)
     struct training *training = start(solver, 3, NULL, NULL);
     read_weights(training, first);
     memcpy(simulation.weights, first, sizeof first);
+    simulation.delta = 1e-8F;
+    for (int c = 0; c < CLASSES; c++)
+        simulation.scale[c] = 1;
     double moved = 0;
     for (int update = 1; update <= UPDATES; update++) {
         step(training, 1);
@@ -306,12 +419,73 @@ static void test_rare_rows(void **state)
     lockstep_solver_free(solver);
 }
 
+/* ---- Rows of very different size ------------------------------------------------------------- */
+
+enum { APART = 5, STEEP_UPDATES = 80 /* powers of two between neighbours */ };
+
+/* As above, with classes whose scores count 2^(-APART c) each: the gradients of the rows of the
+ * weights differ by 2^45, and those of rare words are 2^-8 of that. Adam makes steps of one size of
+ * all of them. */
+static struct lockstep_solver *steep_solver(const struct embedding *set)
+{
+    write_idx(ls_test_path("words"), ls_test_path("classes"), TEXTS, 1, WORDS, set->pixels[0],
+              set->labels);
+    return load_solver(
+        "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 delta: 1e-25\n"
+        "lr_policy: 'fixed' max_iter: 100\n"
+        "net_param {\n"
+        "layer { name: 'text' type: 'Data' top: 'data' top: 'label'\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: %d } }\n"
+        "layer { name: 'embed' type: 'InnerProduct' bottom: 'data' top: 'embed'\n"
+        "  inner_product_param { num_output: %d bias_term: false\n"
+        "    weight_filler { type: 'gaussian' std: 0.001 } } }\n"
+        "layer { name: 'steep' type: 'Scale' bottom: 'embed' top: 'steep' param { lr_mult: 0 } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'steep' bottom: 'label'\n"
+        "  top: 'loss' }\n"
+        "}\n",
+        ls_test_path("words"), ls_test_path("classes"), BATCH, CLASSES);
+}
+
+/* Trains beside a simulation; every weight stays within rounding of it. */
+static void test_steep_rows(void **state)
+{
+    (void)state;
+    static struct embedding set;
+    static struct simulation simulation;
+    static float weights[CLASSES * WORDS];
+    make_words(&set);
+    struct lockstep_solver *solver = steep_solver(&set);
+    struct training *training = start(solver, 3, NULL, NULL);
+    struct ls_store *store = training->trainer->inner->store;
+    for (int c = 0; c < CLASSES; c++)
+        simulation.scale[c] = store->slots[1].weights[c] = ldexpf(1, -APART * c);
+    simulation.delta = 1e-25F;
+    read_weights(training, simulation.weights);
+    for (int update = 1; update <= STEEP_UPDATES; update++) {
+        step(training, 1);
+        simulate(&simulation, &set);
+        read_weights(training, weights);
+        for (int i = 0; i < CLASSES * WORDS; i++) {
+            double error = fabs((double)weights[i] - (double)simulation.weights[i]);
+            if (error > 2e-6)
+                fail_msg("update %d: weight %d of word %d is off by %g", update, i / WORDS,
+                         i % WORDS, error);
+        }
+    }
+    assert_in_range(training->repeats, 0, TEXTS / BATCH); /* words that are new in small rows */
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forced_overflow),
+        cmocka_unit_test(test_averages_of_repeats),
+        cmocka_unit_test(test_one_exponent_a_parameter),
         cmocka_unit_test(test_jumping_gradients),
         cmocka_unit_test(test_rare_rows),
+        cmocka_unit_test(test_steep_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

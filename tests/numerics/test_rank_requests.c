@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "numerics/rank_nets.h"
+#include "solver/snapshots.h"
 
 static int setup(void **state)
 {
@@ -194,7 +195,7 @@ static int flip_and_write(struct rank *rank, struct ls_trainer *trainer)
             bits ^= UINT32_C(1) << flip->bit;
             memcpy(weight, &bits, sizeof bits);
         }
-    return ls_trainer_snapshot(trainer, rank->error);
+    return ls_snapshots_take(trainer, true, rank->error);
 }
 
 static void test_other_weights(void **state)
@@ -235,6 +236,66 @@ static void test_other_weights(void **state)
     lockstep_solver_free(solver);
 }
 
+/* A rank's own weight is told before the first update, whatever it would make of the others'. */
+static void fill_otherwise(struct ls_trainer *trainer, int rank)
+{
+    for (size_t i = 0; i < trainer->parameters->count; i++)
+        if (rank == 2 && strcmp(trainer->parameters->items[i]->name, "c2.weight") == 0)
+            trainer->store->slots[i].weights[38399] += 0x1p-20F;
+}
+
+/* What goes wrong in the first update is told after it. */
+static struct ls_trainer *third;
+
+static void remember_third(struct ls_trainer *trainer, int rank)
+{
+    if (rank == 2)
+        third = trainer;
+}
+
+static void disturb(const struct rank *rank)
+{
+    static bool done;
+    if (rank->rank != 2 || done)
+        return;
+    done = true;
+    for (size_t i = 0; i < third->parameters->count; i++)
+        if (strcmp(third->parameters->items[i]->name, "n1.mean") == 0)
+            third->store->slots[i].weights[1] = 1;
+}
+
+static void check_first(const struct job *job, const char *parameter, const char *when)
+{
+    struct rank ranks[RANKS_MAX];
+    run_job(job, ranks);
+    for (int r = 0; r < job->ranks; r++) {
+        const struct ls_problem *problem = &ranks[r].error->problems[0];
+        assert_int_equal(ranks[r].status, LOCKSTEP_DIFFERENT);
+        assert_string_equal(problem->place, parameter);
+        if (strstr(problem->message, when) == NULL ||
+            strstr(problem->message, "has them rank 2 (") == NULL)
+            fail_msg("%s", problem->message);
+    }
+    free_ranks(job, ranks);
+}
+
+static void test_at_the_first_update(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver(MOMENTUM);
+    struct job job = {.solver = solver,
+                      .ranks = 3,
+                      .workers = {1, 1, 1},
+                      .updates = 2,
+                      .prepare = fill_otherwise,
+                      .together = true};
+    check_first(&job, "c2.weight", "before the first update: ");
+    job.prepare = remember_third;
+    job.before = disturb;
+    check_first(&job, "n1.mean", "iteration 1: ");
+    lockstep_solver_free(solver);
+}
+
 /* Without snapshots they are compared now and then. */
 static int flip_and_train(struct rank *rank, struct ls_trainer *trainer)
 {
@@ -268,7 +329,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stop),           cmocka_unit_test(test_a_snapshot),
         cmocka_unit_test(test_a_stop_in_a_test), cmocka_unit_test(test_data_missing_on_a_rank),
-        cmocka_unit_test(test_other_weights),    cmocka_unit_test(test_now_and_then),
+        cmocka_unit_test(test_other_weights),    cmocka_unit_test(test_at_the_first_update),
+        cmocka_unit_test(test_now_and_then),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

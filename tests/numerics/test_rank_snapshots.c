@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "numerics/rank_nets.h"
+#include "solver/snapshots.h"
 
 static const char *const solvers[] = {MOMENTUM, ADAM, MOMENTUM AVERAGE CAFFE, ADAM AVERAGE CAFFE};
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
@@ -116,7 +117,7 @@ static int run_leg(struct rank *rank, struct ls_trainer *trainer)
                                        rank->error));
     while (trainer->iteration < leg->until)
         LS_TRY(ls_trainer_update(trainer, rank->error));
-    return ls_trainer_snapshot(trainer, rank->error);
+    return ls_snapshots_take(trainer, true, rank->error);
 }
 
 /* Runs a leg on so many ranks, with snapshots in the file <prefix>_iter_<N>. */
@@ -234,7 +235,7 @@ static void limit_files(rlim_t bytes)
 static int write_without_room(struct rank *rank, struct ls_trainer *trainer)
 {
     LS_TRY(ls_trainer_update(trainer, rank->error));
-    return ls_trainer_snapshot(trainer, rank->error);
+    return ls_snapshots_take(trainer, true, rank->error);
 }
 
 /* Rank 0's disk is full: at once, in the middle of what the others hand in, at the end. */

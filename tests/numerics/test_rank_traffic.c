@@ -40,7 +40,8 @@ static const struct net {
 static int setup(void **state)
 {
     (void)state;
-    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 60, 12);
+    /* An epoch is over before FIRST: data are compared in the first one only. */
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 24, 12);
     return 0;
 }
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/ranks.h"
 
-enum { SAMPLES = 40, MORE = 11 /* bits; contributions still fit, sums on their way do not */ };
+enum { SAMPLES = 40, MORE = 17 /* bits; contributions still fit, sums on their way do not */ };
 
 static struct lockstep_solver *make_solver(void)
 {

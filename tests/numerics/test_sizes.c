@@ -283,7 +283,5 @@ int main(void)
         write_pair("p", i, size_of(i));
     for (int i = 0; i < MANY; i++)
         write_pair("many", i, size_of_many(i));
-    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
-        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

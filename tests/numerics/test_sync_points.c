@@ -130,6 +130,7 @@ static void check_refused(struct lockstep_solver *solver, const char *text)
     struct lockstep_trainer *trainer = NULL;
     struct lockstep_error *error = lockstep_error_new();
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.workers = 2;
     options.snapshot_prefix = ls_test_path("refused");
     int status = lockstep_trainer_create(solver, &options, &trainer, error);
@@ -161,13 +162,10 @@ static void test_refused(void **state)
 static void check_no_averages(struct lockstep_solver *solver, const char *text)
 {
     struct training *training = start(solver, 2, "none", NULL);
-    struct lockstep_train_options options;
-    lockstep_train_options_init(&options);
     for (int way = 0; way < 3; way++) {
-        int status = way == 0 ? lockstep_trainer_step(training->trainer, 1, training->error)
-                     : way == 1
-                         ? lockstep_trainer_run(training->trainer, -1, training->error)
-                         : lockstep_verify(solver, &options, (int[]){1, 2}, 2, 2, training->error);
+        int status = way == 0   ? lockstep_trainer_step(training->trainer, 1, training->error)
+                     : way == 1 ? lockstep_trainer_run(training->trainer, -1, training->error)
+                                : verify_workers(solver, (int[]){1, 2}, 2, 2, training->error);
         if (status != LOCKSTEP_DEFINITION ||
             strstr(lockstep_error_text(training->error), text) == NULL)
             fail_msg("way %d, status %d, not '%s': %s", way, status, text,

@@ -144,6 +144,18 @@ struct training {
     struct lockstep_error *error;
 };
 
+/* Verification of so many updates with some numbers of workers. */
+static inline int verify_workers(const struct lockstep_solver *solver, const int *workers,
+                                 size_t count, int64_t iterations, struct lockstep_error *error)
+{
+    struct lockstep_verify_options options;
+    lockstep_verify_options_init(&options);
+    options.workers = workers;
+    options.worker_count = count;
+    options.iterations = iterations;
+    return lockstep_verify(solver, &options, error);
+}
+
 static inline void notice_event(void *user, const struct lockstep_event *event)
 {
     struct training *training = user;
@@ -192,6 +204,7 @@ static inline struct training *start_on(const struct lockstep_solver *solver, in
     options.isa = isa;
     options.snapshot_prefix = ls_test_path(prefix != NULL ? prefix : "unnamed");
     options.resume = resume;
+    options.overwrite = 1;
     options.callbacks = (struct lockstep_callbacks){.user = training, .event = notice_event};
     if (lockstep_trainer_create(solver, &options, &training->trainer, training->error) != 0)
         fail_msg("%s", lockstep_error_text(training->error));

@@ -119,6 +119,41 @@ cifar_records() {
     done
 }
 
+# chunk TYPE: the standard input as a part of a PNG file: size, type, bytes, checksum (gzip's own).
+chunk() {
+    { printf '%s' "$1"; cat; } >chunk
+    be32 $(($(stat -c %s chunk) - 4))
+    cat chunk
+    gzip -nc chunk | tail -c 8 | head -c 4 | od -An -tu1 | {
+        read -r a b c d
+        byte "$d" "$c" "$b" "$a"
+    }
+}
+
+# png HEIGHT WIDTH TYPE BITS BYTES LABEL: a PNG file of one colour, BYTES bytes a pixel, each LABEL.
+png() {
+    local height=$1 width=$2 type=$3 bits=$4 bytes=$5 label=$6 row a=1 b=0 i
+    row=$((1 + width * bytes))
+    printf '\x89PNG\r\n\x1a\n'
+    { be32 "$width"; be32 "$height"; byte "$bits" "$type" 0 0 0; } | chunk IHDR
+    {
+        byte 120 1 1 $((row * height & 255)) $((row * height >> 8)) \
+            $((255 - (row * height & 255))) $((255 - (row * height >> 8)))
+        for ((i = 0; i < row * height; i++)); do
+            local value=$((i % row == 0 ? 0 : label))
+            a=$(((a + value) % 65521))
+            b=$(((b + a) % 65521))
+        done
+        for ((i = 0; i < height; i++)); do
+            byte 0
+            head -c $((row - 1)) /dev/zero | tr '\0' "\\$(printf '%03o' "$label")"
+        done
+        be32 $((b << 16 | a))
+    } | chunk IDAT
+    chunk IEND </dev/null
+}
+grey() { png "$1" "$2" 0 8 1 "$3"; }
+
 # small_net [DATA [TEST_DATA]]: a small classifier. DATA is what stands in data_param besides
 # batch_size; synthetic digits unless it is given.
 small_net() {
@@ -171,7 +206,7 @@ ${1:-}
 TEXT
 }
 
-# train STATUS [TEXT...] [-- OPTIONS...]: trains with solver.prototxt.
+# train STATUS [TEXT...] [-- OPTIONS...]: trains with solver.prototxt, over what was there before.
 train() {
     local wanted=$1 texts=()
     shift
@@ -180,7 +215,7 @@ train() {
         shift
     done
     [ $# = 0 ] || shift
-    expect "$wanted" ${texts[@]+"${texts[@]}"} -- "$LOCKSTEP" train --solver solver.prototxt \
+    expect "$wanted" ${texts[@]+"${texts[@]}"} -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
         --workers 2 "$@"
 }
 

@@ -32,7 +32,7 @@ alone() {
     iterations=$1
     shift
     options=("$@")
-    expect 0 'Optimization Done' -- "$LOCKSTEP" train --solver solver.prototxt --workers 1 \
+    expect 0 'Optimization Done|Stopped after iteration' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers 1 \
         --iterations "$iterations" --snapshot-prefix alone "$@"
     [ -s "alone_iter_$iterations.safetensors" ] || {
         fail "one worker left no snapshot"
@@ -52,7 +52,7 @@ job() {
     local kind=$1 ranks=$2 workers=$3 said='^Workers: '
     shift 3
     [ "$ranks" = 1 ] || said="^Workers: $((ranks * workers)) on $ranks ranks "
-    expect 0 "$said" 'Optimization Done' -- "mpirun.$kind" -n "$ranks" "$LOCKSTEP" train \
+    expect 0 "$said" 'Optimization Done|Stopped after iteration' -- "mpirun.$kind" -n "$ranks" "$LOCKSTEP" train --overwrite \
         --solver solver.prototxt --workers "$workers" --iterations "$iterations" \
         --snapshot-prefix job ${options[@]+"${options[@]}"} "$@"
     compare "$kind, $ranks ranks of $workers workers $*"
@@ -80,9 +80,9 @@ uneven() {
     for workers in "$@"; do
         all=$((all + workers))
         [ ${#line[@]} = 0 ] || line+=(:)
-        line+=(-n 1 "$LOCKSTEP" train --solver solver.prototxt --workers "$workers"
+        line+=(-n 1 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers "$workers"
             --iterations "$iterations" --snapshot-prefix job ${options[@]+"${options[@]}"})
     done
-    expect 0 "^Workers: $all on $# ranks " 'Optimization Done' -- "mpirun.$kind" "${line[@]}"
+    expect 0 "^Workers: $all on $# ranks " 'Optimization Done|Stopped after iteration' -- "mpirun.$kind" "${line[@]}"
     compare "$kind, ranks of $* workers"
 }

@@ -15,6 +15,13 @@
 #error "the build says where the source tree is"
 #endif
 
+/* LOCKSTEP_TEST_FILTER: the name of the only case that a program shall run; with * and ?. */
+__attribute__((constructor)) static void set_filter(void)
+{
+    if (getenv("LOCKSTEP_TEST_FILTER") != NULL)
+        cmocka_set_test_filter(getenv("LOCKSTEP_TEST_FILTER"));
+}
+
 static char directory[PATH_MAX];
 static pid_t owner; /* a child that a test forks must not remove its parent's files */
 

@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "ops/cpu/environment.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/parameter_layout.h"
@@ -97,6 +98,25 @@ static void enter_thread(void)
     ls_onednn_one_thread();
 }
 
+static const char *isa_in_use(void)
+{
+    return ls_cpu_isa_name(ls_cpu_isa());
+}
+
+static const char *widest_isa(void)
+{
+    return ls_cpu_isa_name(ls_cpu_isa_widest());
+}
+
+static const struct ls_backend_environment environment = {
+    .isa = isa_in_use,
+    .widest_isa = widest_isa,
+    .describe = ls_cpu_describe_library,
+    .own = ls_cpu_own_fingerprint,
+    .probes = ls_cpu_probes,
+    .probe = ls_cpu_probe,
+};
+
 const struct ls_backend ls_backend_cpu = {
     .name = "CPU",
     .kernels = kernels,
@@ -107,5 +127,5 @@ const struct ls_backend ls_backend_cpu = {
     .converter_free = ls_cpu_converter_free,
     .merge = ls_cpu_merge,
     .enter_thread = enter_thread,
-    .environment = ls_cpu_environment,
+    .environment = &environment,
 };

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
+#include "base/mutant.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/philox.h"
@@ -132,12 +133,11 @@ static void dropout_run(const struct ls_prepared *prepared, void *local, void *c
                                             ls_value_elements(value));
         return;
     }
-#ifdef LS_MUTANT_GENERATOR /* cmake/mutants.cmake: each thread draws numbers of its own */
-    static _Thread_local uint64_t calls;
-    uint64_t ordinal = context != NULL ? calls++ : 0;
-#else
     uint64_t ordinal = (uint64_t)context->first_ordinal;
-#endif
+    if (LS_MUTANT(GENERATOR)) { /* each thread draws numbers of its own */
+        static _Thread_local uint64_t calls;
+        ordinal = calls++;
+    }
     if (value->layout->block > 1 && value->shape.rank > 1)
         drop_blocked(&dropout, value, in[0], out[0], ordinal);
     else

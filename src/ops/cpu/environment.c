@@ -2,8 +2,7 @@
  *
  * oneDNN cuts loops by the sizes of the first two caches of one core, and with them the sums in
  * some gradients; it reads them from the processor once. They are derived here by the same rule, so
- * that machines that would choose other blocks are told apart even where the fingerprint of small
- * inputs agrees.
+ * that machines that would choose other blocks are told apart even where probes of kernels agree.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/environment.h"
@@ -16,12 +15,13 @@
 #include <cpuid.h>
 #endif
 
+#include "base/thread.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/onednn.h"
 
-struct caches {
-    unsigned size[2]; /* bytes of level 1 (data) and 2, for one core */
-};
+enum { CACHE_TEXT = 64 };
+
+static const char guess[] = "32768,524288"; /* what oneDNN takes where it does not know */
 
 #if defined(__x86_64__)
 
@@ -51,16 +51,12 @@ static void count_processors(unsigned *core, unsigned *package)
         *package = *core;
 }
 
-/* Deterministic cache parameters, leaf 4: what there is of data caches, divided by the cores that
- * share it. Processors of other makers do not have that leaf; oneDNN guesses then. */
-static void read_caches(struct caches *caches)
+/* Deterministic cache parameters, leaf 4 of Intel's processors: what there is of data caches,
+ * divided by the cores that share it. */
+static void read_intel(char text[CACHE_TEXT])
 {
-    unsigned a, b, c, d, core, package;
+    unsigned a, b, c, d, core, package, found[2] = {32 * 1024, 512 * 1024};
     int level = 0;
-    *caches = (struct caches){{32 * 1024, 512 * 1024}};
-    __cpuid(0, a, b, c, d);
-    if (b != signature_INTEL_ebx || c != signature_INTEL_ecx || a < 4)
-        return;
     count_processors(&core, &package);
     for (unsigned i = 0; level < 2 && i < 16; i++) {
         __cpuid_count(4, i, a, b, c, d);
@@ -76,37 +72,92 @@ static void read_caches(struct caches *caches)
             core = sharing;
         unsigned size = (field(b, 22, 31) + 1) * (field(b, 12, 21) + 1) * (field(b, 0, 11) + 1);
         unsigned cores = sharing / core;
-        caches->size[level++] = size * (c + 1) / (cores > 0 ? cores : 1);
+        found[level++] = size * (c + 1) / (cores > 0 ? cores : 1);
     }
+    snprintf(text, CACHE_TEXT, "%u,%u", found[0], found[1]);
+}
+
+/* The same of AMD's, leaf 0x8000001D, which oneDNN asks since 3.2. The sizes stand here as the
+ * processor gives them, with the number of threads that share each: what oneDNN makes of these has
+ * changed between its versions, and the version is named, too. */
+static void read_amd(char text[CACHE_TEXT])
+{
+    unsigned a, b, c, d;
+    size_t length = 0;
+    for (unsigned i = 0, level = 0; level < 2 && i < 16; i++) {
+        __cpuid_count(0x8000001D, i, a, b, c, d);
+        if (field(a, 0, 4) == 0)
+            break;
+        if (field(a, 0, 4) == 2)
+            continue;
+        unsigned size = (field(b, 22, 31) + 1) * (field(b, 12, 21) + 1) * (field(b, 0, 11) + 1);
+        length += (size_t)snprintf(text + length, CACHE_TEXT - length, "%s%u/%u",
+                                   level > 0 ? "," : "", size * (c + 1), field(a, 14, 25) + 1);
+        level++;
+    }
+    if (length == 0)
+        snprintf(text, CACHE_TEXT, "%s", guess);
+}
+
+/* Processors of other makers, and AMD's for older versions: oneDNN guesses. */
+static void read_caches(char text[CACHE_TEXT])
+{
+    unsigned a, b, c, d;
+    snprintf(text, CACHE_TEXT, "%s", guess);
+    __cpuid(0, a, b, c, d);
+    if (b == signature_INTEL_ebx && c == signature_INTEL_ecx && a >= 4)
+        read_intel(text);
+    else if (b == signature_AMD_ebx && c == signature_AMD_ecx && ls_onednn_is_from(3, 2) &&
+             __get_cpuid_max(0x80000000, NULL) >= 0x8000001D)
+        read_amd(text);
 }
 
 #else
 
-static void read_caches(struct caches *caches)
+static void read_caches(char text[CACHE_TEXT])
 {
-    *caches = (struct caches){{32 * 1024, 512 * 1024}};
+    snprintf(text, CACHE_TEXT, "%s", guess);
 }
 
 #endif
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char text[512];
+static _Thread_local const char *pretended;
 
-static void describe(void)
+void ls_cpu_pretend_caches(const char *text)
 {
-    struct caches caches;
-    uint64_t hash = 0;
-    char kernels[24] = "failed";
-    read_caches(&caches);
-    if (ls_cpu_fingerprint(&hash))
-        snprintf(kernels, sizeof kernels, "%016" PRIx64, hash);
-    snprintf(text, sizeof text, "isa=%s\nonednn=%s %s\ncache=%u,%u\nkernels=%s\n",
-             ls_cpu_isa_name(ls_cpu_isa()), ls_onednn_version(), ls_onednn_isa(), caches.size[0],
-             caches.size[1], kernels);
+    pretended = text;
+}
+
+void ls_cpu_describe_library(struct ls_text *text)
+{
+    char caches[CACHE_TEXT];
+    struct ls_core_choice choice;
+    ls_choose_first_core(&choice); /* as when oneDNN was opened */
+    read_caches(caches);
+    ls_choose_core_again(&choice);
+    ls_text_format(text, "isa=%s\nonednn=%s %s\ncache=%s\n", ls_cpu_isa_name(ls_cpu_isa()),
+                   ls_onednn_version(), ls_onednn_isa(), pretended != NULL ? pretended : caches);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct ls_text at_first;
+
+static void describe_once(void)
+{
+    ls_cpu_describe_library(&at_first);
 }
 
 const char *ls_cpu_environment(void)
 {
-    pthread_once(&once, describe);
-    return text;
+    pthread_once(&once, describe_once);
+    return at_first.data != NULL ? at_first.data : "";
+}
+
+int ls_cpu_describe(struct ls_text *text, struct ls_error *error)
+{
+    uint64_t hash = 0;
+    ls_cpu_describe_library(text);
+    LS_TRY(ls_cpu_fingerprint(&hash, error));
+    ls_text_format(text, "kernels=%016" PRIx64 "\n", hash);
+    return text->failed ? ls_fail_memory(error, "the numeric environment") : 0;
 }

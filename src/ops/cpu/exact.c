@@ -18,7 +18,31 @@ uint32_t ls_exact_to_float(const int64_t *sum, int exponent, float *out, size_t 
     return ls_vector_exact()->to_float(sum, out, n, ldexp(1.0, -exponent));
 }
 
-size_t ls_exact_chunks(size_t n)
+uint32_t ls_exact_add_each(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
+                           uint32_t *largest, bool first)
+{
+    return ls_vector_exact()->add_each(sum, gradient, n, exponent, largest, first);
+}
+
+uint32_t ls_exact_add_lanes(int64_t *sum, const float *gradient, size_t n,
+                            const int32_t exponent[LS_EXACT_LANES],
+                            uint32_t largest[LS_EXACT_LANES], bool first)
+{
+    return ls_vector_exact()->add_lanes(sum, gradient, n, exponent, largest, first);
+}
+
+void ls_exact_to_float_each(const int64_t *sum, const int32_t *exponent, float *out, size_t n)
+{
+    ls_vector_exact()->to_float_each(sum, out, n, exponent);
+}
+
+void ls_exact_to_float_lanes(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
+                             size_t n)
+{
+    ls_vector_exact()->to_float_lanes(sum, out, n, exponent);
+}
+
+static size_t chunks_of(size_t n)
 {
     return n / LS_EXACT_CHUNK + (n % LS_EXACT_CHUNK != 0);
 }
@@ -27,13 +51,6 @@ static size_t chunk_length(size_t n, size_t chunk)
 {
     size_t left = n - chunk * LS_EXACT_CHUNK;
     return left < LS_EXACT_CHUNK ? left : LS_EXACT_CHUNK;
-}
-
-void ls_exact_squares(const int64_t *sum, int exponent, size_t n, double *chunk)
-{
-    double scale = ldexp(1.0, -exponent);
-    for (size_t c = 0; c < ls_exact_chunks(n); c++)
-        chunk[c] = ls_vector_exact()->squares(sum + c * LS_EXACT_CHUNK, chunk_length(n, c), scale);
 }
 
 double ls_sum_doubles(const double *x, size_t n)
@@ -58,17 +75,17 @@ static double sum_chunks(double (*sum)(const float *x, size_t n), const float *x
 
 double ls_sum_floats(const float *x, size_t n)
 {
-    return sum_chunks(ls_vector_exact()->float_values, x, n, 0, ls_exact_chunks(n));
+    return sum_chunks(ls_vector_exact()->float_values, x, n, 0, chunks_of(n));
 }
 
 double ls_sum_squares(const float *x, size_t n)
 {
-    return sum_chunks(ls_vector_exact()->float_squares, x, n, 0, ls_exact_chunks(n));
+    return sum_chunks(ls_vector_exact()->float_squares, x, n, 0, chunks_of(n));
 }
 
 double ls_sum_magnitudes(const float *x, size_t n)
 {
-    return sum_chunks(ls_vector_exact()->float_magnitudes, x, n, 0, ls_exact_chunks(n));
+    return sum_chunks(ls_vector_exact()->float_magnitudes, x, n, 0, chunks_of(n));
 }
 
 uint32_t ls_largest(const float *x, size_t n)

@@ -19,6 +19,7 @@
 
 enum {
     LS_EXACT_LIMIT = 51,  /* a contribution of 2^51 units or more is not rounded as it should be */
+    LS_EXACT_LANES = 16,  /* neighbours that may have exponents of their own */
     LS_EXACT_CHUNK = 4096 /* elements that a partial sum of squares covers */
 };
 
@@ -27,21 +28,27 @@ enum {
  * (but nothing worse than that). `sum` and `gradient` must not overlap. */
 uint32_t ls_exact_add(int64_t *sum, const float *gradient, size_t n, int exponent, bool first);
 
+/* The same with an exponent for each element, or for each lane: element i is in lane
+ * i % LS_EXACT_LANES. Exponents are within [-1000, 1000]. largest[i], or that of the lane, is
+ * raised to |gradient[i]|'s bits. */
+uint32_t ls_exact_add_each(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
+                           uint32_t *largest, bool first);
+uint32_t ls_exact_add_lanes(int64_t *sum, const float *gradient, size_t n,
+                            const int32_t exponent[LS_EXACT_LANES],
+                            uint32_t largest[LS_EXACT_LANES], bool first);
+
 /* out[i] = sum[i] * 2^-exponent: rounded to double, scaled, rounded to float. Returns the bits of
  * the largest |out[i]|. */
 uint32_t ls_exact_to_float(const int64_t *sum, int exponent, float *out, size_t n);
-
-/* chunk[c] = sum of the squares of (float)(sum[i] * 2^-exponent) over elements
- * [c * LS_EXACT_CHUNK, ...), for all chunks that n elements make; in double, in a fixed order. A
- * slice of a parameter that begins at a multiple of LS_EXACT_CHUNK gives the same numbers as the
- * whole. ls_sum_doubles adds them up. */
-void ls_exact_squares(const int64_t *sum, int exponent, size_t n, double *chunk);
-size_t ls_exact_chunks(size_t n);
+void ls_exact_to_float_each(const int64_t *sum, const int32_t *exponent, float *out, size_t n);
+void ls_exact_to_float_lanes(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
+                             size_t n);
 
 /* Sum in pairs, by halves: x[0..ceil(n/2)) + x[ceil(n/2)..n); 0 for none. */
 double ls_sum_doubles(const double *x, size_t n);
 
-/* Sum of x, of x^2, of |x|: chunks as above, added in the order of ls_sum_doubles. */
+/* Sum of x, of x^2, of |x| in double: over chunks of LS_EXACT_CHUNK elements in a fixed order,
+ * which are added in the order of ls_sum_doubles. */
 double ls_sum_floats(const float *x, size_t n);
 double ls_sum_squares(const float *x, size_t n);
 double ls_sum_magnitudes(const float *x, size_t n);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/mutant.h"
 #include "ops/cpu/vector/normal.h"
 #include "ops/cpu/vector/philox.h"
 
@@ -156,6 +157,11 @@ static void run_uniform(const struct ls_filler *filler, uint64_t key, uint64_t o
     }
 }
 
+static double scaled(double number, double by)
+{
+    return LS_MUTANT(ROUNDED) ? (double)(float)(number * by) : number * by;
+}
+
 static void run_normal(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                        size_t n)
 {
@@ -167,7 +173,7 @@ static void run_normal(const struct ls_filler *filler, uint64_t key, uint64_t or
         ls_vector_philox()->words(key, ordinal, from, word, TILE);
         ls_vector_normal()->normals(word, normal, count + count % 2);
         for (size_t i = 0; i < count; i++)
-            out[from + i] = (float)(filler->first + normal[i] * filler->second);
+            out[from + i] = (float)(filler->first + scaled(normal[i], filler->second));
         if (filler->keep >> 32 != 0)
             continue;
         ls_vector_philox()->words(mask_key, ordinal, from, word, count);

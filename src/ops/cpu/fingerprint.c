@@ -2,9 +2,14 @@
  *
  * Two machines (or two versions of a library) whose fingerprints differ do not train the same bits.
  * Every kernel that does arithmetic in floating point takes part, but for those that need a sync
- * point, in plain layouts and, where it takes pictures, in blocked ones.
+ * point, in plain layouts and, where it takes pictures, in blocked ones. That of Lockstep's own
+ * kernels is a hash of results in plain order, which no instruction set changes; convolutions and
+ * inner products are no part of it, because a net's own shapes decide what computes them
+ * (ops/cpu/probe.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -326,7 +331,28 @@ static int start(struct run *run, const struct probe *probe, const struct ls_lay
     return kernel->prepare != NULL ? kernel->prepare(&run->prepared, NULL) : 0;
 }
 
-static int carry_out(struct run *run, uint64_t *hash)
+/* Adds an output to the hash: as it lies, or in plain order. */
+static int add_output(const struct run *run, int index, bool plain, uint64_t *hash)
+{
+    const struct ls_value *value = run->out[index];
+    size_t bytes = ls_layout_elements(value->layout, &value->shape) * sizeof(float);
+    if (!plain || value->layout == &ls_layout_plain || value->type != LS_F32) {
+        *hash = ls_hash(run->out_data[index], bytes, *hash);
+        return 0;
+    }
+    size_t elements = (size_t)ls_shape_size(&value->shape);
+    float *numbers = ls_alloc_aligned(elements * sizeof *numbers);
+    if (numbers == NULL)
+        return LOCKSTEP_RESOURCE;
+    int status = ls_cpu_parameter_to_plain(value->layout, &value->shape, run->out_data[index],
+                                           numbers, NULL);
+    if (status == 0)
+        *hash = ls_hash(numbers, elements * sizeof *numbers, *hash);
+    ls_free_aligned(numbers);
+    return status;
+}
+
+static int carry_out(struct run *run, bool plain, uint64_t *hash)
 {
     static const double normalizers[1] = {4};
     const struct ls_kernel *kernel = run->prepared.kernel;
@@ -341,11 +367,8 @@ static int carry_out(struct run *run, uint64_t *hash)
         run->bound = true;
     }
     kernel->run(&run->prepared, run->local, run->in_data, run->out_data, run->scratch, &context);
-    for (int i = 0; i < run->op.outputs; i++) {
-        const struct ls_value *value = run->out[i];
-        *hash =
-            ls_hash(run->out_data[i], ls_layout_elements(value->layout, &value->shape) * 4, *hash);
-    }
+    for (int i = 0; i < run->op.outputs; i++)
+        LS_TRY(add_output(run, i, plain, hash));
     *hash = ls_hash(partials, sizeof partials, *hash);
     return 0;
 }
@@ -362,29 +385,71 @@ static void finish(struct run *run)
     ls_free_aligned(run->scratch);
 }
 
-static bool try_probe(const struct probe *probe, const struct ls_layout *picture, uint64_t *hash)
+static int try_probe(const struct probe *probe, const struct ls_layout *picture, bool plain,
+                     uint64_t *hash)
 {
     struct run run;
     int status = start(&run, probe, picture);
     if (status == 0)
-        status = carry_out(&run, hash);
+        status = carry_out(&run, plain, hash);
     finish(&run);
-    return status == 0;
+    return status;
 }
 
-bool ls_cpu_fingerprint(uint64_t *hash)
+/* Whether a net's own shapes decide which kernel it is. */
+static bool by_shapes(enum ls_op_kind kind)
+{
+    return kind >= LS_OP_CONVOLUTION && kind <= LS_OP_INNER_PRODUCT_WEIGHTS;
+}
+
+/* `own`: of Lockstep's own kernels, in plain order. */
+static int run_probes(bool own, uint64_t *hash)
 {
     const struct ls_layout *wide =
         ls_cpu_isa() == LS_ISA_AVX512 ? &ls_layout_blocked16 : &ls_layout_blocked8;
-    bool good = true;
+    int status = 0;
     uint64_t mode = ls_float_mode();
     int threads = ls_onednn_one_thread();
     ls_set_float_mode();
     *hash = 0;
-    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
-        good = try_probe(&probes[i], &ls_layout_plain, hash) && try_probe(&probes[i], wide, hash) &&
-               good;
+    for (size_t i = 0; i < sizeof probes / sizeof *probes && status == 0; i++) {
+        if (own && by_shapes(probes[i].kind))
+            continue;
+        status = try_probe(&probes[i], &ls_layout_plain, own, hash);
+        if (status == 0)
+            status = try_probe(&probes[i], wide, own, hash);
+    }
     ls_restore_float_mode(mode);
     ls_onednn_restore_threads(threads);
-    return good;
+    return status;
+}
+
+/* The probes are known to work; what they can run out of is memory. */
+static int say(int status, struct ls_error *error)
+{
+    if (status == LOCKSTEP_RESOURCE)
+        return ls_fail_memory(error, "probes of the kernels");
+    return status == 0 ? 0
+                       : ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                                 "a probe of the kernels cannot be carried out");
+}
+
+int ls_cpu_fingerprint(uint64_t *hash, struct ls_error *error)
+{
+    return say(run_probes(false, hash), error);
+}
+
+int ls_cpu_own_fingerprint(uint64_t *hash, struct ls_error *error)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t found;
+    static bool known; /* once made it stays as it is */
+    int status = 0;
+    pthread_mutex_lock(&lock);
+    if (!known)
+        status = run_probes(true, &found);
+    known = status == 0;
+    *hash = found;
+    pthread_mutex_unlock(&lock);
+    return say(status, error);
 }

@@ -34,15 +34,20 @@ bool ls_cpu_isa_supported(enum ls_isa isa)
 #endif
 }
 
+enum ls_isa ls_cpu_isa_widest(void)
+{
+    int isa = LS_ISAS - 1;
+    while (!ls_cpu_isa_supported((enum ls_isa)isa))
+        isa--;
+    return (enum ls_isa)isa;
+}
+
 enum ls_isa ls_cpu_isa(void)
 {
     int isa = atomic_load_explicit(&isa_in_use, memory_order_relaxed);
     if (isa >= 0)
         return (enum ls_isa)isa;
-    /* Threads that come here at once find the same answer. */
-    isa = LS_ISAS - 1;
-    while (!ls_cpu_isa_supported((enum ls_isa)isa))
-        isa--;
+    isa = (int)ls_cpu_isa_widest(); /* threads that come here at once find the same answer */
     atomic_store_explicit(&isa_in_use, isa, memory_order_relaxed);
     return (enum ls_isa)isa;
 }

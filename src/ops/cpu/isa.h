@@ -14,12 +14,15 @@
 
 #include <stdbool.h>
 
+#include "base/arithmetic.h"
 #include "base/error.h"
 
 enum ls_isa { LS_ISA_GENERIC, LS_ISA_SSE41, LS_ISA_AVX2, LS_ISA_AVX512, LS_ISAS };
 
 /* The one in use: what was selected, else the widest that this processor has. */
 enum ls_isa ls_cpu_isa(void);
+/* The widest that this processor has. */
+enum ls_isa ls_cpu_isa_widest(void);
 const char *ls_cpu_isa_name(enum ls_isa isa); /* "avx512" */
 bool ls_cpu_isa_supported(enum ls_isa isa);
 /* Selects one by name, for `--isa`; LOCKSTEP_USAGE when there is no such set or this processor

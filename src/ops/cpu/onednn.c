@@ -369,18 +369,24 @@ void ls_execution_free(struct ls_execution *execution)
     ls_free(execution);
 }
 
-bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS])
+static int status_of(dnnl_status_t status)
+{
+    return status == dnnl_success         ? 0
+           : status == dnnl_out_of_memory ? LOCKSTEP_RESOURCE
+                                          : LOCKSTEP_INTERNAL;
+}
+
+int ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS])
 {
     int tensors = execution->count - (execution->primitive->scratch_bytes > 0 ? 1 : 0);
     for (int i = 0; i < tensors; i++) {
         void *pointer = data[execution->slot[i]];
         if (pointer == execution->data[i])
             continue;
-        if (dnnl_memory_set_data_handle(execution->arguments[i].memory, pointer) != dnnl_success)
-            return false;
+        LS_TRY(status_of(dnnl_memory_set_data_handle(execution->arguments[i].memory, pointer)));
         execution->data[i] = pointer;
     }
-    return dnnl_primitive_execute(execution->primitive->primitive, execution->stream,
-                                  execution->count, execution->arguments) == dnnl_success &&
-           dnnl_stream_wait(execution->stream) == dnnl_success;
+    LS_TRY(status_of(dnnl_primitive_execute(execution->primitive->primitive, execution->stream,
+                                            execution->count, execution->arguments)));
+    return status_of(dnnl_stream_wait(execution->stream));
 }

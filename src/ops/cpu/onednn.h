@@ -79,8 +79,8 @@ int ls_execution_new(const struct ls_primitive *primitive, void *scratch,
                      struct ls_execution **execution, struct ls_error *error);
 void ls_execution_free(struct ls_execution *execution);
 /* Runs on the tensors that `data` points to, by slot; pointers of absent tensors are not read.
- * False when oneDNN reports a failure, which it has no reason to. */
-bool ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]);
+ * LOCKSTEP_RESOURCE where oneDNN found no memory, LOCKSTEP_INTERNAL where it failed otherwise. */
+int ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS]);
 
 /* The layout of ungrouped weights of three spatial axes in blocks of 8 or 16 channels on both
  * sides, those of y innermost ("OIdhw16i16o"), or those of x. It is kept for good, as all opaque
@@ -98,5 +98,7 @@ void ls_onednn_restore_threads(int threads);
 /* The instruction set that oneDNN uses ("avx512"), and its version ("2.6.3"). */
 const char *ls_onednn_isa(void);
 const char *ls_onednn_version(void);
+/* Whether that is major.minor or a later one. */
+bool ls_onednn_is_from(int major, int minor);
 
 #endif

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/thread.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/onednn_layout.h"
 
@@ -21,12 +22,16 @@ static void open_library(void)
 {
     static const dnnl_cpu_isa_t limits[LS_ISAS] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41,
                                                    dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
+    struct ls_core_choice choice;
+    ls_choose_first_core(&choice); /* it looks at the caches now, and never again */
     engine_isa = ls_cpu_isa();
     if (dnnl_set_max_cpu_isa(limits[engine_isa]) != dnnl_success ||
         dnnl_set_cpu_isa_hints(dnnl_cpu_isa_no_hints) != dnnl_success ||
         dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict) != dnnl_success ||
         dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
+    (void)dnnl_get_effective_cpu_isa(); /* by now it has looked */
+    ls_choose_core_again(&choice);
 }
 
 int ls_onednn_engine(dnnl_engine_t *result, struct ls_error *error)
@@ -70,6 +75,12 @@ const char *ls_onednn_isa(void)
     default:
         return "other";
     }
+}
+
+bool ls_onednn_is_from(int major, int minor)
+{
+    const dnnl_version_t *version = dnnl_version();
+    return version->major > major || (version->major == major && version->minor >= minor);
 }
 
 const char *ls_onednn_version(void)

@@ -85,7 +85,7 @@ static bool run_ways(const struct ls_converter *converter, const float *source, 
         void *data[LS_SLOTS] = {0};
         data[LS_SOURCE] = i == 0 ? (void *)(uintptr_t)source : converter->between;
         data[LS_TARGET] = last ? target : converter->between;
-        if (!ls_execution_run(converter->way[i].execution, data))
+        if (ls_execution_run(converter->way[i].execution, data) != 0)
             return false;
     }
     return true;

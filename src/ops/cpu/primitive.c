@@ -191,8 +191,7 @@ void ls_primitive_unbind(const struct ls_prepared *prepared, void *local)
     ls_execution_free(local);
 }
 
-/* Results of a run that oneDNN broke off must not pass for results: they become NaN, which the
- * engine stops at. */
+/* Results of a run that oneDNN broke off must not pass for results: they become NaN. */
 static void spoil(const struct ls_op *op, void *const *out)
 {
     for (int i = 0; i < op->outputs; i++)
@@ -204,7 +203,6 @@ void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *con
                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)scratch;
-    (void)context;
     const struct ls_op *op = prepared->op;
     void *data[LS_SLOTS] = {0};
     for (int slot = 0; slot < LS_SLOTS; slot++) {
@@ -212,6 +210,10 @@ void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *con
         if (ls_primitive_value(op, (enum ls_tensor_slot)slot) != NULL)
             data[slot] = place >= 0 ? in[place] : out[OUTPUT(0) - place];
     }
-    if (!ls_execution_run(local, data))
-        spoil(op, out);
+    int status = ls_execution_run(local, data);
+    if (status == 0)
+        return;
+    spoil(op, out);
+    if (context->failure != NULL && context->failure->op == NULL)
+        *context->failure = (struct ls_kernel_failure){op, status};
 }

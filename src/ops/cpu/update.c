@@ -1,13 +1,13 @@
-/* Updates in tiles that stay in the first-level cache between the steps.
+/* Updates in tiles that stay in the first-level cache between a step and its average.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/update.h"
 
 #include <math.h>
 
-#include "ops/cpu/vector/exact.h"
+#include "base/mutant.h"
 #include "ops/cpu/vector/update.h"
 
-enum { TILE = 1024 }; /* elements; with sums, weights and histories 28 KiB at most */
+enum { TILE = 1024 }; /* elements; with weights, histories and averages 20 KiB */
 
 int ls_update_histories(enum ls_update_kind kind)
 {
@@ -35,20 +35,20 @@ static double power(double base, int64_t exponent)
 
 float ls_adam_correction(float momentum, float momentum2, int64_t t)
 {
+    if (LS_MUTANT(CORRECTION)) /* rounded once more */
+        return (float)sqrt(1 - power(momentum2, t)) / (float)(1 - power(momentum, t));
     return (float)(sqrt(1 - power(momentum2, t)) / (1 - power(momentum, t)));
 }
 
 /* Elements [from, from + n) of the slice. */
 static void apply_tile(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
-                       double scale, size_t from, size_t n, struct ls_update_seen *seen)
+                       size_t from, size_t n, struct ls_update_seen *seen)
 {
     const struct ls_vector_update *vector = ls_vector_update();
-    float converted[TILE], *weight = slice->weight + from, *history[2];
-    const float *gradient = slice->sum != NULL ? converted : slice->gradient + from;
+    float *weight = slice->weight + from, *history[2];
+    const float *gradient = slice->gradient + from;
     for (int i = 0; i < 2; i++)
         history[i] = slice->history[i] != NULL ? slice->history[i] + from : NULL;
-    if (slice->sum != NULL)
-        ls_vector_exact()->to_float(slice->sum + from, converted, n, scale);
     vector->step[rule->kind](rule, gradient, weight, history[0], history[1], n, seen);
     if (slice->average != NULL)
         vector->average(rule->average_decay, slice->average + from, weight, n);
@@ -58,10 +58,9 @@ struct ls_update_seen ls_update_apply(const struct ls_update_rule *rule,
                                       const struct ls_update_slice *slice)
 {
     struct ls_update_seen seen = {0};
-    double scale = slice->sum != NULL ? ldexp(1.0, -slice->exponent) : 1;
     for (size_t from = 0; from < slice->n; from += TILE) {
         size_t left = slice->n - from;
-        apply_tile(rule, slice, scale, from, left < TILE ? left : TILE, &seen);
+        apply_tile(rule, slice, from, left < TILE ? left : TILE, &seen);
     }
     return seen;
 }

@@ -1,10 +1,9 @@
-/* The update of weights: one pass over memory from the exact sum to the new weight.
+/* The update of weights: one pass over memory from the gradient to the new weight.
  *
  * All arithmetic is fp32, each operation rounded by itself, in the order written here; r is the
  * rate, g the gradient, w the weight, h and k the two histories, mu momentum, b2 momentum2:
  *
- *     t = (float)(sum * 2^-exponent), or the float gradient that is given instead
- *     g = t * scale                                 scale < 1 where the norm was clipped
+ *     g = t * scale       t: the gradient that is given; scale < 1 where the norm was clipped
  *     L2: g = g + decay * w      L1: g = g + decay * sign(w)      ADAMW: neither
  *
  *     SGD       h = mu * h + r * g
@@ -66,8 +65,6 @@ struct ls_update_rule {
 /* A slice of a parameter. Arrays have `n` elements and do not overlap. */
 struct ls_update_slice {
     size_t n;
-    const int64_t *sum; /* the exact total, in units of 2^-exponent; NULL: `gradient` is given */
-    int exponent;
     const float *gradient;
     float *weight;
     float *history[2]; /* as many as ls_update_histories says; else NULL */

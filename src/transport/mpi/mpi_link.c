@@ -231,7 +231,8 @@ static int next_message(struct mpi_link *mpi, int *from, void *message, size_t r
         return -1;
     if (!done)
         return 0;
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (!good(mpi, MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count"))
+        return -1;
     if ((size_t)bytes > room)
         bytes = (int)room;
     memcpy(message, mpi->heard, (size_t)bytes);
@@ -388,18 +389,20 @@ static bool find_host(struct mpi_link *mpi)
                                   &host),
               "MPI_Comm_split_type"))
         return false;
-    MPI_Comm_rank(host, &link->host_rank);
-    MPI_Comm_size(host, &link->host_size);
+    bool found = good(mpi, MPI_Comm_rank(host, &link->host_rank), "MPI_Comm_rank") &&
+                 good(mpi, MPI_Comm_size(host, &link->host_size), "MPI_Comm_size");
     MPI_Comm_free(&host);
-    return true;
+    return found;
 }
 
 static bool join(struct mpi_link *mpi)
 {
     if (!initialize(mpi))
         return false;
-    MPI_Comm_rank(MPI_COMM_WORLD, &mpi->link.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &mpi->link.size);
+    /* A rank that took itself for another one would write that one's files. */
+    if (!good(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &mpi->link.rank), "MPI_Comm_rank") ||
+        !good(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->link.size), "MPI_Comm_size"))
+        return false;
     size_t size = (size_t)mpi->link.size;
     mpi->told_to = calloc(3 * size, sizeof *mpi->told_to);
     if (mpi->told_to == NULL) {

@@ -100,6 +100,7 @@ static int train(struct rank *rank, struct lockstep_job *job, struct lockstep_er
     struct lockstep_train_options options;
     struct lockstep_trainer *trainer;
     lockstep_train_options_init(&options);
+    options.overwrite = 1;
     options.job = job;
     options.workers = 1 + lockstep_job_rank(job);
     options.callbacks = (struct lockstep_callbacks){.user = rank, .event = count_event};
@@ -197,7 +198,7 @@ static void test_differences(void **state)
     expect_difference(ranks, "other definition than on rank 0 (localhost): here random_seed 7");
     memcpy(ranks, all, sizeof ranks);
     ranks[2].solver = other;
-    expect_difference(ranks, "other data than on rank 0 (localhost): here 'training data: ");
+    expect_difference(ranks, "other data than on rank 0 (localhost): here 'source 1: records 90', there 'source 1: records 60'");
     memcpy(ranks, all, sizeof ranks);
     ranks[2].iterations = 3;
     expect_difference(ranks, "trains until iteration 3, rank 0 until 4");

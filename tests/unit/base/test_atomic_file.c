@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,26 @@
 #include "support/support.h"
 
 static struct ls_error error;
+
+/* What linkat and fsync of a folder fail with; 0: they do what they are for. */
+static int link_failure, folder_failure;
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    errno = link_failure;
+    return link_failure != 0 ? -1
+                             : (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+}
+
+int fsync(int fd)
+{
+    struct stat info;
+    if (folder_failure != 0 && fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+        errno = folder_failure;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static int setup(void **state)
 {
@@ -335,9 +356,74 @@ static void test_prefixes(void **state)
     }
 }
 
+/* The child's part of the next test, because a process learns that files cannot be named. What
+ * linkat refuses in a full folder is no such thing. */
+static int without_links(const char *folder, int reason, bool checked)
+{
+    const char *path = ls_test_path("unlinked/model");
+    ls_test_write_text(path, "old");
+    if (!has_nameless_files(folder))
+        return 77;
+    link_failure = ENOSPC;
+    if (write_zeros(path, 4096) != LOCKSTEP_RESOURCE || ls_test_count_files(folder) != 1)
+        return 1;
+    check_content(path, "old");
+    link_failure = reason;
+    ls_error_clear(&error);
+    if (checked && ls_file_check_prefix(path, &error) != 0)
+        return 2;
+    if (ls_test_count_files(folder) != 1)
+        return 3;
+    struct ls_atomic_file *file;
+    for (int i = 0; i < 2; i++) {
+        if (ls_atomic_open(path, &file, &error) != 0 ||
+            ls_atomic_write(file, i == 0 ? "one" : "two", 3, &error) != 0 ||
+            ls_atomic_commit(file, &error) != 0)
+            return 4;
+        check_content(path, i == 0 ? "one" : "two");
+        if (ls_test_count_files(folder) != 1)
+            return 5;
+    }
+    return error.count == 0 ? 0 : 6;
+}
+
+/* Where a sandbox or a file system refuses to name a file, it is written under a name. */
+static void test_links_that_are_refused(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("unlinked");
+    const int reasons[] = {EPERM, ENOENT, EXDEV, ENOSYS};
+    for (int i = 0; i < 8; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(without_links(folder, reasons[i % 4], i >= 4));
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+            ls_test_skip("the file system has no files without a name");
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+/* A name that may not be on the disk yet is no file that is not written. */
+static void test_folder_that_cannot_be_synced(void **state)
+{
+    (void)state;
+    const char *folder = fresh_folder("unsynced"), *path = ls_test_path("unsynced/model");
+    folder_failure = EIO;
+    int status = write_zeros(path, 4096);
+    folder_failure = 0;
+    assert_int_equal(status, 0);
+    assert_int_equal(ls_test_count_files(folder), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_links_that_are_refused, setup),
+        cmocka_unit_test_setup(test_folder_that_cannot_be_synced, setup),
         cmocka_unit_test_setup(test_old_or_new_never_half, setup),
         cmocka_unit_test_setup(test_killed_writer, setup),
         cmocka_unit_test_setup(test_rewrite, setup),

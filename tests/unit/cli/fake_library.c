@@ -25,6 +25,7 @@ struct lockstep_solver {
 };
 struct lockstep_trainer {
     struct lockstep_callbacks callbacks;
+    int64_t iteration;
 };
 struct lockstep_job {
     struct lockstep_job_options options;
@@ -215,16 +216,89 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
     return answer(fake.run_status, error);
 }
 
+/* Replays: a trainer whose weights are 7 * iteration, and whose links lie at every second one. */
+int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
+                          struct lockstep_error *error)
+{
+    trainer->iteration += count;
+    return answer(fake.run_status, error);
+}
+
+int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
+{
+    return trainer->iteration;
+}
+
+int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
+                          struct lockstep_error *error)
+{
+    *hash = 7 * (uint64_t)trainer->iteration;
+    return answer(0, error);
+}
+
+int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer, uint64_t *weights,
+                               uint64_t *chain, int64_t *begin)
+{
+    if (weights != NULL)
+        *weights = 7 * (uint64_t)trainer->iteration;
+    if (begin != NULL)
+        *begin = 0;
+    *chain = (uint64_t)trainer->iteration;
+    return trainer->iteration / 2 * 2;
+}
+
+size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer)
+{
+    (void)trainer;
+    return 0;
+}
+
+size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer, size_t index)
+{
+    (void)trainer, (void)index;
+    return 0;
+}
+
+const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer, size_t index)
+{
+    (void)trainer, (void)index;
+    return NULL;
+}
+
+int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size_t index,
+                                    float *data, size_t size, struct lockstep_error *error)
+{
+    (void)trainer, (void)index, (void)data, (void)size;
+    return answer(0, error);
+}
+
+void lockstep_verify_options_init(struct lockstep_verify_options *options)
+{
+    *options = (struct lockstep_verify_options){.struct_size = sizeof *options, .iterations = -1};
+}
+
 int lockstep_verify(const struct lockstep_solver *solver,
-                    const struct lockstep_train_options *options, const int *workers, size_t count,
-                    int64_t iterations, struct lockstep_error *error)
+                    const struct lockstep_verify_options *options, struct lockstep_error *error)
 {
     (void)solver;
-    note("verify(%s", text(options->weights));
-    for (size_t i = 0; i < count; i++)
-        note("|%d", workers[i]);
-    note("|%" PRId64 ") ", iterations);
+    note("verify(%s|%s|", text(options->isa), text(options->weights));
+    for (size_t i = 0; i < options->worker_count; i++)
+        note("%dw", options->workers[i]);
+    for (size_t i = 0; i < options->rank_count; i++)
+        note("%dr", options->ranks[i]);
+    for (size_t i = 0; i < options->dynamic_count; i++)
+        note("%s", options->dynamic[i] ? "d" : "s");
+    for (size_t i = 0; i < options->memory_count; i++)
+        note("|%" PRIu64, options->memory[i]);
+    note("|%d|%" PRId64 ") ", options->stops, options->iterations);
     send_events(&options->callbacks);
+    struct lockstep_verified row = {
+        .training = "1 worker", .hash = "abc", .iterations = 20, .seconds = 1.5, .same = 1};
+    for (size_t i = 0; i < options->worker_count; i++) {
+        options->trained(options->user, &row);
+        row.training = "2 workers";
+        row.same = fake.verify_status == 0;
+    }
     return answer(fake.verify_status, error);
 }
 
@@ -602,6 +676,15 @@ int lockstep_convert(const struct lockstep_source_options *source, const char *p
     return answer(fake.convert_status, error);
 }
 
+int lockstep_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
+                  void *user, struct lockstep_error *error)
+{
+    (void)error;
+    note("diff(%s|%s) ", first, second);
+    tell(user, "a line");
+    return 0;
+}
+
 int lockstep_mean(const struct lockstep_source_options *source, const char *path,
                   double *channel_means, int *channels, struct lockstep_error *error)
 {
@@ -610,4 +693,23 @@ int lockstep_mean(const struct lockstep_source_options *source, const char *path
     channel_means[0] = 104.5;
     channel_means[1] = 117;
     return answer(fake.convert_status, error);
+}
+
+void lockstep_check_options_init(struct lockstep_check_options *options)
+{
+    *options = (struct lockstep_check_options){.struct_size = sizeof *options};
+}
+
+int lockstep_check(const struct lockstep_solver *solver,
+                   const struct lockstep_check_options *options, struct lockstep_error *error)
+{
+    (void)solver, (void)options, (void)error;
+    return 0;
+}
+
+int lockstep_check_model(const char *path, const struct lockstep_check_options *options,
+                         struct lockstep_error *error)
+{
+    (void)path, (void)options, (void)error;
+    return 0;
 }

@@ -198,7 +198,8 @@ static void test_failures(void **state)
     fake_reset();
     fake.verify_status = LOCKSTEP_DIFFERENT;
     assert_int_equal(RUN("verify", "--solver", "s"), LOCKSTEP_DIFFERENT);
-    assert_string_equal(out, "");
+    assert_non_null(strstr(out, "2 workers   DIFFERS\n"));
+    assert_null(strstr(out, "Verified"));
     fake_reset();
     fake.test_status = LOCKSTEP_DATA;
     assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DATA);
@@ -448,11 +449,49 @@ static void test_verify(void **state)
     fake.events = events;
     fake.event_count = 1;
     assert_int_equal(RUN("verify", "--solver", "s", "--workers", "1,2,8", "--iterations", "20"), 0);
-    assert_string_equal(fake.calls, "load(s) verify(-|1|2|8|20) ");
-    assert_string_equal(out, "2\nVerified: workers 1,2,8 compute the same bytes.\n");
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w8w1rs|0|0|20) ");
+    assert_non_null(strstr(out, "2\n\n  seconds  SHA-256 of the last snapshot's tensors"));
+    assert_non_null(strstr(out, "     1.50  abc "));
+    assert_non_null(strstr(out, "  2 workers\nVerified: 3 trainings of 20 updates compute the same "
+                                "bytes.\n"));
     fake_reset();
     assert_int_equal(RUN("verify", "--solver", "s"), 0);
-    assert_string_equal(fake.calls, "load(s) verify(-|1|2|3|-1) ");
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w3w1rs|0|0|-1) ");
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s", "--ranks", "1,3", "--balance", "dynamic,static",
+                         "--memory", "full,least,1KiB", "--resume", "random:4", "--isa", "avx2"),
+                     0);
+    assert_string_equal(fake.calls, "load(s) verify(avx2|-|1w2w3w1r3rds|0|18446744073709551615|1024"
+                                    "|4|-1) ");
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s", "--resume", "random"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w3w1rs|0|2|-1) ");
+    static const char *const wrong[][2] = {
+        {"--ranks", "0"},        {"--ranks", "1,"},         {"--balance", ""},
+        {"--balance", "random"}, {"--memory", "none"},      {"--memory", "full,much"},
+        {"--resume", "auto"},    {"--resume", "random:0"},  {"--resume", "random:1.5"},
+        {"--resume", "random:"}, {"--resume", "randomly"},  {"--isa", ""},
+        {"--isa", "avx2,,avx"},  {"--balance", "static,,"}, {"--memory", ","}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (RUN("verify", "--solver", "s", wrong[i][0], wrong[i][1]) != LOCKSTEP_USAGE ||
+            strstr(messages, wrong[i][0]) == NULL)
+            fail_msg("%s '%s': %s", wrong[i][0], wrong[i][1], messages);
+}
+
+static void test_replay(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("replay", "--solver", "s", "--from", "f", "--to", "3"), 0);
+    assert_string_equal(fake.calls, "load(s) create(0|-|-|f|-) ");
+    assert_string_equal(out, "Iteration 0: weights 0000000000000000\n"
+                             "Iteration 2: weights 000000000000000e\n"
+                             "Iteration 3: weights 0000000000000015\n"
+                             "Replayed: iterations 0 to 3; nothing was compared.\n");
+    fake_reset();
+    expect_usage(RUN("replay", "--solver", "s", "--to", "3"),
+                 "lockstep: replay: --from FILE is missing\n");
+    expect_usage(RUN("replay", "--solver", "s", "--from", "f", "--to", "3", "--audit", "2"),
+                 "lockstep: --audit: '2' is no number from 0 to 1\n");
 }
 
 static void test_data_tools(void **state)
@@ -742,6 +781,7 @@ int main(void)
         TEST(test_log),
         TEST(test_test),
         TEST(test_verify),
+        TEST(test_replay),
         TEST(test_data_tools),
         TEST(test_predict_text),
         TEST(test_predict_json),

@@ -280,9 +280,10 @@ static enum lockstep_request stop_later(void *user)
 static void count_event(void *user, const struct lockstep_event *event)
 {
     (void)user;
-    static const char *expected[] = {"Processed 1000 files.", "Processed 2000 files.",
-                                     "Processed 2500 files."};
+    static const char *expected[] = {"Processed 1000 records.", "Processed 2000 records.",
+                                     "Processed 2500 records."};
     assert_int_equal(event->kind, LOCKSTEP_EVENT_NOTICE);
+    assert_int_equal(event->iteration_end, 2500);
     assert_string_equal(event->text, expected[(event->samples + 999) / 1000 - 1]);
 }
 

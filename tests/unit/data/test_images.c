@@ -117,7 +117,7 @@ static void test_sizes(void **state)
     assert_true(shape[0] == 3 && shape[1] == 20 && shape[2] == 16);
     ls_source_close(source);
     options.crop = 11;
-    must_fail(&options, LOCKSTEP_DATA, "a/1.png: has 10 x 12 pixels");
+    must_fail(&options, LOCKSTEP_DATA, "a/1.png: record 0: has 10 x 12 pixels");
     must_fail(&options, LOCKSTEP_DATA, "hint: give new_height and new_width, or a smaller crop");
     options.crop = 10;
     source = must_open(&options);
@@ -150,9 +150,9 @@ static void test_bad_folders(void **state)
     rmdir(ls_test_path("bare/empty"));
     must_fail(&options, LOCKSTEP_DATA, "has no class folders with pictures");
     ls_test_write(at("bare", "c/broken.png"), "\x89PNG\r\n\x1a\n...", 11);
-    must_fail(&options, LOCKSTEP_DATA, "broken.png: damaged PNG");
+    must_fail(&options, LOCKSTEP_DATA, "broken.png: record 0: damaged PNG");
     ls_test_write(at("bare", "c/broken.png"), "GIF89a", 6);
-    must_fail(&options, LOCKSTEP_DATA, "broken.png: the picture is neither JPEG nor PNG");
+    must_fail(&options, LOCKSTEP_DATA, "broken.png: record 0: the picture is neither JPEG nor PNG");
     path = ls_test_path("nowhere");
     must_fail(&options, LOCKSTEP_DATA, "nowhere: cannot open");
     options.path_count = 0;

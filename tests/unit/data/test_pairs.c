@@ -104,16 +104,18 @@ static void test_maps_that_are_none(void **state)
               "none/pictures/a.jpg: has no label map: there is no file");
     must_fail(pictures, maps, LOCKSTEP_DATA, "none/maps/a.png'");
     write_whole(map, PNG_COLOR_TYPE_RGB, 8, 3);
-    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map has one number");
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: record 0: a label map has one number");
     write_whole(map, PNG_COLOR_TYPE_GRAY_ALPHA, 8, 2);
-    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map has one number");
+    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: record 0: a label map has one number");
     write_picture(map_at("none", "b.jpg"), 6, 6, 1, 1);
     assert_int_equal(rename(map_at("none", "b.jpg"), map), 0);
-    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: a label map must be a PNG file");
+    must_fail(pictures, maps, LOCKSTEP_DATA,
+              "maps/a.png: record 0: a label map must be a PNG file");
     ls_test_write(map, "", 0);
     must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: ");
     write_map(map, 6, 7, PNG_COLOR_TYPE_GRAY, 8, false, 1);
-    must_fail(pictures, maps, LOCKSTEP_DATA, "maps/a.png: has 6 x 7 labels (height x width)");
+    must_fail(pictures, maps, LOCKSTEP_DATA,
+              "maps/a.png: record 0: has 6 x 7 labels (height x width)");
     must_fail(pictures, maps, LOCKSTEP_DATA, "none/pictures/a.jpg' has 6 x 6 pixels");
     must_fail(pictures, NULL, LOCKSTEP_DEFINITION, "needs a folder of label maps");
     must_fail(pictures, map, LOCKSTEP_DEFINITION, "is no folder");
@@ -148,7 +150,7 @@ static void test_damaged_map(void **state)
     write_map(map, 31, 30, PNG_COLOR_TYPE_GRAY, 8, false, 1); /* changed since */
     ls_error_clear(error);
     assert_int_equal(ls_source_read(reader, 0, true, &record, error), LOCKSTEP_DATA);
-    assert_says(error, "maps/a.png: has 31 x 30 labels");
+    assert_says(error, "maps/a.png: record 0: has 31 x 30 labels");
     unlink(map);
     assert_int_equal(ls_source_read(reader, 0, true, &record, NULL), LOCKSTEP_DATA);
     free(error);
@@ -174,7 +176,7 @@ static void test_lists(void **state)
     } bad[] = {{"c.png n n.png\n", "list:1: there is no such file: \"c.png n\""},
                {"c.png\n", "list:1: no picture and map: \"c.png\""},
                {"a b.png m.png\nc.png\tnone.png\n", "list:2: there is no such file: \"none.png\""},
-               {"c.png m.png\n", "m.png: has 6 x 6 labels"},
+               {"c.png m.png\n", "m.png: record 0: has 6 x 6 labels"},
                {"\n", "lists no pictures"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ls_test_write_text(list, bad[i].text);

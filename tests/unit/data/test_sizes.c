@@ -143,7 +143,7 @@ static void test_refusals(void **state)
         {"mean_file: 'none'", LOCKSTEP_DEFINITION, "mean_file needs records of one size"},
         {"pad: 7 pad_mode: REFLECT", LOCKSTEP_DATA,
          "record 7 (7.png): it is smaller than the reflecting pad"},
-        {"crop_size: 10", LOCKSTEP_DATA, "x/0.png: has 9 x 12 pixels (height x width), too few"},
+        {"crop_size: 10", LOCKSTEP_DATA, "x/0.png: record 0: has 9 x 12 pixels (height x width), too few"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ls_definition *layer = layer_of("refused", "", bad[i].text);
@@ -160,7 +160,7 @@ static void test_refusals(void **state)
     ls_test_write(map_at("refused", "x/4.png"), bytes, size);
     free(bytes);
     struct ls_definition *layer = layer_of("refused", "", "");
-    must_not_open(layer, LOCKSTEP_DATA, "x/4.png: the picture is too large");
+    must_not_open(layer, LOCKSTEP_DATA, "x/4.png: record 4: the picture is too large");
     ls_definition_free(layer);
 }
 
@@ -181,7 +181,7 @@ static void test_a_size_that_changes(void **state)
     assert_says(error, "record 3 (3.png): it has another height or width than when");
     ls_error_clear(error);
     assert_int_equal(ls_reader_fetch(reader, 3, NULL, y, error), LOCKSTEP_DATA);
-    assert_says(error, "y/3.png: has 30 x 40 labels");
+    assert_says(error, "y/3.png: record 3: has 30 x 40 labels");
     assert_int_equal(ls_reader_fetch(reader, 2, x, y, NULL), 0);
     ls_reader_close(reader);
     ls_dataset_close(set);

@@ -75,19 +75,21 @@ static void progress(struct screen *screen, int64_t iteration, double seconds)
     send(screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_PROGRESS,
                                          .iteration = iteration,
                                          .iteration_end = 1000,
-                                         .loss = 0.25,
+                                         .loss = 0.213,
                                          .data_loss = 0.213,
+                                         .penalty = (double)NAN,
                                          .learning_rate = 0.01,
                                          .samples_per_second = 100 / seconds,
                                          .seconds = seconds});
 }
 
-static struct lockstep_event display_event(int64_t iteration, double seconds)
+/* After update `number`, counted from 0 as Caffe does. */
+static struct lockstep_event display_event(int64_t number, double seconds)
 {
     return (struct lockstep_event){.kind = LOCKSTEP_EVENT_DISPLAY,
-                                   .iteration = iteration,
+                                   .iteration = number + 1,
                                    .iteration_end = 1000,
-                                   .loss = 0.25,
+                                   .loss = 0.213,
                                    .data_loss = 0.213,
                                    .penalty = 0.037,
                                    .learning_rate = 0.01,
@@ -154,7 +156,7 @@ static void test_phrases_of_caffe(void **state)
                     "    Test net output #1: loss = 0.21 (* 0.5 = 0.105 loss)\n");
     send_text(&screen, LOCKSTEP_EVENT_SNAPSHOT, "out/lenet_iter_500.safetensors");
     send_text(&screen, LOCKSTEP_EVENT_NOTICE, "an update was repeated");
-    send_text(&screen, LOCKSTEP_EVENT_END, NULL);
+    send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_END, .iteration = 101});
     expect(&screen, "Snapshotting to out/lenet_iter_500.safetensors\nan update was repeated\n"
                     "Optimization Done.\n");
     assert_string_equal(screen.monitor.last_snapshot, "out/lenet_iter_500.safetensors");
@@ -174,19 +176,50 @@ static void test_a_line_every_ten_seconds(void **state)
         expect(&screen, "");
     }
     progress(&screen, 5, 2); /* ten seconds, and another update would take two more */
-    expect(&screen, "Iteration 5 (0.5 iter/s, 10s/5 iters), loss = 0.213\n");
+    expect(&screen, "Iteration 4 (0.5 iter/s, 10s/5 iters), loss = 0.213\n");
     progress(&screen, 6, 2);
     expect(&screen, "");
     progress(&screen, 7, 30); /* a slow one is told at once */
-    expect(&screen, "Iteration 7 (0.0625 iter/s, 32s/2 iters), loss = 0.213\n");
+    expect(&screen, "Iteration 6 (0.0625 iter/s, 32s/2 iters), loss = 0.213\n");
     progress(&screen, 8, 4);
     send(&screen, display_event(9, 5)); /* counts as a line, too */
-    expect(&screen, "Iteration 9 (1.8 iter/s, 5s/9 iters), loss = 0.213\n"
+    expect(&screen, "Iteration 9, loss = 0.213\n"
                     "    Train net output #0: loss = 0.21 (* 1 = 0.21 loss)\n"
                     "Iteration 9, penalty = 0.037\n"
                     "Iteration 9, lr = 0.01\n");
     progress(&screen, 10, 5);
     expect(&screen, "");
+    close_screen(&screen);
+}
+
+/* Where there is no `display` the loss is told all the same: twenty times, and at the end. */
+static void test_without_display(void **state)
+{
+    (void)state;
+    struct screen screen;
+    const struct lockstep_run run = {.max_iter = 2000, .iteration_end = 1000, .solver = "SGD"};
+    open_screen(&screen, false);
+    send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_RUN, .run = &run});
+    expect(&screen, "");
+    progress(&screen, 1, 0.125);
+    expect(&screen, "Iteration 0 (8 iter/s, 0.125s/1 iters), loss = 0.213\n");
+    int lines = 0;
+    for (int64_t iteration = 2; iteration <= 1000; iteration++) {
+        progress(&screen, iteration, 0.125);
+        fflush(screen.out);
+        lines += screen.size != screen.seen;
+        screen.seen = screen.size;
+    }
+    assert_int_equal(lines, 20);
+    assert_non_null(
+        strstr(screen.text, "Iteration 999 (8 iter/s, 6.25s/50 iters), loss = 0.213\n"));
+    send(&screen, (struct lockstep_event){.kind = LOCKSTEP_EVENT_END,
+                                          .iteration = 1000,
+                                          .iteration_end = 1000,
+                                          .data_loss = 0.213});
+    expect(&screen, "Stopped after iteration 1000 of 2000.\n");
+    fflush(screen.log);
+    assert_non_null(strstr(screen.log_text, "\"solver\": \"SGD\", \"lr_policy\": null"));
     close_screen(&screen);
 }
 
@@ -253,13 +286,17 @@ static void test_nothing_left(void **state)
     (void)state;
     struct screen screen;
     open_screen(&screen, false);
-    struct lockstep_event end = {.kind = LOCKSTEP_EVENT_END, .iteration = 1000};
+    struct lockstep_event end = {
+        .kind = LOCKSTEP_EVENT_END, .iteration = 1000, .iteration_end = 1000};
     send(&screen, end);
-    expect(&screen, "Nothing is left to train: iteration 1000 is the last one.\n"
-                    "Optimization Done.\n");
+    expect(&screen,
+           "Nothing is left to train: 1000 iterations are done, and this run ends at 1000.\n"
+           "Optimization Done.\n");
     progress(&screen, 1001, 1);
+    end.iteration = 1001;
+    end.data_loss = 0.2;
     send(&screen, end);
-    expect(&screen, "Optimization Done.\n");
+    expect(&screen, "Iteration 1000, loss = 0.2\nOptimization Done.\n");
     close_screen(&screen);
 }
 
@@ -299,11 +336,11 @@ static void test_log(void **state)
     send_text(&screen, LOCKSTEP_EVENT_START, "a \"quoted\"\n\x01line");
     progress(&screen, 7, 0.5);
     now += 0.25;
-    send(&screen, display_event(7, 0.75));
+    send(&screen, display_event(6, 0.75));
     struct lockstep_event test = test_event(0);
     test.epoch = 1.5;
     send(&screen, test);
-    struct lockstep_event bad = display_event(8, 0);
+    struct lockstep_event bad = display_event(7, 0);
     bad.loss = (double)NAN;
     bad.data_loss = (double)INFINITY;
     bad.output_count = 0;
@@ -315,10 +352,10 @@ static void test_log(void **state)
         "{\"event\": \"start\", \"iteration\": 0, \"elapsed\": 0, "
         "\"text\": \"a \\\"quoted\\\"\\n\\u0001line\"}\n"
         "{\"event\": \"progress\", \"iteration\": 7, \"elapsed\": 0.5, \"iteration_end\": 1000, "
-        "\"epoch\": 0, \"loss\": 0.25, \"data_loss\": 0.213, \"penalty\": 0, "
+        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0.213, \"penalty\": null, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 200, \"seconds\": 0.5}\n"
         "{\"event\": \"display\", \"iteration\": 7, \"elapsed\": 0.75, \"iteration_end\": 1000, "
-        "\"epoch\": 0, \"loss\": 0.25, \"data_loss\": 0.213, \"penalty\": 0.037, "
+        "\"epoch\": 0, \"loss\": 0.213, \"data_loss\": 0.213, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
         "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
         "{\"event\": \"test\", \"iteration\": 500, \"elapsed\": 0.75, \"epoch\": 1.5, "
@@ -328,17 +365,23 @@ static void test_log(void **state)
         "{\"event\": \"display\", \"iteration\": 8, \"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0, \"outputs\": []}\n"
-        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75}\n");
+        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75, \"iteration_end\": 0, "
+        "\"loss\": 0, \"data_loss\": 0}\n");
     close_screen(&screen);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_phrases_of_caffe),   cmocka_unit_test(test_a_line_every_ten_seconds),
-        cmocka_unit_test(test_live_line),          cmocka_unit_test(test_many_figures),
-        cmocka_unit_test(test_long_sentences),     cmocka_unit_test(test_nothing_left),
-        cmocka_unit_test(test_control_characters), cmocka_unit_test(test_log),
+        cmocka_unit_test(test_phrases_of_caffe),
+        cmocka_unit_test(test_a_line_every_ten_seconds),
+        cmocka_unit_test(test_without_display),
+        cmocka_unit_test(test_live_line),
+        cmocka_unit_test(test_many_figures),
+        cmocka_unit_test(test_long_sentences),
+        cmocka_unit_test(test_nothing_left),
+        cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static inline void trial_convert(const struct ls_value *value, const struct ls_l
     assert_non_null(scratch);
     trial_check(ls_execution_new(primitive, scratch, &execution, &error), &error);
     int threads = ls_onednn_one_thread();
-    assert_true(ls_execution_run(execution, data));
+    assert_int_equal(ls_execution_run(execution, data), 0);
     ls_onednn_restore_threads(threads);
     ls_execution_free(execution);
     ls_free_aligned(scratch);

@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
 
 #include "ops/cpu/backend.h"
 #include "ops/cpu/environment.h"
@@ -107,7 +109,7 @@ static void callers_keep_their_threads(void **state)
     omp_set_num_threads(3);
     trial_free(large_product());
     uint64_t hash;
-    assert_true(ls_cpu_fingerprint(&hash));
+    assert_int_equal(ls_cpu_fingerprint(&hash, NULL), 0);
     assert_int_equal(omp_get_max_threads(), 3);
 }
 
@@ -133,26 +135,61 @@ static void fingerprint_repeats(void **state)
 {
     (void)state;
     uint64_t first = 0, second = 0;
-    assert_true(ls_cpu_fingerprint(&first));
-    assert_true(ls_cpu_fingerprint(&second));
+    assert_int_equal(ls_cpu_fingerprint(&first, NULL), 0);
+    assert_int_equal(ls_cpu_fingerprint(&second, NULL), 0);
     assert_true(first == second && first != 0);
 }
 
 static void environment_says_what_decides_bits(void **state)
 {
     (void)state;
-    char isa[32], limit[32], version[32], kernels[32], rest = 0;
-    unsigned l1 = 0, l2 = 0;
-    const char *text = ls_backend_cpu.environment();
-    assert_int_equal(sscanf(text, "isa=%31s\nonednn=%31s %31s\ncache=%u,%u\nkernels=%31s\n%c", isa,
-                            version, limit, &l1, &l2, kernels, &rest),
-                     6);
+    char isa[32], limit[32], version[32], cache[64], kernels[32], rest = 0;
+    struct ls_text text = {0};
+    assert_int_equal(ls_cpu_describe(&text, NULL), 0);
+    assert_int_equal(sscanf(text.data, "isa=%31s\nonednn=%31s %31s\ncache=%63s\nkernels=%31s\n%c",
+                            isa, version, limit, cache, kernels, &rest),
+                     5);
     assert_string_equal(isa, ls_cpu_isa_name(ls_cpu_isa()));
     assert_string_equal(version, ls_onednn_version());
     assert_string_equal(limit, isa); /* processors with more than AVX-512's core are held back */
-    assert_true(l1 >= 8 * 1024 && l2 >= l1);
+    assert_true(atoi(cache) >= 8 * 1024 && strchr(cache, ',') != NULL);
     assert_int_equal(strlen(kernels), 16);
-    assert_ptr_equal(ls_backend_cpu.environment(), text);
+    assert_int_equal(strncmp(text.data, ls_cpu_environment(), strlen(ls_cpu_environment())), 0);
+    ls_text_free(&text);
+}
+
+/* Asking what the processor is leaves the thread where it may run. */
+static void threads_stay_where_they_were(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    struct ls_text text = {0};
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    ls_cpu_describe_library(&text);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    ls_text_free(&text);
+}
+
+/* Without memory there is no answer, and not another one. */
+static void fingerprints_need_memory(void **state)
+{
+    (void)state;
+    uint64_t whole = 0, hash = 0;
+    bool failed = false;
+    assert_int_equal(ls_cpu_fingerprint(&whole, NULL), 0);
+    for (long n = 0; n < 40; n++) {
+        struct ls_error error = {0};
+        ls_fail_allocation_after(n);
+        int status = ls_cpu_fingerprint(&hash, &error);
+        ls_fail_allocation_after(-1);
+        failed |= status != 0;
+        if (status != 0)
+            assert_int_equal(status, LOCKSTEP_RESOURCE);
+        else
+            assert_true(hash == whole);
+    }
+    assert_true(failed);
 }
 
 /* oneDNN cannot follow. */
@@ -180,6 +217,8 @@ int main(void)
         cmocka_unit_test(threads_flush_denormals),
         cmocka_unit_test(fingerprint_repeats),
         cmocka_unit_test(environment_says_what_decides_bits),
+        cmocka_unit_test(threads_stay_where_they_were),
+        cmocka_unit_test(fingerprints_need_memory),
         cmocka_unit_test(instruction_set_is_fixed),
     };
     return trial_main(tests);

@@ -236,27 +236,57 @@ static void test_to_float(void **state)
         }
 }
 
+/* Elements with exponents of their own: each as ls_exact_add gives it with that exponent. */
+static void test_own_exponents(void **state)
+{
+    (void)state;
+    static int32_t exponent[COUNT];
+    static uint32_t largest[COUNT];
+    static int64_t expected[COUNT];
+    static float expected_out[COUNT];
+    for (uint32_t salt = 0; salt < 2; salt++)
+        for (int isa = -1; next_isa(&isa);) {
+            bool lanes = salt == 1;
+            random_gradients(30 + salt, 9);
+            memset(largest, 0, sizeof largest);
+            for (uint32_t i = 0; i < COUNT; i++) {
+                uint32_t draw = lanes ? i % LS_EXACT_LANES : i;
+                exponent[i] = (int32_t)ls_random_below(40, salt, draw, 330) - 150;
+                gradient[i] = fabsf(gradient[i]) < FLT_MIN ? 0 : gradient[i];
+                if (!fits(bits_of(fabsf(gradient[i])), exponent[i]))
+                    gradient[i] = 0;
+                expected[i] = 3 * rounded(gradient[i], exponent[i]);
+                expected_out[i] = (float)ldexp((double)expected[i], -exponent[i]);
+            }
+            memset(sum, 0x5a, sizeof sum);
+            for (int k = 0; k < 3; k++)
+                assert_int_equal((lanes ? ls_exact_add_lanes : ls_exact_add_each)(
+                                     sum, gradient, COUNT, exponent, largest, k == 0),
+                                 ls_largest(gradient, COUNT));
+            assert_memory_equal(sum, expected, sizeof expected);
+            assert_true(sum[COUNT] == INT64_C(0x5a5a5a5a5a5a5a5a));
+            for (int i = 0; i < COUNT; i++) {
+                uint32_t bits = bits_of(fabsf(gradient[i]));
+                assert_true(lanes ? largest[i % LS_EXACT_LANES] >= bits : largest[i] == bits);
+            }
+            (lanes ? ls_exact_to_float_lanes : ls_exact_to_float_each)(sum, exponent, out, COUNT);
+            for (int i = 0; i < COUNT; i++) /* denormals may be flushed */
+                if (fabsf(expected_out[i]) >= FLT_MIN)
+                    assert_true(out[i] == expected_out[i]);
+        }
+}
+
 static void test_squares(void **state)
 {
     (void)state;
-    static double chunk[3], first_chunk[3], part[3];
-    random_gradients(7, 3);
-    ls_exact_add(sum, gradient, COUNT, 38, true);
-    ls_exact_to_float(sum, 38, out, COUNT);
-    assert_int_equal(ls_exact_chunks(COUNT), 3);
     double first[3] = {0};
+    random_gradients(7, 3);
+    memcpy(out, gradient, sizeof out);
     for (int isa = -1; next_isa(&isa);) {
-        ls_exact_squares(sum, 38, COUNT, chunk);
-        /* A slice that begins at a chunk is summed as in the whole. */
-        ls_exact_squares(sum + LS_EXACT_CHUNK, 38, COUNT - LS_EXACT_CHUNK, part);
-        assert_memory_equal(part, chunk + 1, 2 * sizeof *part);
         double now[3] = {ls_sum_squares(out, COUNT), ls_sum_magnitudes(out, COUNT),
                          ls_sum_floats(out, COUNT)};
-        if (isa == 0) {
-            memcpy(first_chunk, chunk, sizeof chunk);
+        if (isa == 0)
             memcpy(first, now, sizeof now);
-        }
-        assert_memory_equal(first_chunk, chunk, sizeof chunk);
         assert_memory_equal(first, now, sizeof now);
     }
     double squares = 0, magnitudes = 0, values = 0;
@@ -268,7 +298,12 @@ static void test_squares(void **state)
     assert_true(fabs(first[0] - squares) < 1e-12 * squares);
     assert_true(fabs(first[1] - magnitudes) < 1e-12 * magnitudes);
     assert_true(fabs(first[2] - values) < 1e-12 * magnitudes);
-    double from_chunks = ls_sum_doubles(first_chunk, 3);
+    /* A slice that begins at a chunk is summed as in the whole. */
+    double chunks[3];
+    for (size_t c = 0; c < 3; c++)
+        chunks[c] = ls_sum_squares(out + c * LS_EXACT_CHUNK,
+                                   c < 2 ? LS_EXACT_CHUNK : COUNT - 2 * LS_EXACT_CHUNK);
+    double from_chunks = ls_sum_doubles(chunks, 3);
     assert_memory_equal(&from_chunks, &first[0], sizeof from_chunks);
     assert_true(ls_sum_doubles(NULL, 0) == 0 && ls_sum_floats(NULL, 0) == 0);
 }
@@ -278,7 +313,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_order),
         cmocka_unit_test(test_limits),   cmocka_unit_test(test_quality),
-        cmocka_unit_test(test_to_float), cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_to_float), cmocka_unit_test(test_own_exponents),
+        cmocka_unit_test(test_squares),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);

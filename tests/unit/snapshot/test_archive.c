@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/progress.h"
 #include "snapshot/archive.h"
 #include "support/support.h"
 
@@ -278,6 +279,8 @@ static const struct {
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice"},
     {"{\"__metadata__\":{\"lockstep.format\":\"2\"}}", 0, "format '2'"},
     {"{\"__metadata__\":{\"lockstep.checksum\":\"crc32:0000000\"}}", 0, "checksum"},
+    {"{\"__metadata__\":{\"lockstep.checksul\":\"crc32:00000000\"}}", 0, "name of note"},
+    {"{\"__metadata__\":{\"lockstup.format\":\"1\"}}", 0, "name of note"},
     {"{\"__metadata__\":{\"lockstep.checksum\":\"crc32:00000000\"}}", 0, "checksum is wrong"},
     {"{\"__metadata__\":{\"lockstep.checksum\":\"crc32:0000000\\u0030\"}}", 0, "checksum"},
     {"{\"a\\u0000b\":{}}", 0, "NUL"},
@@ -406,6 +409,35 @@ static void test_out_of_memory(void **state)
     }
 }
 
+/* Whoever waits for a large file to be read hears of it on the way. */
+static void count(void *user)
+{
+    ++*(int *)user;
+}
+
+static void test_signs_of_life(void **state)
+{
+    (void)state;
+    enum { MEBIBYTES = 5 };
+    const char *path = ls_test_path("large.safetensors");
+    struct ls_archive archive = {0}, read;
+    int heard = 0;
+    float *zeros = calloc((size_t)MEBIBYTES << 18, sizeof *zeros);
+    assert_non_null(zeros);
+    assert_int_equal(
+        ls_archive_add_list(&archive, "zeros", LS_DTYPE_F32, (int64_t)MEBIBYTES << 18, zeros, NULL),
+        0);
+    assert_int_equal(ls_archive_write(&archive, path, NULL), 0);
+    for (int listening = 1; listening >= 0; listening--) {
+        ls_progress_hear(listening ? count : NULL, &heard);
+        assert_int_equal(ls_archive_read(path, LS_ARCHIVE_CHECK, &read, NULL), 0);
+        ls_archive_free(&read);
+        assert_in_range(heard, MEBIBYTES, MEBIBYTES + 2);
+    }
+    ls_archive_free(&archive);
+    free(zeros);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_foreign_file),
         cmocka_unit_test(test_all_halves),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_signs_of_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

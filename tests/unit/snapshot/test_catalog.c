@@ -95,7 +95,7 @@ static void test_newest(void **state)
     struct ls_archive archive;
     char *path;
     struct ls_error skipped = {0};
-    assert_int_equal(ls_catalog_newest(prefix, &archive, &path, &skipped, NULL), 0);
+    assert_int_equal(ls_catalog_newest(prefix, NULL, &archive, &path, &skipped, NULL, NULL), 0);
     assert_null(path);
     assert_int_equal(skipped.count, 0);
 
@@ -106,7 +106,7 @@ static void test_newest(void **state)
     char *wrong = ls_catalog_path(prefix, 400); /* whole, but of another iteration */
     assert_int_equal(write_at(wrong, 399, 10, NULL), 0);
     ls_free(wrong);
-    assert_int_equal(ls_catalog_newest(prefix, &archive, &path, &skipped, NULL), 0);
+    assert_int_equal(ls_catalog_newest(prefix, NULL, &archive, &path, &skipped, NULL, NULL), 0);
     char *expected = ls_catalog_path(prefix, 100);
     assert_string_equal(path, expected);
     assert_string_equal(ls_archive_note(&archive, LS_NOTE_ITERATION), "100");
@@ -217,7 +217,7 @@ static void expect_ten(const char *prefix)
     struct ls_archive archive;
     char *path;
     struct ls_error skipped = {0};
-    assert_int_equal(ls_catalog_newest(prefix, &archive, &path, &skipped, NULL), 0);
+    assert_int_equal(ls_catalog_newest(prefix, NULL, &archive, &path, &skipped, NULL, NULL), 0);
     assert_non_null(strstr(path, "_iter_10.safetensors"));
     assert_int_equal(skipped.count, 0);
     ls_archive_free(&archive);

@@ -22,15 +22,18 @@ static struct scene {
     _Atomic long tick;
     int64_t gone, stopped; /* numbers of processes; 0: none */
     _Atomic int told;      /* how often somebody reported, and what was said last */
-    int status, teller;
+    int status;
+    _Atomic int teller;
     char text[4096];
     char file[4096];
 } scene;
 
 static double clock_of(void *user)
 {
-    /* Once it is said what there is to say, nobody need be given time. */
-    long tick = scene.told > 0 ? 100 * scene.tick : scene.tick;
+    /* Once it has said what there is to say, a rank need not give others time; those still hear of
+     * it at their own pace, however late their threads run. */
+    bool has_told = scene.told > 0 && scene.teller == (int)(intptr_t)user;
+    long tick = has_told ? 100 * scene.tick : scene.tick;
     long own = atomic_fetch_add(&scene.own[(intptr_t)user], tick);
     return 1e-6 * (double)(scene.microseconds + own);
 }
@@ -46,10 +49,10 @@ static enum ls_process_state look(void *user, const struct ls_process *process)
 
 static void tell(void *user, int status, const char *text)
 {
-    atomic_fetch_add(&scene.told, 1);
     scene.status = status;
     scene.teller = (int)(intptr_t)user;
     snprintf(scene.text, sizeof scene.text, "%s", text);
+    atomic_fetch_add(&scene.told, 1);
 }
 
 /* Ranks 0 and 1 are on "one", 2 and 3 on "two". */

@@ -1,0 +1,165 @@
+/* The public interface: looking for bad records.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+
+#include "api/api.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "data/check.h"
+#include "engine/labels.h"
+#include "ops/cpu/backend.h"
+#include "schema/net.h"
+
+void lockstep_check_options_init(struct lockstep_check_options *options)
+{
+    *options = (struct lockstep_check_options){.struct_size = sizeof *options};
+}
+
+/* A check and where it is. */
+struct checking {
+    const struct lockstep_check_options *options;
+    struct lockstep_callbacks callbacks; /* the caller's */
+    const struct ls_net *net;
+    int dataset;
+    struct lockstep_checked_source source;
+    int64_t bad; /* in all sources */
+};
+
+static const char *label_problem(void *user, float label, char *text)
+{
+    const struct checking *checking = user;
+    return ls_net_label_problem(checking->net, checking->dataset, label, text);
+}
+
+static void tell_bad(void *user, int64_t record, const char *name, const char *reason)
+{
+    const struct checking *checking = user;
+    struct lockstep_bad_record bad = {.net = checking->source.net,
+                                      .layer = checking->source.layer,
+                                      .source = checking->source.source,
+                                      .name = name,
+                                      .reason = reason,
+                                      .record = record};
+    if (checking->options->bad != NULL)
+        checking->options->bad(checking->options->user, &bad);
+}
+
+static int tell_progress(void *user, int64_t done, int64_t count)
+{
+    const struct checking *checking = user;
+    const struct lockstep_callbacks *callbacks = &checking->callbacks;
+    struct lockstep_event event = {
+        .kind = LOCKSTEP_EVENT_NOTICE, .samples = done, .iteration_end = count, .text = ""};
+    if (callbacks->event != NULL)
+        callbacks->event(callbacks->user, &event);
+    return callbacks->poll != NULL &&
+           callbacks->poll(callbacks->user) == LOCKSTEP_SNAPSHOT_AND_STOP;
+}
+
+static int check_source(struct checking *checking, struct ls_error *error)
+{
+    const struct ls_dataset *dataset = checking->net->datasets[checking->dataset];
+    const Lockstep__LayerParameter *layer = checking->net->data_layers[checking->dataset];
+    double begun = ls_clock();
+    int threads = checking->options->threads;
+    struct ls_check check = {.threads = threads > 0 ? threads : ls_cpu_count(),
+                             .label = label_problem,
+                             .bad = tell_bad,
+                             .progress = tell_progress,
+                             .user = checking};
+    checking->source.layer = layer->name != NULL ? layer->name : "";
+    checking->source.source = ls_dataset_name(dataset);
+    checking->source.records = ls_dataset_size(dataset);
+    LS_TRY(ls_dataset_check(dataset, &check, &checking->source.bad, error));
+    checking->source.seconds = ls_clock() - begun;
+    checking->bad += checking->source.bad;
+    if (checking->options->source != NULL)
+        checking->options->source(checking->options->user, &checking->source);
+    return 0;
+}
+
+/* Opens a net, whose data forgive, and reads all of them. */
+static int check_net(struct checking *checking, const struct ls_net_definition *definition,
+                     Lockstep__Phase phase, uint64_t seed, struct ls_error *error)
+{
+    struct ls_view_set views = {0};
+    struct ls_parameter_set *parameters = ls_parameter_set_new();
+    struct ls_net *net = NULL;
+    struct ls_net_options options = {.definition = definition,
+                                     .phase = phase,
+                                     .training = phase == LOCKSTEP__PHASE__TRAIN,
+                                     .forgiving = true,
+                                     .seed = seed,
+                                     .micro_batch = 1,
+                                     .iter_size = 1,
+                                     .workers = 1,
+                                     .backend = &ls_backend_cpu,
+                                     .parameters = parameters,
+                                     .views = &views};
+    int status =
+        parameters == NULL ? ls_fail_memory(error, "a net") : ls_net_open(&options, &net, error);
+    checking->net = net;
+    for (int d = 0; status == 0 && d < net->dataset_count; d++) {
+        checking->dataset = d;
+        status = check_source(checking, error);
+    }
+    ls_net_close(net);
+    ls_view_set_free(&views);
+    ls_parameter_set_free(parameters);
+    return status;
+}
+
+static int begin(const struct lockstep_check_options *options, struct checking *checking,
+                 struct ls_error *error)
+{
+    if (options->struct_size != sizeof *options)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_check_options_init first",
+                       "the options have a size of %zu bytes, not %zu", options->struct_size,
+                       sizeof *options);
+    *checking = (struct checking){.options = options, .callbacks = options->callbacks};
+    return 0;
+}
+
+static int end(const struct checking *checking, int status, struct ls_error *error)
+{
+    if (status != 0 || checking->bad == 0)
+        return status;
+    return ls_fail(error, LOCKSTEP_DATA, NULL, NULL, "%lld bad record%s", (long long)checking->bad,
+                   checking->bad == 1 ? "" : "s");
+}
+
+int lockstep_check(const struct lockstep_solver *solver,
+                   const struct lockstep_check_options *options, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    const struct ls_solver_definition *definition = solver->definition;
+    uint64_t seed = ls_solver_seed(definition->solver);
+    struct checking checking;
+    char name[32] = "train";
+    LS_TRY(begin(options, &checking, inner));
+    checking.source.net = name;
+    int status = check_net(&checking, &definition->train, LOCKSTEP__PHASE__TRAIN, seed, inner);
+    for (size_t i = 0; i < definition->test_count && status != LOCKSTEP_STOPPED; i++) {
+        snprintf(name, sizeof name, i > 0 ? "test #%zu" : "test", i);
+        int result = check_net(&checking, &definition->test[i], LOCKSTEP__PHASE__TEST, seed, inner);
+        status = status != 0 && result != LOCKSTEP_STOPPED ? status : result;
+    }
+    return end(&checking, status, inner);
+}
+
+int lockstep_check_model(const char *path, const struct lockstep_check_options *options,
+                         struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    struct ls_net_state state = {.phase = LOCKSTEP__PHASE__TEST};
+    struct ls_net_definition definition = {0};
+    struct checking checking;
+    LS_TRY(begin(options, &checking, inner));
+    LS_TRY(ls_net_read(path, &state, &definition, inner));
+    checking.source.net = "test";
+    int status = check_net(&checking, &definition, LOCKSTEP__PHASE__TEST, 1, inner);
+    ls_definition_free(definition.definition);
+    return end(&checking, status, inner);
+}

@@ -1,0 +1,142 @@
+/* The public interface: verification.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/verify.h"
+
+#include "api/api.h"
+#include "api/caller.h"
+#include "base/memory.h"
+
+enum { COUNT_MAX = 4096 };
+
+/* Lists that stand for those that are empty. */
+static const int three[] = {1, 2, 3}, one[] = {1}, dealt[] = {0};
+static const uint64_t unlimited[] = {0};
+
+void lockstep_verify_options_init(struct lockstep_verify_options *options)
+{
+    *options = (struct lockstep_verify_options){.struct_size = sizeof *options, .iterations = -1};
+}
+
+static int check_counts(const int *counts, size_t count, const char *what, struct ls_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (counts[i] < 1 || counts[i] > COUNT_MAX)
+            return ls_fail(error, LOCKSTEP_USAGE, NULL, "use numbers from 1 to 4096",
+                           "%d %s are not possible", counts[i], what);
+    return 0;
+}
+
+static int check_options(const struct lockstep_verify_options *options, struct ls_error *error)
+{
+    if (options->struct_size != sizeof *options)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_verify_options_init first",
+                       "the options have a size of %zu bytes, not %zu", options->struct_size,
+                       sizeof *options);
+    if (options->stops < 0)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 0 for none", "%d stops are not possible",
+                       options->stops);
+    LS_TRY(check_counts(options->workers, options->worker_count, "workers", error));
+    return check_counts(options->ranks, options->rank_count, "ranks", error);
+}
+
+/* Lists without empty ones. */
+static struct lockstep_verify_options with_defaults(const struct lockstep_verify_options *options)
+{
+    struct lockstep_verify_options all = *options;
+    if (all.worker_count == 0) {
+        all.workers = three;
+        all.worker_count = sizeof three / sizeof *three;
+    }
+    if (all.rank_count == 0) {
+        all.ranks = one;
+        all.rank_count = 1;
+    }
+    if (all.dynamic_count == 0) {
+        all.dynamic = dealt;
+        all.dynamic_count = 1;
+    }
+    if (all.memory_count == 0) {
+        all.memory = unlimited;
+        all.memory_count = 1;
+    }
+    return all;
+}
+
+/* Each combination, those of a single rank once whatever the balance; `cases` NULL: counts them. */
+static size_t combine(const struct lockstep_verify_options *options, struct ls_verify_case *cases)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < options->memory_count; m++)
+        for (size_t r = 0; r < options->rank_count; r++)
+            for (size_t d = 0; d < options->dynamic_count; d++)
+                for (size_t w = 0; w < options->worker_count; w++) {
+                    bool alone = options->ranks[r] == 1;
+                    if (alone && d > 0)
+                        continue;
+                    if (cases != NULL)
+                        cases[count] =
+                            (struct ls_verify_case){.ranks = options->ranks[r],
+                                                    .workers = options->workers[w],
+                                                    .dynamic = !alone && options->dynamic[d] != 0,
+                                                    .memory = options->memory[m]};
+                    count++;
+                }
+    return count;
+}
+
+/* How many trainings there are: more than anybody waits for are refused before any is counted. */
+static int count_trainings(const struct lockstep_verify_options *options, size_t *count,
+                           struct ls_error *error)
+{
+    const size_t lists[] = {options->worker_count, options->rank_count, options->dynamic_count,
+                            options->memory_count};
+    size_t all = 1;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && all <= LOCKSTEP_TRAININGS_LIMIT; i++)
+        all = lists[i] > LOCKSTEP_TRAININGS_LIMIT ? lists[i] : all * lists[i];
+    bool many = all > (size_t)8 * LOCKSTEP_TRAININGS_LIMIT;
+    *count = many ? all : combine(options, NULL);
+    if (!many && *count <= LOCKSTEP_TRAININGS_LIMIT)
+        return 0;
+    return ls_fail(error, LOCKSTEP_USAGE, NULL, "shorten a list",
+                   "verify would run %zu trainings or more; it runs at most %d", *count,
+                   LOCKSTEP_TRAININGS_LIMIT);
+}
+
+static int verify(const struct lockstep_solver *solver,
+                  const struct lockstep_verify_options *options, struct ls_error *error)
+{
+    struct lockstep_callbacks callbacks = options->callbacks;
+    size_t count = 0;
+    char *weights = NULL; /* they start where training starts */
+    LS_TRY(count_trainings(options, &count, error));
+    struct ls_verify_case *cases = ls_alloc(count + 1, sizeof *cases);
+    int status = cases == NULL ? ls_fail_memory(error, "a verification") : 0;
+    if (status == 0 && options->weights == NULL)
+        status = ls_api_solver_weights(solver->definition->solver, &weights, error);
+    if (status == 0) {
+        combine(options, cases);
+        struct ls_verify_options inner = {.cases = cases,
+                                          .count = count,
+                                          .stops = options->stops,
+                                          .iterations = options->iterations,
+                                          .weights = weights != NULL ? weights : options->weights,
+                                          .callbacks = ls_caller_callbacks(&callbacks),
+                                          .trained = options->trained,
+                                          .user = options->user};
+        status = ls_verify(solver->definition, &inner, error);
+    }
+    ls_free(weights);
+    ls_free(cases);
+    return status;
+}
+
+int lockstep_verify(const struct lockstep_solver *solver,
+                    const struct lockstep_verify_options *options, struct lockstep_error *error)
+{
+    LS_OWN_MODE;
+    struct ls_error *inner = ls_api_error(error);
+    LS_TRY(check_options(options, inner));
+    LS_TRY(ls_api_select_isa(options->isa, inner));
+    struct lockstep_verify_options all = with_defaults(options);
+    return verify(solver, &all, inner);
+}

@@ -1,0 +1,181 @@
+/* Reading all records of a data set; see the header.
+ *
+ * Threads take runs of records; what they find is sorted when all have been read.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "data/dataset_inner.h"
+
+enum { RUN = 16, LABEL_TEXT = 300 };
+
+struct finding {
+    int64_t record;
+    char *reason;
+};
+
+struct state {
+    const struct ls_dataset *dataset;
+    const struct ls_check *check;
+    _Atomic int64_t next, done;
+    _Atomic bool stop;
+    pthread_mutex_t lock; /* guards what follows */
+    struct finding *findings;
+    size_t count, capacity;
+    int status;
+    struct ls_error *error;
+};
+
+static void note(struct state *state, int64_t record, const char *reason)
+{
+    char *copy = ls_copy_string(reason);
+    pthread_mutex_lock(&state->lock);
+    bool kept = copy != NULL && LS_GROW(state->findings, state->count, state->capacity);
+    if (kept)
+        state->findings[state->count++] = (struct finding){record, copy};
+    else if (state->status == 0)
+        state->status = ls_fail_memory(state->error, "a list of bad records");
+    pthread_mutex_unlock(&state->lock);
+    if (!kept) {
+        ls_free(copy);
+        atomic_store(&state->stop, true);
+    }
+}
+
+/* What is wrong with a record's labels, or NULL. */
+static const char *check_labels(const struct state *state, const struct ls_record *record,
+                                char *text)
+{
+    const struct ls_source *source = state->dataset->source;
+    if (state->check->label == NULL || !source->has_labels)
+        return NULL;
+    if (!source->has_maps)
+        return state->check->label(state->check->user, (float)record->label, text);
+    const char *problem = NULL;
+    for (int64_t i = 0; i < record->shape[1] * record->shape[2] && problem == NULL; i++)
+        problem = state->check->label(state->check->user, (float)record->map[i], text);
+    return problem;
+}
+
+static void check_record(struct state *state, struct ls_source_reader *reader, int64_t index,
+                         struct ls_error *error)
+{
+    struct ls_record record;
+    int64_t shape[3];
+    char text[LABEL_TEXT];
+    ls_error_clear(error);
+    const char *problem = NULL;
+    if (ls_source_read(reader, index, true, &record, error) != 0)
+        problem = error->problems[0].message;
+    if (problem == NULL)
+        problem = ls_transform_shape(&state->dataset->transform, record.shape, shape);
+    if (problem == NULL)
+        problem = check_labels(state, &record, text);
+    if (problem != NULL)
+        note(state, index, problem);
+}
+
+static void *read_records(void *argument)
+{
+    static _Thread_local struct ls_error error;
+    struct state *state = argument;
+    const struct ls_dataset *dataset = state->dataset;
+    struct ls_source_reader *reader;
+    ls_unpin_thread();
+    ls_set_float_mode();
+    int status = ls_source_reader_open(dataset->source, &reader, &error);
+    if (status != 0) {
+        pthread_mutex_lock(&state->lock);
+        state->status = ls_fail_memory(state->error, "a reader of data");
+        pthread_mutex_unlock(&state->lock);
+        atomic_store(&state->stop, true);
+        return NULL;
+    }
+    while (!atomic_load(&state->stop)) {
+        int64_t begin = atomic_fetch_add(&state->next, RUN);
+        int64_t end = begin + RUN < dataset->size ? begin + RUN : dataset->size;
+        if (begin >= dataset->size)
+            break;
+        for (int64_t i = begin; i < end; i++)
+            check_record(state, reader, dataset->records != NULL ? dataset->records[i] : i, &error);
+        atomic_fetch_add(&state->done, end - begin);
+    }
+    ls_source_reader_close(reader);
+    return NULL;
+}
+
+static int by_record(const void *a, const void *b)
+{
+    int64_t x = ((const struct finding *)a)->record, y = ((const struct finding *)b)->record;
+    return (x > y) - (x < y);
+}
+
+/* The caller's thread tells how far it is while the others read. */
+static void wait_for_all(struct state *state)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+    int64_t size = state->dataset->size, done;
+    do {
+        nanosleep(&moment, NULL);
+        done = atomic_load(&state->done);
+        if (state->check->progress != NULL &&
+            state->check->progress(state->check->user, done, size) != 0)
+            atomic_store(&state->stop, true);
+    } while (done < size && !atomic_load(&state->stop));
+}
+
+static void tell(const struct state *state)
+{
+    if (state->count > 0)
+        qsort(state->findings, state->count, sizeof *state->findings, by_record);
+    for (size_t i = 0; i < state->count; i++) {
+        const struct finding *finding = &state->findings[i];
+        const struct ls_source *source = state->dataset->source;
+        struct ls_text name = {0};
+        if (source->type->name_record != NULL)
+            source->type->name_record(source, finding->record, &name);
+        state->check->bad(state->check->user, finding->record, name.data != NULL ? name.data : "",
+                          finding->reason);
+        ls_text_free(&name);
+    }
+}
+
+int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,
+                     struct ls_error *error)
+{
+    struct state state = {.dataset = dataset, .check = check, .error = error};
+    pthread_t *threads = ls_alloc((size_t)check->threads, sizeof *threads);
+    int started = 0;
+    *bad = 0;
+    if (threads == NULL)
+        return ls_fail_memory(error, "threads");
+    pthread_mutex_init(&state.lock, NULL);
+    while (started < check->threads &&
+           pthread_create(&threads[started], NULL, read_records, &state) == 0)
+        started++;
+    if (started > 0)
+        wait_for_all(&state);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    if (started == 0)
+        state.status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no thread could be started");
+    if (state.status == 0) {
+        tell(&state);
+        *bad = (int64_t)state.count;
+        if (atomic_load(&state.stop))
+            state.status = LOCKSTEP_STOPPED;
+    }
+    for (size_t i = 0; i < state.count; i++)
+        ls_free(state.findings[i].reason);
+    ls_free(state.findings);
+    ls_free(threads);
+    pthread_mutex_destroy(&state.lock);
+    return state.status;
+}

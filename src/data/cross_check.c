@@ -1,0 +1,222 @@
+/* Comparing records with those of other ranks; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/cross_check.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/thread.h"
+
+enum { RUNS = 1024 /* that can wait to be compared */ };
+
+/* What a rank has read, without its digests. */
+struct run {
+    int rank;
+    int64_t begin, end;
+};
+
+struct ls_cross_check {
+    struct ls_dataset **datasets;
+    bool (*wanted)[2]; /* by data set: data, label */
+    int count;
+    struct ls_reader **readers;
+    struct run *runs;           /* a ring */
+    struct ls_digests *digests; /* by run and data set */
+
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;              /* guards what follows */
+    pthread_cond_t work, done;         /* something was added, or the end; something was compared */
+    int64_t added, compared, wait_for; /* runs, from the beginning; `wait_for`: wakes who waits */
+    bool stop;
+    int status; /* of what was found first, with `error` */
+    struct ls_error error;
+};
+
+static int differs(const struct ls_dataset *dataset, const struct run *run,
+                   const struct ls_digest *theirs, const struct ls_digest *mine,
+                   struct ls_error *error)
+{
+    struct ls_text which = {0};
+    int64_t record = ls_digest_culprit(theirs, mine, ls_dataset_records(dataset));
+    if (record >= 0)
+        ls_dataset_name_record(dataset, record, &which);
+    else
+        ls_text_format(&which, "several records (of samples %" PRId64 " to %" PRId64 ")",
+                       run->begin, run->end - 1);
+    int status = ls_fail(error, LOCKSTEP_DIFFERENT, ls_dataset_name(dataset),
+                         "the sources must hold the same records on all machines",
+                         "%s: not the same here as on rank %d, which has trained on it",
+                         which.data != NULL ? which.data : "a record", run->rank);
+    ls_text_free(&which);
+    return status;
+}
+
+/* Reads a run's records of one data set and compares them. */
+static int compare(struct ls_cross_check *check, const struct run *run, int dataset,
+                   const struct ls_digests *theirs, struct ls_error *error)
+{
+    const struct ls_dataset *of = check->datasets[dataset];
+    struct ls_digests mine = {{0, 0}, {0, 0}, {0, 0}};
+    const bool *wanted = check->wanted[dataset];
+    for (int64_t i = run->begin; i < run->end && (wanted[0] || wanted[1]); i++) {
+        int64_t record;
+        uint64_t hash;
+        LS_TRY(ls_reader_hash(check->readers[dataset], i, wanted[0], wanted[1], &record, &hash,
+                              error));
+        ls_digests_add(&mine, run->begin, run->end, ls_dataset_size(of), i, record, hash);
+    }
+    if (!ls_digest_equal(&mine.first, &theirs->first))
+        return differs(of, run, &theirs->first, &mine.first, error);
+    if (!ls_digest_equal(&mine.middle, &theirs->middle))
+        return differs(of, run, &theirs->middle, &mine.middle, error);
+    if (!ls_digest_equal(&mine.last, &theirs->last))
+        return differs(of, run, &theirs->last, &mine.last, error);
+    return 0;
+}
+
+static void *compare_runs(void *argument)
+{
+    struct ls_cross_check *check = argument;
+    ls_unpin_thread();
+    ls_enter_background();
+    pthread_mutex_lock(&check->lock);
+    while (!check->stop) {
+        if (check->compared == check->added) {
+            pthread_cond_wait(&check->work, &check->lock);
+            continue;
+        }
+        size_t at = (size_t)(check->compared % RUNS);
+        bool good = check->status == 0; /* the first difference is enough */
+        pthread_mutex_unlock(&check->lock);
+        int status = 0;
+        for (int d = 0; d < check->count && good && status == 0; d++)
+            status = compare(check, &check->runs[at], d,
+                             &check->digests[at * (size_t)check->count + (size_t)d], &check->error);
+        pthread_mutex_lock(&check->lock);
+        check->status = good ? status : check->status;
+        if (++check->compared >= check->wait_for)
+            pthread_cond_broadcast(&check->done);
+    }
+    pthread_mutex_unlock(&check->lock);
+    return NULL;
+}
+
+static int open_check(const struct ls_cross_check_options *options, struct ls_cross_check *check,
+                      struct ls_error *error)
+{
+    size_t count = (size_t)options->dataset_count;
+    check->count = options->dataset_count;
+    check->datasets = ls_alloc(count + 1, sizeof *check->datasets);
+    check->wanted = ls_alloc(count + 1, sizeof *check->wanted);
+    check->readers = ls_alloc(count + 1, sizeof *check->readers);
+    check->runs = ls_alloc(RUNS, sizeof *check->runs);
+    check->digests = ls_alloc(RUNS * count + 1, sizeof *check->digests);
+    if (check->datasets == NULL || check->wanted == NULL || check->readers == NULL ||
+        check->runs == NULL || check->digests == NULL)
+        return ls_fail_memory(error, "a comparison of data");
+    for (int i = 0; i < options->input_count; i++)
+        if (options->inputs[i][0] >= 0)
+            check->wanted[options->inputs[i][0]][options->inputs[i][1]] = true;
+    for (size_t d = 0; d < count; d++) {
+        check->datasets[d] = options->datasets[d];
+        LS_TRY(ls_reader_open(options->datasets[d], &check->readers[d], error));
+    }
+    int result = pthread_create(&check->thread, NULL, compare_runs, check);
+    if (result != 0)
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                       "a thread to compare data could not be started (error %d)", result);
+    check->running = true;
+    return 0;
+}
+
+int ls_cross_check_open(const struct ls_cross_check_options *options, struct ls_cross_check **out,
+                        struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_cross_check *check = ls_alloc(1, sizeof *check);
+    if (check == NULL)
+        return ls_fail_memory(error, "a comparison of data");
+    pthread_mutex_init(&check->lock, NULL);
+    pthread_cond_init(&check->work, NULL);
+    pthread_cond_init(&check->done, NULL);
+    int status = open_check(options, check, error);
+    if (status != 0)
+        ls_cross_check_close(check);
+    else
+        *out = check;
+    return status;
+}
+
+void ls_cross_check_close(struct ls_cross_check *check)
+{
+    if (check == NULL)
+        return;
+    pthread_mutex_lock(&check->lock);
+    check->stop = true;
+    pthread_cond_broadcast(&check->work);
+    pthread_mutex_unlock(&check->lock);
+    if (check->running)
+        pthread_join(check->thread, NULL);
+    for (int d = 0; check->readers != NULL && d < check->count; d++)
+        ls_reader_close(check->readers[d]);
+    pthread_cond_destroy(&check->work);
+    pthread_cond_destroy(&check->done);
+    pthread_mutex_destroy(&check->lock);
+    ls_free(check->datasets);
+    ls_free(check->wanted);
+    ls_free(check->readers);
+    ls_free(check->runs);
+    ls_free(check->digests);
+    ls_free(check);
+}
+
+/* With the lock held: waits until so many runs are compared. */
+static void wait_for(struct ls_cross_check *check, int64_t compared)
+{
+    check->wait_for = compared;
+    while (check->compared < compared)
+        pthread_cond_wait(&check->done, &check->lock);
+    check->wait_for = INT64_MAX;
+}
+
+void ls_cross_check_add(struct ls_cross_check *check, int rank, int64_t begin, int64_t end,
+                        const struct ls_digests *digests)
+{
+    pthread_mutex_lock(&check->lock);
+    wait_for(check, check->added - RUNS + 1);
+    size_t at = (size_t)(check->added++ % RUNS);
+    check->runs[at] = (struct run){.rank = rank, .begin = begin, .end = end};
+    for (int d = 0; d < check->count; d++)
+        check->digests[at * (size_t)check->count + (size_t)d] = digests[d];
+    pthread_cond_signal(&check->work);
+    pthread_mutex_unlock(&check->lock);
+}
+
+/* With the lock held. */
+static int tell(const struct ls_cross_check *check, struct ls_error *error)
+{
+    if (check->status != 0 && error != NULL)
+        *error = check->error;
+    return check->status;
+}
+
+int ls_cross_check_found(struct ls_cross_check *check, struct ls_error *error)
+{
+    pthread_mutex_lock(&check->lock);
+    int status = tell(check, error);
+    pthread_mutex_unlock(&check->lock);
+    return status;
+}
+
+int ls_cross_check_finish(struct ls_cross_check *check, struct ls_error *error)
+{
+    pthread_mutex_lock(&check->lock);
+    wait_for(check, check->added);
+    int status = tell(check, error);
+    pthread_mutex_unlock(&check->lock);
+    return status;
+}

@@ -1,0 +1,122 @@
+/* What a pass has read: digests of records by micro-batch, which travel to the other ranks with the
+ * records of figures, and data that cannot be read.
+ *
+ * Behind a unit's record are a number, 1 where its data are bad, and for each data set the six
+ * words of its digests, as bytes: nothing is computed with them there.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/pass.h"
+#include "transport/peers.h"
+
+enum { WORDS = sizeof(struct ls_digests) / sizeof(double) };
+_Static_assert(sizeof(struct ls_digests) % sizeof(double) == 0, "digests as doubles");
+
+size_t ls_pass_read_size(const struct ls_net *net)
+{
+    return 1 + (size_t)net->dataset_count * WORDS;
+}
+
+int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error)
+{
+    pass->tested = ls_alloc((size_t)pass->net->dataset_count + 1, sizeof *pass->tested);
+    return pass->tested != NULL ? 0 : ls_fail_memory(error, "a pass");
+}
+
+void ls_pass_free_read(struct ls_pass *pass)
+{
+    for (int i = 0; pass->blank != NULL && i < pass->net->input_count; i++)
+        ls_free_aligned(pass->blank[i]);
+    ls_free(pass->blank);
+    ls_free(pass->tested);
+}
+
+static double *mark_of(const struct ls_pass *pass, size_t unit)
+{
+    return ls_pass_record(pass, unit) + pass->record_size;
+}
+
+void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_feed_item *item)
+{
+    memcpy(mark_of(pass, unit) + 1, item->digests,
+           (size_t)pass->net->dataset_count * sizeof *item->digests);
+}
+
+/* With the lock held: zeros for every input. */
+static bool make_blank(struct ls_pass *pass)
+{
+    const struct ls_net *net = pass->net;
+    if (pass->blank != NULL)
+        return true;
+    float **blank = ls_alloc((size_t)net->input_count + 1, sizeof *blank);
+    bool made = blank != NULL;
+    for (int i = 0; made && i < net->input_count; i++) {
+        size_t numbers = ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching);
+        made = (blank[i] = ls_alloc_aligned(numbers * sizeof(float))) != NULL;
+    }
+    for (int i = 0; !made && blank != NULL && i < net->input_count; i++)
+        ls_free_aligned(blank[i]);
+    if (made)
+        pass->blank = blank;
+    else
+        ls_free(blank);
+    return made;
+}
+
+bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_error *error)
+{
+    pthread_mutex_lock(&pass->lock);
+    *mark_of(pass, unit) = 1;
+    bool soft = error->status == LOCKSTEP_DATA && make_blank(pass);
+    if (soft && unit < pass->bad_unit) {
+        pass->bad_unit = unit;
+        pass->bad_data = *error;
+    }
+    pthread_mutex_unlock(&pass->lock);
+    if (!soft)
+        ls_pass_note_failure(pass, unit, error);
+    return soft;
+}
+
+float *const *ls_pass_inputs(const struct ls_pass *pass, size_t unit)
+{
+    return pass->items[unit] != NULL ? pass->items[unit]->input : pass->blank;
+}
+
+int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error)
+{
+    bool bad = false;
+    for (size_t unit = 0; unit < pass->unit_count; unit++)
+        bad = bad || *mark_of(pass, unit) != 0;
+    if (!bad) /* the same on all ranks, which have all marks */
+        return 0;
+    int status = 0;
+    if (pass->bad_unit != SIZE_MAX) {
+        status = pass->bad_data.status;
+        if (error != NULL)
+            *error = pass->bad_data;
+    }
+    return ls_peers_agree(pass->engine->peers, status, error);
+}
+
+size_t ls_pass_units(const struct ls_pass *pass)
+{
+    return pass->unit_count;
+}
+
+void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read)
+{
+    const struct ls_batch *range = &pass->units[unit].range;
+    int64_t end = range->ordinal + range->count;
+    *read = (struct ls_read){.begin = range->ordinal,
+                             .end = end + ls_batching_left_out(&pass->net->batching, end),
+                             .rank = pass->owners[unit]};
+    memcpy(&read->digests, mark_of(pass, unit) + 1 + (size_t)dataset * WORDS, sizeof read->digests);
+}
+
+const struct ls_digest *ls_pass_tested(const struct ls_pass *pass, int dataset)
+{
+    return &pass->tested[dataset];
+}

@@ -1,0 +1,159 @@
+/* Rows of gradients. See engine/rows.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/rows.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+enum {
+    MATRIX_LEAST = 1 << 15, /* elements: smaller matrices have a row for each */
+    NUMBERS = 4             /* of 4 bytes that a row takes */
+};
+
+bool ls_rows_are_elements(const struct ls_shape *shape)
+{
+    return shape->rank < 2 || (shape->rank == 2 && ls_shape_size(shape) < MATRIX_LEAST);
+}
+
+/* Elements of a row, in Caffe's order. */
+static size_t row_length(const struct ls_shape *shape)
+{
+    int axis = 0;
+    while (axis < shape->rank && shape->dim[axis] == 1)
+        axis++;
+    return axis < shape->rank ? (size_t)ls_shape_count(shape, axis + 1, shape->rank) : 1;
+}
+
+size_t ls_rows_plain(const struct ls_parameter *parameter)
+{
+    size_t elements = (size_t)ls_shape_size(&parameter->shape);
+    return ls_rows_are_elements(&parameter->shape) ? elements
+                                                   : elements / row_length(&parameter->shape);
+}
+
+size_t ls_rows_laid_out(const struct ls_parameter *parameter)
+{
+    const struct ls_layout *layout =
+        parameter->layout != NULL ? parameter->layout : &ls_layout_plain;
+    return ls_rows_are_elements(&parameter->shape) ? ls_layout_elements(layout, &parameter->shape)
+                                                   : ls_rows_plain(parameter);
+}
+
+size_t ls_rows_bytes(const struct ls_parameter *parameter)
+{
+    return ls_rows_laid_out(parameter) * NUMBERS * sizeof(int32_t);
+}
+
+/* ---- Cutting --------------------------------------------------------------------------------- */
+
+/* Finds the row of each element by laying numbers of rows out as weights are. */
+static int cut_rows(struct ls_store *store, int index, struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter *parameter = slot->parameter;
+    size_t elements = (size_t)ls_shape_size(&parameter->shape);
+    size_t length = row_length(&parameter->shape);
+    float *plain = ls_alloc_aligned(elements * sizeof *plain);
+    float *laid_out = ls_alloc_aligned(slot->elements * sizeof *laid_out);
+    int status = plain == NULL || laid_out == NULL ? ls_fail_memory(error, parameter->name) : 0;
+    for (size_t i = 0; status == 0 && i < elements; i++)
+        plain[i] = (float)(i / length + 1);
+    if (status == 0)
+        status = store->backend->parameter_from_plain(parameter->layout, &parameter->shape, plain,
+                                                      laid_out, error);
+    if (status == 0)
+        status = ls_sums_cut_rows(store->sums, index, elements / length, laid_out, error);
+    ls_free_aligned(plain);
+    ls_free_aligned(laid_out);
+    return status;
+}
+
+int ls_rows_cut(struct ls_store *store, struct ls_error *error)
+{
+    for (size_t i = 0; i < store->set->count; i++) {
+        const struct ls_parameter *parameter = store->slots[i].parameter;
+        if (!parameter->trained || ls_store_has_factors(store, (int)i))
+            continue;
+        if (ls_rows_are_elements(&parameter->shape))
+            LS_TRY(ls_sums_cut_elements(store->sums, (int)i, error));
+        else
+            LS_TRY(cut_rows(store, (int)i, error));
+    }
+    return 0;
+}
+
+size_t ls_rows_count(const struct ls_store *store, int parameter)
+{
+    const struct ls_parameter *what = store->slots[parameter].parameter;
+    return what->trained && !ls_store_has_factors(store, parameter) ? ls_rows_plain(what) : 0;
+}
+
+size_t ls_rows_all(const struct ls_store *store)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < store->set->count; i++)
+        rows += ls_rows_count(store, (int)i);
+    return rows;
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+/* Whether states lie as elements do, in a layout that is not Caffe's. */
+static bool laid_out(const struct ls_store *store, int index)
+{
+    const struct ls_parameter *parameter = store->slots[index].parameter;
+    return ls_rows_are_elements(&parameter->shape) && parameter->layout != &ls_layout_plain;
+}
+
+/* States between Caffe's order and the parameter's layout, as fp32: they are below 2^24. */
+static int convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
+                   bool to_plain, struct ls_error *error)
+{
+    const struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter *parameter = slot->parameter;
+    size_t plain = (size_t)ls_shape_size(&parameter->shape);
+    size_t in = to_plain ? slot->elements : plain, out = to_plain ? plain : slot->elements;
+    float *before = ls_alloc_aligned(in * sizeof *before);
+    float *after = ls_alloc_aligned(out * sizeof *after);
+    int status = before == NULL || after == NULL ? ls_fail_memory(error, parameter->name) : 0;
+    for (size_t i = 0; status == 0 && i < in; i++)
+        before[i] = (float)from[i];
+    if (status == 0)
+        status =
+            (to_plain ? store->backend->parameter_to_plain : store->backend->parameter_from_plain)(
+                parameter->layout, &parameter->shape, before, after, error);
+    for (size_t i = 0; status == 0 && i < out; i++)
+        to[i] = (int32_t)after[i];
+    ls_free_aligned(before);
+    ls_free_aligned(after);
+    return status;
+}
+
+int ls_rows_read(const struct ls_store *store, int parameter, int32_t *plain,
+                 struct ls_error *error)
+{
+    const int32_t *state = ls_sums_state(store->sums, parameter);
+    if (ls_rows_count(store, parameter) > 0 && laid_out(store, parameter))
+        return convert(store, parameter, state, plain, true, error);
+    memcpy(plain, state, ls_rows_count(store, parameter) * sizeof *plain);
+    return 0;
+}
+
+int ls_rows_write(struct ls_store *store, int parameter, const int32_t *plain,
+                  struct ls_error *error)
+{
+    if (ls_rows_count(store, parameter) == 0)
+        return 0;
+    if (!laid_out(store, parameter)) {
+        ls_sums_set_state(store->sums, parameter, plain);
+        return 0;
+    }
+    int32_t *state = ls_alloc(ls_sums_rows(store->sums, parameter), sizeof *state);
+    int status = state == NULL ? ls_fail_memory(error, "a snapshot")
+                               : convert(store, parameter, plain, state, false, error);
+    if (status == 0)
+        ls_sums_set_state(store->sums, parameter, state);
+    ls_free(state);
+    return status;
+}

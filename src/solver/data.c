@@ -1,0 +1,305 @@
+/* Whether the data are those that a training began with. See solver/data.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/cross_check.h"
+#include "snapshot/archive.h"
+#include "solver/notes.h"
+#include "transport/peers.h"
+
+enum { SAMPLED = 256 /* records that ranks compare at their start */ };
+
+static const char not_now[] = "data must not change during a training; snapshots of the last two "
+                              "epochs may be of mixed data";
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static int begin_cross_check(struct ls_trainer *trainer, struct ls_error *error)
+{
+    const struct ls_net *net = trainer->train;
+    struct ls_cross_check_options options = {.datasets = net->datasets,
+                                             .dataset_count = net->dataset_count,
+                                             .inputs = (const int(*)[2])net->inputs,
+                                             .input_count = net->input_count};
+    trainer->unchecked = net->batching.samples;
+    return ls_cross_check_open(&options, &trainer->cross_check, error);
+}
+
+int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error)
+{
+    size_t count = (size_t)trainer->train->dataset_count;
+    trainer->epochs = ls_alloc(count + 1, sizeof *trainer->epochs);
+    trainer->read = ls_alloc(count + 1, sizeof *trainer->read);
+    if (trainer->epochs == NULL || trainer->read == NULL)
+        return ls_fail_memory(error, "a trainer");
+    for (size_t i = 0; i < trainer->test_count; i++) {
+        struct ls_test *test = &trainer->tests[i];
+        test->digests = ls_alloc((size_t)test->net->dataset_count + 1, sizeof *test->digests);
+        if (test->digests == NULL)
+            return ls_fail_memory(error, "a trainer");
+    }
+    return ls_peers_several(trainer->peers) && count > 0 ? begin_cross_check(trainer, error) : 0;
+}
+
+void ls_data_end(struct ls_trainer *trainer)
+{
+    ls_cross_check_close(trainer->cross_check);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        ls_free(trainer->tests[i].digests);
+    ls_free(trainer->epochs);
+    ls_free(trainer->read);
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+void ls_data_describe(const struct ls_trainer *trainer, struct ls_text *text)
+{
+    char prefix[32];
+    for (int d = 0; d < trainer->train->dataset_count; d++) {
+        snprintf(prefix, sizeof prefix, "source %d: ", d + 1);
+        ls_dataset_describe(trainer->train->datasets[d], prefix, text);
+    }
+}
+
+/* Hashes of some records, chosen by their number alone: a copy that is out of date shows at once.
+ */
+static int describe_some(struct ls_dataset *dataset, const char *prefix, struct ls_text *text,
+                         struct ls_error *error)
+{
+    struct ls_reader *reader;
+    uint64_t key = ls_random_key(0, LS_RANDOM_DATA, "compare"), hash;
+    int64_t count = ls_dataset_records(dataset);
+    LS_TRY(ls_reader_open(dataset, &reader, error));
+    int status = 0;
+    for (uint64_t i = 0; i < SAMPLED && (int64_t)i < count && status == 0; i++) {
+        int64_t record =
+            count <= SAMPLED ? (int64_t)i : ls_random_below(key, i, 0, (uint32_t)count);
+        status = ls_reader_hash_record(reader, record, &hash, error);
+        if (status == 0)
+            ls_text_format(text, "%srecord %" PRId64 " %016" PRIx64 "\n", prefix, record, hash);
+    }
+    ls_reader_close(reader);
+    return status;
+}
+
+static int describe_net(const struct ls_net *net, const char *what, struct ls_text *text,
+                        struct ls_error *error)
+{
+    char prefix[64];
+    for (int d = 0; d < net->dataset_count; d++) {
+        snprintf(prefix, sizeof prefix, "%ssource %d: ", what, d + 1);
+        ls_dataset_describe(net->datasets[d], prefix, text);
+        LS_TRY(describe_some(net->datasets[d], prefix, text, error));
+    }
+    return 0;
+}
+
+int ls_data_describe_all(const struct ls_trainer *trainer, struct ls_text *text,
+                         struct ls_error *error)
+{
+    char what[32];
+    LS_TRY(describe_net(trainer->train, "", text, error));
+    for (size_t i = 0; i < trainer->test_count; i++) {
+        snprintf(what, sizeof what, "test net %zu, ", i);
+        LS_TRY(describe_net(trainer->tests[i].net, what, text, error));
+    }
+    return 0;
+}
+
+void ls_data_digests(const struct ls_trainer *trainer, struct ls_text *text)
+{
+    for (int d = 0; d < trainer->train->dataset_count; d++) {
+        const struct ls_epochs *e = &trainer->epochs[d];
+        ls_text_format(text,
+                       "source %d: running %016" PRIx64 " %016" PRIx64 " %d, epoch %016" PRIx64
+                       " %016" PRIx64 " %d\n",
+                       d + 1, e->running.sum, e->running.weighted, e->partial, e->whole.sum,
+                       e->whole.weighted, e->known);
+    }
+}
+
+/* ---- Resuming -------------------------------------------------------------------------------- */
+
+/* A line of a text: its length, and the rest behind it. */
+static size_t take_line(const char **rest, const char **line)
+{
+    size_t length = strcspn(*rest, "\n");
+    *line = *rest;
+    *rest += length + ((*rest)[length] == '\n');
+    return length;
+}
+
+/* The first line in which two descriptions differ. */
+static int other_data(const char *path, const char *before, const char *after,
+                      struct ls_error *error)
+{
+    const char *a = "", *b = "";
+    size_t a_length = 0, b_length = 0;
+    while ((*before != '\0' || *after != '\0') && a_length == b_length &&
+           memcmp(a, b, a_length) == 0) {
+        a_length = take_line(&before, &a);
+        b_length = take_line(&after, &b);
+    }
+    return ls_fail(error, LOCKSTEP_WEIGHTS, path, "use --weights to go on with other data",
+                   "the snapshot was trained on other data than the definition's sources hold now: "
+                   "it has '%.*s', they have '%.*s'",
+                   a_length > 200 ? 200 : (int)a_length, a, b_length > 200 ? 200 : (int)b_length,
+                   b);
+}
+
+/* Takes the digests of a note, which may be anything. */
+static bool take_digests(struct ls_trainer *trainer, const char *rest)
+{
+    int count = trainer->train->dataset_count;
+    for (int d = 0; d < count; d++) {
+        struct ls_epochs e = {.partial = false};
+        int source, partial, known;
+        const char *line;
+        if (sscanf(rest,
+                   "source %d: running %16" SCNx64 " %16" SCNx64 " %d, epoch %16" SCNx64
+                   " %16" SCNx64 " %d",
+                   &source, &e.running.sum, &e.running.weighted, &partial, &e.whole.sum,
+                   &e.whole.weighted, &known) != 7 ||
+            source != d + 1)
+            return false;
+        e.partial = partial != 0;
+        e.known = known != 0;
+        trainer->epochs[d] = e;
+        take_line(&rest, &line);
+    }
+    return true;
+}
+
+static void forget_digests(struct ls_trainer *trainer)
+{
+    for (int d = 0; d < trainer->train->dataset_count; d++)
+        trainer->epochs[d] = (struct ls_epochs){.partial = true};
+}
+
+int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive,
+                    struct ls_error *error)
+{
+    const char *before = ls_archive_note(archive, LS_NOTE_DATA);
+    const char *digests = ls_archive_note(archive, LS_NOTE_DIGESTS);
+    struct ls_text after = {0};
+    if (trainer->train->dataset_count == 0)
+        return 0;
+    ls_data_describe(trainer, &after);
+    int status = after.failed ? ls_fail_memory(error, "a snapshot") : 0;
+    bool told = before != NULL && strncmp(before, "source ", 7) == 0;
+    if (status == 0 && told && strcmp(before, after.data) != 0)
+        status = other_data(archive->path, before, after.data, error);
+    ls_text_free(&after);
+    LS_TRY(status);
+    if (told && digests != NULL && take_digests(trainer, digests))
+        return 0;
+    forget_digests(trainer);
+    ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
+                   "%s does not say what its data were (it was written by an older version): "
+                   "whether they are the same now cannot be told",
+                   archive->path);
+    return 0;
+}
+
+int ls_data_share(struct ls_trainer *trainer, struct ls_error *error)
+{
+    size_t bytes = (size_t)trainer->train->dataset_count * sizeof *trainer->epochs;
+    return bytes > 0 ? ls_peers_broadcast(trainer->peers, trainer->epochs, bytes, error) : 0;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+/* Records are others than they were. */
+static int changed(struct ls_trainer *trainer, const struct ls_dataset *dataset, const char *since,
+                   const struct ls_digest *before, const struct ls_digest *now,
+                   struct ls_error *error)
+{
+    struct ls_text which = {0};
+    int64_t record = now != NULL ? ls_digest_culprit(before, now, ls_dataset_records(dataset)) : -1;
+    if (record >= 0)
+        ls_dataset_name_record(dataset, record, &which);
+    else
+        ls_text_add(&which, "several records");
+    int status = ls_fail(error, LOCKSTEP_DATA, ls_dataset_name(dataset), not_now,
+                         "%s: other bytes than in %s (iteration %" PRId64 ")",
+                         which.data != NULL ? which.data : "a record", since, trainer->iteration);
+    ls_text_free(&which);
+    return status;
+}
+
+/* Other ranks' records are compared with those here. Only this rank knows what comes of it. */
+static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error *error)
+{
+    struct ls_read read = {0};
+    for (int d = 0; d < trainer->train->dataset_count; d++) {
+        ls_pass_read(trainer->train_pass, unit, d, &read);
+        trainer->read[d] = read.digests;
+    }
+    trainer->unchecked -= read.end - read.begin;
+    if (read.rank == ls_peers_rank(trainer->peers))
+        return 0;
+    ls_cross_check_add(trainer->cross_check, read.rank, read.begin, read.end, trainer->read);
+    int status = ls_cross_check_found(trainer->cross_check, error);
+    return ls_peers_lone_failure(trainer->peers, status, error);
+}
+
+static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, struct ls_error *error)
+{
+    struct ls_epochs *epochs = &trainer->epochs[dataset];
+    const struct ls_dataset *of = trainer->train->datasets[dataset];
+    struct ls_digest found;
+    struct ls_read read;
+    bool several;
+    ls_pass_read(trainer->train_pass, unit, dataset, &read);
+    if (ls_epochs_go_on(epochs, &read.digests, read.begin, read.end, ls_dataset_size(of), &found,
+                        &several))
+        return 0;
+    trainer->mixed_data = true;
+    return changed(trainer, of, "the first epoch", &epochs->whole, several ? NULL : &found, error);
+}
+
+int ls_data_note_update(struct ls_trainer *trainer, struct ls_error *error)
+{
+    if (trainer->train->dataset_count == 0)
+        return 0;
+    size_t units = ls_pass_units(trainer->train_pass);
+    for (size_t unit = 0; unit < units; unit++) {
+        for (int d = 0; d < trainer->train->dataset_count; d++)
+            LS_TRY(note_epochs(trainer, d, unit, error));
+        if (trainer->cross_check != NULL)
+            LS_TRY(cross_check(trainer, unit, error));
+    }
+    if (trainer->cross_check == NULL || trainer->unchecked > 0)
+        return 0;
+    LS_TRY(ls_data_settle(trainer, error));
+    ls_cross_check_close(trainer->cross_check);
+    trainer->cross_check = NULL;
+    return 0;
+}
+
+int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
+{
+    if (trainer->cross_check == NULL) /* on all ranks */
+        return 0;
+    return ls_peers_agree(trainer->peers, ls_cross_check_finish(trainer->cross_check, error),
+                          error);
+}
+
+int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)
+{
+    for (int d = 0; d < test->net->dataset_count; d++) {
+        const struct ls_digest *now = ls_pass_tested(test->pass, d);
+        if (test->tested && !ls_digest_equal(&test->digests[d], now))
+            return changed(trainer, test->net->datasets[d], "the test before", &test->digests[d],
+                           now, error);
+        test->digests[d] = *now;
+    }
+    test->tested = true;
+    return 0;
+}

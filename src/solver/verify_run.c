@@ -1,0 +1,480 @@
+/* One training of a verification. See solver/verify_run.h.
+ *
+ * The trainer's own loop trains, with tests and snapshots where the solver wants them, so that what
+ * is compared is what `lockstep train` would do. After each update all ranks meet once more, to
+ * read what is learned in the order of snapshots, and rank 0 hashes it.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/verify_run.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "ops/cpu/backend.h"
+#include "snapshot/catalog.h"
+#include "solver/environment.h"
+#include "solver/state.h"
+#include "transport/local.h"
+#include "transport/peers.h"
+#include "transport/watch.h"
+
+enum { DEFAULT_ITERATIONS = 50, PATIENCE = 300 /* seconds */ };
+
+/* From one start to a stop or to the end: a job of its own. */
+struct segment {
+    struct ls_verify_run *run;
+    const struct ls_verify_case *what;
+    int64_t stop;       /* from this update on rank 0 asks to stop; negative: never */
+    const char *resume; /* a snapshot; NULL: this is the beginning */
+    const char *prefix;
+    int64_t reached; /* where it ended */
+    int64_t end;
+};
+
+struct rank {
+    struct segment *segment;
+    int rank;
+    struct ls_link *link;
+    pthread_t thread;
+    struct ls_trainer *trainer;
+    float *plain; /* room for the largest parameter */
+    struct ls_error *error;
+    int status;
+};
+
+void ls_trace_free(struct ls_trace *trace)
+{
+    ls_free(trace->hash);
+    ls_free(trace->figures);
+    *trace = (struct ls_trace){0};
+}
+
+void ls_close_up_free(struct ls_close_up *close_up)
+{
+    for (int a = 0; a < LS_STATE_ARRAYS; a++)
+        ls_free(close_up->array[a]);
+    ls_free(close_up->exponents);
+    ls_free(close_up->figures);
+    *close_up = (struct ls_close_up){0};
+}
+
+void ls_verify_name(const struct ls_verify_case *what, struct ls_text *text)
+{
+    if (what->ranks > 1)
+        ls_text_format(text, "%d ranks of ", what->ranks);
+    ls_text_format(text, "%d worker%s", what->workers, what->workers > 1 ? "s" : "");
+    if (what->dynamic)
+        ls_text_format(text, ", dynamic");
+    if (what->memory == LOCKSTEP_MEMORY_LEAST)
+        ls_text_format(text, ", least memory");
+    else if (what->memory > 0)
+        ls_text_format(text, ", %.1f MiB", (double)what->memory / 1048576);
+}
+
+/* ---- What rank 0 writes down ----------------------------------------------------------------- */
+
+static int add_figures(struct ls_figure **figures, size_t *count, size_t *capacity,
+                       int64_t iteration, int net, const struct lockstep_output *outputs,
+                       size_t output_count, struct ls_error *error)
+{
+    for (size_t i = 0; i < output_count; i++)
+        for (size_t k = 0; k < outputs[i].count; k++) {
+            if (!LS_GROW(*figures, *count, *capacity))
+                return ls_fail_memory(error, "a verification");
+            struct ls_figure *figure = &(*figures)[(*count)++];
+            *figure = (struct ls_figure){
+                .iteration = iteration, .net = net, .entry = (int)k, .value = outputs[i].values[k]};
+            snprintf(figure->name, sizeof figure->name, "%s", outputs[i].name);
+        }
+    return 0;
+}
+
+static void hear_event(void *user, const struct lockstep_event *event)
+{
+    struct rank *rank = user;
+    struct ls_trace *trace = rank->segment->run->trace;
+    if (event->kind != LOCKSTEP_EVENT_TEST || rank->segment->run->close_up != NULL)
+        return;
+    if (add_figures(&trace->figures, &trace->figure_count, &trace->figure_capacity,
+                    event->iteration, event->test_net, event->outputs, event->output_count,
+                    rank->error) != 0)
+        rank->status = LOCKSTEP_RESOURCE;
+}
+
+static enum lockstep_request answer(void *user)
+{
+    struct rank *rank = user;
+    const struct segment *segment = rank->segment;
+    bool stop = rank->rank == 0 && segment->stop >= 0 && rank->trainer != NULL &&
+                rank->trainer->iteration >= segment->stop;
+    return stop ? LOCKSTEP_SNAPSHOT_AND_STOP : LOCKSTEP_GO_ON;
+}
+
+/* An array of a parameter into rank 0's room. All ranks call it. */
+static int read_array(struct rank *rank, size_t parameter, enum ls_store_array array)
+{
+    const struct ls_store *store = rank->trainer->store;
+    if (rank->rank == 0)
+        return ls_store_read(store, (int)parameter, array, rank->plain, rank->error);
+    return ls_store_is_shared_out(store, (int)parameter, array)
+               ? ls_store_read(store, (int)parameter, array, NULL, rank->error)
+               : 0;
+}
+
+static size_t elements(const struct ls_trainer *trainer, size_t parameter)
+{
+    return (size_t)ls_shape_size(&trainer->parameters->items[parameter]->shape);
+}
+
+/* The hash of all that belongs to a parameter; its arrays to the close-up, where that is the one.
+ */
+static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_up *close_up,
+                          uint64_t *hash)
+{
+    const struct ls_trainer *trainer = rank->trainer;
+    size_t bytes = elements(trainer, parameter) * sizeof(float);
+    size_t rows = ls_sums_rows(trainer->store->sums, (int)parameter);
+    const int32_t *exponents = ls_sums_state(trainer->store->sums, (int)parameter);
+    *hash = ls_hash(exponents, rows * sizeof *exponents, parameter);
+    for (int a = 0; a < LS_STATE_ARRAYS; a++) {
+        if (!ls_state_has(trainer, parameter, ls_state_arrays[a].array))
+            continue;
+        LS_TRY(read_array(rank, parameter, ls_state_arrays[a].array));
+        if (rank->rank != 0)
+            continue;
+        *hash = ls_hash_wide(rank->plain, bytes, *hash + (uint64_t)a);
+        if (close_up == NULL)
+            continue;
+        float *copy = close_up->array[ls_state_arrays[a].array] = ls_alloc(bytes, 1);
+        if (copy == NULL)
+            return ls_peers_lone_failure(
+                trainer->peers, ls_fail_memory(rank->error, "a verification"), rank->error);
+        memcpy(copy, rank->plain, bytes);
+    }
+    if (close_up == NULL || rank->rank != 0)
+        return 0;
+    snprintf(close_up->name, sizeof close_up->name, "%s",
+             trainer->parameters->items[parameter]->name);
+    close_up->shape = trainer->parameters->items[parameter]->shape;
+    close_up->exponents = ls_alloc(rows + 1, sizeof *exponents);
+    if (close_up->exponents == NULL)
+        return ls_peers_lone_failure(trainer->peers, ls_fail_memory(rank->error, "a verification"),
+                                     rank->error);
+    close_up->exponent_count = rows;
+    memcpy(close_up->exponents, exponents, rows * sizeof *exponents);
+    return 0;
+}
+
+static uint64_t hash_losses(const struct ls_trainer *trainer)
+{
+    const struct ls_graph *graph = ls_net_graph(trainer->train);
+    uint64_t hash = ls_hash(trainer->totals.record,
+                            (size_t)graph->record_size * sizeof *trainer->totals.record, 0);
+    return ls_hash(trainer->totals.normalizers,
+                   graph->normalizer_count * sizeof *trainer->totals.normalizers, hash);
+}
+
+/* Rank 0's room for an update; *row NULL elsewhere. */
+static int make_row(struct rank *rank, int64_t update, uint64_t **row)
+{
+    struct ls_trace *trace = rank->segment->run->trace;
+    size_t width = 1 + trace->parameters, wanted = ((size_t)update + 1) * width;
+    *row = NULL;
+    if (rank->rank != 0)
+        return 0;
+    if (wanted > trace->capacity) {
+        uint64_t *longer = ls_resize(trace->hash, 2 * wanted, sizeof *longer);
+        if (longer == NULL)
+            return ls_fail_memory(rank->error, "a verification");
+        trace->hash = longer;
+        trace->capacity = 2 * wanted;
+    }
+    *row = trace->hash + (size_t)update * width;
+    return 0;
+}
+
+/* After each update, by all ranks: see struct ls_trainer. */
+static int after_update(void *user, struct ls_error *error)
+{
+    struct rank *rank = user;
+    struct ls_trainer *trainer = rank->trainer;
+    struct ls_verify_run *run = rank->segment->run;
+    struct ls_close_up *close_up = run->close_up;
+    int64_t update = trainer->iteration - 1;
+    bool wanted = close_up != NULL && close_up->update == update;
+    uint64_t *row, hash = 0;
+    LS_TRY(ls_peers_lone_failure(trainer->peers, make_row(rank, update, &row), error));
+    LS_TRY(ls_store_gather_weights(trainer->store, error));
+    for (size_t i = 0; i < trainer->parameters->count; i++) {
+        bool near = wanted && close_up->parameter == (int)i;
+        LS_TRY(hash_parameter(rank, i, near ? close_up : NULL, &hash));
+        if (row != NULL)
+            row[1 + i] = hash;
+    }
+    if (row != NULL) {
+        row[0] = hash_losses(trainer);
+        run->trace->updates = update + 1;
+    }
+    if (wanted && rank->rank == 0) {
+        int status = ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train),
+                                    trainer->totals.record, error);
+        if (status == 0)
+            status =
+                add_figures(&close_up->figures, &close_up->figure_count, &close_up->figure_capacity,
+                            update, -1, trainer->outputs.items, trainer->outputs.count, error);
+        LS_TRY(ls_peers_lone_failure(trainer->peers, status, error));
+    }
+    return 0;
+}
+
+/* ---- A rank ---------------------------------------------------------------------------------- */
+
+static int prepare(struct rank *rank)
+{
+    struct ls_trainer *trainer = rank->trainer;
+    const struct segment *segment = rank->segment;
+    const struct ls_verify_options *options = segment->run->options;
+    size_t largest = 0;
+    for (size_t i = 0; i < trainer->parameters->count; i++)
+        largest = elements(trainer, i) > largest ? elements(trainer, i) : largest;
+    rank->plain = rank->rank == 0 ? ls_alloc_aligned(largest * sizeof *rank->plain) : NULL;
+    if (rank->rank == 0 && rank->plain == NULL)
+        LS_TRY(ls_peers_lone_failure(trainer->peers, ls_fail_memory(rank->error, "a verification"),
+                                     rank->error));
+    trainer->after_update = after_update;
+    trainer->after_update_user = rank;
+    if (segment->resume != NULL)
+        LS_TRY(ls_trainer_resume(trainer, segment->resume, rank->error));
+    else if (options->weights != NULL)
+        LS_TRY(ls_trainer_load_weights(trainer, options->weights, rank->error));
+    if (options->prepare != NULL)
+        options->prepare(trainer, segment->run->number, rank->rank);
+    return 0;
+}
+
+/* Until the run's end, for all ranks the same. */
+static int64_t end_of(const struct rank *rank)
+{
+    const struct ls_verify_run *run = rank->segment->run;
+    int64_t most = rank->trainer->schedule.max_iter;
+    if (run->close_up != NULL)
+        return run->close_up->update + 1;
+    if (run->end >= 0)
+        return run->end;
+    return most < DEFAULT_ITERATIONS ? most : DEFAULT_ITERATIONS;
+}
+
+static int train(struct rank *rank, struct ls_peers *peers)
+{
+    struct segment *segment = rank->segment;
+    struct lockstep_train_options options = {.struct_size = sizeof options,
+                                             .workers = segment->what->workers,
+                                             .memory = segment->what->memory,
+                                             .snapshot_prefix = segment->prefix,
+                                             .snapshot_required = 1,
+                                             .overwrite = 1,
+                                             .callbacks = {rank, hear_event, answer}};
+    LS_TRY(ls_trainer_join(segment->run->definition, &options, peers, &rank->trainer, rank->error));
+    int status = prepare(rank);
+    if (rank->rank == 0) {
+        segment->run->trace->parameters = rank->trainer->parameters->count;
+        segment->run->trace->library |= ls_environment_layers(rank->trainer->train, NULL, 0) > 0;
+    }
+    int64_t end = end_of(rank);
+    if (status == 0)
+        status = ls_trainer_run(rank->trainer, end, rank->error);
+    if (status == LOCKSTEP_STOPPED && rank->rank == 0 && segment->stop < 0)
+        status = ls_fail(rank->error, LOCKSTEP_INTERNAL, NULL, NULL, "nobody asked to stop");
+    if (rank->rank == 0) {
+        segment->reached = rank->trainer->iteration;
+        segment->end = end;
+    }
+    ls_trainer_free(rank->trainer);
+    ls_free_aligned(rank->plain);
+    return status != 0 ? status : rank->status;
+}
+
+/* What ends a job of threads is told by its error. */
+static void tell_nobody(void *user, int status, const char *text)
+{
+    (void)user;
+    (void)status;
+    (void)text;
+}
+
+static void *run_rank(void *argument)
+{
+    struct rank *rank = argument;
+    struct ls_peers *peers = NULL;
+    struct ls_peers_options options = {.timeout = PATIENCE,
+                                       .dynamic = rank->segment->what->dynamic};
+    ls_backend_cpu.enter_thread();
+    int status = ls_peers_create(rank->link, &options, &peers, rank->error);
+    if (status == 0) {
+        ls_watch_set_tell(peers->watch, tell_nobody, NULL);
+        status = train(rank, peers);
+    }
+    if (status != 0 && status != LOCKSTEP_STOPPED)
+        rank->link->calls->abort(rank->link, status); /* nobody waits for this one */
+    rank->status = status;
+    ls_peers_end(peers);
+    return NULL;
+}
+
+/* The failure that the others only suffered from is the one to tell. */
+static int first_failure(const struct rank *ranks, int count, struct ls_error *error)
+{
+    int which = 0;
+    for (int r = 0; r < count; r++)
+        if (ranks[r].status != 0 &&
+            (ranks[which].status == 0 || ranks[which].status == LOCKSTEP_LOST))
+            which = r;
+    if (ranks[which].status != 0 && ranks[which].status != LOCKSTEP_STOPPED && error != NULL)
+        *error = *ranks[which].error;
+    return ranks[which].status;
+}
+
+static int run_segment(struct segment *segment, struct ls_error *error)
+{
+    int count = segment->what->ranks, started = 0, status = 0;
+    if (count == 1) {
+        struct rank alone = {.segment = segment, .error = error};
+        return train(&alone, NULL);
+    }
+    struct ls_link **links = ls_alloc((size_t)count, sizeof *links);
+    struct rank *ranks = ls_alloc((size_t)count, sizeof *ranks);
+    if (links == NULL || ranks == NULL)
+        status = ls_fail_memory(error, "a verification");
+    for (int r = 0; r < count && status == 0; r++) {
+        ranks[r] = (struct rank){.segment = segment, .rank = r};
+        ranks[r].error = ls_alloc(1, sizeof *ranks[r].error);
+        if (ranks[r].error == NULL)
+            status = ls_fail_memory(error, "a verification");
+    }
+    if (status == 0)
+        status = ls_local_links(count, links, error);
+    for (int r = 0; r < count && status == 0; r++) {
+        ranks[r].link = links[r];
+        if (pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]) != 0)
+            status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no more threads can be made");
+        started += status == 0;
+    }
+    for (int r = started; r < count && started > 0; r++) { /* those that wait for them */
+        links[r]->calls->abort(links[r], status);
+        links[r]->calls->end(links[r]);
+    }
+    for (int r = 0; r < started; r++)
+        pthread_join(ranks[r].thread, NULL);
+    if (status == 0)
+        status = first_failure(ranks, count, error);
+    for (int r = 0; r < count && ranks != NULL; r++)
+        ls_free(ranks[r].error);
+    ls_free(ranks);
+    ls_free(links);
+    return status;
+}
+
+/* ---- A training ------------------------------------------------------------------------------ */
+
+/* Where to stop next: after at least one update more and before the last one, which a job of ranks
+ * does one update late. Negative: there is no room. */
+static int64_t draw_stop(const struct ls_verify_run *run, int64_t at, int turn)
+{
+    int64_t left = run->end - 2 - at, stops = run->stops - turn;
+    if (left < 1)
+        return -1;
+    int64_t room = left / stops > 0 ? left / stops : 1;
+    uint64_t key = ls_solver_seed(run->definition->solver);
+    return at + 1 + ls_random_below(key, run->number, (uint64_t)turn, (uint32_t)room);
+}
+
+/* Who goes on: another case, where there is one. */
+static size_t draw_case(const struct ls_verify_run *run, size_t before, int turn)
+{
+    size_t others = run->options->count - 1;
+    if (others == 0)
+        return before;
+    uint64_t key = ls_solver_seed(run->definition->solver) + 1;
+    size_t drawn = ls_random_below(key, run->number, (uint64_t)turn, (uint32_t)others);
+    return drawn + (drawn >= before);
+}
+
+/* Hashes of the last snapshot: of the tensors, which lie behind the header, and of the file. */
+static int hash_snapshot(struct ls_trace *trace, const char *path, struct ls_error *error)
+{
+    struct ls_mapping file;
+    struct ls_sha256 tensors, all;
+    uint64_t header = 0;
+    LS_TRY(ls_file_map(path, LOCKSTEP_RESOURCE, &file, error));
+    if (file.size >= sizeof header)
+        memcpy(&header, file.data, sizeof header);
+    size_t begin = header < file.size ? sizeof header + (size_t)header : file.size;
+    begin = begin < file.size ? begin : file.size;
+    ls_sha256_begin(&tensors);
+    ls_sha256_add(&tensors, file.data + begin, file.size - begin);
+    ls_sha256_end(&tensors, trace->tensors);
+    ls_sha256_begin(&all);
+    ls_sha256_add(&all, file.data, file.size);
+    ls_sha256_end(&all, trace->file);
+    ls_file_unmap(&file);
+    return 0;
+}
+
+/* Segment after segment; *last is where the training ended. */
+static int run_segments(struct ls_verify_run *run, const char *prefix, int64_t *last,
+                        struct ls_error *error)
+{
+    size_t which = run->begins;
+    char *resume = NULL;
+    int status = 0;
+    *last = 0;
+    ls_verify_name(&run->options->cases[which], &run->name);
+    for (int turn = 0; status == 0; turn++) {
+        struct segment segment = {.run = run,
+                                  .what = &run->options->cases[which],
+                                  .stop = turn < run->stops ? draw_stop(run, *last, turn) : -1,
+                                  .resume = resume,
+                                  .prefix = prefix};
+        status = run_segment(&segment, error);
+        ls_free(resume);
+        resume = NULL;
+        *last = segment.reached;
+        if (status != LOCKSTEP_STOPPED)
+            break;
+        which = draw_case(run, which, turn);
+        ls_text_format(&run->name, " until update %lld; ", (long long)*last);
+        ls_verify_name(&run->options->cases[which], &run->name);
+        resume = ls_catalog_path(prefix, *last);
+        status = resume == NULL ? ls_fail_memory(error, "a verification") : 0;
+    }
+    ls_free(resume);
+    return status;
+}
+
+int ls_verify_run(struct ls_verify_run *run, struct ls_error *error)
+{
+    struct ls_text prefix = {0};
+    double begun = ls_clock();
+    int64_t last = 0;
+    ls_text_format(&prefix, "%s/v", run->folder);
+    int status = prefix.failed ? ls_fail_memory(error, "a verification")
+                               : run_segments(run, prefix.data, &last, error);
+    run->trace->seconds = ls_clock() - begun;
+    if (status == 0 && run->close_up == NULL) {
+        char *path = ls_catalog_path(prefix.data, last);
+        status = path == NULL ? ls_fail_memory(error, "a verification")
+                              : hash_snapshot(run->trace, path, error);
+        ls_free(path);
+    }
+    if (status == 0 && run->name.failed)
+        status = ls_fail_memory(error, "a verification");
+    ls_text_free(&prefix);
+    return status;
+}

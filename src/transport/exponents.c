@@ -1,0 +1,425 @@
+/* The rows of exact sums and their exponents. See transport/sums.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/sums_inner.h"
+
+enum {
+    TARGET = 40,  /* the largest element of a row becomes about 2^40 units */
+    START = 32,   /* and before more is known of it than one update tells, 2^32 */
+    CEILING = 50, /* units of a contribution stay below 2^50: 2^12 of them fit */
+    DIGITS = 24,  /* of fp32 */
+    MARGIN = 4,   /* rows may have exponents so far above that of the largest */
+    LARGE = 20,   /* a row is large where it is 2^-20 of the parameter's largest, or more */
+    LEAST = 10,   /* digits that a row's first contribution must have */
+    EXPONENT_MIN = -150,
+    UNIFORM = 16 /* elements of one row in a row that are a run by themselves */
+};
+_Static_assert((int)CEILING < (int)LS_EXACT_LIMIT, "contributions are rounded as they should be");
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+int ls_sum_set_rows(struct ls_sum *sum, size_t rows, struct ls_error *error)
+{
+    int32_t *numbers = ls_alloc(3 * rows, sizeof *numbers);
+    _Atomic uint32_t *raised = ls_alloc(rows, sizeof *raised);
+    if (numbers == NULL || raised == NULL) {
+        ls_free(numbers);
+        ls_free((void *)raised);
+        return ls_fail_memory(error, "gradient sums");
+    }
+    ls_free(sum->numbers);
+    ls_free((void *)sum->raised);
+    sum->rows = rows;
+    sum->numbers = numbers;
+    sum->exponent = numbers;
+    sum->total_exponent = numbers + rows;
+    sum->state = numbers + 2 * rows;
+    sum->raised = raised;
+    for (size_t row = 0; row < rows; row++) {
+        sum->exponent[row] = sum->total_exponent[row] = LS_SUMS_EXPONENT_UNSET;
+        sum->state[row] = LS_SUMS_STATE_UNSET;
+    }
+    return 0;
+}
+
+int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *error)
+{
+    struct ls_sum *sum = &sums->items[parameter];
+    sum->cut = LS_CUT_ELEMENTS;
+    return ls_sum_set_rows(sum, sum->elements, error);
+}
+
+static int32_t row_of(const float *row, size_t element)
+{
+    return row[element] > 0 ? (int32_t)row[element] - 1 : 0; /* padding is zero: any row will do */
+}
+
+/* How many elements from `begin` on are of one row. */
+static size_t same_row(const float *row, size_t begin, size_t end)
+{
+    size_t at = begin + 1;
+    while (at < end && row_of(row, at) == row_of(row, begin))
+        at++;
+    return at - begin;
+}
+
+/* How many elements from `begin` on belong to rows as the first LS_EXACT_LANES do. */
+static size_t same_lanes(const float *row, size_t begin, size_t end)
+{
+    size_t at = begin;
+    while (at < end &&
+           (at - begin < LS_EXACT_LANES || row_of(row, at) == row_of(row, at - LS_EXACT_LANES)))
+        at++;
+    size_t count = at - begin;
+    return at == end ? count : count / LS_EXACT_LANES * LS_EXACT_LANES;
+}
+
+/* Cuts a tile into runs; `sum->runs` and `lanes` NULL: counts them. */
+static void cut_tile(struct ls_sum *sum, const float *row, size_t begin, size_t end, size_t *lanes)
+{
+    for (size_t count; begin < end; begin += count, sum->run_count++) {
+        count = same_row(row, begin, end);
+        bool uniform = count >= UNIFORM || count == end - begin;
+        if (!uniform)
+            count = same_lanes(row, begin, end);
+        if (sum->runs != NULL) {
+            struct ls_sums_run *run = &sum->runs[sum->run_count];
+            *run = (struct ls_sums_run){.begin = begin, .count = count, .row = row_of(row, begin)};
+            run->rows = uniform ? NULL : sum->lanes + *lanes;
+            for (size_t j = 0; !uniform && j < LS_EXACT_LANES; j++)
+                sum->lanes[*lanes + j] = row_of(row, j < count ? begin + j : begin);
+        }
+        *lanes += uniform ? 0 : LS_EXACT_LANES;
+    }
+}
+
+static size_t cut_all(struct ls_sum *sum, const float *row)
+{
+    size_t lanes = 0;
+    sum->run_count = 0;
+    for (size_t tile = 0; tile < sum->tile_count; tile++) {
+        size_t begin = tile * LS_SUMS_TILE, left = sum->elements - begin;
+        sum->tiles[tile].first_run = sum->run_count;
+        cut_tile(sum, row, begin, begin + (left < LS_SUMS_TILE ? left : LS_SUMS_TILE), &lanes);
+    }
+    return lanes;
+}
+
+int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const float *row,
+                     struct ls_error *error)
+{
+    struct ls_sum *sum = &sums->items[parameter];
+    size_t lanes = cut_all(sum, row);
+    struct ls_sums_run *runs = ls_alloc(sum->run_count + 1, sizeof *runs);
+    sum->lanes = ls_alloc(lanes + 1, sizeof *sum->lanes);
+    sum->runs = runs;
+    if (runs == NULL || sum->lanes == NULL)
+        return ls_fail_memory(error, "gradient sums");
+    cut_all(sum, row);
+    sum->cut = LS_CUT_RUNS;
+    return ls_sum_set_rows(sum, rows, error);
+}
+
+size_t ls_sums_rows(const struct ls_sums *sums, int parameter)
+{
+    return sums->items[parameter].rows;
+}
+
+/* ---- Exponents ------------------------------------------------------------------------------- */
+
+/* floor(log2 |x|) of an fp32 number given by its bits. */
+static int magnitude(uint32_t bits)
+{
+    return (int)(bits >> 23) - 127;
+}
+
+/* Zero, or what computing threads flush to zero. */
+static bool is_zero(uint32_t bits)
+{
+    return bits >> 23 == 0;
+}
+
+static uint32_t raised(const struct ls_sum *sum, size_t row)
+{
+    return atomic_load_explicit(&sum->raised[row], memory_order_relaxed);
+}
+
+static int within(int exponent)
+{
+    exponent = exponent > LS_SUMS_EXPONENT_UNSET ? LS_SUMS_EXPONENT_UNSET : exponent;
+    return exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
+}
+
+/* A state is the exponent in steps, doubled, and 1 where the row has been large. */
+static int32_t state_for(int exponent, bool large)
+{
+    return 2 * LS_SUMS_STEPS * within(exponent) + large;
+}
+
+static bool is_large(int32_t state)
+{
+    return state != LS_SUMS_STATE_UNSET && state % 2 != 0;
+}
+
+static int exponent_of(int32_t state)
+{
+    const int32_t one = 2 * LS_SUMS_STEPS;
+    return state >= 0 ? state / one : -((one - 1 - state) / one);
+}
+
+static int least_exponent(const struct ls_sum *sum, const int32_t *exponent)
+{
+    int32_t least = LS_SUMS_EXPONENT_UNSET;
+    for (size_t row = 0; row < sum->rows; row++)
+        least = exponent[row] < least ? exponent[row] : least;
+    return least;
+}
+
+/* The exponents that the states say. Rows of which nothing is known get one with which as much fits
+ * as the largest row has had. */
+static void set_exponents(struct ls_sum *sum)
+{
+    for (size_t row = 0; row < sum->rows; row++)
+        sum->exponent[row] = sum->state[row] == LS_SUMS_STATE_UNSET ? LS_SUMS_EXPONENT_UNSET
+                                                                    : exponent_of(sum->state[row]);
+    int least = least_exponent(sum, sum->exponent);
+    for (size_t row = 0; row < sum->rows; row++)
+        if (sum->state[row] == LS_SUMS_STATE_UNSET)
+            sum->exponent[row] = within(least + MARGIN);
+}
+
+/* Whether the exponent of a row suits what was contributed. */
+static bool row_fits(const struct ls_sum *sum, size_t row)
+{
+    int units = magnitude(raised(sum, row)) + sum->exponent[row];
+    if (is_zero(raised(sum, row)))
+        return true;
+    if (units >= CEILING)
+        return false;
+    return sum->state[row] != LS_SUMS_STATE_UNSET || units >= LEAST ||
+           sum->exponent[row] == LS_SUMS_EXPONENT_UNSET;
+}
+
+static void measure_largest(struct ls_sum *sum)
+{
+    sum->largest = 0;
+    for (size_t row = 0; row < sum->rows; row++)
+        sum->largest = raised(sum, row) > sum->largest ? raised(sum, row) : sum->largest;
+}
+
+/* How far the largest is above what the row with the largest gradients has had lately. */
+static void measure_growth(struct ls_sum *sum)
+{
+    int least = least_exponent(sum, sum->exponent);
+    int growth = magnitude(sum->largest) + least - TARGET;
+    if (!is_zero(sum->largest) && least < LS_SUMS_EXPONENT_UNSET && growth > sum->growth)
+        sum->growth = growth;
+}
+
+/* The exponent for a row whose largest contribution is 2^`largest`: `margin` at most, unless that
+ * leaves it fewer digits than fp32 has and it has never been large. */
+static int exponent_for(int target, int largest, int margin, bool large)
+{
+    int exponent = target - largest;
+    if (large || largest + margin >= DIGITS)
+        return exponent < margin ? exponent : margin;
+    return START - largest;
+}
+
+/* Measures rows anew: all, or those that do not fit and those of which nothing was known, so that
+ * one repeat suffices. */
+static void measure(struct ls_sum *sum, bool all)
+{
+    int least = least_exponent(sum, sum->exponent), level = START - magnitude(sum->largest);
+    int margin = (level < least || all ? level : least) + MARGIN;
+    for (size_t row = 0; row < sum->rows; row++) {
+        int32_t state = sum->state[row];
+        if (is_zero(raised(sum, row)) ||
+            (!all && state != LS_SUMS_STATE_UNSET && row_fits(sum, row)))
+            continue;
+        sum->state[row] =
+            state_for(exponent_for(START, magnitude(raised(sum, row)), margin, is_large(state)),
+                      is_large(state));
+    }
+    set_exponents(sum);
+}
+
+/* Whether the exponents suit what was contributed; if not, they are changed. */
+static bool exponents_fit(struct ls_sum *sum, bool gauge)
+{
+    bool fit = true;
+    memcpy(sum->total_exponent, sum->exponent, sum->rows * sizeof *sum->exponent);
+    measure_largest(sum);
+    if (is_zero(sum->largest))
+        return true;
+    if (!gauge)
+        measure_growth(sum);
+    for (size_t row = 0; row < sum->rows && fit && !gauge; row++)
+        fit = row_fits(sum, row);
+    if (!fit || gauge)
+        measure(sum, gauge);
+    return fit;
+}
+
+static enum ls_sums_result find_not_finite(const struct ls_sums *sums, int *parameter,
+                                           int *micro_batch)
+{
+    enum ls_sums_result result = LS_SUMS_GOOD;
+    int first = INT_MAX;
+    for (size_t i = 0; i < sums->count; i++) {
+        int bad = atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed);
+        if (bad < first) {
+            first = bad;
+            *parameter = (int)i;
+            *micro_batch = bad;
+            result = LS_SUMS_NOT_FINITE;
+        }
+    }
+    return result;
+}
+
+enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch)
+{
+    enum ls_sums_result result = find_not_finite(sums, parameter, micro_batch);
+    if (result != LS_SUMS_GOOD)
+        return result;
+    for (size_t i = 0; i < sums->count; i++)
+        if (!exponents_fit(&sums->items[i], sums->gauge) && result == LS_SUMS_GOOD) {
+            result = LS_SUMS_REPEAT;
+            *parameter = (int)i;
+        }
+    return result;
+}
+
+/* What all rows of a parameter have in common when their next exponents are chosen. */
+struct level {
+    int coherent; /* the total was 2^coherent times as large as contributions */
+    int recent;   /* 2^recent: the largest total of late, by the row with the largest */
+    int margin;   /* the highest exponent with which as much fits */
+};
+
+static struct level find_level(const struct ls_sum *sum, uint32_t total)
+{
+    struct level level = {0};
+    int least = LS_SUMS_EXPONENT_UNSET, largest = magnitude(sum->largest);
+    bool known = false;
+    for (size_t row = 0; row < sum->rows; row++)
+        if (sum->state[row] != LS_SUMS_STATE_UNSET) {
+            least = sum->exponent[row] < least ? sum->exponent[row] : least;
+            known = true;
+        }
+    if (total > sum->largest)
+        level.coherent = magnitude(total) - largest;
+    int now = (known ? TARGET : START) - largest - level.coherent;
+    least = known && least < now ? least : now;
+    level.recent = TARGET - least;
+    level.margin = within(least + MARGIN);
+    return level;
+}
+
+/* The state of a row after an update whose largest contribution to it was 2^`largest`. */
+static int32_t next_state(int32_t state, int largest, const struct level *level)
+{
+    bool new = state == LS_SUMS_STATE_UNSET;
+    bool large = is_large(state) || largest >= level->recent - LARGE;
+    int exponent =
+        exponent_for((new ? START : TARGET) - level->coherent, largest, level->margin, large);
+    int32_t wanted = state_for(exponent, large), step = 2;
+    if (new)
+        return wanted;
+    if (largest + exponent_of(state) < DIGITS)
+        step *= LS_SUMS_STEPS;
+    state = state - is_large(state) + large + step;
+    return wanted < state ? wanted : state;
+}
+
+/* A row that had only zeros this time forgets what it has had, until others hold it back. */
+static int32_t aged_state(int32_t state, const struct level *level)
+{
+    return state < state_for(level->margin, false) ? state + 2 : state;
+}
+
+void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest)
+{
+    struct ls_sum *sum = &sums->items[parameter];
+    sum->growth = 0;
+    if (is_zero(sum->largest))
+        return;
+    struct level level = find_level(sum, largest);
+    for (size_t row = 0; row < sum->rows; row++)
+        sum->state[row] = is_zero(raised(sum, row))
+                              ? aged_state(sum->state[row], &level)
+                              : next_state(sum->state[row], magnitude(raised(sum, row)), &level);
+    set_exponents(sum);
+}
+
+/* ---- State ----------------------------------------------------------------------------------- */
+
+bool ls_sums_measured(const struct ls_sums *sums)
+{
+    bool any = false;
+    for (size_t i = 0; i < sums->count; i++) {
+        const struct ls_sum *sum = &sums->items[i];
+        any |= sum->elements > 0;
+        for (size_t row = 0; sum->elements > 0 && row < sum->rows; row++)
+            if (sum->state[row] != LS_SUMS_STATE_UNSET)
+                return true;
+    }
+    return !any;
+}
+
+int ls_sums_exponent(const struct ls_sums *sums, int parameter)
+{
+    return least_exponent(&sums->items[parameter], sums->items[parameter].exponent);
+}
+
+int ls_sums_total_exponent(const struct ls_sums *sums, int parameter)
+{
+    return least_exponent(&sums->items[parameter], sums->items[parameter].total_exponent);
+}
+
+int32_t ls_sums_state_of(int exponent)
+{
+    return exponent >= LS_SUMS_EXPONENT_UNSET ? LS_SUMS_STATE_UNSET : state_for(exponent, false);
+}
+
+void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent)
+{
+    struct ls_sum *sum = &sums->items[parameter];
+    for (size_t row = 0; row < sum->rows; row++)
+        sum->state[row] = ls_sums_state_of(exponent);
+    set_exponents(sum);
+}
+
+const int32_t *ls_sums_state(const struct ls_sums *sums, int parameter)
+{
+    return sums->items[parameter].state;
+}
+
+void ls_sums_set_state(struct ls_sums *sums, int parameter, const int32_t *state)
+{
+    struct ls_sum *sum = &sums->items[parameter];
+    for (size_t row = 0; row < sum->rows; row++) {
+        const int32_t least = state_for(EXPONENT_MIN, false);
+        const int32_t most = state_for(LS_SUMS_EXPONENT_UNSET, true);
+        sum->state[row] = state[row] >= LS_SUMS_STATE_UNSET ? LS_SUMS_STATE_UNSET
+                          : state[row] > most               ? most
+                          : state[row] < least              ? least
+                                                            : state[row];
+    }
+    set_exponents(sum);
+}
+
+int ls_sums_growth(const struct ls_sums *sums, int *parameter)
+{
+    int most = 0;
+    for (size_t i = 0; i < sums->count; i++)
+        if (sums->items[i].growth > most) {
+            most = sums->items[i].growth;
+            *parameter = (int)i;
+        }
+    return most;
+}

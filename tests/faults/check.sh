@@ -1,0 +1,46 @@
+#!/bin/bash
+# lockstep check: every bad record of all sources is listed, with its number, name and reason.
+# SPDX-License-Identifier: BSD-2-Clause
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+
+small_solver 'test_interval: 10' >solver.prototxt
+
+# Good data, as text and as JSON.
+expect 0 "^train, layer 'd', SYNTHETIC: 300 records, 0 bad" '^All records of 2 sources are good' -- \
+    "$LOCKSTEP" check --solver solver.prototxt
+expect 0 '"event": *"source"' '"bad": *0' -- "$LOCKSTEP" check --model net.prototxt --json
+expect 2 'give --solver FILE or --model FILE' -- "$LOCKSTEP" check
+expect 2 'give --solver FILE or --model FILE' -- "$LOCKSTEP" check --solver a --model b
+
+# Labels that no layer knows, on any number of threads in one order.
+idx_images 60 12 >images
+idx_labels 60 >labels
+byte 99 | poke labels 15
+byte 10 | poke labels 67
+small_net "backend: IDX source: 'images' label_source: 'labels'" >net.prototxt
+for workers in 1 3; do
+    expect 4 "^train, layer 'd', images: record 7: its label 99 is none of the 10 classes of layer 'loss'" \
+        "^test, layer 'd', images: record 59: its label 10 is none" "images: 60 records, 2 bad" \
+        '^lockstep: 4 bad records' -- "$LOCKSTEP" check --solver solver.prototxt --workers $workers
+done
+grep -c 'its label' log | grep -qx 4 || fail "not every bad label was listed once"
+
+# Pictures: two that are damaged, one of which is the first; one is gone.
+mkdir -p p/a p/b
+for i in 1 2 3; do
+    grey 14 15 $((40 * i)) >p/a/$i.png
+    grey 13 16 $((30 * i)) >p/b/$i.png
+done
+head -c 60 p/a/2.png >p/a/1.png
+echo nothing >p/b/2.png
+small_net "backend: IMAGES source: 'p' new_height: 12 new_width: 12 is_color: false" >net.prototxt
+expect 4 'record 0 \(a/1.png\): ' 'record 4 \(b/2.png\): .*neither JPEG nor PNG' \
+    'p: 6 records, 2 bad' '^lockstep: 4 bad records' -- "$LOCKSTEP" check --solver solver.prototxt
+expect 4 '"record": *4' '"name": *"b/2.png"' -- \
+    "$LOCKSTEP" check --solver solver.prototxt --json
+
+# What cannot be opened at all is told as training tells it.
+small_net "backend: IDX source: 'nothing' label_source: 'labels'" >net.prototxt
+expect 4 "there is no file or folder 'nothing'" -- "$LOCKSTEP" check --solver solver.prototxt
+
+finish

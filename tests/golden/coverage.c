@@ -1,0 +1,96 @@
+/* What golden networks use, held against the library's own tables, so that a new layer type, kernel
+ * or source without a golden network fails.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "golden/golden.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "data/dataset_inner.h"
+#include "layers/layers.h"
+#include "lockstep/lockstep.h"
+#include "ops/cpu/backend.h"
+#include "ops/cpu/isa.h"
+#include "solver/trainer.h"
+#include "support/support.h"
+
+enum { TYPES_MAX = 256, BACKENDS_MAX = 16384 };
+
+static struct {
+    bool layer[TYPES_MAX], kernel[TYPES_MAX]; /* by place in the table */
+    bool op[LS_OP_KINDS];
+    bool solver[LS_UPDATE_KINDS];
+    bool policy[LS_POLICY_ONECYCLE + 1];
+    bool source[BACKENDS_MAX]; /* by number of the definition language */
+} used;
+
+static void note_plan(const struct ls_plan *plan)
+{
+    const struct ls_kernel *const *kernels = plan->backend->kernels();
+    for (size_t l = 0; l < plan->graph->layer_count; l++)
+        for (size_t i = 0; ls_layer_types[i] != NULL; i++)
+            used.layer[i] = used.layer[i] || plan->graph->layers[l]->type == ls_layer_types[i];
+    for (size_t s = 0; s < plan->step_count; s++) {
+        used.op[plan->steps[s].prepared.op->kind] = true;
+        for (size_t i = 0; kernels[i] != NULL; i++)
+            used.kernel[i] = used.kernel[i] || plan->steps[s].prepared.kernel == kernels[i];
+    }
+}
+
+static void note_net(const struct ls_net *net)
+{
+    for (size_t p = 0; p < net->plan_count; p++)
+        note_plan(net->plans[p]->plan);
+    for (int i = 0; i < net->dataset_count; i++)
+        if (net->datasets[i] != NULL)
+            used.source[net->datasets[i]->source->type->backend] = true;
+}
+
+void golden_note_use(const struct ls_trainer *trainer)
+{
+    note_net(trainer->train);
+    for (size_t i = 0; i < trainer->test_count; i++)
+        note_net(trainer->tests[i].net);
+    used.solver[trainer->update_kind] = true;
+    used.policy[trainer->schedule.policy] = true;
+}
+
+/* What hands in numbers of the caller's, in nets that are not trained here, computes nothing. */
+static bool computes(const struct ls_layer_type *type)
+{
+    return strcmp(type->type, "Input") != 0;
+}
+
+static int missing_names(const char *isa)
+{
+    int missing = 0;
+    for (size_t i = 0; ls_layer_types[i] != NULL; i++)
+        if (!used.layer[i] && computes(ls_layer_types[i]) && ++missing)
+            printf("no golden network uses the layer type %s\n", ls_layer_types[i]->type);
+    for (int i = 0; i < LS_OP_KINDS; i++)
+        if (!used.op[i] && ++missing)
+            printf("no golden network uses the op '%s'\n", ls_op_kind_name((enum ls_op_kind)i));
+    const struct ls_kernel *const *kernels = ls_backend_cpu.kernels();
+    for (size_t i = 0; kernels[i] != NULL; i++) {
+        bool again = i > 0 && kernels[i] == kernels[i - 1];
+        if (!used.kernel[i] && !again && ++missing)
+            printf("no golden network uses the kernel '%s' on %s\n", kernels[i]->name, isa);
+    }
+    return missing;
+}
+
+void golden_check_coverage(const char *isa)
+{
+    int missing = missing_names(isa);
+    for (int i = 0; i < LS_UPDATE_KINDS; i++)
+        if (!used.solver[i] && ++missing)
+            printf("no golden network uses the solver of number %d in enum ls_update_kind\n", i);
+    for (int i = 0; i <= LS_POLICY_ONECYCLE; i++)
+        if (!used.policy[i] && ++missing)
+            printf("no golden network uses the policy of number %d in enum ls_policy\n", i);
+    for (int i = 0; i < BACKENDS_MAX; i++)
+        if (ls_source_type_of(i) != NULL && !used.source[i] && ++missing)
+            printf("no golden network reads from %s\n", ls_source_type_of(i)->name);
+    if (missing > 0)
+        fail_msg("%d things have no golden network; add some to tests/golden/nets", missing);
+}

@@ -1,0 +1,127 @@
+/* Data of golden networks, made from notes in their files: numbers from integer arithmetic alone.
+ *
+ *   # idx: FILE DIMENSIONS... [below N] [repeat N]     # cifar: FILE RECORDS [repeat N]
+ *   # lmdb: FOLDER FILE                    the records of a CIFAR file
+ *   # mean: FILE FILE                      the mean of a CIFAR file, as a binaryproto
+ *   # pictures: FOLDER CLASSES EACH H W    PNG files in a folder a class
+ *   # pairs: FOLDER COUNT H W CLASSES      PNG files in FOLDER/pictures, label maps in FOLDER/maps
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "golden/golden.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lockstep/lockstep.h"
+#include "support/case_data.h"
+#include "support/support.h"
+#include "unit/data/picture_files.h"
+
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0700) != 0)
+        fail_msg("cannot make %s", path);
+}
+
+/* Bytes below `below`, those of the stream that is called as the file. */
+static void write_png(const char *path, int height, int width, int channels, unsigned below)
+{
+    size_t row = (size_t)width * (size_t)channels, count = row * (size_t)height, size;
+    uint8_t *pixels = malloc(count);
+    assert_non_null(pixels);
+    uint64_t stream = case_stream(path);
+    for (size_t i = 0; i < count; i++)
+        pixels[i] = (uint8_t)((case_word(stream + i) >> 56) % below);
+    int type = channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
+    uint8_t *bytes = png_file(pixels, row, height, width, type, 8, false, &size);
+    ls_test_write(path, bytes, size);
+    free(bytes);
+    free(pixels);
+}
+
+static void write_pictures(const char *note)
+{
+    char folder[64], path[128];
+    int classes, each, height, width;
+    if (sscanf(note, "%63s %d %d %d %d", folder, &classes, &each, &height, &width) != 5)
+        fail_msg("a note is damaged: %s", note);
+    make_folder(folder);
+    for (int c = 0; c < classes; c++) {
+        snprintf(path, sizeof path, "%s/class%d", folder, c);
+        make_folder(path);
+        for (int i = 0; i < each; i++) {
+            snprintf(path, sizeof path, "%s/class%d/%d.png", folder, c, i);
+            write_png(path, height, width, 3, 256);
+        }
+    }
+}
+
+static void write_pairs(const char *note)
+{
+    char folder[64], path[128];
+    int count, height, width;
+    unsigned classes;
+    if (sscanf(note, "%63s %d %d %d %u", folder, &count, &height, &width, &classes) != 5)
+        fail_msg("a note is damaged: %s", note);
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/pictures", folder);
+    make_folder(path);
+    snprintf(path, sizeof path, "%s/maps", folder);
+    make_folder(path);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/pictures/%d.png", folder, i);
+        write_png(path, height, width, 3, 256);
+        snprintf(path, sizeof path, "%s/maps/%d.png", folder, i);
+        write_png(path, height, width, 1, classes);
+    }
+}
+
+static void use_cifar(const char *note, bool mean)
+{
+    char to[64], from[64];
+    struct lockstep_source_options options;
+    struct lockstep_error *error = lockstep_error_new();
+    if (sscanf(note, "%63s %63s", to, from) != 2)
+        fail_msg("a note is damaged: %s", note);
+    lockstep_source_options_init(&options);
+    options.backend = "CIFAR";
+    options.source = (const char *const[]){from};
+    options.source_count = 1;
+    int status = mean ? lockstep_mean(&options, to, NULL, NULL, error)
+                      : lockstep_convert(&options, to, NULL, error);
+    if (status != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+}
+
+static void write_lmdb(const char *note)
+{
+    use_cifar(note, false);
+}
+
+static void write_mean(const char *note)
+{
+    use_cifar(note, true);
+}
+
+void golden_write_data(const char *text)
+{
+    static const struct {
+        const char *kind;
+        void (*write)(const char *note);
+    } kinds[] = {{"# lmdb: ", write_lmdb},
+                 {"# mean: ", write_mean},
+                 {"# pictures: ", write_pictures},
+                 {"# pairs: ", write_pairs}};
+    case_write_files(text);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            size_t length = strlen(kinds[i].kind);
+            if (strncmp(line, kinds[i].kind, length) == 0)
+                kinds[i].write(line + length);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# Ranks with limits on memory and numbers of workers of their own, which take micro-batches as they
+# get free: large products are gathered on some ranks and not on others; two batches an update, and
+# a test of several batches. To the byte.
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck source=tests/support/ranks.sh
+. "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
+
+cat >net.prototxt <<'TEXT'
+layer {
+  name: "d" type: "Data" top: "data" top: "label"
+  transform_param { scale: 0.00390625 }
+  data_param {
+    backend: SYNTHETIC batch_size: 40
+    synthetic_param { count: 300 height: 12 width: 12 }
+  }
+}
+layer {
+  name: "wide" type: "InnerProduct" bottom: "data" top: "wide"
+  inner_product_param { num_output: 8192 weight_filler { type: "xavier" } }
+}
+layer { name: "relu" type: "ReLU" bottom: "wide" top: "wide" }
+layer { name: "drop" type: "Dropout" bottom: "wide" top: "wide" }
+layer {
+  name: "large" type: "InnerProduct" bottom: "wide" top: "large"
+  inner_product_param { num_output: 264 weight_filler { type: "xavier" } }
+}
+layer { name: "tanh" type: "TanH" bottom: "large" top: "tanh" }
+layer {
+  name: "ip" type: "InnerProduct" bottom: "tanh" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
+}
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+TEXT
+small_solver 'micro_batch: 3 iter_size: 2 test_interval: 2 test_iter: 3' >solver.prototxt
+alone 4
+
+# least WORKERS: about the least memory that one of two ranks can do with.
+least() {
+    "mpirun.${kinds[0]}" -n 2 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers "$1" \
+        --memory 1MiB 2>&1 </dev/null |
+        awk -v RS='needs at least ' 'NR == 2 { printf "%.1fMiB", $1 + 0.5 }'
+}
+one=$(least 1) two=$(least 2)
+[ -n "$one" ] && [ -n "$two" ] || fail "no message says the least"
+
+# limits KIND OPTIONS : OPTIONS: two ranks.
+limits() {
+    local kind=$1 line word
+    shift
+    line=(-n 1 "$LOCKSTEP" train --overwrite)
+    for word in "$@"; do
+        if [ "$word" = : ]; then
+            line+=("${common[@]}" : -n 1 "$LOCKSTEP" train --overwrite)
+        else
+            line+=("$word")
+        fi
+    done
+    expect 0 ' on 2 ranks ' 'Optimization Done|Stopped after iteration' -- "mpirun.$kind" "${line[@]}" "${common[@]}"
+    compare "$kind: $*"
+}
+common=(--solver solver.prototxt --iterations 4 --snapshot-prefix job --timeout 60
+    --balance dynamic)
+for kind in "${kinds[@]}"; do
+    limits "$kind" --workers 1 --memory "$one" : --workers 3 --memory 2GiB
+    limits "$kind" --workers 1 : --workers 2 --memory "$two"
+    limits "$kind" --workers 1 --memory "$one" : --workers 1
+    limits "$kind" --workers 2 --memory "$two" : --workers 1
+done
+finish

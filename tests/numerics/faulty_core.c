@@ -1,0 +1,268 @@
+/* Audits on a build with a core that computes wrongly now and then (support/fault.h): they find it,
+ * name it, and the training ends with the bytes of one on sound cores, whatever part of what a
+ * micro-batch leaves is wrong, on any number of workers and ranks. A core that is always wrong ends
+ * the training, with its name.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/audit.h"
+#include "numerics/rank_nets.h"
+
+extern _Atomic long ls_fault_count;
+
+/* A core does less than EVERY computations for an update, even where it does them all, so that no
+ * micro-batch meets the fault twice, and more than that in all. */
+enum { UPDATES = 12, EVERY = 37 };
+
+static int setup(void **state)
+{
+    (void)state;
+    write_data();
+    return 0;
+}
+
+/* ---- Nets ------------------------------------------------------------------------------------ */
+
+#define DATA                                                                                       \
+    "layer { name: 'train' type: 'Data' top: 'data' top: 'label'\n"                                \
+    "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 20 }\n"               \
+    "  transform_param { scale: 0.0078125 crop_size: 10 mirror: true } }\n"
+#define PRODUCT(name, bottom, outputs)                                                             \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
+    "  inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }\n"
+#define DROPOUT(bottom)                                                                            \
+    "layer { name: 'drop' type: 'Dropout' bottom: '" bottom "' top: '" bottom "' }\n"
+#define LOSS                                                                                       \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+
+/* Batch norm over the batch (waves), convolutions, factors; several batches an update. */
+static struct lockstep_solver *normed(void)
+{
+    return make_solver("momentum: 0.9 micro_batch: 3 iter_size: 2");
+}
+
+/* Batch norm within micro-batches: moving averages alone are made of all rows. */
+static struct lockstep_solver *grouped(void)
+{
+    return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 4\n"
+                       "iter_size: 3 net_param {\n" DATA
+                       "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
+                       "  convolution_param { num_output: 6 kernel_size: 3\n"
+                       "    weight_filler { type: 'msra' } } }\n"
+                       "layer { name: 'n' type: 'BatchNorm' bottom: 'c' top: 'c'\n"
+                       "  batch_norm_param { group: 4 } }\n" DROPOUT("c") PRODUCT("ip", "c", "10")
+                           LOSS "}\n",
+                       ls_test_path("images"), ls_test_path("labels"));
+}
+
+/* No micro-batch waits for another; labels are counted before the pass. */
+static struct lockstep_solver *plain(void)
+{
+    return load_solver(
+        "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
+        "iter_size: 2 clip_gradients: 1 net_param {\n" DATA
+        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
+        "  convolution_param { num_output: 6 kernel_size: 3\n"
+        "    weight_filler { type: 'msra' } } }\n"
+        "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' }\n" DROPOUT("c") PRODUCT(
+            "ip", "c",
+            "10") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label'\n"
+                  "  top: 'loss' loss_param { ignore_label: 3 } } }\n",
+        ls_test_path("images"), ls_test_path("labels"));
+}
+
+/* Large inner products: gathered, and their gradients travel as factors. */
+static struct lockstep_solver *large(void)
+{
+    return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
+                       "net_param {\n" DATA PRODUCT("ip1", "data", "1024") DROPOUT("ip1")
+                           PRODUCT("ip2", "ip1", "2112") PRODUCT("ip", "ip2", "10") LOSS "}\n",
+                       ls_test_path("images"), ls_test_path("labels"));
+}
+
+/* ---- Trainings ------------------------------------------------------------------------------- */
+
+/* Which core is faulty, and what was said of others. */
+static struct {
+    int rank, worker;
+    long named, others;
+    long own, of_audits; /* computations of updates and of audits that were wrong, in all */
+    int64_t audited;
+} faulty;
+
+static void on_event(void *user, const struct lockstep_event *event)
+{
+    (void)user;
+    if (event->kind != LOCKSTEP_EVENT_AUDIT)
+        return;
+    bool right = event->audit->rank == faulty.rank && event->audit->worker == faulty.worker &&
+                 event->audit->core >= 0 && event->audit->name != NULL;
+    faulty.named += right;
+    faulty.others += !right;
+    faulty.own += event->audit->own;
+    faulty.of_audits += !event->audit->own;
+}
+
+static void prepare(struct ls_trainer *trainer, int rank)
+{
+    if (rank == 0)
+        trainer->callbacks.event = on_event;
+}
+
+static void set_fault(int rank, int worker, int every, const char *what)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%d,%d,%d,%s", rank, worker, every, what);
+    faulty.rank = rank;
+    faulty.worker = worker;
+    faulty.named = faulty.others = 0;
+    atomic_store(&ls_fault_count, 0);
+    assert_int_equal(setenv("LOCKSTEP_FAULT", text, 1), 0);
+}
+
+/* Trains with a core that makes `what` wrong; must end like a training on sound ones. */
+static void check_found(struct lockstep_solver *solver, struct job job, const char *const *what,
+                        const char *name)
+{
+    assert_int_equal(unsetenv("LOCKSTEP_FAULT"), 0);
+    struct bytes expected = run_alone(solver, UPDATES);
+    job.solver = solver;
+    job.updates = UPDATES;
+    job.audit = job.audit > 0 ? job.audit : 1;
+    job.prepare = prepare;
+    for (; *what != NULL; what++)
+        for (int last = 0; last < 2; last++) { /* the first core of the job, and the last one */
+            char text[128];
+            int rank = last ? job.ranks - 1 : 0;
+            snprintf(text, sizeof text, "%s, %s", name, *what);
+            set_fault(rank, last ? job.workers[rank] - 1 : 0, EVERY, *what);
+            check_job(&job, expected, text);
+            if (atomic_load(&ls_fault_count) == 0 || faulty.named == 0 || faulty.others > 0)
+                fail_msg("%s: %ld bits were wrong; the core was named %ld times, others %ld", text,
+                         atomic_load(&ls_fault_count), faulty.named, faulty.others);
+        }
+    free(expected.data);
+    lockstep_solver_free(solver);
+}
+
+static const struct job jobs[] = {{.ranks = 1, .workers = {1}},
+                                  {.ranks = 1, .workers = {2}},
+                                  {.ranks = 1, .workers = {3}},
+                                  {.ranks = 2, .workers = {1, 1}},
+                                  {.ranks = 2, .workers = {2, 1}},
+                                  {.ranks = 3, .workers = {1, 1, 1}},
+                                  {.ranks = 2, .workers = {1, 2}, .dynamic = true}};
+enum { JOBS = sizeof jobs / sizeof *jobs };
+
+static void test_normed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < JOBS; i++)
+        check_found(normed(), jobs[i], (const char *[]){"gradient", "factor", "row", NULL},
+                    "batch norm");
+}
+
+static void test_grouped(void **state)
+{
+    (void)state;
+    for (int i = 0; i < JOBS; i += 2)
+        check_found(grouped(), jobs[i], (const char *[]){"gradient", "row", NULL}, "groups");
+}
+
+static void test_plain(void **state)
+{
+    (void)state;
+    for (int i = 0; i < JOBS; i++)
+        check_found(plain(), jobs[i], (const char *[]){"gradient", "huge", "loss", NULL}, "plain");
+    assert_true(faulty.own > 0 && faulty.of_audits > 0);
+}
+
+/* What is not finite is looked at again, also where next to nothing is audited. (In these jobs the
+ * last core does more than EVERY computations without audits, too.) */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    static const struct job some[] = {{.ranks = 1, .workers = {1}, .audit = 1e-9},
+                                      {.ranks = 2, .workers = {1, 1}, .audit = 1e-9}};
+    for (int i = 0; i < 2; i++) {
+        check_found(plain(), some[i], (const char *[]){"nan", NULL}, "not finite");
+        check_found(normed(), some[i], (const char *[]){"nan", NULL}, "not finite, batch norm");
+    }
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    for (int i = 1; i < JOBS; i += 3)
+        check_found(large(), jobs[i], (const char *[]){"factor", NULL}, "large");
+}
+
+/* A core that is always wrong in the same way. */
+static void check_ended(int workers, const char *says)
+{
+    struct lockstep_solver *solver = normed(); /* each worker has its own micro-batches */
+    struct job job = {.solver = solver,
+                      .ranks = 1,
+                      .workers = {workers},
+                      .updates = UPDATES,
+                      .audit = 1,
+                      .prepare = prepare};
+    struct rank rank;
+    set_fault(0, workers - 1, 1, "gradient");
+    run_job(&job, &rank);
+    assert_int_equal(rank.status, LOCKSTEP_DIFFERENT);
+    if (strstr(rank.error->problems[0].message, says) == NULL)
+        fail_msg("%s", rank.error->problems[0].message);
+    free_ranks(&job, &rank);
+    lockstep_solver_free(solver);
+}
+
+static void test_always_wrong(void **state)
+{
+    (void)state;
+    check_ended(3, "was wrong each time, last by worker 2 on core");
+    check_ended(2, "no two cores agree");
+}
+
+/* Which micro-batches are audited is the same on any number of workers and ranks. */
+static int count_audits(struct rank *rank, struct ls_trainer *trainer)
+{
+    int64_t wrong;
+    for (int i = 0; i < 20; i++)
+        LS_TRY(ls_trainer_update(trainer, rank->error));
+    ls_audit_count(trainer->train_pass->audit, &faulty.audited, &wrong);
+    return wrong != 0 ? LOCKSTEP_INTERNAL : 0;
+}
+
+static void test_part(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = plain();
+    int64_t expected = 0;
+    assert_int_equal(unsetenv("LOCKSTEP_FAULT"), 0);
+    for (int i = 0; i < 4; i++) {
+        struct job job = jobs[i];
+        struct rank ranks[RANKS_MAX];
+        job.solver = solver;
+        job.audit = 0.3;
+        job.act = count_audits;
+        run_job(&job, ranks);
+        assert_int_equal(ranks[0].status, 0);
+        if (i == 0)
+            expected = faulty.audited;
+        assert_int_equal(faulty.audited, expected);
+        free_ranks(&job, ranks);
+    }
+    /* 20 updates of 14 micro-batches, and one that only measures: about three in ten. */
+    assert_in_range(expected, 14, 200);
+    lockstep_solver_free(solver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_part, setup),        cmocka_unit_test_setup(test_normed, setup),
+        cmocka_unit_test_setup(test_grouped, setup),     cmocka_unit_test_setup(test_plain, setup),
+        cmocka_unit_test_setup(test_not_finite, setup),  cmocka_unit_test_setup(test_large, setup),
+        cmocka_unit_test_setup(test_always_wrong, setup)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* Ranks of a job with limits on memory of their own: what each of them recomputes and gathers is
+ * its own affair, for any numbers of workers, dealt or taken by who is free, in updates of several
+ * batches and in tests. The same bytes on every rank as in a process by itself.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "numerics/ranks.h"
+
+enum { SAMPLES = 61, TEST_SAMPLES = 37, UPDATES = 2, RANKS = 2, SEVERAL = 2 };
+
+/* ---- Nets ------------------------------------------------------------------------------------ */
+
+/* Weights of 8.25 MiB: gathered where memory is plenty. */
+#define LARGE                                                                                      \
+    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
+    "  inner_product_param { num_output: 8192 weight_filler { type: 'xavier' } } }\n"              \
+    "layer { name: 'r1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n"                                 \
+    "layer { name: 'd1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"                              \
+    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"                          \
+    "  inner_product_param { num_output: 264 weight_filler { type: 'xavier' } } }\n"               \
+    "layer { name: 't2' type: 'TanH' bottom: 'ip2' top: 't2' }\n"                                  \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 't2' top: 'ip'\n"                             \
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+/* Statistics of the batch; there is much that can be recomputed. */
+#define DEEP                                                                                       \
+    "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1'\n"                            \
+    "  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: 'msra' } } }\n"      \
+    "layer { name: 'n1' type: 'BatchNorm' bottom: 'c1' top: 'n1' }\n"                              \
+    "layer { name: 'r1' type: 'ReLU' bottom: 'n1' top: 'r1' }\n"                                   \
+    "layer { name: 'd1' type: 'Dropout' bottom: 'r1' top: 'd1' }\n"                                \
+    "layer { name: 'c2' type: 'Convolution' bottom: 'd1' top: 'c2'\n"                              \
+    "  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: 'msra' } } }\n"      \
+    "layer { name: 't2' type: 'TanH' bottom: 'c2' top: 't2' }\n"                                   \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 't2' top: 'ip'\n"                             \
+    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+
+static const struct net {
+    const char *name, *layers;
+    bool gathers;
+} nets[] = {{"large products", LARGE, true}, {"statistics", DEEP, false}};
+
+static int setup(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
+    write_idx_pair(ls_test_path("test-images"), ls_test_path("test-labels"), TEST_SAMPLES, 12);
+    return 0;
+}
+
+static struct lockstep_solver *make_solver(const struct net *net, int iter_size)
+{
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 0\n"
+        "test_interval: 100 test_initialization: false micro_batch: 3 iter_size: %d\n"
+        "net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
+        "  transform_param { scale: 0.0078 mirror: true }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 40 } }\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 10 } }\n"
+        "%s"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label'\n"
+        "  top: 'accuracy' include { phase: TEST } } }\n",
+        iter_size, ls_test_path("images"), ls_test_path("labels"), ls_test_path("test-images"),
+        ls_test_path("test-labels"), net->layers);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+static int do_nothing(struct rank *rank, struct ls_trainer *trainer)
+{
+    (void)rank;
+    (void)trainer;
+    return 0;
+}
+
+/* The least that each rank's trainer can do with, as the message says it to users: it may say a
+ * little more once it has tried plans between. */
+static void find_least(const struct lockstep_solver *solver, const int *workers, size_t *least)
+{
+    struct job job = {
+        .solver = solver, .ranks = RANKS, .memory = {1, 1}, .act = do_nothing, .together = true};
+    memcpy(job.workers, workers, RANKS * sizeof *workers);
+    for (bool found = false; !found;) {
+        struct rank ranks[RANKS_MAX];
+        run_job(&job, ranks);
+        found = ranks[0].status == 0 && ranks[1].status == 0;
+        for (int r = 0; r < RANKS; r++) {
+            double mebibytes = 0;
+            const char *message = ranks[r].error->problems[0].message;
+            least[r] = job.memory[r];
+            if (!found && sscanf(message, "training needs at least %lf MiB", &mebibytes) == 1 &&
+                strstr(message, "(rank ") == NULL)
+                job.memory[r] = (size_t)((mebibytes + 0.5) * 1048576);
+            else if (!found && job.memory[r] == 1)
+                fail_msg("%s", message);
+        }
+        free_ranks(&job, ranks);
+    }
+}
+
+/* ---- The promise ----------------------------------------------------------------------------- */
+
+static bool gathers[RANKS]; /* of the job at hand, by rank */
+
+static void look(struct ls_trainer *trainer, int rank)
+{
+    gathers[rank] = trainer->train->gathers;
+}
+
+static void check_limits(const struct net *net, int iter_size, const int *workers)
+{
+    struct lockstep_solver *solver = make_solver(net, iter_size);
+    struct bytes alone = run_alone(solver, UPDATES);
+    size_t least[RANKS];
+    find_least(solver, workers, least);
+    for (int turn = 0; turn < 4; turn++) { /* the one, the other, both; the one, dealt */
+        struct job job = {.solver = solver,
+                          .ranks = RANKS,
+                          .updates = UPDATES,
+                          .dynamic = turn < 3,
+                          .prepare = look};
+        memcpy(job.workers, workers, RANKS * sizeof *workers);
+        for (int r = 0; r < RANKS; r++)
+            job.memory[r] = turn % 3 == r || turn == 2 ? least[r] : 0;
+        check_job(&job, alone, net->name);
+        for (int r = 0; r < RANKS; r++) /* only that makes it worth trying */
+            assert_int_equal(gathers[r], net->gathers && job.memory[r] == 0);
+    }
+    free(alone.data);
+    lockstep_solver_free(solver);
+}
+
+static void test_other_limits(void **state)
+{
+    (void)state;
+    static const int workers[][RANKS] = {{1, 1}, {1, 3}, {2, 1}};
+    for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+        check_limits(&nets[n], 1, workers[1]);
+        for (size_t w = 0; w < sizeof workers / sizeof *workers && (w == 0 || nets[n].gathers); w++)
+            check_limits(&nets[n], SEVERAL, workers[w]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_limits),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

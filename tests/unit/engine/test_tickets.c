@@ -1,0 +1,122 @@
+/* Tickets between two ranks: a rank that is free gets all that is left, and a message that belongs
+ * to a round of an earlier trainer of the same job changes nothing.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/tickets.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "support/support.h"
+#include "transport/local.h"
+#include "transport/watch.h"
+
+enum { RANKS = 2, UNITS = 6, TRAINERS = 3 };
+
+/* As engine/tickets.c sends it: no unit is left in a round. */
+struct message {
+    uint32_t kind, round;
+    int32_t unit;
+    uint32_t count;
+};
+
+struct rank {
+    pthread_t thread;
+    struct ls_link *link;
+    pthread_barrier_t *barrier;
+    size_t taken[TRAINERS]; /* units, by trainer */
+    int failed;             /* a line; cmocka's checks are for the main thread */
+    int owners[UNITS];      /* of the last round */
+};
+
+#define CHECK(rank, condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition) && (rank)->failed == 0)                                                   \
+            (rank)->failed = __LINE__;                                                             \
+    } while (0)
+
+static void granted(void *user, size_t unit)
+{
+    (void)user;
+    (void)unit;
+}
+
+static void take_all(struct rank *rank, struct ls_tickets *tickets, int trainer)
+{
+    size_t unit = 0;
+    while (unit != SIZE_MAX && rank->failed == 0) {
+        CHECK(rank, ls_tickets_take(tickets, &unit, NULL) == 0);
+        rank->taken[trainer] += unit != SIZE_MAX;
+    }
+}
+
+/* One round, in which rank 0 is slow: rank 1 takes all that is not given to rank 0 beforehand. */
+static void run_round(struct rank *rank, struct ls_peers *peers, int trainer)
+{
+    struct ls_tickets *tickets = NULL;
+    CHECK(rank, ls_tickets_create(peers, &tickets, NULL) == 0);
+    CHECK(rank, ls_peers_agree(peers, 0, NULL) == 0); /* all have theirs, as trainers do it */
+    CHECK(rank, ls_tickets_begin(tickets, 0, UNITS, granted, NULL, NULL) == 0);
+    pthread_barrier_wait(rank->barrier);
+    if (peers->rank == 0) { /* late: those of all trainers before */
+        struct message late = {.kind = LS_MESSAGE_OTHERS + 1, .unit = -1};
+        for (int before = 1; before <= trainer; before++) {
+            late.round = (uint32_t)before;
+            CHECK(rank, rank->link->calls->tell(rank->link, 1, &late, sizeof late) == 0);
+        }
+    }
+    pthread_barrier_wait(rank->barrier);
+    if (peers->rank == 1)
+        take_all(rank, tickets, trainer);
+    pthread_barrier_wait(rank->barrier);
+    if (peers->rank == 0)
+        take_all(rank, tickets, trainer);
+    CHECK(rank, ls_tickets_end(tickets, rank->owners, NULL) == 0);
+    ls_tickets_free(tickets);
+}
+
+static void *run_rank(void *user)
+{
+    struct rank *rank = user;
+    struct ls_peers *peers = NULL;
+    struct ls_peers_options options = {.timeout = 60, .dynamic = true};
+    CHECK(rank, ls_peers_create(rank->link, &options, &peers, NULL) == 0);
+    CHECK(rank, ls_peers_start(peers, 1, NULL, NULL) == 0);
+    for (int trainer = 0; trainer < TRAINERS; trainer++)
+        run_round(rank, peers, trainer);
+    ls_peers_end(peers);
+    return NULL;
+}
+
+static void test_late_messages(void **state)
+{
+    (void)state;
+    struct ls_link *links[RANKS];
+    struct rank ranks[RANKS] = {{0}};
+    pthread_barrier_t barrier;
+    assert_int_equal(ls_local_links(RANKS, links, NULL), 0);
+    pthread_barrier_init(&barrier, NULL, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+        ranks[r].link = links[r];
+        ranks[r].barrier = &barrier;
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++)
+        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
+    pthread_barrier_destroy(&barrier);
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(ranks[r].failed, 0);
+        for (int trainer = 0; trainer < TRAINERS; trainer++)
+            assert_int_equal(ranks[r].taken[trainer], r == 0 ? 1 : UNITS - 1);
+        for (int unit = 0; unit < UNITS; unit++)
+            assert_int_equal(ranks[r].owners[unit], unit == 0 ? 0 : 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_late_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
