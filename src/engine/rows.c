@@ -106,7 +106,8 @@ static bool laid_out(const struct ls_store *store, int index)
     return ls_rows_are_elements(&parameter->shape) && parameter->layout != &ls_layout_plain;
 }
 
-/* States between Caffe's order and the parameter's layout, as fp32: they are below 2^24. */
+/* States between Caffe's order and the parameter's layout, as fp32: they are below 2^24. A layout's
+ * padding is zero, and zero stands for a row of which nothing is known. */
 static int convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
                    bool to_plain, struct ls_error *error)
 {
@@ -118,13 +119,13 @@ static int convert(const struct ls_store *store, int index, const int32_t *from,
     float *after = ls_alloc_aligned(out * sizeof *after);
     int status = before == NULL || after == NULL ? ls_fail_memory(error, parameter->name) : 0;
     for (size_t i = 0; status == 0 && i < in; i++)
-        before[i] = (float)from[i];
+        before[i] = (float)(from[i] - LS_SUMS_STATE_UNSET);
     if (status == 0)
         status =
             (to_plain ? store->backend->parameter_to_plain : store->backend->parameter_from_plain)(
                 parameter->layout, &parameter->shape, before, after, error);
     for (size_t i = 0; status == 0 && i < out; i++)
-        to[i] = (int32_t)after[i];
+        to[i] = (int32_t)after[i] + LS_SUMS_STATE_UNSET;
     ls_free_aligned(before);
     ls_free_aligned(after);
     return status;

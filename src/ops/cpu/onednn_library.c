@@ -83,13 +83,18 @@ bool ls_onednn_is_from(int major, int minor)
     return version->major > major || (version->major == major && version->minor >= minor);
 }
 
+static pthread_once_t version_once = PTHREAD_ONCE_INIT;
+static char version_text[32];
+
+static void write_version(void)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(version_text, sizeof version_text, "%d.%d.%d", version->major, version->minor,
+             version->patch);
+}
+
 const char *ls_onednn_version(void)
 {
-    static char text[32];
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    const dnnl_version_t *version = dnnl_version();
-    pthread_mutex_lock(&lock);
-    snprintf(text, sizeof text, "%d.%d.%d", version->major, version->minor, version->patch);
-    pthread_mutex_unlock(&lock);
-    return text;
+    pthread_once(&version_once, write_version);
+    return version_text;
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -171,6 +172,46 @@ static void threads_stay_where_they_were(void **state)
     ls_text_free(&text);
 }
 
+struct described {
+    pthread_barrier_t *start;
+    struct ls_text text[64];
+};
+
+static void *describe_many_times(void *argument)
+{
+    struct described *described = argument;
+    pthread_barrier_wait(described->start);
+    for (size_t i = 0; i < 64; i++)
+        ls_cpu_describe_library(&described->text[i]);
+    return NULL;
+}
+
+/* Ranks in one process make their notes at the same time. */
+static void threads_read_the_same_environment(void **state)
+{
+    (void)state;
+    enum { THREADS = 6 };
+    struct described *all = calloc(THREADS, sizeof *all);
+    pthread_t threads[THREADS];
+    pthread_barrier_t start;
+    assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+    for (size_t t = 0; t < THREADS; t++) {
+        all[t].start = &start;
+        assert_int_equal(pthread_create(&threads[t], NULL, describe_many_times, &all[t]), 0);
+    }
+    for (size_t t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_join(threads[t], NULL), 0);
+    for (size_t t = 0; t < THREADS; t++)
+        for (size_t i = 0; i < 64; i++) {
+            assert_string_equal(all[t].text[i].data, all[0].text[0].data);
+            if (t + i > 0)
+                ls_text_free(&all[t].text[i]);
+        }
+    ls_text_free(&all[0].text[0]);
+    pthread_barrier_destroy(&start);
+    free(all);
+}
+
 /* Without memory there is no answer, and not another one. */
 static void fingerprints_need_memory(void **state)
 {
@@ -218,6 +259,7 @@ int main(void)
         cmocka_unit_test(fingerprint_repeats),
         cmocka_unit_test(environment_says_what_decides_bits),
         cmocka_unit_test(threads_stay_where_they_were),
+        cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),
         cmocka_unit_test(instruction_set_is_fixed),
     };
