@@ -94,8 +94,9 @@ static double mean_loss(const struct ls_archive *archive, int64_t iteration)
 }
 
 /* The largest loss that any snapshot before `iteration` remembers, NAN without one; and the newest
- * one up to `before`. */
-static double look_back(const struct ls_catalog *catalog, int64_t iteration, int64_t before,
+ * one from before `sign`. That of iteration n holds the weights that the gradients of iteration n
+ * come from, so it is not from before what is seen there. */
+static double look_back(const struct ls_catalog *catalog, int64_t iteration, int64_t sign,
                         const char **good)
 {
     double most = (double)NAN;
@@ -108,7 +109,7 @@ static double look_back(const struct ls_catalog *catalog, int64_t iteration, int
         double loss = mean_loss(&header, entry->iteration);
         most = isnan(most) || loss > most ? loss : most;
         ls_archive_free(&header);
-        if (entry->iteration <= before)
+        if (entry->iteration < sign)
             *good = entry->path;
     }
     return most;
@@ -127,19 +128,20 @@ static void check_for_explosion(struct ls_trainer *trainer, const struct ls_arch
     ls_read_outgrew(archive, &first, &last);
     bool outgrew = last >= LS_OUTGREW_GAP && last >= iteration - LS_OUTGREW_GAP;
     double loss = mean_loss(archive, iteration);
-    double most = look_back(&catalog, iteration, outgrew ? first : iteration - 1, &good);
+    double most = look_back(&catalog, iteration, outgrew ? first : iteration, &good);
     if (outgrew)
         snprintf(why, sizeof why,
-                 "gradients outgrew their sums shortly before, in iterations %lld to %lld",
-                 (long long)first, (long long)last);
+                 "shortly before it, in iterations %lld to %lld, gradients were 2^%d times "
+                 "as large as any lately, or more",
+                 (long long)first, (long long)last, LS_OUTGREW);
     else if (loss > EXPLODED * most)
         snprintf(why, sizeof why, "its loss is %.4g, and that of earlier ones at most %.4g", loss,
                  most);
     if (why[0] != '\0')
         ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
                        "the loss may have exploded before %s: %s%s%s", archive->path, why,
-                       good != NULL ? "; to go on from before that: --resume "
-                                    : ", and no earlier snapshot is there",
+                       good != NULL ? "; to go on from before that, with a lower base_lr: --resume "
+                                    : "; no snapshot from before that is there",
                        good != NULL ? good : "");
     ls_catalog_free(&catalog);
 }
@@ -176,7 +178,7 @@ void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *e
     struct ls_catalog catalog;
     bool sign =
         trainer->outgrew_last >= 0 && trainer->iteration - trainer->outgrew_last <= LS_OUTGREW_GAP;
-    int64_t before = sign ? trainer->outgrew_first : trainer->iteration;
+    int64_t before = sign ? trainer->outgrew_first : trainer->iteration; /* as in look_back */
     const char *good = NULL;
     struct ls_text text = {0};
     if (ls_catalog_list(trainer->prefix, &catalog, NULL) != 0)
@@ -185,7 +187,7 @@ void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *e
     while (count < catalog.count && catalog.entries[count].iteration <= trainer->iteration)
         count++;
     for (size_t i = 0; i < count; i++) {
-        if (catalog.entries[i].iteration <= before)
+        if (catalog.entries[i].iteration < before)
             good = catalog.entries[i].path;
         if (i + NAMED >= count)
             ls_text_format(&text, "%s%s", i + NAMED == count || i == 0 ? "" : ", ",
@@ -194,10 +196,12 @@ void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *e
     char signs[160] = "", hint[512];
     if (sign)
         snprintf(signs, sizeof signs,
-                 "; the first sign was in iteration %lld, where gradients outgrew their sums",
-                 (long long)trainer->outgrew_first);
+                 "; the first sign was in iteration %lld: a gradient 2^%d times as large as "
+                 "any lately, or more",
+                 (long long)trainer->outgrew_first, LS_OUTGREW);
     if (good != NULL)
-        snprintf(hint, sizeof hint, "go back before that, with another rate: --resume %s", good);
+        snprintf(hint, sizeof hint, "go back to before that, with a lower base_lr: --resume %s",
+                 good);
     else
         snprintf(hint, sizeof hint, "none of them is from before that: start anew");
     if (count > 0 && !text.failed)

@@ -15,8 +15,8 @@
 #define LS_NOTE_BEST        "best"        /* the best value of snapshot_best so far */
 #define LS_NOTE_CHAIN       "chain"       /* of the weights' hashes, and where it begins */
 #define LS_NOTE_COURSE      "course"      /* what resumes have changed of its rates, a line each */
-/* Iterations "first last" in which gradients outgrew their sums most recently, the sign of a loss
- * that explodes; there once that has happened. */
+/* Iterations "first last" in which gradients outgrew their recent past most recently, the sign of a
+ * loss that explodes; there once that has happened. */
 #define LS_NOTE_OUTGREW "outgrew"
 #define LS_NOTE_CLASSES "classes" /* names, one a line */
 

@@ -432,23 +432,25 @@ static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
  * that its parameter has had lately is an early sign of divergence. */
 static void watch_gradients(struct ls_trainer *trainer, bool repeated)
 {
-    enum { GROWN = 8 }; /* powers of two */
-    const char *again = repeated ? "; the update was repeated, for it did not suit its sum" : "";
     int parameter = 0, growth = ls_sums_growth(trainer->store->sums, &parameter);
-    if (growth >= GROWN) {
+    if (growth >= LS_OUTGREW) {
         if (trainer->outgrew_last < 0 ||
             trainer->iteration - trainer->outgrew_last > LS_OUTGREW_GAP)
             trainer->outgrew_first = trainer->iteration;
         trainer->outgrew_last = trainer->iteration;
         ls_trainer_say(
             trainer, LOCKSTEP_EVENT_NOTICE,
-            "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately%s",
+            "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately, or more, "
+            "which can be the first sign of divergence: if the loss rises too, a lower base_lr, "
+            "warm-up or clip_gradients may help%s",
             (long long)trainer->iteration, trainer->parameters->items[parameter]->name, growth,
-            again);
+            repeated ? " (the update was repeated, its sums set for larger gradients)" : "");
     } else if (repeated) {
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "Iteration %lld: a part of a gradient has another size than ever before%s",
-                       (long long)trainer->iteration, again);
+        ls_trainer_say(
+            trainer, LOCKSTEP_EVENT_NOTICE,
+            "Iteration %lld: the update was repeated, because sums of gradients were set "
+            "for another size; this takes time, and nothing is wrong",
+            (long long)trainer->iteration);
     }
 }
 

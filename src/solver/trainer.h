@@ -17,8 +17,9 @@ enum ls_wanted {
     LS_SNAPSHOT_FAILED = 4 /* one that had to succeed: rank 0's to all */
 };
 
-/* Gradients that outgrow their sums within so many updates are one event. */
-enum { LS_OUTGREW_GAP = 10 };
+/* A gradient 2^LS_OUTGREW times as large as any that its parameter has had lately is an early sign
+ * of divergence. Signs with at most LS_OUTGREW_GAP updates between them are one event. */
+enum { LS_OUTGREW = 8, LS_OUTGREW_GAP = 10 };
 
 /* The weights' hash becomes a link of the chain after so many updates. */
 enum { LS_CHAIN_EVERY = 20 };
@@ -119,8 +120,8 @@ struct ls_trainer {
     struct ls_snapshots *snapshots;
     char *course; /* LS_NOTE_COURSE, on rank 0; NULL: unchanged */
     bool goes_on; /* rank 0: the snapshots of the prefix are this training's own */
-    /* When gradients outgrew their sums: the last iteration, and the first of those before it with
-     * at most LS_OUTGREW_GAP between them; -1: never. */
+    /* When a gradient outgrew its recent past: the last iteration, and the first of those before it
+     * with at most LS_OUTGREW_GAP between them; -1: never. */
     int64_t outgrew_first, outgrew_last;
 
     /* Whether the data are still the same (solver/data.c). */

@@ -57,6 +57,44 @@ else
     echo "no kernel of oneDNN here: its failures are not tested"
 fi
 
+# The rate rises in iteration 20. The log has the first sign; the end names it, the snapshots and the
+# newest from before the sign, from which a lower rate trains to the end.
+small_solver | sed 's/snapshot: 10/snapshot: 1/; s/max_iter: 20/max_iter: 40/
+    s/"fixed"/"step" stepsize: 20 gamma: 1e6/' >solver.prototxt
+rm -f s_iter_*
+train 6 'not finite' '^lockstep: snapshots: (s_iter_[0-9]+.safetensors, ){4}s_iter_[0-9]+.safetensors; ' \
+    -- --set momentum=0
+sign=$(grep -oE "^Iteration [0-9]+: the gradient of '[a-z.]+' is 2\^[0-9]+ times as large as any lately, or more, \
+which can be the first sign of divergence: .* a lower base_lr" log | grep -oE '^Iteration [0-9]+' | head -n 1)
+sign=${sign#Iteration }
+if [ "${sign:-0}" -gt 20 ]; then
+    check_output 'a divergence' "the first sign was in iteration $sign: a gradient 2\^8 times as large \
+as any lately, or more\. hint: .*lower base_lr: --resume s_iter_$((sign - 1)).safetensors\$"
+else
+    fail "the first sign was in iteration '$sign'"
+fi
+expect 6 "^warning: the loss may have exploded before s_iter_[0-9]+.safetensors: shortly before it, in iterations \
+$sign to [0-9]+, gradients were 2\^8 times.* with a lower base_lr: --resume s_iter_$((sign - 1)).safetensors\$" \
+    -- "$LOCKSTEP" train --solver solver.prototxt --set momentum=0 --resume auto
+expect 0 '!exploded' 'Optimization Done' -- "$LOCKSTEP" train --solver solver.prototxt --set momentum=0 \
+    --resume s_iter_20.safetensors --set gamma=1
+
+# A loss can explode without that sign.
+small_solver | sed 's/max_iter: 20/max_iter: 30/; s/"fixed"/"step" stepsize: 20 gamma: 100/' >solver.prototxt
+rm -f s_iter_*
+train 0 'Optimization Done' '!first sign' -- --set momentum=0
+expect 0 "^warning: the loss may have exploded before s_iter_30.safetensors: its loss is [0-9.]+, and that of earlier \
+ones at most [0-9.]+; to go on from before that, with a lower base_lr: --resume s_iter_20.safetensors\$" -- \
+    "$LOCKSTEP" train --solver solver.prototxt --set momentum=0 --set max_iter=31 --resume auto
+expect 0 '!exploded' -- "$LOCKSTEP" train --solver solver.prototxt --set momentum=0 --set gamma=1 \
+    --set max_iter=31 --snapshot-prefix t --resume s_iter_20.safetensors
+
+# Where the sign was in the first snapshot's weights, there is none to go back to.
+rm -f s_iter_*
+train 6 'snapshots: s_iter_.* first sign was in iteration 1:.* none of them is from before that: start anew' \
+    -- --set base_lr=1e6 --set momentum=0 --set snapshot=1
+small_solver | sed 's/snapshot: 10/snapshot: 1/; s/max_iter: 20/max_iter: 500/' >solver.prototxt
+
 # verify says so, too.
 expect 6 'not finite' -- "$LOCKSTEP" verify --solver solver.prototxt --workers 1,2 --set base_lr=1e30
 finish

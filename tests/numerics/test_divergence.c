@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "numerics/training.h"
+#include "snapshot/archive.h"
+#include "solver/notes.h"
 
 static const int counts[] = {1, 2, 3, 5, 8};
 enum { COUNTS = sizeof counts / sizeof *counts, SAMPLES = 200, SIDE = 4 };
@@ -155,6 +157,19 @@ static struct lockstep_solver *distance_solver(void)
         ls_test_path("black"), ls_test_path("labels"));
 }
 
+/* Gradients that go with the weight, and no samples beside which others vanish. */
+static struct lockstep_solver *steady_solver(void)
+{
+    return load_solver(
+        "base_lr: 1e-30 lr_policy: 'fixed' max_iter: 100 micro_batch: 12\n"
+        "net_param {\n" IDX_DATA
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"
+        "  inner_product_param { num_output: 1 } }\n"
+        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+        "}\n",
+        ls_test_path("images"), ls_test_path("labels"));
+}
+
 /* A weight whose loss, which is summed in double, is finite, and whose gradient is not. */
 static void set_large(struct training *training)
 {
@@ -196,6 +211,72 @@ static void test_going_on(void **state)
         finish(training);
     }
     free(first.data);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Signs ----------------------------------------------------------------------------------- */
+
+enum { SIGN = 12 }; /* the iteration */
+
+struct sign {
+    int count;
+    char text[1024];
+};
+
+static void note_sign(void *user, const struct lockstep_event *event)
+{
+    struct sign *sign = user;
+    if (event->text == NULL || strstr(event->text, "times as large as any lately") == NULL)
+        return;
+    sign->count++;
+    snprintf(sign->text, sizeof sign->text, "%s", event->text);
+}
+
+/* The weights become so large between two updates that their gradient is `growth` powers of two
+ * above all before it. What is said and what a snapshot remembers. */
+static void grow(const struct lockstep_solver *solver, int workers, int growth, struct sign *sign,
+                 char *note, size_t size)
+{
+    struct training *training = start(solver, workers, NULL, NULL);
+    training->trainer->inner->callbacks =
+        (struct lockstep_callbacks){.user = sign, .event = note_sign};
+    set_parameter(training, 0, 1000);
+    step(training, SIGN);
+    assert_int_equal(sign->count, 0);
+    set_parameter(training, 0, ldexpf(1000, growth));
+    step(training, 1);
+    free(snapshot(training).data);
+    struct ls_archive archive;
+    assert_int_equal(
+        ls_archive_read(ls_test_path("snapshot.safetensors"), LS_ARCHIVE_CHECK, &archive, NULL), 0);
+    const char *value = ls_archive_note(&archive, LS_NOTE_OUTGREW);
+    snprintf(note, size, "%s", value != NULL ? value : "none");
+    ls_archive_free(&archive);
+    finish(training);
+}
+
+/* A gradient that grows by 2^16 is told with its parameter, what it means and what may help; one
+ * that grows by 2^5 is not. */
+static void test_sign(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"Iteration 12: the gradient of 'ip.weight' is 2^",
+                                        "first sign of divergence", "a lower base_lr", NULL};
+    struct lockstep_solver *solver = steady_solver();
+    char first[1024] = "", note[64];
+    for (int i = 0; i < COUNTS; i++) {
+        struct sign sign = {0}, none = {0};
+        grow(solver, counts[i], 16, &sign, note, sizeof note);
+        assert_int_equal(sign.count, 1);
+        check_message(sign.text, parts);
+        assert_string_equal(note, "12 12");
+        if (i == 0)
+            snprintf(first, sizeof first, "%s", sign.text);
+        assert_string_equal(sign.text, first);
+        grow(solver, counts[i], 5, &none, note, sizeof note);
+        assert_int_equal(none.count, 0);
+        assert_string_equal(note, "none");
+    }
     lockstep_solver_free(solver);
 }
 
@@ -245,7 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss),     cmocka_unit_test(test_label),
         cmocka_unit_test(test_gradient), cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_sign),     cmocka_unit_test(test_weights),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
     write_black(ls_test_path("black"));
