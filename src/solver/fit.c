@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/fit.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,7 +16,10 @@
 #include "base/text.h"
 #include "engine/audit.h"
 
-enum { ROUNDS = 5 }; /* of plans for less and less */
+enum {
+    ROUNDS = 5, /* of plans for less and less */
+    TRIALS = 32 /* of plans among which the smallest is looked for */
+};
 
 int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, struct ls_error *error)
 {
@@ -31,11 +35,36 @@ int ls_fit_forecast(const struct ls_fit *fit, struct ls_forecast *forecast, stru
 int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecast *forecast,
                  struct ls_error *error)
 {
+    fit->views->count = 0; /* those that only the plans before asked for are not needed */
     for (size_t i = 0; i < fit->count; i++) {
         fit->nets[i]->options.workers = fit->store.workers;
         LS_TRY(ls_net_limit(fit->nets[i], activations, error));
     }
     return ls_fit_forecast(fit, forecast, error);
+}
+
+/* The plans that take least in all, whatever the limit is. Those with the least activations do most
+ * steps again, and steps take memory, too, so that others may be smaller: plans are tried from the
+ * most that their activations could be downwards. */
+static int find_least(const struct ls_fit *fit, struct ls_forecast *least, struct ls_error *error)
+{
+    struct ls_forecast other;
+    LS_TRY(ls_fit_limit(fit, 0, &other, error));
+    LS_TRY(ls_fit_limit(fit, 1, least, error));
+    size_t total = ls_forecast_total(least), smallest = ls_forecast_activations(least), best = 1;
+    size_t fixed = ls_forecast_total(&other) - ls_forecast_activations(&other);
+    size_t bound = total > fixed ? total - fixed : 0;
+    for (int trial = 0; trial < TRIALS && bound > smallest; trial++) {
+        bound--;
+        LS_TRY(ls_fit_limit(fit, bound, &other, error));
+        size_t found = ls_forecast_activations(&other);
+        if (ls_forecast_total(&other) < total) {
+            total = ls_forecast_total(&other);
+            best = bound;
+        }
+        bound = found < bound ? found : bound - bound / 64;
+    }
+    return ls_fit_limit(fit, best, least, error);
 }
 
 /* Plans for `memory`, if that can be; else the smallest plans. */
@@ -66,7 +95,7 @@ static int fit_into(const struct ls_fit *fit, size_t memory, struct ls_forecast 
         if (total <= memory)
             return 0;
     }
-    return ls_fit_limit(fit, 1, forecast, error);
+    return find_least(fit, forecast, error);
 }
 
 /* The least with one worker. */
@@ -75,7 +104,7 @@ static int least_alone(const struct ls_fit *fit, size_t *bytes, struct ls_error 
     struct ls_fit alone = *fit;
     struct ls_forecast forecast;
     alone.store.workers = 1;
-    LS_TRY(ls_fit_limit(&alone, 1, &forecast, error));
+    LS_TRY(find_least(&alone, &forecast, error));
     *bytes = ls_forecast_total(&forecast);
     return 0;
 }
@@ -108,6 +137,18 @@ static double mebibytes(size_t bytes)
     return (double)bytes / 1048576;
 }
 
+/* Tenths, as messages show them, rounded up: with a limit of what is said to be needed it works. */
+static double needed(size_t bytes)
+{
+    return ceil(mebibytes(bytes) * 10) / 10;
+}
+
+/* And rounded down: what there is. */
+static double allowed(size_t bytes)
+{
+    return floor(mebibytes(bytes) * 10) / 10;
+}
+
 static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls_forecast *least,
                         struct ls_error *error)
 {
@@ -116,7 +157,7 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
     int64_t micro_batch = 0;
     if (fit->store.workers > 1) {
         LS_TRY(least_alone(fit, &one, error));
-        snprintf(alone, sizeof alone, ", %.1f MiB with 1", mebibytes(one));
+        snprintf(alone, sizeof alone, ", %.1f MiB with 1", needed(one));
     }
     LS_TRY(find_micro_batch(fit, memory, &micro_batch, error));
     const char *fewer = one <= memory ? "use --workers 1, which changes no bits; " : "";
@@ -138,8 +179,8 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                  fewer, mebibytes(bytes - ls_forecast_activations(least)));
     return ls_fail(error, LOCKSTEP_RESOURCE, NULL, hint,
                    "%s needs at least %.1f MiB with %d worker%s%s; the limit is %.1f MiB",
-                   fit->what, mebibytes(bytes), fit->store.workers,
-                   fit->store.workers > 1 ? "s" : "", alone, mebibytes(memory));
+                   fit->what, needed(bytes), fit->store.workers, fit->store.workers > 1 ? "s" : "",
+                   alone, allowed(memory));
 }
 
 /* A copy of what snapshots hold has what is left: nothing is computed again for its sake. */

@@ -14,7 +14,7 @@ struct ls_fit {
     struct ls_net **nets;
     size_t count;
     const struct ls_parameter_set *set;
-    const struct ls_view_set *views;
+    struct ls_view_set *views;
     struct ls_store_options store;
     bool snapshots; /* are written now and then */
     bool audits;    /* of the first net's micro-batches */

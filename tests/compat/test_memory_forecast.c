@@ -51,6 +51,36 @@ static const struct net {
                 "layer { name: 'x' type: 'InnerProduct' bottom: 'f1' top: 'x' "
                 "inner_product_param { num_output: 1000 weight_filler { type: 'xavier' } } }" LOSS},
 };
+#define FULL(name, bottom, outputs)                                                                \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name               \
+    "' inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }"
+
+#define BRANCHES(name, bottom)                                                                     \
+    CONV(name "a", bottom, "16")                                                                   \
+    "layer { name: '" name "b' type: 'Convolution' bottom: '" bottom "' top: '" name               \
+    "b' convolution_param { num_output: 16 kernel_size: 1 weight_filler { type: 'msra' } } }"      \
+    "layer { name: '" name "' type: 'Eltwise' bottom: '" name "a' bottom: '" name "b' top: '" name \
+    "' }"
+
+/* Where a limit changes which plans are tried: rows that are gathered, other layouts, depth. */
+static const struct net tight_nets[] = {
+    {"gathered rows", DATA("32", "64") FULL("f1", "data", "1024") FULL("x", "f1", "2048") LOSS},
+    {"gathered rows behind convolutions",
+     DATA("24", "96") CONV("c1", "data", "16") CONV("c2", "c1", "48") POOL("c2")
+         FULL("f1", "x", "512") FULL("y", "f1", "10") LOSS},
+    {"deep",
+     DATA("16", "48") CONV("c1", "data", "24") CONV("c2", "c1", "24") CONV("c3", "c2", "24")
+         CONV("c4", "c3", "24") CONV("c5", "c4", "24") CONV("c6", "c5", "24") POOL("c6") LOSS},
+    {"branches", DATA("24", "8") BRANCHES("b1", "data") CONV("c1", "b1", "20") BRANCHES("b2", "c1")
+                     FULL("f1", "b2", "100") FULL("x", "f1", "2048") LOSS},
+    {"branches and few samples",
+     DATA("12", "8") CONV("c1", "data", "20") BRANCHES("b1", "c1") BRANCHES("b2", "b1")
+         CONV("c2", "b2", "8") NORM("c2") CONV("c3", "c2", "48") CONV("c4", "c3", "16") NORM("c4")
+             FULL("f1", "c4", "1024") FULL("x", "f1", "100") LOSS},
+    {"deep batch norm",
+     DATA("12", "32") CONV("c1", "data", "17") NORM("c1") CONV("c2", "c1", "17") NORM("c2")
+         CONV("c3", "c2", "33") NORM("c3") CONV("c4", "c3", "33") NORM("c4") POOL("c4") LOSS},
+};
 enum { NETS = sizeof nets / sizeof *nets, WORKERS = 2 };
 
 static const char rest_of_solver[] =
@@ -174,10 +204,74 @@ static void test_tests_add_nothing(void **state)
         ls_test_in_child(foresee, &plan_without, sizeof plan_without);
         double touched = (with.touched - without.touched) / 1048576;
         double foreseen = (plan_with.foreseen - plan_without.foreseen) / 1048576;
-        print_message("%s: with a test phase %+.2f MiB, foreseen %+.2f MiB\n", nets[i].name, touched,
-                      foreseen);
+        print_message("%s: with a test phase %+.2f MiB, foreseen %+.2f MiB\n", nets[i].name,
+                      touched, foreseen);
         assert_true(touched <= foreseen + 0.5);
         assert_true(foreseen <= 0.5);
+    }
+}
+
+/* ---- Snapshots --------------------------------------------------------------------------------
+ */
+
+static const char with_snapshots[] =
+    "net: 'net.prototxt' base_lr: 0.0001 momentum: 0.9 lr_policy: 'fixed' max_iter: 12 display: 1 "
+    "test_interval: 6 test_initialization: false snapshot: 4 snapshot_keep: 1 "
+    "weight_average { decay: 0.9 }";
+
+struct watched {
+    struct figures figures;
+    int snapshots, waits;
+};
+
+/* Looks at all that happens while a copy of the state is there. */
+static void look(void *user, const struct lockstep_event *event)
+{
+    struct watched *watched = user;
+    watched->snapshots += event->kind == LOCKSTEP_EVENT_SNAPSHOT;
+    watched->waits += event->text != NULL && strstr(event->text, "Training waits") != NULL;
+    watched->figures.touched = fmax(watched->figures.touched, ls_test_anonymous_memory());
+}
+
+static int measure_snapshots(void *result)
+{
+    struct lockstep_solver *definition;
+    struct lockstep_trainer *trainer;
+    struct lockstep_train_options options;
+    lockstep_train_options_init(&options);
+    options.workers = WORKERS;
+    options.overwrite = 1;
+    options.snapshot_prefix = ls_test_path("s");
+    options.callbacks = (struct lockstep_callbacks){.user = result, .event = look};
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    if (lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, NULL) != 0 ||
+        lockstep_trainer_create(definition, &options, &trainer, NULL) != 0 ||
+        lockstep_trainer_run(trainer, -1, NULL) != 0)
+        return 1;
+    lockstep_trainer_free(trainer);
+    lockstep_solver_free(definition);
+    return 0;
+}
+
+/* Snapshots are written from a copy of all that they hold, which is part of the total. */
+static void test_snapshots(void **state)
+{
+    (void)state;
+    ls_test_skip_uncounted();
+    for (int i = 0; i < NETS; i++) {
+        struct figures plan = {0};
+        struct watched run = {0};
+        ls_test_write_text(ls_test_path("net.prototxt"), nets[i].text);
+        ls_test_write_text(ls_test_path("solver.prototxt"), with_snapshots);
+        ls_test_in_child(foresee, &plan, sizeof plan);
+        ls_test_in_child(measure_snapshots, &run, sizeof run);
+        double touched = run.figures.touched, allowed = fmax(0.02 * touched, 4 * 1048576.0);
+        print_message("%s, with snapshots: foreseen %.2f MiB, %.2f of them for snapshots, touched "
+                      "%.2f MiB\n",
+                      nets[i].name, plan.foreseen / 1048576, plan.snapshot / 1048576,
+                      touched / 1048576);
+        assert_true(run.snapshots >= 3 && run.waits == 0);
+        assert_true(fabs(plan.foreseen - touched) <= allowed);
     }
 }
 
@@ -201,6 +295,8 @@ static char *train_with(uint64_t memory, size_t *size)
     return ls_test_read(ls_test_path("s.safetensors"), size);
 }
 
+static int workers = WORKERS; /* of plans */
+
 /* The total of a plan for `memory`, or 0 and the reason. */
 static uint64_t total_for(uint64_t memory, char *reason, size_t size, int64_t *batch)
 {
@@ -211,7 +307,7 @@ static uint64_t total_for(uint64_t memory, char *reason, size_t size, int64_t *b
     uint64_t total = 0;
     int bounded = 0;
     lockstep_plan_options_init(&options);
-    options.workers = WORKERS;
+    options.workers = workers;
     options.memory = memory;
     assert_int_equal(
         lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &definition, error), 0);
@@ -245,7 +341,7 @@ static void test_limits(void **state)
     assert_non_null(least_at);
     double least = strtod(least_at + strlen("needs at least "), NULL) * 1048576;
     assert_true(least > 0 && least < (double)all);
-    uint64_t smallest = (uint64_t)(least + 0.1 * 1048576);
+    uint64_t smallest = (uint64_t)least;
     uint64_t fitted = total_for(smallest, reason, sizeof reason, &batch);
     assert_true(fitted > 0 && fitted <= smallest);
     assert_true(batch >= 64);
@@ -256,12 +352,60 @@ static void test_limits(void **state)
     free(limited);
 }
 
+/* The figure that a message gives as the least, in tenths of a mebibyte. */
+static uint64_t stated_least(const char *reason)
+{
+    const char *at = strstr(reason, "needs at least ");
+    if (at == NULL)
+        fail_msg("no least figure: %s", reason);
+    return (uint64_t)lround(strtod(at + strlen("needs at least "), NULL) * 10);
+}
+
+static uint64_t bytes_of_tenths(uint64_t tenths)
+{
+    return tenths * 1048576 / 10;
+}
+
+/* Whoever follows the message gets a plan; a tenth less, the least that it tells apart, is refused
+ * with the same figure, however close to the least a limit was. */
+static void check_least(const struct net *net, int count)
+{
+    char reason[2000] = "";
+    int64_t batch = 0;
+    workers = count;
+    write_net(net);
+    assert_int_equal(total_for(1, reason, sizeof reason, &batch), 0);
+    uint64_t least = stated_least(reason);
+    uint64_t total = total_for(bytes_of_tenths(least), reason, sizeof reason, &batch);
+    if (total == 0 || total > bytes_of_tenths(least))
+        fail_msg("%s, %d workers: with %.1f MiB: %s", net->name, count, (double)least / 10, reason);
+    for (uint64_t less = 1; less < least && less <= 64; less *= 2) {
+        total = total_for(bytes_of_tenths(least - less), reason, sizeof reason, &batch);
+        if (total != 0 || stated_least(reason) != least)
+            fail_msg("%s, %d workers: the least is %.1f MiB, but with %.1f: %s", net->name, count,
+                     (double)least / 10, (double)(least - less) / 10,
+                     total != 0 ? "a plan" : reason);
+    }
+}
+
+static void test_least(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NETS; i++)
+        for (int count = 1; count <= 5; count += 2)
+            check_least(&nets[i], count);
+    for (size_t i = 0; i < sizeof tight_nets / sizeof *tight_nets; i++)
+        for (int count = 1; count <= 5; count += 2)
+            check_least(&tight_nets[i], count);
+    workers = WORKERS;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forecasts),
-        cmocka_unit_test(test_tests_add_nothing),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_forecasts), cmocka_unit_test(test_tests_add_nothing),
+        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_least),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

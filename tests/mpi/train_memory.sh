@@ -35,11 +35,11 @@ TEXT
 small_solver 'micro_batch: 3 iter_size: 2 test_interval: 2 test_iter: 3' >solver.prototxt
 alone 4
 
-# least WORKERS: about the least memory that one of two ranks can do with.
+# least WORKERS: the least memory that each of two ranks can do with.
 least() {
     "mpirun.${kinds[0]}" -n 2 "$LOCKSTEP" train --overwrite --solver solver.prototxt --workers "$1" \
-        --memory 1MiB 2>&1 </dev/null |
-        awk -v RS='needs at least ' 'NR == 2 { printf "%.1fMiB", $1 + 0.5 }'
+        --balance dynamic --memory 1MiB 2>&1 </dev/null |
+        awk -v RS='needs at least ' 'NR == 2 { printf "%.1fMiB", $1 }'
 }
 one=$(least 1) two=$(least 2)
 [ -n "$one" ] && [ -n "$two" ] || fail "no message says the least"

@@ -75,29 +75,33 @@ static int do_nothing(struct rank *rank, struct ls_trainer *trainer)
     return 0;
 }
 
-/* The least that each rank's trainer can do with, as the message says it to users: it may say a
- * little more once it has tried plans between. */
+/* The least that each rank's trainer can do with, as the message says it to users, with
+ * micro-batches that are not dealt, which takes more: with exactly that there is a plan. */
 static void find_least(const struct lockstep_solver *solver, const int *workers, size_t *least)
 {
-    struct job job = {
-        .solver = solver, .ranks = RANKS, .memory = {1, 1}, .act = do_nothing, .together = true};
+    struct job job = {.solver = solver,
+                      .ranks = RANKS,
+                      .dynamic = true,
+                      .memory = {1, 1},
+                      .act = do_nothing,
+                      .together = true};
+    struct rank ranks[RANKS_MAX];
     memcpy(job.workers, workers, RANKS * sizeof *workers);
-    for (bool found = false; !found;) {
-        struct rank ranks[RANKS_MAX];
-        run_job(&job, ranks);
-        found = ranks[0].status == 0 && ranks[1].status == 0;
-        for (int r = 0; r < RANKS; r++) {
-            double mebibytes = 0;
-            const char *message = ranks[r].error->problems[0].message;
-            least[r] = job.memory[r];
-            if (!found && sscanf(message, "training needs at least %lf MiB", &mebibytes) == 1 &&
-                strstr(message, "(rank ") == NULL)
-                job.memory[r] = (size_t)((mebibytes + 0.5) * 1048576);
-            else if (!found && job.memory[r] == 1)
-                fail_msg("%s", message);
-        }
-        free_ranks(&job, ranks);
+    run_job(&job, ranks);
+    for (int r = 0; r < RANKS; r++) {
+        double mebibytes = 0;
+        const char *message = ranks[r].error->problems[0].message;
+        if (ranks[r].status == 0 ||
+            sscanf(message, "training needs at least %lf MiB", &mebibytes) != 1)
+            fail_msg("rank %d: %s", r, message);
+        least[r] = job.memory[r] = (size_t)(mebibytes * 1048576);
     }
+    free_ranks(&job, ranks);
+    run_job(&job, ranks);
+    for (int r = 0; r < RANKS; r++)
+        if (ranks[r].status != 0)
+            fail_msg("rank %d: %s", r, ranks[r].error->problems[0].message);
+    free_ranks(&job, ranks);
 }
 
 /* ---- The promise ----------------------------------------------------------------------------- */
