@@ -15,6 +15,8 @@ export LOCKSTEP=${LOCKSTEP:-$LOCKSTEP_BUILD/lockstep}
 . "$LOCKSTEP_SOURCE/tests/support/faults.sh" || exit 1
 . "$LOCKSTEP_SOURCE/tests/support/mpi.sh" || exit 1
 preload=$LOCKSTEP_BUILD/tests/libfailing_calls.so
+# What jobs that are killed leave of MPI's own goes with the folder of this run.
+export TMPDIR=$work OMPI_MCA_btl_vader_backing_directory=$work
 
 kills=1000 flips=100000 ranks=200 stops=50 faults=100000 hours=1000 seed=1 only="" short=""
 while [ $# != 0 ]; do
@@ -94,25 +96,33 @@ common='base_lr: 0.01 lr_policy: "fixed" max_iter: 1000000 snapshot: 4 snapshot_
 random_seed: 3 micro_batch: 4 weight_average { decay: 0.9 } snapshot_format: BINARYPROTO'
 echo "net: 'norm.prototxt' type: 'Adam' momentum: 0.9 $common" >norm.solver
 echo "net: 'wide.prototxt' momentum: 0.9 snapshot_keep: 3 $common" >wide.solver
+# sound FOLDER NAME ITERATIONS: all snapshots of such a training that nothing happened to, on one
+# worker, with a list of checksums. (They are all there because none can be removed.)
+sound() {
+    mkdir "$1"
+    expect 0 -- env FAIL_CALL=unlink LD_PRELOAD="$preload" "$LOCKSTEP" train \
+        --solver "$2.solver" --workers 1 --iterations "$3"
+    rm -f .s.*.tmp
+    mv s_* "$1/"
+    (cd "$1" && sha256sum s_* >sums)
+}
 for name in norm wide; do
-    mkdir "good_$name"
-    expect 0 -- "$LOCKSTEP" train --solver $name.solver --workers 1 --iterations 60
-    mv s_* "good_$name/"
+    sound good_$name $name 60
 done
 [ "$failures" = 0 ] || finish
+# What is compared with: a part may take a longer training.
+length=60 good=good
 
-# whole NAME WHAT: no file that has no business here, and each snapshot that the sound training has
-# has the same bytes; of the other ones (older than snapshot_keep) all can be read.
+# whole NAME WHAT: no file that has no business here, and each snapshot has the bytes of the sound
+# training's.
 whole() {
     local name=$1 what=$2 file
     file=$(find . -maxdepth 1 -name '.*.tmp')
     [ -z "$file" ] || fail "$what left $file"
-    for file in s_iter_*; do
-        [ -e "$file" ] || continue
-        if [ -e "../good_$name/$file" ]; then
-            cmp -s "$file" "../good_$name/$file" || fail "$what: $file has other bytes"
-        fi
-    done
+    if [ -n "$(find . -maxdepth 1 -name 's_iter_*' -print -quit)" ]; then
+        sha256sum --check --ignore-missing --quiet "../${good}_$name/sums" >sums.log 2>&1 ||
+            fail "$what: other bytes: $(cat sums.log)"
+    fi
 }
 # begin NAME: a folder for one training.
 begin() {
@@ -125,12 +135,13 @@ begin() {
 finishes() {
     local name=$1 what=$2 status=0
     timeout -k 5 300 "$LOCKSTEP" train --solver "$name.solver" --workers $((1 + RANDOM % 3)) \
-        --iterations 60 --resume auto >end.log 2>&1 </dev/null || status=$?
+        --iterations $length --resume auto >end.log 2>&1 </dev/null || status=$?
     [ $status = 0 ] || {
         fail "$what: a resume ends with $status"
         tail -n 5 end.log
     }
-    cmp s_iter_60.safetensors "../good_$name/s_iter_60.safetensors" || fail "$what: other bytes"
+    cmp s_iter_$length.safetensors "../${good}_$name/s_iter_$length.safetensors" ||
+        fail "$what: other bytes"
     whole "$name" "$what, and resumed,"
     cd ..
 }
@@ -162,12 +173,38 @@ launched_by() {
 
 # ---- kill -9 -----------------------------------------------------------------------------------
 
+# How long a training of `length` iterations takes by each way, in milliseconds (`takes`), and how
+# many calls change files (`changes`).
+measure() {
+    local kind name=norm begun
+    declare -gA takes=()
+    for kind in alone "${kinds[@]}"; do
+        begin $name
+        launched_by "$kind" 3
+        begun=$(date +%s%N)
+        expect 0 -- "${launcher[@]}" "$LOCKSTEP" train --solver $name.solver --workers 2 \
+            --iterations $length
+        takes[$kind]=$((($(date +%s%N) - begun) / 1000000 + 1))
+        cd ..
+    done
+    begin $name
+    expect 0 -- env FAIL_CALL=disk FAIL_COUNT=0 FAIL_REPORT="$PWD/count" LD_PRELOAD="$preload" \
+        "$LOCKSTEP" train --solver $name.solver --workers 2 --iterations $length
+    changes=$(cat count)
+    cd ..
+}
+
 # One training after the other, killed again and again until it is at its end. Every other kill comes
-# at a call that changes files, the others at a random time.
+# at a call that changes files, the others at a random time, from the start of the process on.
 torture_kill() {
-    local done=0 ends=0 name workers size kind status what call before=$failures
+    local done=0 at_calls=0 ends=0 name workers size kind status what call moment before=$failures
     local ways=(alone alone alone)
     ways+=("${kinds[@]}")
+    length=300 good=long
+    for name in norm wide; do
+        sound long_$name $name $length
+    done
+    measure
     while [ $done -lt "$kills" ] && ! enough; do
         name=norm
         [ $((ends % 2)) = 0 ] || name=wide
@@ -177,18 +214,20 @@ torture_kill() {
             size=$((2 + RANDOM % 2))
             workers=$((1 + RANDOM % 3))
             launched_by "$kind" $size
-            status=0
+            status=0 call=none
             if [ $((done % 2)) = 0 ] && [ "$kind" = alone ]; then
-                what="kill $done, of $name with $workers workers, at call $((call = RANDOM % 250))"
+                what="kill $done, of $name with $workers workers, at call $((call = RANDOM % changes))"
                 { FAIL_CALL=disk FAIL_AFTER=$call FAIL_SIGNAL=9 LD_PRELOAD=$preload "$LOCKSTEP" \
-                    train --solver $name.solver --workers $workers --iterations 60 \
+                    train --solver $name.solver --workers $workers --iterations $length \
                     --resume auto >log 2>&1 </dev/null || status=$?; } 2>/dev/null
             else
-                what="kill $done, of $name by $kind with $workers workers"
+                printf -v moment %06d $((RANDOM % takes[$kind] * 1000 + RANDOM % 1000))
+                moment=${moment::-6}.${moment: -6}
+                what="kill $done, of $name by $kind with $workers workers, after $moment s"
                 "${launcher[@]}" "$LOCKSTEP" train --solver $name.solver --workers $workers \
-                    --iterations 60 --resume auto >log 2>&1 </dev/null &
+                    --iterations $length --resume auto >log 2>&1 </dev/null &
                 local job=$!
-                sleep "$((RANDOM % 2)).$((100 + RANDOM % 900))"
+                sleep "0$moment"
                 if kill -0 $job 2>/dev/null; then
                     kill -9 $job 2>/dev/null
                     { kill_all; } 2>/dev/null
@@ -202,12 +241,15 @@ torture_kill() {
             }
             whole $name "$what"
             done=$((done + 1))
+            [ $call = none ] || at_calls=$((at_calls + 1))
             [ $done -lt "$kills" ] && ! enough || break
         done
         finishes $name "$what"
         ends=$((ends + 1))
     done
-    echo "kill: $done processes or jobs killed in $ends trainings, $((failures - before)) wrong"
+    length=60 good=good
+    echo "kill: $done processes or jobs killed ($at_calls at calls that change files) in $ends" \
+        "trainings, $((failures - before)) wrong"
 }
 
 # ---- Calls that fail ---------------------------------------------------------------------------
@@ -316,7 +358,7 @@ lose_ranks() {
             [ ! -e s_iter_4.safetensors ] || break
             sleep 0.01
         done
-        sleep 0.$((RANDOM % 10))
+        sleep "0.$(printf %03d $((RANDOM % 1000)))"
         mapfile -t pids < <(job_pids)
         status=0
         if [ ${#pids[@]} -gt 0 ]; then
