@@ -61,8 +61,8 @@ int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error)
     struct ls_definition *file = NULL;
     LS_TRY(ls_definition_read_file(path, &lockstep__blob_proto__descriptor, LOCKSTEP_DATA, &file,
                                    error));
-    bool good = blob_shape((const Lockstep__BlobProto *)file->message, shape) && shape[0] > 0 &&
-                shape[1] > 0 && shape[2] > 0;
+    bool good = blob_shape((const Lockstep__BlobProto *)file->message, shape) &&
+                ls_record_shape_valid(shape);
     ls_definition_free(file);
     return good ? 0 : ls_fail(error, LOCKSTEP_DATA, path, NULL, "is not the mean of pictures");
 }

@@ -320,6 +320,28 @@ static void test_mean_files(void **state)
     free(error);
 }
 
+/* Extents that no record can have: their product may even be the number of values, here 0. */
+static void test_shapes_of_no_picture(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "shape { dim: 4 dim: 4294967296 dim: 4294967296 }",
+        "shape { dim: 1 dim: 4611686018427387904 dim: 4 }",
+        "num: 1 channels: 1 height: 70000 width: 1",
+        "num: 1 channels: 1 height: -2 width: -2",
+        "num: 1 channels: 0 height: 2 width: 2",
+    };
+    struct ls_error *error = calloc(1, sizeof *error);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        int64_t shape[3];
+        ls_test_write(ls_test_path("mean.prototxt"), files[i], strlen(files[i]));
+        ls_error_clear(error);
+        assert_int_equal(ls_mean_shape(ls_test_path("mean.prototxt"), shape, error), LOCKSTEP_DATA);
+        assert_says(error, "is not the mean of pictures");
+    }
+    free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_constant_picture_standardizes_to_zero),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_mean_files),
+        cmocka_unit_test(test_shapes_of_no_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
