@@ -106,6 +106,14 @@ static bool laid_out(const struct ls_store *store, int index)
     return ls_rows_are_elements(&parameter->shape) && parameter->layout != &ls_layout_plain;
 }
 
+/* A state as near as can be to this one, which a damaged snapshot may have. */
+static int32_t state_near(int32_t state)
+{
+    if (state > LS_SUMS_STATE_UNSET)
+        return LS_SUMS_STATE_UNSET;
+    return state < -LS_SUMS_STATE_UNSET ? -LS_SUMS_STATE_UNSET : state;
+}
+
 /* States between Caffe's order and the parameter's layout, as fp32: they are below 2^24. A layout's
  * padding is zero, and zero stands for a row of which nothing is known. */
 static int convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
@@ -119,7 +127,7 @@ static int convert(const struct ls_store *store, int index, const int32_t *from,
     float *after = ls_alloc_aligned(out * sizeof *after);
     int status = before == NULL || after == NULL ? ls_fail_memory(error, parameter->name) : 0;
     for (size_t i = 0; status == 0 && i < in; i++)
-        before[i] = (float)(from[i] - LS_SUMS_STATE_UNSET);
+        before[i] = (float)(state_near(from[i]) - LS_SUMS_STATE_UNSET);
     if (status == 0)
         status =
             (to_plain ? store->backend->parameter_to_plain : store->backend->parameter_from_plain)(

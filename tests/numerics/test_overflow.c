@@ -190,6 +190,32 @@ static void test_one_exponent_a_parameter(void **state)
     lockstep_solver_free(solver);
 }
 
+/* States that no training has become the nearest that are possible, in every layout. */
+static void test_impossible_states(void **state)
+{
+    (void)state;
+    static const int32_t given[] = {INT32_MAX, LS_SUMS_STATE_UNSET + 1, INT32_MIN, -5000};
+    const int32_t least = ls_sums_state_of(-1000);
+    const int32_t expected[] = {LS_SUMS_STATE_UNSET, LS_SUMS_STATE_UNSET, least, least};
+    struct lockstep_solver *solver = image_solver();
+    struct training *training = start(solver, 1, NULL, NULL);
+    struct ls_store *store = training->trainer->inner->store;
+    for (size_t n = 0; n < sizeof given / sizeof *given; n++)
+        for (int i = 0; i < (int)store->set->count; i++) {
+            size_t rows = ls_rows_count(store, i);
+            int32_t *states = malloc((rows + 1) * sizeof *states);
+            for (size_t row = 0; row < rows; row++)
+                states[row] = given[n];
+            assert_int_equal(ls_rows_write(store, i, states, NULL), 0);
+            assert_int_equal(ls_rows_read(store, i, states, NULL), 0);
+            for (size_t row = 0; row < rows; row++)
+                assert_int_equal(states[row], expected[n]);
+            free(states);
+        }
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
 /* ---- Gradients that jump --------------------------------------------------------------------- */
 
 enum { JUMP_SAMPLES = 400, JUMP_SIDE = 4 };
@@ -488,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_forced_overflow),
         cmocka_unit_test(test_averages_of_repeats),
         cmocka_unit_test(test_one_exponent_a_parameter),
+        cmocka_unit_test(test_impossible_states),
         cmocka_unit_test(test_jumping_gradients),
         cmocka_unit_test(test_rare_rows),
         cmocka_unit_test(test_steep_rows),
