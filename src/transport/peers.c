@@ -285,12 +285,26 @@ int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
 
 /* ---- Agreement ------------------------------------------------------------------------------- */
 
+/* What a rank says of its failure to the others. */
+struct last_words {
+    char host[64];
+    struct ls_problem problem;
+};
+
+/* Texts of another rank end where it says, or where their room does. */
+static void repeat_words(struct last_words *words, int rank, int status, struct ls_error *error)
+{
+    struct ls_problem *problem = &words->problem;
+    problem->place[sizeof problem->place - 1] = '\0';
+    problem->hint[sizeof problem->hint - 1] = '\0';
+    problem->message[sizeof problem->message - 1] = '\0';
+    ls_fail(error, status, problem->place, problem->hint, "%s (rank %d, host %.63s)",
+            problem->message, rank, words->host);
+}
+
 int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error)
 {
-    struct last_words {
-        char host[64];
-        struct ls_problem problem;
-    } words = {.host = ""};
+    struct last_words words = {.host = ""};
     _Static_assert(sizeof words % ALIGNMENT == 0, "what links carry");
     if (!ls_peers_several(peers))
         return status;
@@ -308,8 +322,7 @@ int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error)
         if (lost != 0)
             result = lost;
         else if (status == 0)
-            ls_fail(error, result, words.problem.place, words.problem.hint,
-                    "%s (rank %d, host %.63s)", words.problem.message, first, words.host);
+            repeat_words(&words, first, result, error);
     }
     return result;
 }

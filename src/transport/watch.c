@@ -157,7 +157,7 @@ static void meet(struct ls_watch *watch, const struct ls_identity *all, struct l
     }
     watch->leads = true;
     for (int r = 1; r < rank; r++)
-        if (strcmp(all[r].host, all[rank].host) == 0)
+        if (strncmp(all[r].host, all[rank].host, sizeof all->host) == 0)
             watch->leads = false;
 }
 

@@ -228,7 +228,7 @@ void ls_watch_give_up(struct ls_watch *watch, int status, const char *text)
 
 int ls_watch_fail(struct ls_watch *watch, struct ls_error *error)
 {
-    if (!ls_watch_alarm(watch))
+    if (!ls_watch_alarm(watch) || watch->verdict[0] == '\0')
         return ls_fail(error, LOCKSTEP_LOST, NULL, NULL, "another rank is lost");
     return ls_fail(error, LOCKSTEP_LOST, NULL, NULL, "%s", watch->verdict);
 }

@@ -1,0 +1,381 @@
+/* Fuzzes what a rank hears from the others of its job: messages to the watch and about tickets, and
+ * blocks of small exchanges, on a link that hands out the input and keeps its own time.
+ *
+ *   byte 0  how many ranks there are, and which one this is
+ *   then    what this rank does, one byte each, and what it needs, see `act`; whatever it asks the
+ *           link for comes from the bytes that follow, and when they are at an end it is silent
+ *
+ * Nothing may be read beyond what was sent, whatever is said is said in texts that end, units of
+ * tickets are units of the round, and who waits is told that there are none left, or of an alarm.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/tickets.h"
+#include "transport/peers.h"
+#include "transport/watch_inner.h"
+#include "transport/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+enum { RANKS_MAX = 4, UNITS_MAX = 70, NUMBERS = 24, TIMEOUT = 8, ACTIONS_MAX = 64 };
+enum { ASK = LS_MESSAGE_OTHERS, GRANT, NONE_LEFT = -1 }; /* as engine/tickets.c has them */
+
+struct ticket {
+    uint32_t kind, round;
+    int32_t unit;
+    uint32_t count;
+};
+
+static struct scene {
+    struct ls_link link;
+    struct ls_peers *peers;
+    struct ls_tickets *tickets;
+    const uint8_t *at, *end;
+    double now, step; /* the clock goes on by a step whenever it is looked at */
+    bool aborted, asked;
+    struct ticket question; /* the last one that this rank has asked rank 0 */
+    size_t begin, units;    /* of the round */
+    bool none_left;
+    struct ls_error error;
+} scene;
+
+static void must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static unsigned take(void)
+{
+    return scene.at < scene.end ? *scene.at++ : 0;
+}
+
+static void take_bytes(void *out, size_t size)
+{
+    size_t left = (size_t)(scene.end - scene.at), count = size < left ? size : left;
+    memcpy(out, scene.at, count);
+    memset((unsigned char *)out + count, 0, size - count);
+    scene.at += count;
+}
+
+static void check_error(int status)
+{
+    char text[8192];
+    must((status != 0) == (scene.error.count > 0));
+    must(ls_error_format(&scene.error, text, sizeof text) > 0 || status == 0);
+    ls_error_clear(&scene.error);
+}
+
+/* ---- The link -------------------------------------------------------------------------------- */
+
+static struct ls_link_op {
+    int unused;
+} under_way;
+
+/* Other ranks' blocks: the input, where the next byte is odd, else what lies there. */
+static void receive(unsigned char *all, const struct ls_link_blocks *blocks, bool also_own)
+{
+    for (int r = 0; r < scene.link.size; r++)
+        if ((also_own || r != scene.link.rank) && take() % 2 == 1)
+            take_bytes(all + blocks->offset[r], blocks->bytes[r]);
+}
+
+static int gather(struct ls_link *link, enum ls_channel channel, const void *mine, void *all,
+                  const struct ls_link_blocks *blocks, struct ls_link_op **op)
+{
+    (void)channel;
+    unsigned char *at = all;
+    for (int r = 0; r < link->size; r++) {
+        must(blocks->bytes[r] % 4 == 0);
+        if (r == link->rank && blocks->bytes[r] > 0)
+            memmove(at + blocks->offset[r], mine, blocks->bytes[r]);
+    }
+    receive(at, blocks, false);
+    *op = &under_way;
+    return 0;
+}
+
+static int exchange(struct ls_link *link, enum ls_channel channel, const void *out,
+                    const struct ls_link_blocks *out_blocks, void *in,
+                    const struct ls_link_blocks *in_blocks, struct ls_link_op **op)
+{
+    (void)channel;
+    static volatile unsigned sum;
+    for (int r = 0; r < link->size; r++)
+        for (size_t i = 0; i < out_blocks->bytes[r]; i++)
+            sum = sum + ((const unsigned char *)out)[out_blocks->offset[r] + i];
+    receive(in, in_blocks, true);
+    *op = &under_way;
+    return 0;
+}
+
+static enum ls_link_result test(struct ls_link *link, struct ls_link_op **op)
+{
+    (void)link;
+    *op = NULL;
+    return LS_LINK_DONE;
+}
+
+static int tell(struct ls_link *link, int to, const void *message, size_t bytes)
+{
+    must(to >= 0 && to < link->size && bytes >= 4 && bytes <= LS_LINK_MESSAGE);
+    uint32_t kind;
+    memcpy(&kind, message, sizeof kind);
+    if (kind == ASK) {
+        must(to == 0 && bytes == sizeof scene.question);
+        memcpy(&scene.question, message, bytes);
+        scene.asked = true;
+    } else if (bytes == sizeof(struct ls_word)) {
+        const struct ls_word *word = message;
+        must(memchr(word->text, '\0', sizeof word->text) != NULL);
+        must(memchr(word->doing.layer, '\0', sizeof word->doing.layer) != NULL);
+    }
+    return 0;
+}
+
+/* A message of the input, of one of the sizes that there are, or any. Rank 0 answers in the end. */
+static int hear(struct ls_link *link, int *from, void *message, size_t room)
+{
+    static const size_t sizes[] = {sizeof(struct ls_beat), sizeof(struct ls_word),
+                                   sizeof(struct ticket)};
+    uint32_t kind = take();
+    must(room >= LS_LINK_MESSAGE);
+    if (kind == 0 && scene.at >= scene.end && scene.asked) {
+        struct ticket answer = {.kind = GRANT, .round = scene.question.round, .unit = NONE_LEFT};
+        scene.asked = false;
+        memcpy(message, &answer, sizeof answer);
+        *from = 0;
+        return sizeof answer;
+    }
+    if (kind == 0)
+        return 0;
+    *from = (link->rank + 1 + (int)(take() % (unsigned)(link->size - 1))) % link->size;
+    unsigned which = take();
+    size_t size = which < 252 ? sizes[which % 3] : take() * 8;
+    size_t given = take();
+    kind %= 20;
+    memset(message, which % 2 == 0 ? 0 : 'x', size);
+    take_bytes(message, given < size ? given : size);
+    memcpy(message, &kind, size < sizeof kind ? size : sizeof kind);
+    return (int)size;
+}
+
+static void end(struct ls_link *link)
+{
+    (void)link;
+}
+
+static void stop(struct ls_link *link, int code)
+{
+    (void)link;
+    (void)code;
+    scene.aborted = true;
+}
+
+static const struct ls_link_calls calls = {.gather = gather,
+                                           .exchange = exchange,
+                                           .test = test,
+                                           .tell = tell,
+                                           .hear = hear,
+                                           .end = end,
+                                           .abort = stop};
+
+/* ---- The job --------------------------------------------------------------------------------- */
+
+static double look_at_clock(void *user)
+{
+    (void)user;
+    return scene.now += scene.step;
+}
+
+static enum ls_process_state look(void *user, const struct ls_process *process)
+{
+    (void)user;
+    return process->number % 16 == 3   ? LS_PROCESS_GONE
+           : process->number % 16 == 5 ? LS_PROCESS_STOPPED
+                                       : LS_PROCESS_THERE;
+}
+
+static void tell_user(void *user, int status, const char *text)
+{
+    (void)user;
+    (void)status;
+    must(strlen(text) < LS_WATCH_TEXT);
+}
+
+static void open_scene(unsigned which)
+{
+    memset(&scene, 0, sizeof scene);
+    scene.link = (struct ls_link){.calls = &calls, .name = "fuzz", .host = "here"};
+    scene.link.size = scene.link.host_size = 2 + (int)(which % (RANKS_MAX - 1));
+    scene.link.rank = scene.link.host_rank = (int)(which / 4) % scene.link.size;
+    scene.now = 1000;
+    scene.step = 0.001;
+}
+
+static void begin_job(void)
+{
+    const struct ls_peers_options options = {.timeout = TIMEOUT, .dynamic = true};
+    const struct ls_watch_senses senses = {.clock = look_at_clock, .look = look};
+    struct ls_identity all[RANKS_MAX], self;
+    struct ls_peers *peers;
+    must(ls_peers_create(&scene.link, &options, &scene.peers, &scene.error) == 0);
+    peers = scene.peers;
+    ls_watch_set_senses(peers->watch, &senses);
+    ls_watch_set_tell(peers->watch, tell_user, NULL);
+    peers->workers = 1 + (int)(take() % 3);
+    for (int r = 0; r < peers->size; r++)
+        peers->first[r + 1] = peers->first[r] + peers->workers;
+    self = ls_watch_self(peers->watch);
+    memset(all, 0, sizeof all);
+    check_error(ls_peers_gather(peers, &self, sizeof self, all, &scene.error));
+    must(ls_watch_meet(peers->watch, all, &scene.error) == 0);
+    must(ls_tickets_create(peers, &scene.tickets, &scene.error) == 0);
+}
+
+static bool over(void)
+{
+    return scene.aborted || ls_watch_alarm(scene.peers->watch) ||
+           atomic_load(&scene.peers->watch->resting);
+}
+
+/* ---- What the rank does ---------------------------------------------------------------------- */
+
+static void granted(void *user, size_t unit)
+{
+    must(user == &scene && !scene.none_left);
+    must(unit == SIZE_MAX || (unit >= scene.begin && unit < scene.begin + scene.units));
+    scene.none_left = unit == SIZE_MAX;
+}
+
+static void run_round(void)
+{
+    int owners[2 * UNITS_MAX];
+    size_t unit = 0;
+    scene.begin = take() % UNITS_MAX;
+    scene.units = 1 + take() % UNITS_MAX;
+    scene.none_left = false;
+    int status = ls_tickets_begin(scene.tickets, scene.begin, scene.begin + scene.units, granted,
+                                  &scene, &scene.error);
+    for (size_t i = 0; status == 0 && unit != SIZE_MAX; i++) {
+        status = ls_tickets_take(scene.tickets, &unit, &scene.error);
+        must(status != 0 || unit == SIZE_MAX ||
+             (unit >= scene.begin && unit < scene.begin + scene.units));
+        must(i <= 256 * UNITS_MAX);
+    }
+    if (status == 0)
+        status = ls_tickets_end(scene.tickets, owners, &scene.error);
+    for (size_t i = 0; status == 0 && i < scene.units; i++)
+        must(owners[scene.begin + i] >= 0 && owners[scene.begin + i] < scene.link.size);
+    check_error(status);
+}
+
+static void share(void)
+{
+    int owner[NUMBERS], size = scene.link.size;
+    uint32_t items[NUMBERS] = {0};
+    size_t count = take() % NUMBERS;
+    for (size_t i = 0; i < count; i++)
+        owner[i] = (int)(take() % (unsigned)size);
+    check_error(ls_peers_share(scene.peers, items, sizeof *items, sizeof *items, owner, count,
+                               &scene.error));
+}
+
+static void collect(void)
+{
+    struct ls_range part[RANKS_MAX];
+    uint32_t mine[NUMBERS] = {0}, all[RANKS_MAX * NUMBERS] = {0};
+    size_t at = 0;
+    for (int r = 0; r < scene.link.size; r++) {
+        part[r].begin = at;
+        part[r].end = at += 4 * (take() % NUMBERS);
+    }
+    check_error(ls_peers_collect(scene.peers, mine, all, part, 1, &scene.error));
+    check_error(ls_peers_broadcast(scene.peers, all, sizeof all, &scene.error));
+}
+
+static void add_sums(void)
+{
+    int64_t sums[NUMBERS], packed[NUMBERS], before[NUMBERS];
+    bool wide = take() % 2 == 1;
+    take_bytes(before, sizeof before);
+    memcpy(sums, before, sizeof sums);
+    take_bytes(packed, sizeof packed);
+    ls_wire_add(sums, packed, NUMBERS, wide);
+    if (ls_wire_pack(packed, sums, NUMBERS, wide)) {
+        memset(before, 0, sizeof before);
+        ls_wire_add(before, packed, NUMBERS, wide);
+        must(memcmp(before, sums, sizeof sums) == 0);
+    }
+}
+
+static void agree(void)
+{
+    int own = (int)(take() % 3);
+    if (own != 0)
+        ls_fail(&scene.error, own, "here", "a hint", "failed");
+    int status = ls_peers_agree(scene.peers, own, &scene.error);
+    must(own == 0 || status != 0);
+    check_error(status);
+}
+
+static void act(unsigned what)
+{
+    struct ls_watch *watch = scene.peers->watch;
+    switch (what % 9) {
+    case 0:
+        scene.now += take() / 16.0;
+        ls_watch_turn(watch);
+        break;
+    case 1:
+        ls_watch_hear_now(watch);
+        break;
+    case 2:
+        agree();
+        break;
+    case 3:
+        share();
+        break;
+    case 4:
+        run_round();
+        break;
+    case 5:
+        add_sums();
+        break;
+    case 6:
+        collect();
+        break;
+    case 7:
+        ls_watch_note(watch, (int64_t)take(), "layer");
+        ls_watch_wait(watch, what >= 128);
+        break;
+    default:
+        ls_watch_hurry(watch);
+        ls_watch_turn(watch);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    if (size < 2)
+        return 0;
+    open_scene(bytes[0]);
+    scene.at = bytes + 1;
+    scene.end = bytes + size;
+    begin_job();
+    for (int i = 0; i < ACTIONS_MAX && scene.at < scene.end && !over(); i++)
+        act(take());
+    if (!over() && take() % 2 == 1) {
+        scene.step = 1; /* others are lost in a moment */
+        ls_watch_leave(scene.peers->watch, (int)take() % 3, "the last words");
+    }
+    if (ls_watch_alarm(scene.peers->watch))
+        check_error(ls_watch_fail(scene.peers->watch, &scene.error));
+    ls_tickets_free(scene.tickets);
+    ls_peers_end(scene.peers);
+    return 0;
+}
