@@ -304,7 +304,7 @@ void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *
         ls_watch_charge(watch, LS_REASON_DIED, word->rank, LOCKSTEP_LOST, now, text);
     } else if (first && word->kind == LS_MESSAGE_LEFT) {
         count_left(watch, from, word->status, word->text, now);
-    } else if (!first && from == 0 && word->kind == LS_MESSAGE_END) {
+    } else if (!first && from == 0 && word->kind == LS_MESSAGE_END && watch->leaving) {
         watch->agreed = word->status;
         atomic_store(&watch->resting, true);
     } else if (!first && from == 0 && word->kind == LS_MESSAGE_VERDICT) {
@@ -320,6 +320,7 @@ static void leave(struct ls_watch *watch, int status, const char *text)
 {
     double now = ls_watch_clock(watch);
     int rank = watch->link->rank;
+    watch->leaving = true;
     if (rank == 0) {
         count_left(watch, 0, status, text, now);
     } else {

@@ -118,6 +118,7 @@ struct ls_watch {
     double last_turn, next_hearing, next_beat, next_answer, next_look, hurried_until, blind_until;
     struct ls_charge charge;
     char verdict[LS_WATCH_TEXT];
+    bool leaving; /* this rank has done its work */
     int left_count;
     bool lost;       /* a rank has left because it lost others */
     int agreed;      /* the status that all leave with */

@@ -10,6 +10,7 @@
 
 #include "support/support.h"
 #include "transport/local.h"
+#include "transport/watch_inner.h"
 
 enum { RANKS = 4 };
 
@@ -206,6 +207,22 @@ static void test_silence_of_rank_0(void **state)
     assert_int_equal(scene.told, 2); /* ranks 1 and 2 in the same moment; the first ends it all */
     expect_text("rank 0 (one) has not been heard of for ");
     assert_true(ls_local_ended(scene.links[1], NULL));
+    close_scene();
+}
+
+/* A rank that is at work still does not believe that all are done: it goes on watching. */
+static void test_an_end_too_early(void **state)
+{
+    (void)state;
+    const struct ls_word end = {.kind = LS_MESSAGE_END};
+    open_scene(6);
+    let_pass(2, ALL);
+    assert_int_equal(scene.links[0]->calls->tell(scene.links[0], 3, &end, sizeof end), 0);
+    let_pass(2, ALL);
+    assert_int_equal(scene.told, 0);
+    let_pass(20, 1U << 3);
+    assert_int_equal(scene.teller, 3);
+    expect_text("rank 0 (one) has not been heard of for ");
     close_scene();
 }
 
@@ -579,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_a_stopped_process),
         cmocka_unit_test(test_silence_of_rank_0),
+        cmocka_unit_test(test_an_end_too_early),
         cmocka_unit_test(test_for_ever),
         cmocka_unit_test(test_a_long_sleep),
         cmocka_unit_test(test_a_late_awakening),
