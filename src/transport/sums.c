@@ -110,17 +110,11 @@ static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, cons
         return bits;
     }
     int32_t exponent[LS_EXACT_LANES];
-    uint32_t largest[LS_EXACT_LANES] = {0}, all = 0;
+    uint32_t largest[LS_EXACT_LANES] = {0}, all;
     for (int j = 0; j < LS_EXACT_LANES; j++)
         exponent[j] = sum->exponent[run->rows[j]];
-    if (!gauge)
-        all = ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
-    for (size_t i = 0; gauge && i < run->count; i++) {
-        uint32_t bits = ls_largest(from + i, 1);
-        all = bits > all ? bits : all;
-        largest[i % LS_EXACT_LANES] =
-            bits > largest[i % LS_EXACT_LANES] ? bits : largest[i % LS_EXACT_LANES];
-    }
+    all = gauge ? ls_largest_lanes(from, run->count, largest)
+                : ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
     for (int j = 0; j < LS_EXACT_LANES; j++)
         if (largest[j] != 0)
             ls_raise_to(&sum->raised[run->rows[j]], largest[j]);
@@ -130,16 +124,11 @@ static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, cons
 static uint32_t take_elements(struct ls_sum *sum, size_t begin, size_t count, const float *gradient,
                               bool first, bool gauge)
 {
-    uint32_t all = 0;
-    if (!gauge) /* the tile's lock guards these rows, too */
-        return ls_exact_add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
-                                 (uint32_t *)(void *)(sum->raised + begin), first);
-    for (size_t i = begin; i < begin + count; i++) {
-        uint32_t bits = ls_largest(gradient + i, 1);
-        ls_raise_to(&sum->raised[i], bits);
-        all = bits > all ? bits : all;
-    }
-    return all;
+    uint32_t *largest = (uint32_t *)(void *)(sum->raised + begin); /* guarded by the tile's lock */
+    if (gauge)
+        return ls_largest_each(gradient + begin, count, largest);
+    return ls_exact_add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
+                             largest, first);
 }
 
 static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
@@ -161,16 +150,16 @@ static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient
     return largest;
 }
 
-/* Adds a tile of a contribution under the tile's lock. The first of an update stores:
- * the sums need not be cleared. */
+/* Adds a tile of a contribution under the tile's lock, or measures it. The first of an update
+ * stores: the sums need not be cleared. */
 static uint32_t add_tile(const struct ls_sums *sums, struct ls_sum *sum, size_t tile,
                          const float *gradient)
 {
     struct ls_sums_tile *guard = &sum->tiles[tile];
     ls_spin_acquire(&guard->lock);
     bool first = guard->update != sums->update;
-    guard->update = sums->update;
-    uint32_t bits = take_tile(sum, tile, gradient, first, false);
+    guard->update = sums->gauge ? guard->update : sums->update;
+    uint32_t bits = take_tile(sum, tile, gradient, first, sums->gauge);
     if (LS_MUTANT(FLOATS)) /* rounded as float sums are, in order of arrival */
         for (size_t i = tile * LS_SUMS_TILE; i < sum->elements && i / LS_SUMS_TILE == tile; i++)
             sum->total[i] = (int64_t)(float)sum->total[i];
@@ -189,8 +178,7 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
     for (size_t i = 0; i < sum->tile_count; i++) {
         size_t tile = (start + i) % sum->tile_count;
-        uint32_t bits = sums->gauge ? take_tile(sum, tile, gradient, false, true)
-                                    : add_tile(sums, sum, tile, gradient);
+        uint32_t bits = add_tile(sums, sum, tile, gradient);
         largest = bits > largest ? bits : largest;
     }
     if (largest >= LS_NOT_FINITE)

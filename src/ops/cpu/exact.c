@@ -92,3 +92,13 @@ uint32_t ls_largest(const float *x, size_t n)
 {
     return ls_vector_exact()->largest(x, n);
 }
+
+uint32_t ls_largest_each(const float *x, size_t n, uint32_t *largest)
+{
+    return ls_vector_exact()->largest_each(x, n, largest);
+}
+
+uint32_t ls_largest_lanes(const float *x, size_t n, uint32_t largest[LS_EXACT_LANES])
+{
+    return ls_vector_exact()->largest_lanes(x, n, largest);
+}

@@ -56,4 +56,8 @@ double ls_sum_magnitudes(const float *x, size_t n);
 /* The bits of the largest |x[i]|; 0 for n = 0. */
 uint32_t ls_largest(const float *x, size_t n);
 
+/* The same; `largest` as for ls_exact_add_each and ls_exact_add_lanes. */
+uint32_t ls_largest_each(const float *x, size_t n, uint32_t *largest);
+uint32_t ls_largest_lanes(const float *x, size_t n, uint32_t largest[LS_EXACT_LANES]);
+
 #endif

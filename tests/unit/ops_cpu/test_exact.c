@@ -96,6 +96,31 @@ static void test_rounding(void **state)
     }
 }
 
+/* What is measured without adding is what adding finds: for each element, and for each lane. */
+static void test_measuring(void **state)
+{
+    (void)state;
+    static uint32_t added[COUNT], measured[COUNT];
+    static int32_t exponent[COUNT];
+    for (uint64_t round = 0; round < 3; round++) {
+        size_t n = round == 0 ? 5 : COUNT - (size_t)round;
+        random_gradients(round + 300, 10);
+        for (int isa = -1; next_isa(&isa);) {
+            for (size_t i = 0; i < COUNT; i++)
+                added[i] = measured[i] = bits_of(1e-3F);
+            uint32_t all = ls_exact_add_each(sum, gradient, n, exponent, added, true);
+            assert_int_equal(ls_largest_each(gradient, n, measured), all);
+            assert_memory_equal(measured, added, sizeof added);
+            assert_int_equal(ls_largest(gradient, n), all);
+            for (size_t i = 0; i < LS_EXACT_LANES; i++)
+                added[i] = measured[i] = 0;
+            assert_int_equal(ls_exact_add_lanes(sum, gradient, n, exponent, added, true), all);
+            assert_int_equal(ls_largest_lanes(gradient, n, measured), all);
+            assert_memory_equal(measured, added, sizeof added);
+        }
+    }
+}
+
 /* The total is that of exact arithmetic, whatever the order and however slices are cut. */
 static void test_order(void **state)
 {

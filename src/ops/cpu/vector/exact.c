@@ -175,6 +175,37 @@ static uint32_t vector_largest(const float *x, size_t n)
     return largest;
 }
 
+static uint32_t vector_largest_each(const float *restrict x, size_t n, uint32_t *restrict largest)
+{
+    uint32_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = magnitude_bits(x[i]);
+        all = bits > all ? bits : all;
+        largest[i] = bits > largest[i] ? bits : largest[i];
+    }
+    return all;
+}
+
+static uint32_t vector_largest_lanes(const float *restrict x, size_t n, uint32_t *restrict largest)
+{
+    uint32_t lane[LS_LANES] = {0}, all = 0;
+    size_t i = 0;
+    for (; i + LS_LANES <= n; i += LS_LANES)
+        for (size_t j = 0; j < LS_LANES; j++) {
+            uint32_t bits = magnitude_bits(x[i + j]);
+            lane[j] = bits > lane[j] ? bits : lane[j];
+        }
+    for (size_t j = 0; i + j < n; j++) {
+        uint32_t bits = magnitude_bits(x[i + j]);
+        lane[j] = bits > lane[j] ? bits : lane[j];
+    }
+    for (size_t j = 0; j < LS_LANES; j++) {
+        all = lane[j] > all ? lane[j] : all;
+        largest[j] = lane[j] > largest[j] ? lane[j] : largest[j];
+    }
+    return all;
+}
+
 const struct ls_vector_exact LS_ISA_NAME(ls_vector_exact) = {
     .store = vector_store,
     .add = vector_add,
@@ -187,4 +218,6 @@ const struct ls_vector_exact LS_ISA_NAME(ls_vector_exact) = {
     .float_magnitudes = vector_float_magnitudes,
     .float_values = vector_float_values,
     .largest = vector_largest,
+    .largest_each = vector_largest_each,
+    .largest_lanes = vector_largest_lanes,
 };

@@ -34,6 +34,9 @@ struct ls_vector_exact {
     double (*float_values)(const float *x, size_t n);
     /* The bits of the largest |x[i]|; from 0x7f800000 on something is not finite. */
     uint32_t (*largest)(const float *x, size_t n);
+    /* The same, and `largest` as above. */
+    uint32_t (*largest_each)(const float *restrict x, size_t n, uint32_t *restrict largest);
+    uint32_t (*largest_lanes)(const float *restrict x, size_t n, uint32_t *restrict largest);
 };
 LS_VECTOR_TABLES(ls_vector_exact)
 
