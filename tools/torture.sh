@@ -173,6 +173,16 @@ launched_by() {
 
 # ---- kill -9 -----------------------------------------------------------------------------------
 
+# lengthen: what follows trains longer, so that there is time for something to happen.
+lengthen() {
+    local name
+    length=300 good=long
+    [ ! -d long_norm ] || return 0
+    for name in norm wide; do
+        sound long_$name $name $length
+    done
+    measure
+}
 # How long a training of `length` iterations takes by each way, in milliseconds (`takes`), and how
 # many calls change files (`changes`).
 measure() {
@@ -194,17 +204,14 @@ measure() {
     cd ..
 }
 
-# One training after the other, killed again and again until it is at its end. Every other kill comes
-# at a call that changes files, the others at a random time, from the start of the process on.
+# One training after the other, killed again and again until it is at its end. Of the processes by
+# themselves half are killed at a call that changes files; the others, and all jobs, at a random time,
+# from the start of the process on.
 torture_kill() {
     local done=0 at_calls=0 ends=0 name workers size kind status what call moment before=$failures
     local ways=(alone alone alone)
     ways+=("${kinds[@]}")
-    length=300 good=long
-    for name in norm wide; do
-        sound long_$name $name $length
-    done
-    measure
+    lengthen
     while [ $done -lt "$kills" ] && ! enough; do
         name=norm
         [ $((ends % 2)) = 0 ] || name=wide
@@ -242,6 +249,7 @@ torture_kill() {
             whole $name "$what"
             done=$((done + 1))
             [ $call = none ] || at_calls=$((at_calls + 1))
+            [ $((done % 100)) != 0 ] || echo "kill: $done so far, $((failures - before)) wrong"
             [ $done -lt "$kills" ] && ! enough || break
         done
         finishes $name "$what"
@@ -335,35 +343,43 @@ torture_flips() {
 
 # ---- Ranks -------------------------------------------------------------------------------------
 
-# lose_ranks SIGNAL COUNT: a rank of three gets the signal at a random moment.
+# lose_ranks SIGNAL COUNT: a rank of three gets the signal at a random moment after the first
+# snapshot. A job that is at its end by then does not count.
 lose_ranks() {
-    local signal=$1 count=$2 n kind name what status pids options=() before=$failures early=0
+    local signal=$1 count=$2 n=0 kind name what status pids options=() before=$failures early=0 late=0
+    local moment i
     [ ${#kinds[@]} -gt 0 ] || {
         echo "ranks: no MPI library is there"
         return 0
     }
     [ "$signal" = KILL ] || options=(--timeout 5)
-    for ((n = 0; n < count; n++)); do
-        ! enough || break
+    lengthen
+    while [ $n -lt "$count" ] && [ $late -le $((count + 10)) ] && ! enough; do
         kind=${kinds[n % ${#kinds[@]}]}
         name=norm
         [ $((n / 2 % 2)) = 0 ] || name=wide
-        what="rank $n ($kind, $name, SIG$signal)"
+        printf -v moment %06d $((RANDOM % (takes[$kind] * 2 / 3) * 1000 + RANDOM % 1000))
+        moment=0${moment::-6}.${moment: -6}
+        what="rank $n ($kind, $name, SIG$signal, after $moment s)"
         begin $name
         launched_by "$kind" 3
-        "${launcher[@]}" "$LOCKSTEP" train --solver $name.solver --workers 1 \
+        "${launcher[@]}" "$LOCKSTEP" train --solver $name.solver --workers 1 --iterations $length \
             "${options[@]}" >log 2>&1 </dev/null &
-        local job=$! i
+        local job=$!
         for ((i = 0; i < 6000; i++)); do
-            [ ! -e s_iter_4.safetensors ] || break
+            [ ! -e s_iter_4.safetensors ] && kill -0 $job 2>/dev/null || break
             sleep 0.01
         done
-        sleep "0.$(printf %03d $((RANDOM % 1000)))"
+        sleep "$moment"
         mapfile -t pids < <(job_pids)
         status=0
-        if [ ${#pids[@]} -gt 0 ]; then
-            kill -$signal "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null
+        if [ ${#pids[@]} -lt 3 ] || [ -e s_iter_$length.safetensors ]; then
+            late=$((late + 1))
+            wait $job || fail "$what: exit code $? without a signal"
+            cd ..
+            continue
         fi
+        kill -$signal "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null
         (sleep 60 && kill -9 $job) 2>/dev/null &
         local alarm=$!
         { wait $job || status=$?; } 2>/dev/null
@@ -382,16 +398,14 @@ lose_ranks() {
             tail -n 5 log
         }
         kill_all
-        # Longer than 60 updates where it was fast: what is beyond has nothing to be compared with.
-        for file in s_iter_*; do
-            i=${file#s_iter_}
-            [ ! -e "$file" ] || [ "${i%%.*}" -le 56 ] || rm "$file"
-        done
         whole $name "$what"
         [ -n "$(ls s_iter_*.safetensors 2>/dev/null)" ] || early=$((early + 1))
         finishes $name "$what"
+        n=$((n + 1))
     done
-    echo "ranks: $n with SIG$signal, $((failures - before)) wrong; $early resumed from the start"
+    length=60 good=good
+    echo "ranks: $n with SIG$signal, $((failures - before)) wrong; $early resumed from the start," \
+        "$late jobs were done before"
 }
 
 ! chosen flips || torture_flips
