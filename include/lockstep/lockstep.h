@@ -166,6 +166,9 @@ struct lockstep_event {
     /* HASH: of all weights and averages as they are now; and the chain (lockstep_trainer_chain). */
     uint64_t weights_hash, chain;
     int64_t chain_begin;
+    /* TEST: samples whose records are bad, so that others were tested in their place
+     * (on_bad_record: SKIP); END: the same of this run's training. */
+    int64_t skipped;
 };
 
 /* Answers of a `poll` callback. */
@@ -805,6 +808,7 @@ struct lockstep_bad_record {
 struct lockstep_checked_source {
     const char *net, *layer, *source;
     int64_t records, bad;
+    int64_t skippable; /* bad ones in whose place on_bad_record: SKIP would put others */
     double seconds;
 };
 struct lockstep_check_options {

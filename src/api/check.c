@@ -70,7 +70,10 @@ static int check_source(struct checking *checking, struct ls_error *error)
     checking->source.layer = layer->name != NULL ? layer->name : "";
     checking->source.source = ls_dataset_name(dataset);
     checking->source.records = ls_dataset_size(dataset);
-    LS_TRY(ls_dataset_check(dataset, &check, &checking->source.bad, error));
+    int64_t skippable = 0;
+    LS_TRY(ls_dataset_check(dataset, &check, &checking->source.bad, &skippable, error));
+    /* Something must be there to put in their place. */
+    checking->source.skippable = checking->source.bad < checking->source.records ? skippable : 0;
     checking->source.seconds = ls_clock() - begun;
     checking->bad += checking->source.bad;
     if (checking->options->source != NULL)

@@ -3,6 +3,7 @@
 #include "api/model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -14,6 +15,7 @@
 #include "snapshot/archive.h"
 #include "solver/fit.h"
 #include "solver/notes.h"
+#include "solver/skipped.h"
 
 void lockstep_model_options_init(struct lockstep_model_options *options)
 {
@@ -270,6 +272,27 @@ static int check_losses(const struct lockstep_model *model, const double *record
     return 0;
 }
 
+static void warn(void *user, const char *sentence)
+{
+    const struct lockstep_model *model = user;
+    struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = sentence};
+    if (model->callbacks.event != NULL)
+        model->callbacks.event(model->callbacks.user, &event);
+}
+
+static void tell_skipped(struct lockstep_model *model)
+{
+    int64_t skipped = ls_pass_skipped(model->pass);
+    char text[200];
+    ls_net_tell_skipped(model->net, warn, model);
+    snprintf(text, sizeof text,
+             "%lld tested sample%s had bad records, and others stood in for them; 'lockstep check' "
+             "lists the records",
+             (long long)skipped, skipped == 1 ? "" : "s");
+    if (skipped > 0)
+        warn(model, text);
+}
+
 int lockstep_model_test(struct lockstep_model *model, const struct lockstep_output **outputs,
                         size_t *count, int64_t *samples, struct lockstep_error *error)
 {
@@ -296,6 +319,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     ls_feed_close(feed);
     LS_TRY(status);
     LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));
+    tell_skipped(model);
     *outputs = model->outputs.items;
     *count = model->outputs.count;
     if (samples != NULL)

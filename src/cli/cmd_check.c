@@ -56,6 +56,7 @@ static void put_source(void *user, const struct lockstep_checked_source *source)
         ls_json_string(&report->json, "source", source->source);
         ls_json_integer(&report->json, "records", source->records);
         ls_json_integer(&report->json, "bad", source->bad);
+        ls_json_integer(&report->json, "skippable", source->skippable);
         ls_json_number(&report->json, "seconds", source->seconds);
         ls_json_close(&report->json, '}');
         return;
@@ -64,6 +65,9 @@ static void put_source(void *user, const struct lockstep_checked_source *source)
     printf("%s, layer '%s', %s: %" PRId64 " records, %" PRId64 " bad; %.1f s, %.0f records/s\n",
            source->net, source->layer, source->source, source->records, source->bad,
            source->seconds, speed);
+    if (source->bad > 0)
+        printf("    on_bad_record: SKIP would put others in the place of %" PRId64 " of them\n",
+               source->skippable);
 }
 
 static int check(const struct values *values, const struct lockstep_check_options *options,

@@ -19,6 +19,7 @@ enum { RUN = 16, LABEL_TEXT = 300 };
 struct finding {
     int64_t record;
     char *reason;
+    bool skippable;
 };
 
 struct state {
@@ -33,13 +34,13 @@ struct state {
     struct ls_error *error;
 };
 
-static void note(struct state *state, int64_t record, const char *reason)
+static void note(struct state *state, int64_t record, const char *reason, bool skippable)
 {
     char *copy = ls_copy_string(reason);
     pthread_mutex_lock(&state->lock);
     bool kept = copy != NULL && LS_GROW(state->findings, state->count, state->capacity);
     if (kept)
-        state->findings[state->count++] = (struct finding){record, copy};
+        state->findings[state->count++] = (struct finding){record, copy, skippable};
     else if (state->status == 0)
         state->status = ls_fail_memory(state->error, "a list of bad records");
     pthread_mutex_unlock(&state->lock);
@@ -72,14 +73,17 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
     char text[LABEL_TEXT];
     ls_error_clear(error);
     const char *problem = NULL;
-    if (ls_source_read(reader, index, true, &record, error) != 0)
+    bool skippable = true;
+    if (ls_source_read(reader, index, true, &record, error) != 0) {
         problem = error->problems[0].message;
+        skippable = reader->bad;
+    }
     if (problem == NULL)
         problem = ls_transform_shape(&state->dataset->transform, record.shape, shape);
     if (problem == NULL)
         problem = check_labels(state, &record, text);
     if (problem != NULL)
-        note(state, index, problem);
+        note(state, index, problem, skippable);
 }
 
 static void *read_records(void *argument)
@@ -148,12 +152,12 @@ static void tell(const struct state *state)
 }
 
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,
-                     struct ls_error *error)
+                     int64_t *skippable, struct ls_error *error)
 {
     struct state state = {.dataset = dataset, .check = check, .error = error};
     pthread_t *threads = ls_alloc((size_t)check->threads, sizeof *threads);
     int started = 0;
-    *bad = 0;
+    *bad = *skippable = 0;
     if (threads == NULL)
         return ls_fail_memory(error, "threads");
     pthread_mutex_init(&state.lock, NULL);
@@ -172,8 +176,10 @@ int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *ch
         if (atomic_load(&state.stop))
             state.status = LOCKSTEP_STOPPED;
     }
-    for (size_t i = 0; i < state.count; i++)
+    for (size_t i = 0; i < state.count; i++) {
+        *skippable += state.findings[i].skippable;
         ls_free(state.findings[i].reason);
+    }
     ls_free(state.findings);
     ls_free(threads);
     pthread_mutex_destroy(&state.lock);

@@ -16,8 +16,9 @@ struct ls_check {
     void *user;
 };
 /* Reads, decodes and transforms every record of the data set (which forgives), and looks at its
- * label. *bad: how many are bad. LOCKSTEP_STOPPED where `progress` says so. */
+ * label. *bad: how many are bad; *skippable: of how many of them that is the record's own fault,
+ * not its file's, so that they can be skipped. LOCKSTEP_STOPPED where `progress` says so. */
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,
-                     struct ls_error *error);
+                     int64_t *skippable, struct ls_error *error);
 
 #endif

@@ -30,9 +30,9 @@ struct cifar {
 
 static int bad_label(const char *path, int64_t record, int label, struct ls_error *error)
 {
-    return ls_fail(error, LOCKSTEP_DATA, path, hint,
-                   "record %lld has label %d; CIFAR-10 has labels 0 to %d", (long long)record,
-                   label, CLASSES - 1);
+    return ls_source_bad_record(ls_fail(error, LOCKSTEP_DATA, path, hint,
+                                        "record %lld has label %d; CIFAR-10 has labels 0 to %d",
+                                        (long long)record, label, CLASSES - 1));
 }
 
 /* The labels are looked at when a file is opened: a wrong one shows that the file is something
@@ -47,7 +47,7 @@ static int check_labels(const char *path, const struct ls_file *file, uint8_t *r
                                error));
         for (size_t k = 0; k < some; k++) {
             int label = room[k * RECORD];
-            if (label >= CLASSES && !source->forgiving)
+            if (label >= CLASSES && !source->forgiving && !source->skipping)
                 return bad_label(path, (int64_t)(i + k), label, error);
             if (label > source->largest_label)
                 source->largest_label = label;

@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset_inner.h"
-#include "data/digest.h"
 
 /* Synthetic samples of the test phase begin this far behind those of the train phase. */
 static const uint64_t TEST_OFFSET = UINT64_C(1) << 40;
@@ -161,6 +160,12 @@ static void free_paths(struct opening *o)
 
 /* ---- Source, split, transformation ---- */
 
+/* To look for bad records is to find them, not to skip them. */
+static bool skips(const struct opening *o)
+{
+    return !o->forgiving && o->data->on_bad_record == LOCKSTEP__DATA_PARAMETER__BAD_RECORD__SKIP;
+}
+
 static struct ls_source_options source_options(const struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
@@ -190,13 +195,28 @@ static struct ls_source_options source_options(const struct opening *o)
         .synthetic_noise = (double)s->noise,
         .place = o->place,
         .forgiving = o->forgiving,
+        .skipping = skips(o),
     };
+}
+
+/* Not even the head of a record makes sense: says what is wrong with the first. */
+static int none_is_good(const struct opening *o, const struct ls_dataset *dataset)
+{
+    struct ls_source_reader *reader;
+    struct ls_record record;
+    LS_TRY(ls_source_reader_open(dataset->source, &reader, o->error));
+    (void)ls_source_read(reader, 0, true, &record, o->error);
+    ls_source_reader_close(reader);
+    return ls_fail(o->error, LOCKSTEP_DATA, dataset->name, NULL,
+                   "none of its %" PRId64 " records is good", dataset->source->count);
 }
 
 static int open_source(const struct opening *o, struct ls_dataset *dataset)
 {
     struct ls_source_options options = source_options(o);
     LS_TRY(ls_source_open(o->type, &options, &dataset->source, o->error));
+    if (dataset->source->forgiving && dataset->source->shape[0] == 0)
+        return none_is_good(o, dataset);
     if (o->layer->n_top >= 2 && !dataset->source->has_labels)
         return bad_field(o, o->data, "source", "give label_source, or leave the second top out",
                          "the layer has a top for labels, and the source has none");
@@ -223,6 +243,15 @@ static int open_split(const struct opening *o, struct ls_dataset *dataset)
                        dataset->source->count);
     dataset->size = kept;
     return 0;
+}
+
+static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
+{
+    if (!skips(o))
+        return 0;
+    LS_TRY(ls_bad_records_open(dataset, &dataset->bad, o->error));
+    dataset->bad->takes_labels = o->layer->n_top >= 2;
+    return ls_bad_records_look(dataset, source_options(o).crop > 0, o->error);
 }
 
 static int open_transform(const struct opening *o, uint64_t seed, bool augment,
@@ -253,58 +282,6 @@ static enum ls_last_batch last_batch_of(const struct opening *o)
     default:
         return LS_LAST_WRAP;
     }
-}
-
-/* The first and the last record are read for this: a source that cannot be read is found now.
- * *floats: whether the first one is floats. */
-static int take_fingerprint(struct ls_dataset *dataset, bool *floats, struct ls_error *error)
-{
-    const struct ls_source *source = dataset->source;
-    struct ls_source_reader *reader;
-    LS_TRY(ls_source_reader_open(source, &reader, error));
-    int status = 0;
-    for (int i = 0; i < 2 && status == 0; i++) {
-        struct ls_record record = {0};
-        int64_t index = i == 0 ? 0 : source->count - 1;
-        status = ls_source_read(reader, index, true, &record, ls_source_aside(source, error));
-        status = ls_source_forgive(source, status);
-        dataset->ends[i] = ls_digest_hash(index, record.data_hash, record.label_hash);
-        *floats = i == 0 ? record.bytes == NULL : *floats;
-    }
-    ls_source_reader_close(reader);
-    return status;
-}
-
-static void add_hash(struct ls_text *text, const char *prefix, const char *what, uint64_t hash)
-{
-    ls_text_format(text, "%s%s %016" PRIx64 "\n", prefix, what, hash);
-}
-
-void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, struct ls_text *text)
-{
-    const struct ls_source *source = dataset->source;
-    const struct ls_transform *transform = &dataset->transform;
-    ls_text_format(text, "%skind %s\n%srecords %" PRId64 "\n%schosen %" PRId64 "\n", prefix,
-                   source->type->name, prefix, source->count, prefix, dataset->size);
-    ls_text_format(text, "%sshape %" PRId64 " x %" PRId64 " x %" PRId64 "\n", prefix,
-                   source->shape[0], source->shape[1], source->shape[2]);
-    if (source->sizes != NULL)
-        add_hash(text, prefix, "sizes",
-                 ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, 0));
-    if (source->labels_hash != 0)
-        add_hash(text, prefix, "labels", source->labels_hash);
-    if (source->class_count > 0) {
-        uint64_t hash = 0;
-        for (int i = 0; i < source->class_count; i++)
-            hash = ls_hash_string(source->class_name[i], hash);
-        add_hash(text, prefix, "class names", hash);
-    }
-    if (transform->mean != NULL)
-        add_hash(text, prefix, "mean file",
-                 ls_hash(transform->mean,
-                         (size_t)ls_record_size(transform->input) * sizeof *transform->mean, 0));
-    add_hash(text, prefix, "first record", dataset->ends[0]);
-    add_hash(text, prefix, "last record", dataset->ends[1]);
 }
 
 /* ---- The cache ---- */
@@ -369,6 +346,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
         return ls_fail_memory(o->error, "a data set");
     LS_TRY(open_source(o, dataset));
     LS_TRY(open_split(o, dataset));
+    LS_TRY(open_bad_records(o, dataset));
     LS_TRY(open_transform(o, seed, augment, dataset));
     LS_TRY(ls_dataset_measure(dataset, o->error));
     dataset->shuffle = d->shuffle;
@@ -376,7 +354,7 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
     bool floats = false;
-    LS_TRY(take_fingerprint(dataset, &floats, o->error));
+    LS_TRY(ls_dataset_take_ends(dataset, &floats, o->error));
     return d->cache ? join_cache(o, dataset, floats) : 0;
 }
 
@@ -432,6 +410,7 @@ void ls_dataset_close(struct ls_dataset *dataset)
     if (dataset == NULL)
         return;
     ls_cache_leave(dataset->cache);
+    ls_bad_records_free(dataset->bad);
     ls_source_close(dataset->source);
     ls_transform_free(&dataset->transform);
     ls_free(dataset->records);
@@ -491,15 +470,6 @@ bool ls_dataset_encoded(const struct ls_dataset *dataset)
 size_t ls_dataset_decode_bytes(const struct ls_dataset *dataset)
 {
     return dataset->source->decode_bytes;
-}
-
-uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset)
-{
-    struct ls_text text = {0};
-    ls_dataset_describe(dataset, "", &text);
-    uint64_t hash = ls_hash(text.data, text.length, 0);
-    ls_text_free(&text);
-    return hash;
 }
 
 const char *ls_dataset_name(const struct ls_dataset *dataset)

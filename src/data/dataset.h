@@ -72,6 +72,24 @@ const char *ls_dataset_name(const struct ls_dataset *dataset);
 int64_t ls_dataset_records(const struct ls_dataset *dataset); /* of the source, before `split` */
 /* "record 12 (dog/a.jpg)" */
 void ls_dataset_name_record(const struct ls_dataset *dataset, int64_t record, struct ls_text *text);
+/* on_bad_record: SKIP. */
+bool ls_dataset_skips(const struct ls_dataset *dataset);
+/* A layer that takes the labels of a data set, and which of them it knows. */
+struct ls_label_rule {
+    char layer[104];
+    int64_t classes;
+    bool has_ignore;
+    int ignore_label;
+    bool (*takes)(const struct ls_label_rule *rule, float label); /* any thread */
+};
+/* Before anything is read: records with labels that break one of these rules are bad, where bad
+ * records are skipped (else nothing happens). */
+int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule *rules,
+                          size_t count, struct ls_error *error);
+/* The next of the first few bad records that were skipped, and what is wrong with it; false: there
+ * is no further one by now. Any thread. */
+bool ls_dataset_next_bad(const struct ls_dataset *dataset, int64_t *record, char *reason,
+                         size_t size);
 /* Records read so far by all readers; tests check that every sample is read once. */
 uint64_t ls_dataset_reads(const struct ls_dataset *dataset);
 
@@ -83,14 +101,18 @@ void ls_reader_close(struct ls_reader *reader);
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
                     struct ls_error *error);
 /* The number of the record behind an ordinal, and the hash of what ls_reader_fetch would read of it
- * (data/digest.h), without decoding. */
+ * (data/digest.h), without decoding. Where bad records are skipped, it is the number of the bad one
+ * with the bytes of the other one, and what was not read before must be decoded once. */
 int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
                    int64_t *record, uint64_t *hash, struct ls_error *error);
 /* The same of a record by its number, all of it. */
 int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
                           struct ls_error *error);
-/* Those of the last sample that was fetched. */
+/* Whether records that were not read before are taken for good when they are hashed. */
+void ls_reader_trust(struct ls_reader *reader, bool trust);
+/* Those of the last sample that was fetched; and whether another record stood in for it. */
 void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash);
+bool ls_reader_replaced(const struct ls_reader *reader);
 /* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
                    struct ls_error *error);

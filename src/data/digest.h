@@ -21,6 +21,7 @@ struct ls_digest {
  * that, and in the epoch of the last, if that is another one. */
 struct ls_digests {
     struct ls_digest first, middle, last;
+    int64_t skipped; /* samples whose records were bad, so that others stood in for them */
 };
 
 /* The hash of a record; what is not read of it has the hash 0. */

@@ -38,6 +38,7 @@ static int decode_dataset(struct ls_decoder *decoder, const struct ls_feed_item 
         LS_TRY(ls_reader_fetch(reader, i, data, label, &decoder->error));
         ls_reader_last(reader, &record, &hash);
         ls_digests_add(digests, begin, all, size, i, record, hash);
+        digests->skipped += ls_reader_replaced(reader);
         data = data != NULL ? data + data_size : NULL;
         label = label != NULL ? label + label_size : NULL;
     }

@@ -40,7 +40,7 @@ static int check_pictures(struct ls_source *source, struct ls_error *error)
     size_t count = images->list.count;
     for (size_t i = 0; i < count; i++) {
         int status = check_picture(source, i, ls_source_aside(source, error));
-        LS_TRY(ls_source_forgive(source, status));
+        LS_TRY(ls_source_forgive(source, status, error));
         if (status == 0 && resized && count > LS_PICTURE_LOOK_LIMIT)
             return 0;
     }

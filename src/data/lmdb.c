@@ -45,7 +45,7 @@ static int bad_record(const struct ls_source *source, int64_t index, const char 
         ls_fail(error, ls_record_status(what), db->file, NULL, "record %lld (key \"%.100s\"): %s",
                 (long long)index, key.data != NULL ? key.data : "", what);
     ls_text_free(&key);
-    return status;
+    return ls_source_bad_record(status);
 }
 
 /* Reads a record from its bytes; NULL: as they are in the view. */
@@ -106,7 +106,7 @@ static int check_records(struct ls_source *source, struct ls_error *error)
     int64_t largest = INT32_MIN;
     for (int64_t i = 0; i < source->count; i++)
         LS_TRY(ls_source_forgive(
-            source, check_record(source, i, &largest, ls_source_aside(source, error))));
+            source, check_record(source, i, &largest, ls_source_aside(source, error)), error));
     source->largest_label = largest;
     return 0;
 }
@@ -118,8 +118,8 @@ static int check_sample(struct ls_source *source, struct ls_error *error)
     int64_t label = INT32_MIN;
     int64_t step = source->count / SAMPLE + 1;
     for (int64_t i = 0; i < source->count && !source->varies; i += step)
-        LS_TRY(ls_source_forgive(source,
-                                 check_record(source, i, &label, ls_source_aside(source, error))));
+        LS_TRY(ls_source_forgive(
+            source, check_record(source, i, &label, ls_source_aside(source, error)), error));
     return source->varies ? check_records(source, error) : 0;
 }
 
@@ -128,14 +128,17 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
 {
     struct database *db = source->state;
     struct ls_datum datum;
-    LS_TRY(read_datum(source, 0, NULL, &datum, error));
+    int64_t first;
+    LS_TRY(ls_source_first_good(source, &first, error));
+    first = first < 0 ? 0 : first; /* which is told of then */
+    LS_TRY(read_datum(source, first, NULL, &datum, error));
     if (!datum.encoded && db->channels != 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
                        "records of this database are stored as pixels: leave it out",
                        "force_color and force_gray are for encoded records only");
     size_t bytes = 0;
-    LS_TRY(datum_shape(source, 0, &datum, source->shape, &bytes, error));
-    ls_source_note_bytes(source, bytes + db->entry[0].value_size);
+    LS_TRY(datum_shape(source, first, &datum, source->shape, &bytes, error));
+    ls_source_note_bytes(source, bytes + db->entry[first].value_size);
     source->encoded = datum.encoded;
     source->has_labels = true; /* a record without one has 0, as in Caffe */
     source->bgr = source->shape[0] == 3;

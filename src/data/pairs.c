@@ -80,12 +80,12 @@ static int list_files(struct pairs *pairs, const struct ls_source_options *optio
 static int other_size(const struct pairs *pairs, size_t index, int map_height, int map_width,
                       int height, int width, struct ls_error *error)
 {
-    return ls_fail(
+    return ls_source_bad_record(ls_fail(
         error, LOCKSTEP_DATA, ls_picture_path(&pairs->maps, index),
         "a map has a label for each pixel of its picture",
         "record %zu: has %d x %d labels (height x width), but its picture '%.300s' has %d x %d "
         "pixels",
-        index, map_height, map_width, ls_picture_path(&pairs->pictures, index), height, width);
+        index, map_height, map_width, ls_picture_path(&pairs->pictures, index), height, width));
 }
 
 static int look_at_map(const struct pairs *pairs, size_t index,
@@ -100,8 +100,8 @@ static int look_at_map(const struct pairs *pairs, size_t index,
     ls_file_unmap(&mapping);
     LS_TRY(lost);
     if (problem != NULL)
-        return ls_fail(error, ls_record_status(problem), path, NULL, "record %zu: %s", index,
-                       problem);
+        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
+                                            "record %zu: %s", index, problem));
     if (map.height != picture->height || map.width != picture->width)
         return other_size(pairs, index, map.height, map.width, picture->height, picture->width,
                           error);
@@ -138,7 +138,7 @@ static int look(struct ls_source *source, struct ls_error *error)
     size_t count = pairs->pictures.count;
     for (size_t i = 0; i < count; i++) {
         int status = look_at_pair(source, i, ls_source_aside(source, error));
-        LS_TRY(ls_source_forgive(source, status));
+        LS_TRY(ls_source_forgive(source, status, error));
         if (status == 0 && pairs->form.height > 0 && count > LS_PICTURE_LOOK_LIMIT)
             return 0;
     }
@@ -176,9 +176,9 @@ static void close_pairs(struct ls_source *source)
 /* ---- Reading ---- */
 
 /* Decodes and resizes a map into the reader's buffers, with the hash of its file; the reader may
- * want that alone. */
-static int decode_map(struct ls_source_reader *reader, int64_t index, struct ls_label_map *map,
-                      uint64_t *hash, struct ls_error *error)
+ * want that alone. `pictured`: its picture was decoded, too, and must have had its size. */
+static int decode_map(struct ls_source_reader *reader, int64_t index, bool pictured,
+                      struct ls_label_map *map, uint64_t *hash, struct ls_error *error)
 {
     const struct pairs *pairs = reader->source->state;
     const char *path = ls_picture_path(&pairs->maps, (size_t)index);
@@ -192,11 +192,16 @@ static int decode_map(struct ls_source_reader *reader, int64_t index, struct ls_
     }
     const char *problem = ls_label_map_decode((const uint8_t *)bytes, size, &reader->file, map);
     ls_free(bytes);
+    if (problem == NULL && pictured &&
+        (map->height != reader->height || map->width != reader->width))
+        return other_size(pairs, (size_t)index, map->height, map->width, reader->height,
+                          reader->width, error);
     if (problem == NULL && pairs->form.height > 0)
         problem = ls_label_map_resize(map, pairs->form.height, pairs->form.width, &reader->map);
-    return problem == NULL ? 0
-                           : ls_fail(error, ls_record_status(problem), path, NULL,
-                                     "record %lld: %s", (long long)index, problem);
+    if (problem != NULL)
+        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
+                                            "record %lld: %s", (long long)index, problem));
+    return 0;
 }
 
 static void clip(struct ls_label_map *map, uint32_t largest)
@@ -218,7 +223,7 @@ static int read_pair(struct ls_source_reader *reader, int64_t index, bool want_p
     if (reader->without_maps)
         return 0;
     struct ls_label_map map;
-    LS_TRY(decode_map(reader, index, &map, &record->label_hash, error));
+    LS_TRY(decode_map(reader, index, want_pixels, &map, &record->label_hash, error));
     if (reader->hash_only)
         return 0;
     if (map.height != record->shape[1] || map.width != record->shape[2])

@@ -34,8 +34,8 @@ int ls_picture_file_look(const char *path, int64_t index, struct ls_picture_head
     *file = mapping.size;
     int status = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
     if (status == 0 && problem != NULL)
-        status = ls_fail(error, ls_record_status(problem), path, NULL, "record %lld: %s",
-                         (long long)index, problem);
+        status = ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
+                                              "record %lld: %s", (long long)index, problem));
     ls_file_unmap(&mapping);
     return status;
 }
@@ -50,9 +50,10 @@ int ls_picture_file_shape(const struct ls_picture_form *form, const char *path, 
     shape[2] = resized ? form->width : header->width;
     if (resized || (header->height >= form->crop && header->width >= form->crop))
         return 0;
-    return ls_fail(error, LOCKSTEP_DATA, path, "give new_height and new_width, or a smaller crop",
-                   "record %lld: has %d x %d pixels (height x width), too few for the crop",
-                   (long long)index, header->height, header->width);
+    return ls_source_bad_record(
+        ls_fail(error, LOCKSTEP_DATA, path, "give new_height and new_width, or a smaller crop",
+                "record %lld: has %d x %d pixels (height x width), too few for the crop",
+                (long long)index, header->height, header->width));
 }
 
 size_t ls_picture_file_bytes(const struct ls_picture_form *form,
@@ -77,13 +78,15 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
     const char *problem =
         ls_picture_decode((const uint8_t *)bytes, size, form->channels, &reader->picture, &picture);
     ls_free(bytes);
+    reader->height = problem == NULL ? picture.height : 0;
+    reader->width = problem == NULL ? picture.width : 0;
     if (problem == NULL && form->height > 0)
         problem = ls_picture_resize_to_record(&picture, form->height, form->width, &reader->record,
                                               record);
     else if (problem == NULL)
         problem = ls_picture_to_record(&picture, &reader->record, record);
     if (problem != NULL)
-        return ls_fail(error, ls_record_status(problem), path, NULL, "record %lld: %s",
-                       (long long)index, problem);
+        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
+                                            "record %lld: %s", (long long)index, problem));
     return 0;
 }

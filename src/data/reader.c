@@ -23,6 +23,9 @@ struct ls_reader {
     struct ls_buffer scratch;
     int64_t last; /* record that was fetched last */
     uint64_t hash;
+    bool replaced;          /* another one was read in its place */
+    bool trusts;            /* see ls_reader_trust */
+    struct ls_error *aside; /* what is wrong with a bad record; NULL: bad records are errors */
 };
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error)
@@ -33,8 +36,12 @@ int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct
         return ls_fail_memory(error, "a reader of data");
     made->dataset = dataset;
     int status = ls_source_reader_open(dataset->source, &made->source, error);
+    if (status == 0 && dataset->bad != NULL) {
+        made->aside = ls_alloc(1, sizeof *made->aside);
+        status = made->aside != NULL ? 0 : ls_fail_memory(error, "a reader of data");
+    }
     if (status != 0) {
-        ls_free(made);
+        ls_reader_close(made);
         return status;
     }
     *reader = made;
@@ -47,12 +54,19 @@ void ls_reader_close(struct ls_reader *reader)
         return;
     ls_source_reader_close(reader->source);
     ls_buffer_free(&reader->scratch);
+    ls_free(reader->aside);
     ls_free(reader);
 }
 
+static int64_t place_of(struct ls_reader *reader, int64_t ordinal)
+{
+    return ls_dataset_place_of(reader->dataset, ordinal, &reader->order);
+}
+
+/* The record that is read for an ordinal. */
 static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
 {
-    return ls_dataset_record(reader->dataset, ordinal, &reader->order);
+    return ls_dataset_stand_in(reader->dataset, place_of(reader, ordinal));
 }
 
 /* Notes what was read of a record. */
@@ -81,41 +95,166 @@ static int read_index(struct ls_reader *reader, int64_t index, bool want_pixels,
     return 0;
 }
 
+/* Adds what is wrong with a record, or with its file, to the caller's problems. */
+static int tell_aside(const struct ls_reader *reader, int status, struct ls_error *error)
+{
+    const struct ls_problem *problem = &reader->aside->problems[0];
+    return reader->aside->count == 0
+               ? status
+               : ls_fail(error, status, problem->place, problem->hint, "%s", problem->message);
+}
+
+/* What is wrong with a record that could be read; NULL: nothing. */
+static const char *judge(const struct ls_reader *reader, const struct ls_record *record, char *text)
+{
+    int64_t shape[3];
+    const char *problem = ls_transform_shape(&reader->dataset->transform, record->shape, shape);
+    return problem != NULL ? problem : ls_bad_records_label(reader->dataset, record, text);
+}
+
+/* Reads a record of which it is not known whether it is bad, and finds that out; for that it is
+ * read as a whole, but where its labels alone are not known. */
+static int try_index(struct ls_reader *reader, int64_t index, enum ls_verdict verdict,
+                     bool want_pixels, struct ls_record *record, bool *good, struct ls_error *error)
+{
+    struct ls_bad_records *bad = reader->dataset->bad;
+    bool hash_only = reader->source->hash_only;
+    bool trusts = reader->trusts && hash_only;
+    char text[LS_BAD_REASON];
+    const char *problem = NULL;
+    ls_error_clear(reader->aside);
+    reader->source->hash_only = trusts;
+    reader->source->bad = false;
+    bool whole = want_pixels || (verdict == LS_UNKNOWN && !trusts);
+    int status = read_index(reader, index, whole, true, record, reader->aside);
+    reader->source->hash_only = hash_only;
+    if (status != 0 && !reader->source->bad)
+        return tell_aside(reader, status, error);
+    if (status != 0)
+        problem = reader->aside->problems[0].message;
+    else if (!trusts)
+        problem = judge(reader, record, text);
+    *good = problem == NULL;
+    if (problem != NULL)
+        ls_bad_records_note(bad, index, problem);
+    else if (!trusts)
+        ls_bad_records_set(bad, index, LS_GOOD);
+    return 0;
+}
+
+/* The record at a place of the split, or where bad ones are skipped the next good one. */
+static int read_place(struct ls_reader *reader, int64_t place, bool want_pixels, bool want_label,
+                      struct ls_record *record, struct ls_error *error)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    reader->replaced = false;
+    if (dataset->bad == NULL)
+        return read_index(reader, ls_dataset_place(dataset, place), want_pixels, want_label, record,
+                          error);
+    for (int64_t i = 0; i < dataset->size; i++) {
+        int64_t index = ls_dataset_place(dataset, (place + i) % dataset->size);
+        enum ls_verdict verdict = ls_bad_records_verdict(dataset->bad, index);
+        bool good = verdict == LS_GOOD;
+        reader->replaced = i > 0;
+        if (good)
+            return read_index(reader, index, want_pixels, want_label, record, error);
+        if (verdict != LS_BAD)
+            LS_TRY(try_index(reader, index, verdict, want_pixels, record, &good, error));
+        if (good)
+            return 0;
+    }
+    return ls_bad_records_none(dataset, error);
+}
+
 static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
                        struct ls_record *record, struct ls_error *error)
 {
     if (ordinal < 0)
         return ls_fail(error, LOCKSTEP_INTERNAL, reader->dataset->name, NULL,
                        "sample %" PRId64 " was asked for", ordinal);
-    int64_t index = record_index(reader, ordinal);
-    LS_TRY(read_index(reader, index, want_pixels, want_label, record, error));
-    note_hash(reader, index, record, want_pixels, want_label);
+    int64_t place = place_of(reader, ordinal);
+    LS_TRY(read_place(reader, place, want_pixels, want_label, record, error));
+    note_hash(reader, ls_dataset_place(reader->dataset, place), record, want_pixels, want_label);
     return 0;
 }
 
-static int hash_index(struct ls_reader *reader, int64_t index, bool data, bool label,
+int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,
+                   struct ls_error *error)
+{
+    return read_record(reader, ordinal, true, true, record, error);
+}
+
+static int hash_place(struct ls_reader *reader, int64_t place, bool data, bool label,
                       uint64_t *hash, struct ls_error *error)
 {
     struct ls_record record;
+    int64_t index = ls_dataset_place(reader->dataset, place);
     reader->source->hash_only = true;
-    int status = read_index(reader, index, data, label, &record, error);
+    int status = read_place(reader, place, data, label, &record, error);
     reader->source->hash_only = false;
     if (status == 0)
         *hash = note_hash(reader, index, &record, data, label);
     return status;
 }
 
+/* The place of a record; -1: it does not belong to the split. */
+static int64_t find_place(const struct ls_dataset *dataset, int64_t record)
+{
+    if (dataset->records == NULL)
+        return record;
+    int64_t begin = 0, end = dataset->size;
+    while (begin < end) {
+        int64_t middle = begin + (end - begin) / 2;
+        if ((int64_t)dataset->records[middle] < record)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin < dataset->size && (int64_t)dataset->records[begin] == record ? begin : -1;
+}
+
+/* The hash of a record's own bytes. One that a split leaves out may be bad. */
+static int hash_own(struct ls_reader *reader, int64_t index, uint64_t *hash, struct ls_error *error)
+{
+    struct ls_record record = {0};
+    struct ls_error *about = reader->aside != NULL ? reader->aside : error;
+    ls_error_clear(reader->aside);
+    reader->source->hash_only = true;
+    int status = read_index(reader, index, true, true, &record, about);
+    reader->source->hash_only = false;
+    if (status != 0 && reader->aside != NULL && !reader->source->bad)
+        return tell_aside(reader, status, error);
+    if (status != 0 && reader->aside == NULL)
+        return status;
+    *hash = note_hash(reader, index, &record, true, true);
+    return 0;
+}
+
 int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
                    int64_t *record, uint64_t *hash, struct ls_error *error)
 {
-    *record = record_index(reader, ordinal);
-    return hash_index(reader, *record, want_data, want_label, hash, error);
+    int64_t place = place_of(reader, ordinal);
+    *record = ls_dataset_place(reader->dataset, place);
+    return hash_place(reader, place, want_data, want_label, hash, error);
 }
 
 int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
                           struct ls_error *error)
 {
-    return hash_index(reader, record, true, true, hash, error);
+    int64_t place = find_place(reader->dataset, record);
+    return reader->dataset->bad == NULL || place < 0
+               ? hash_own(reader, record, hash, error)
+               : hash_place(reader, place, true, true, hash, error);
+}
+
+void ls_reader_trust(struct ls_reader *reader, bool trust)
+{
+    reader->trusts = trust;
+}
+
+bool ls_reader_replaced(const struct ls_reader *reader)
+{
+    return reader->replaced;
 }
 
 void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash)
@@ -162,7 +301,7 @@ static int write_label(struct ls_reader *reader, int64_t ordinal, const struct l
             ls_transform_map(&dataset->transform, record, (uint64_t)ordinal, true, label);
         return problem == NULL ? 0 : ls_reader_fail(reader, ordinal, NULL, problem, error);
     }
-    if (record->label > 1 << 24 || record->label < -(1 << 24))
+    if (!ls_record_label_valid(record->label))
         return ls_reader_fail(reader, ordinal, NULL, "its label is beyond 2^24", error);
     *label = (float)record->label;
     return 0;

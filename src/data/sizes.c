@@ -8,7 +8,8 @@
 
 #include "data/dataset_inner.h"
 
-int64_t ls_dataset_record(const struct ls_dataset *dataset, int64_t ordinal, struct ls_order *order)
+int64_t ls_dataset_place_of(const struct ls_dataset *dataset, int64_t ordinal,
+                            struct ls_order *order)
 {
     uint64_t size = (uint64_t)dataset->size;
     uint64_t epoch = (uint64_t)ordinal / size;
@@ -18,7 +19,23 @@ int64_t ls_dataset_record(const struct ls_dataset *dataset, int64_t ordinal, str
             ls_order_init(order, dataset->shuffle_key, epoch, size);
         place = ls_order_at(order, place);
     }
-    return dataset->records != NULL ? (int64_t)dataset->records[place] : (int64_t)place;
+    return (int64_t)place;
+}
+
+int64_t ls_dataset_place(const struct ls_dataset *dataset, int64_t place)
+{
+    return dataset->records != NULL ? (int64_t)dataset->records[place] : place;
+}
+
+int64_t ls_dataset_stand_in(const struct ls_dataset *dataset, int64_t place)
+{
+    int64_t record = ls_dataset_place(dataset, place);
+    for (int64_t i = 1; dataset->bad != NULL && i < dataset->size; i++) {
+        if (ls_bad_records_verdict(dataset->bad, record) != LS_BAD)
+            break;
+        record = ls_dataset_place(dataset, (place + i) % dataset->size);
+    }
+    return record;
 }
 
 static int fail_record(const struct ls_dataset *dataset, int64_t index, const char *problem,
@@ -39,12 +56,18 @@ int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
     if (!ls_dataset_varies(dataset))
         return 0;
     for (int64_t i = 0; i < dataset->size; i++) {
-        int64_t index = dataset->records != NULL ? (int64_t)dataset->records[i] : i;
+        int64_t index = ls_dataset_place(dataset, i);
         int64_t record[3], shape[3];
+        if (dataset->bad != NULL && ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
+            continue;
         ls_source_shape_of(dataset->source, index, record);
         const char *problem = ls_transform_shape(&dataset->transform, record, shape);
-        if (problem != NULL)
+        if (problem != NULL && dataset->bad == NULL)
             return fail_record(dataset, index, problem, error);
+        if (problem != NULL) {
+            ls_bad_records_note(dataset->bad, index, problem);
+            continue;
+        }
         for (int k = 1; k < 3; k++)
             largest[k] = shape[k] > largest[k] ? shape[k] : largest[k];
     }
@@ -77,7 +100,8 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
         return 0;
     }
     struct ls_order order = {0};
-    int64_t record[3], index = ls_dataset_record(dataset, ordinal, &order);
+    int64_t place = ls_dataset_place_of(dataset, ordinal, &order);
+    int64_t record[3], index = ls_dataset_stand_in(dataset, place);
     ls_source_shape_of(dataset->source, index, record);
     const char *problem = ls_transform_shape(&dataset->transform, record, shape);
     return problem == NULL ? 0 : fail_record(dataset, index, problem, error);

@@ -40,9 +40,12 @@ int ls_source_open(const struct ls_source_type *type, const struct ls_source_opt
         return ls_fail_memory(error, "a data source");
     s->type = type;
     s->forgiving = options->forgiving;
+    s->skipping = options->skipping;
     s->largest_label = -1;
     const char *place = options->path_count > 0 ? options->path[0] : options->place;
     int status = type->open(options, s, error);
+    if (status == LS_BAD_RECORD)
+        status = LOCKSTEP_DATA;
     if (status == 0 && s->count < 1)
         status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has no records");
     if (status == 0 && s->count > UINT32_MAX)
@@ -97,7 +100,10 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
                        "record %lld of %lld was asked for", (long long)index,
                        (long long)source->count);
     *record = (struct ls_record){0};
-    LS_TRY(source->type->read(reader, index, want_pixels, record, error));
+    int status = source->type->read(reader, index, want_pixels, record, error);
+    reader->bad = status == LS_BAD_RECORD;
+    if (status != 0)
+        return reader->bad ? LOCKSTEP_DATA : status;
     if (!source->has_maps)
         record->label_hash = ls_mix((uint64_t)(uint32_t)record->label + 1);
     return 0;
@@ -145,6 +151,11 @@ bool ls_record_shape_valid(const int64_t shape[3])
     return ls_record_size(shape) <= INT64_C(1) << 28;
 }
 
+bool ls_record_label_valid(int32_t label)
+{
+    return label <= 1 << 24 && label >= -(1 << 24);
+}
+
 /* Room for the sizes of all records, which are the first's until something else is known. */
 static bool make_sizes(struct ls_source *source)
 {
@@ -159,10 +170,10 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
                          struct ls_error *error)
 {
     if (!ls_record_shape_valid(shape))
-        return ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
-                       "record %" PRId64 " of %" PRId64 " x %" PRId64 " x %" PRId64
-                       " numbers is too large",
-                       index, shape[0], shape[1], shape[2]);
+        return ls_source_bad_record(ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
+                                            "record %" PRId64 " of %" PRId64 " x %" PRId64
+                                            " x %" PRId64 " numbers is too large",
+                                            index, shape[0], shape[1], shape[2]));
     if (source->shape[0] == 0) /* of the first; where that is bad, of the first that is not */
         memcpy(source->shape, shape, sizeof source->shape);
     if (shape[1] == source->shape[1] && shape[2] == source->shape[2])
@@ -175,18 +186,60 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
     return 0;
 }
 
+int ls_source_bad_record(int status)
+{
+    return status == LOCKSTEP_DATA ? LS_BAD_RECORD : status;
+}
+
+static _Thread_local struct ls_error aside;
+
 struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error *error)
 {
-    static _Thread_local struct ls_error aside;
-    if (!source->forgiving)
+    if (!source->forgiving && !source->skipping)
         return error;
     ls_error_clear(&aside);
     return &aside;
 }
 
-int ls_source_forgive(const struct ls_source *source, int status)
+int ls_source_forgive(const struct ls_source *source, int status, struct ls_error *error)
 {
-    return source->forgiving && status == LOCKSTEP_DATA ? 0 : status;
+    if (!source->forgiving && !source->skipping)
+        return status;
+    if (status == LS_BAD_RECORD || (status == LOCKSTEP_DATA && source->forgiving))
+        return 0;
+    for (int i = 0; status != 0 && i < aside.count; i++)
+        ls_fail(error, aside.problems[i].status, aside.problems[i].place, aside.problems[i].hint,
+                "%s", aside.problems[i].message);
+    return status;
+}
+
+static int find_good(struct ls_source_reader *reader, int64_t *index, struct ls_error *error)
+{
+    const struct ls_source *source = reader->source;
+    for (int64_t i = 0; i < source->count; i++) {
+        struct ls_record record = {0};
+        struct ls_error *about = ls_source_aside(source, error);
+        int status = source->type->read(reader, i, true, &record, about);
+        LS_TRY(ls_source_forgive(source, status, error));
+        if (status == 0) {
+            *index = i;
+            return 0;
+        }
+    }
+    *index = -1;
+    return 0;
+}
+
+int ls_source_first_good(const struct ls_source *source, int64_t *index, struct ls_error *error)
+{
+    struct ls_source_reader *reader;
+    *index = 0;
+    if (!source->forgiving && !source->skipping)
+        return 0;
+    LS_TRY(ls_source_reader_open(source, &reader, error));
+    int status = find_good(reader, index, error);
+    ls_source_reader_close(reader);
+    return status;
 }
 
 void ls_source_note_bytes(struct ls_source *source, size_t bytes)

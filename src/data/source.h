@@ -37,6 +37,7 @@ struct ls_source_options {
     int64_t synthetic_shape[3];
     double synthetic_noise;
     bool forgiving; /* bad records do not keep it from being opened: they fail when they are read */
+    bool skipping;  /* the same, but not for files that cannot be read: somebody will skip them */
     /* What to call the definition in messages about missing fields. */
     const char *place;
 };
@@ -57,11 +58,11 @@ struct ls_source_type;
 
 struct ls_source {
     const struct ls_source_type *type;
-    void *state;      /* the type's own */
-    int64_t count;    /* records, at least 1, at most UINT32_MAX */
-    int64_t shape[3]; /* of the first record */
-    bool forgiving;   /* as the options say */
-    bool varies;      /* heights or widths are known to differ from record to record */
+    void *state;              /* the type's own */
+    int64_t count;            /* records, at least 1, at most UINT32_MAX */
+    int64_t shape[3];         /* of the first record */
+    bool forgiving, skipping; /* as the options say */
+    bool varies;              /* heights or widths are known to differ from record to record */
     /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
     int32_t (*sizes)[2];
     bool has_labels;
@@ -85,11 +86,20 @@ struct ls_buffer {
 void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size);
 void ls_buffer_free(struct ls_buffer *buffer);
 
+/* What a type returns where a record is bad: its bytes are there, and cannot be decoded or have a
+ * label or size that makes no sense. Errors of a whole file (it is missing, became shorter, cannot
+ * be read) stay LOCKSTEP_DATA. Outside of the types it is LOCKSTEP_DATA as well. */
+enum { LS_BAD_RECORD = 1000 };
+/* That in place of LOCKSTEP_DATA; other statuses stay. */
+int ls_source_bad_record(int status);
+
 /* What one thread needs to read. */
 struct ls_source_reader {
     const struct ls_source *source;
     bool without_maps; /* whether maps are left out, where the source has them */
     bool hash_only;    /* pictures are wanted for their hash alone: nothing is decoded */
+    bool bad;          /* the last record that was read is bad itself, not its file */
+    int height, width; /* of the picture that was decoded last, before it was resized */
     struct ls_buffer file, picture, record, map; /* of the types, as they like */
 };
 
@@ -102,7 +112,7 @@ struct ls_source_type {
                 struct ls_error *error);
     void (*close)(struct ls_source *source);
     /* Reads record `index`; with `want_pixels` false only its label (and shape, if that is free).
-     * Errors: LOCKSTEP_DATA naming file and record. */
+     * Errors: LOCKSTEP_DATA or LS_BAD_RECORD, naming file and record. */
     int (*read)(struct ls_source_reader *reader, int64_t index, bool want_pixels,
                 struct ls_record *record, struct ls_error *error);
     /* (optional) What the source's files look like from outside (ls_file_stamp), of all of them. */
@@ -134,6 +144,9 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
 int64_t ls_record_size(const int64_t shape[3]);
 bool ls_record_shape_valid(const int64_t shape[3]);
 
+/* Whether a float holds a label: at most 2^24 in size. */
+bool ls_record_label_valid(int32_t label);
+
 /* Problems of records are told as texts. This one is no fault of the record's. */
 extern const char ls_record_no_memory[];
 /* The status that belongs to such a text: LOCKSTEP_RESOURCE for that one, else LOCKSTEP_DATA. */
@@ -144,9 +157,11 @@ int ls_record_status(const char *problem);
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
                          struct ls_error *error);
 /* For a type's open: where to describe what is wrong with a record, and what comes of it. A source
- * that forgives drops both. */
+ * that forgives drops both, one that skips drops what is wrong with records themselves. */
 struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error *error);
-int ls_source_forgive(const struct ls_source *source, int status);
+int ls_source_forgive(const struct ls_source *source, int status, struct ls_error *error);
+/* The first record that can be decoded, for a source that forgives or skips, or -1; else 0. */
+int ls_source_first_good(const struct ls_source *source, int64_t *index, struct ls_error *error);
 /* For a type's open, too: what a reader takes for a record. */
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
 /* The shape of a record as it was noted. */

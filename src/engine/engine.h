@@ -102,8 +102,10 @@ struct ls_read {
 size_t ls_pass_read_size(const struct ls_net *net);
 size_t ls_pass_units(const struct ls_pass *pass);
 void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read);
-/* What the last test has read of a data set in all. */
+/* What the last test has read of a data set in all, and of how many samples of all data sets it has
+ * skipped the records, as they are bad. */
 const struct ls_digest *ls_pass_tested(const struct ls_pass *pass, int dataset);
+int64_t ls_pass_skipped(const struct ls_pass *pass);
 
 /* After the weights of that update have changed: the moving averages of its batch statistics
  * change, too. */

@@ -148,6 +148,7 @@ int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
         if (describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
+            !ls_dataset_skips(net->datasets[consumer.dataset]) &&
             ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.classes)
             LS_TRY(check_samples(net, &consumer, 0, net->batching.samples, error));
     return 0;
@@ -161,6 +162,44 @@ int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t cou
     for (size_t i = 0; i < graph->op_count; i++)
         if (describe(net, graph->ops[i], &consumer))
             LS_TRY(check_samples(net, &consumer, ordinal, ordinal + count, error));
+    return 0;
+}
+
+static bool takes(const struct ls_label_rule *rule, float label)
+{
+    return ls_label_ignored(label, rule->has_ignore, rule->ignore_label) ||
+           ls_label_class(label, rule->classes) >= 0;
+}
+
+static int set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    struct ls_label_rule *rules = ls_alloc(graph->op_count + 1, sizeof *rules);
+    struct consumer consumer;
+    size_t count = 0;
+    if (rules == NULL)
+        return ls_fail_memory(error, "the labels of layers");
+    for (size_t i = 0; i < graph->op_count; i++) {
+        if (!describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
+            consumer.top != 1)
+            continue;
+        struct ls_label_rule *rule = &rules[count++];
+        snprintf(rule->layer, sizeof rule->layer, "%.100s", layer_of(graph, consumer.op)->name);
+        rule->classes = consumer.classes;
+        rule->has_ignore = consumer.has_ignore;
+        rule->ignore_label = consumer.ignore_label;
+        rule->takes = takes;
+    }
+    int status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
+    ls_free(rules);
+    return status;
+}
+
+int ls_net_set_labels(struct ls_net *net, struct ls_error *error)
+{
+    for (int d = 0; d < net->dataset_count; d++)
+        if (net->datasets[d] != NULL && ls_dataset_skips(net->datasets[d]))
+            LS_TRY(set_labels(net, d, error));
     return 0;
 }
 

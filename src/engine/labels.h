@@ -14,6 +14,10 @@ int ls_net_check_labels(const struct ls_net *net, struct ls_error *error);
 int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t count,
                           struct ls_error *error);
 
+/* After the net's inputs are known: tells the data sets that skip bad records which labels its
+ * layers take. */
+int ls_net_set_labels(struct ls_net *net, struct ls_error *error);
+
 /* What is wrong with a label of data set `dataset`, for any layer of the net that takes it: a text
  * in `text` (300 bytes), or NULL. Any thread. */
 const char *ls_net_label_problem(const struct ls_net *net, int dataset, float label, char *text);

@@ -436,6 +436,7 @@ static void add_tested(struct ls_pass *pass)
             ls_digest_add(&pass->tested[d], &read.digests.first);
             ls_digest_add(&pass->tested[d], &read.digests.middle);
             ls_digest_add(&pass->tested[d], &read.digests.last);
+            pass->skipped += read.digests.skipped;
         }
 }
 
@@ -445,6 +446,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
 {
     int64_t at_once = ls_engine_batches_at_once(pass->net);
     int64_t samples = 0;
+    pass->skipped = 0;
     memset(pass->total, 0, pass->record_size * sizeof *pass->total);
     memset(pass->tested, 0, (size_t)pass->net->dataset_count * sizeof *pass->tested);
     for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)

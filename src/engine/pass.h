@@ -46,7 +46,8 @@ struct ls_pass {
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
     float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
     struct ls_audit *audit;     /* NULL: nothing is audited */
-    struct ls_digest *tested;   /* by data set: of all that a test has read */
+    struct ls_digest *tested;   /* by data set: of all that a test has read, */
+    int64_t skipped;            /* and how many samples' records it has skipped */
     float **blank;              /* by input: zeros for units whose data cannot be read */
 
     /* The job at hand. */

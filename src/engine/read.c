@@ -1,8 +1,8 @@
 /* What a pass has read: digests of records by micro-batch, which travel to the other ranks with the
  * records of figures, and data that cannot be read.
  *
- * Behind a unit's record are a number, 1 where its data are bad, and for each data set the six
- * words of its digests, as bytes: nothing is computed with them there.
+ * Behind a unit's record are a number, 1 where its data are bad, and for each data set the words of
+ * its digests, as bytes: nothing is computed with them there.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -114,6 +114,11 @@ void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct l
                              .end = end + ls_batching_left_out(&pass->net->batching, end),
                              .rank = pass->owners[unit]};
     memcpy(&read->digests, mark_of(pass, unit) + 1 + (size_t)dataset * WORDS, sizeof read->digests);
+}
+
+int64_t ls_pass_skipped(const struct ls_pass *pass)
+{
+    return pass->skipped;
 }
 
 const struct ls_digest *ls_pass_tested(const struct ls_pass *pass, int dataset)

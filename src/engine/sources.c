@@ -117,6 +117,21 @@ static int set_varying(struct ls_net *net, int index, struct ls_error *error)
     return 0;
 }
 
+/* Data layers are read in step: where another record stands in for a bad one in one layer, those of
+ * the others would no longer belong to it. */
+static int check_skipping(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                          struct ls_error *error)
+{
+    bool skips = false;
+    for (int d = 0; d < net->dataset_count; d++)
+        skips = skips || ls_dataset_skips(net->datasets[d]);
+    if (!skips || net->dataset_count < 2)
+        return 0;
+    return batch_fail(net, layer, error, "mend the records that 'lockstep check' lists",
+                      "on_bad_record: SKIP is for nets with one data layer in a phase: another one "
+                      "would still bring what belongs to the bad record");
+}
+
 static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
                         struct ls_error *error)
 {
@@ -134,6 +149,7 @@ static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *laye
     shape->layer = layer->name;
     memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
     shape->has_maps = ls_dataset_has_maps(*dataset);
+    LS_TRY(check_skipping(net, layer, error));
     if (ls_dataset_varies(*dataset))
         LS_TRY(set_varying(net, net->dataset_count - 1, error));
     int64_t samples = ls_dataset_size(*dataset);

@@ -125,6 +125,8 @@ void ls_log_event(FILE *log, const struct lockstep_event *event, double elapsed)
             ls_json_number(&json, "data_loss", event->data_loss);
         }
     }
+    if (test || event->kind == LOCKSTEP_EVENT_END)
+        ls_json_integer(&json, "skipped", event->skipped);
     if (event->kind == LOCKSTEP_EVENT_END) {
         ls_json_integer(&json, "iteration_end", event->iteration_end);
         ls_json_number(&json, "loss", event->loss);

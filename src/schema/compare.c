@@ -40,9 +40,10 @@ static const char *const allowed_of_solver[] = {
     "solver_mode",
 };
 
-/* Fields anywhere in the net that change nothing in the numbers. */
-static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch", "cache",
-                                             "cache_mb"};
+/* Fields anywhere in the net that change nothing in the numbers: with on_bad_record: STOP no update
+ * has seen a bad record. */
+static const char *const allowed_of_net[] = {"engine", "force_nd_im2col", "prefetch",
+                                             "cache",  "cache_mb",        "on_bad_record"};
 
 /* One pass over both definitions; there are two, for the order of the list. */
 struct comparison {

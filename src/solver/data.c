@@ -11,6 +11,7 @@
 #include "data/cross_check.h"
 #include "snapshot/archive.h"
 #include "solver/notes.h"
+#include "solver/skipped.h"
 #include "transport/peers.h"
 
 enum { SAMPLED = 256 /* records that ranks compare at their start */ };
@@ -257,6 +258,7 @@ static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, str
     struct ls_read read;
     bool several;
     ls_pass_read(trainer->train_pass, unit, dataset, &read);
+    trainer->skipped += read.digests.skipped;
     if (ls_epochs_go_on(epochs, &read.digests, read.begin, read.end, ls_dataset_size(of), &found,
                         &several))
         return 0;
@@ -269,6 +271,7 @@ int ls_data_note_update(struct ls_trainer *trainer, struct ls_error *error)
     if (trainer->train->dataset_count == 0)
         return 0;
     size_t units = ls_pass_units(trainer->train_pass);
+    ls_trainer_report_skipped(trainer);
     for (size_t unit = 0; unit < units; unit++) {
         for (int d = 0; d < trainer->train->dataset_count; d++)
             LS_TRY(note_epochs(trainer, d, unit, error));
@@ -293,6 +296,7 @@ int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
 
 int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)
 {
+    ls_trainer_report_skipped(trainer);
     for (int d = 0; d < test->net->dataset_count; d++) {
         const struct ls_digest *now = ls_pass_tested(test->pass, d);
         if (test->tested && !ls_digest_equal(&test->digests[d], now))

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "solver/choice.h"
 #include "solver/ranks.h"
+#include "solver/skipped.h"
 #include "solver/snapshots.h"
 #include "solver/trainer.h"
 #include "transport/peers.h"
@@ -122,6 +123,7 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .iteration_end = loop->end,
                                    .test_net = on_train ? -1 : (int)index,
                                    .samples = samples,
+                                   .skipped = ls_pass_skipped(trainer->tests[index].pass),
                                    .penalty = (double)NAN,
                                    .outputs = trainer->outputs.items,
                                    .output_count = trainer->outputs.count};
@@ -272,6 +274,8 @@ static int finish(struct loop *loop, bool cut)
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};
     event.loss = event.data_loss = displayed_loss(trainer);
     event.penalty = (double)NAN;
+    event.skipped = trainer->skipped;
+    ls_trainer_count_skipped(trainer);
     ls_trainer_event(trainer, &event);
     return 0;
 }

@@ -129,6 +129,7 @@ struct ls_trainer {
     struct ls_digests *read;            /* by data set: of one micro-batch */
     struct ls_cross_check *cross_check; /* with other ranks, in the first epoch of a run; or NULL */
     int64_t unchecked;                  /* samples until it ends */
+    int64_t skipped; /* samples that this trainer has trained on in the place of bad ones */
     bool mixed_data; /* what was trained on has changed: no snapshot is worth keeping */
 
     /* (optional) Called by all ranks after each update that ls_trainer_run makes (verification). */

@@ -12,7 +12,7 @@ static uint64_t hash_of(int64_t record)
 /* The digests of ordinals [begin, end) in epochs of `size`, each in an order of its own. */
 static struct ls_digests read_run(int64_t begin, int64_t end, int64_t size, int64_t changed)
 {
-    struct ls_digests digests = {{0, 0}, {0, 0}, {0, 0}};
+    struct ls_digests digests = {.skipped = 0};
     for (int64_t i = begin; i < end; i++) {
         int64_t epoch = i / size, record = (i + epoch * 5) % size;
         uint64_t hash = hash_of(record) + (record == changed ? 12345678 : 0);

@@ -105,6 +105,7 @@ static struct lockstep_event test_event(int net)
                                    .iteration_end = 1000,
                                    .test_net = net,
                                    .samples = 10000,
+                                   .skipped = 3,
                                    .outputs = test_outputs,
                                    .output_count = 2};
 }
@@ -359,13 +360,15 @@ static void test_log(void **state)
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0.75, "
         "\"outputs\": [{\"name\": \"loss\", \"values\": [0.21], \"loss_weight\": 1}]}\n"
         "{\"event\": \"test\", \"iteration\": 500, \"elapsed\": 0.75, \"epoch\": 1.5, "
-        "\"test_net\": 0, \"samples\": 10000, \"outputs\": [{\"name\": \"accuracy\", "
+        "\"test_net\": 0, \"samples\": 10000, \"skipped\": 3, \"outputs\": [{\"name\": "
+        "\"accuracy\", "
         "\"values\": [0.98], \"loss_weight\": 0}, {\"name\": \"loss\", \"values\": [0.21], "
         "\"loss_weight\": 0.5}]}\n"
         "{\"event\": \"display\", \"iteration\": 8, \"elapsed\": 0.75, \"iteration_end\": 1000, "
         "\"epoch\": 0, \"loss\": null, \"data_loss\": null, \"penalty\": 0.037, "
         "\"learning_rate\": 0.01, \"samples_per_second\": 0, \"seconds\": 0, \"outputs\": []}\n"
-        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75, \"iteration_end\": 0, "
+        "{\"event\": \"end\", \"iteration\": 0, \"elapsed\": 0.75, \"skipped\": 0, "
+        "\"iteration_end\": 0, "
         "\"loss\": 0, \"data_loss\": 0}\n");
     close_screen(&screen);
 }

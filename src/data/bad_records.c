@@ -1,0 +1,281 @@
+/* Which records are bad; see the header.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/bad_records.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "data/dataset_inner.h"
+
+enum { RUN = 16 /* records that a thread takes at a time */ };
+
+int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **out,
+                        struct ls_error *error)
+{
+    struct ls_bad_records *bad = *out = ls_alloc(1, sizeof *bad);
+    if (bad == NULL)
+        return ls_fail_memory(error, "a list of bad records");
+    pthread_mutex_init(&bad->lock, NULL);
+    bad->verdict = ls_alloc((size_t)dataset->source->count, sizeof *bad->verdict);
+    return bad->verdict != NULL ? 0 : ls_fail_memory(error, "a list of bad records");
+}
+
+void ls_bad_records_free(struct ls_bad_records *bad)
+{
+    if (bad == NULL)
+        return;
+    pthread_mutex_destroy(&bad->lock);
+    ls_free((void *)bad->verdict);
+    ls_free(bad->rules);
+    ls_free(bad);
+}
+
+enum ls_verdict ls_bad_records_verdict(const struct ls_bad_records *bad, int64_t record)
+{
+    return (enum ls_verdict)atomic_load_explicit(&bad->verdict[record], memory_order_acquire);
+}
+
+void ls_bad_records_set(struct ls_bad_records *bad, int64_t record, enum ls_verdict verdict)
+{
+    atomic_store_explicit(&bad->verdict[record], (unsigned char)verdict, memory_order_release);
+}
+
+void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason)
+{
+    unsigned char before = atomic_exchange(&bad->verdict[record], (unsigned char)LS_BAD);
+    const char *rest = strncmp(reason, "record ", 7) == 0 ? strstr(reason, ": ") : NULL;
+    if (before == LS_BAD)
+        return;
+    if (rest != NULL) /* which record it is will be said anyway */
+        reason = rest + 2;
+    pthread_mutex_lock(&bad->lock);
+    if (bad->named < LS_BAD_NAMED) {
+        struct ls_bad_name *name = &bad->name[bad->named++];
+        name->record = record;
+        snprintf(name->reason, sizeof name->reason, "%.390s", reason);
+    }
+    pthread_mutex_unlock(&bad->lock);
+}
+
+static const char *label_problem(const struct ls_bad_records *bad, float label, char *text)
+{
+    for (size_t i = 0; i < bad->rule_count; i++) {
+        const struct ls_label_rule *rule = &bad->rules[i];
+        if (rule->takes(rule, label))
+            continue;
+        snprintf(text, LS_BAD_REASON,
+                 "its label %.9g is none of the %" PRId64 " classes of layer '%.100s'",
+                 (double)label, rule->classes, rule->layer);
+        return text;
+    }
+    return NULL;
+}
+
+const char *ls_bad_records_label(const struct ls_dataset *dataset, const struct ls_record *record,
+                                 char *text)
+{
+    const struct ls_bad_records *bad = dataset->bad;
+    if (!bad->takes_labels || !dataset->source->has_labels)
+        return NULL;
+    if (!dataset->source->has_maps) {
+        if (!ls_record_label_valid(record->label))
+            return "its label is beyond 2^24";
+        return label_problem(bad, (float)record->label, text);
+    }
+    const char *problem = NULL;
+    int64_t count = record->shape[1] * record->shape[2];
+    for (int64_t i = 0; i < count && problem == NULL; i++)
+        if (i == 0 || record->map[i] != record->map[i - 1])
+            problem = label_problem(bad, (float)record->map[i], text);
+    return problem;
+}
+
+int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error)
+{
+    struct ls_bad_records *bad = dataset->bad;
+    struct ls_text name = {0};
+    pthread_mutex_lock(&bad->lock);
+    struct ls_bad_name first = bad->named > 0 ? bad->name[0] : (struct ls_bad_name){0};
+    pthread_mutex_unlock(&bad->lock);
+    ls_dataset_name_record(dataset, first.record, &name);
+    int status = ls_fail(error, LOCKSTEP_DATA, dataset->name,
+                         "on_bad_record: SKIP needs a good record to put in the place of bad ones",
+                         "none of its %" PRId64 " records is good; %s: %s", dataset->size,
+                         name.data != NULL ? name.data : "a record", first.reason);
+    ls_text_free(&name);
+    return status;
+}
+
+/* ---- Looking at all records ------------------------------------------------------------------ */
+
+struct scan {
+    struct ls_dataset *dataset;
+    bool labels; /* only labels are looked at, of records that can be decoded */
+    _Atomic int64_t next;
+    _Atomic bool stop;
+    pthread_mutex_t lock; /* guards what follows */
+    int status;
+    struct ls_error *error;
+};
+
+static int look_at(const struct scan *scan, struct ls_source_reader *reader, int64_t index,
+                   struct ls_error *error)
+{
+    struct ls_dataset *dataset = scan->dataset;
+    struct ls_record record;
+    char text[LS_BAD_REASON];
+    if (ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
+        return 0;
+    ls_error_clear(error);
+    int status = ls_source_read(reader, index, !scan->labels, &record, error);
+    if (status != 0 && !reader->bad)
+        return status;
+    const char *problem = status != 0 ? error->problems[0].message : NULL;
+    if (problem == NULL && scan->labels)
+        problem = ls_bad_records_label(dataset, &record, text);
+    if (problem != NULL)
+        ls_bad_records_note(dataset->bad, index, problem);
+    else
+        ls_bad_records_set(dataset->bad, index, scan->labels ? LS_GOOD : LS_READABLE);
+    return 0;
+}
+
+static void fail_scan(struct scan *scan, int status, const struct ls_error *error)
+{
+    pthread_mutex_lock(&scan->lock);
+    if (scan->status == 0) {
+        scan->status = status;
+        if (scan->error != NULL)
+            *scan->error = *error;
+    }
+    pthread_mutex_unlock(&scan->lock);
+    atomic_store(&scan->stop, true);
+}
+
+static void *scan_records(void *argument)
+{
+    static _Thread_local struct ls_error error;
+    struct scan *scan = argument;
+    const struct ls_dataset *dataset = scan->dataset;
+    struct ls_source_reader *reader;
+    ls_unpin_thread();
+    ls_set_float_mode();
+    ls_error_clear(&error);
+    int status = ls_source_reader_open(dataset->source, &reader, &error);
+    while (status == 0 && !atomic_load(&scan->stop)) {
+        int64_t begin = atomic_fetch_add(&scan->next, RUN);
+        int64_t end = begin + RUN < dataset->size ? begin + RUN : dataset->size;
+        if (begin >= dataset->size)
+            break;
+        for (int64_t place = begin; place < end && status == 0; place++)
+            status = look_at(scan, reader, ls_dataset_place(dataset, place), &error);
+    }
+    if (status != 0)
+        fail_scan(scan, status, &error);
+    ls_source_reader_close(reader);
+    return NULL;
+}
+
+static int scan_all(struct ls_dataset *dataset, bool labels, struct ls_error *error)
+{
+    struct scan scan = {.dataset = dataset, .labels = labels, .error = error};
+    int wanted = ls_cpu_count(), started = 0;
+    pthread_t *threads = ls_alloc((size_t)wanted, sizeof *threads);
+    if (threads == NULL)
+        return ls_fail_memory(error, "threads");
+    pthread_mutex_init(&scan.lock, NULL);
+    while (started < wanted && pthread_create(&threads[started], NULL, scan_records, &scan) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    if (started == 0)
+        scan.status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no thread could be started");
+    pthread_mutex_destroy(&scan.lock);
+    ls_free(threads);
+    return scan.status;
+}
+
+/* The sizes of records that are not bad are all that counts. */
+static int take_sizes(struct ls_dataset *dataset, struct ls_error *error)
+{
+    struct ls_source *source = dataset->source;
+    int64_t shape[3], first[3];
+    bool any = false, differ = false;
+    for (int64_t place = 0; place < dataset->size; place++) {
+        int64_t index = ls_dataset_place(dataset, place);
+        if (ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
+            continue;
+        ls_source_shape_of(source, index, shape);
+        if (!any)
+            memcpy(first, shape, sizeof first);
+        any = true;
+        differ = differ || memcmp(shape, first, sizeof first) != 0;
+    }
+    if (!any)
+        return ls_bad_records_none(dataset, error);
+    memcpy(source->shape, first, sizeof source->shape);
+    if (differ)
+        return 0;
+    source->varies = false;
+    ls_free(source->sizes);
+    source->sizes = NULL;
+    return 0;
+}
+
+int ls_bad_records_look(struct ls_dataset *dataset, bool cropped, struct ls_error *error)
+{
+    struct ls_source *source = dataset->source;
+    int64_t first;
+    LS_TRY(ls_source_first_good(source, &first, error));
+    if (first < 0 || (source->varies && !cropped)) {
+        LS_TRY(scan_all(dataset, false, error));
+        return take_sizes(dataset, error);
+    }
+    ls_source_shape_of(source, first, source->shape);
+    return 0;
+}
+
+/* ---- Labels ---------------------------------------------------------------------------------- */
+
+int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule *rules,
+                          size_t count, struct ls_error *error)
+{
+    struct ls_bad_records *bad = dataset->bad;
+    if (bad == NULL || !bad->takes_labels || count == 0)
+        return 0;
+    bad->rules = ls_alloc(count, sizeof *rules);
+    if (bad->rules == NULL)
+        return ls_fail_memory(error, "a list of bad records");
+    memcpy(bad->rules, rules, count * sizeof *rules);
+    bad->rule_count = count;
+    for (int64_t i = 0; i < dataset->source->count; i++)
+        if (ls_bad_records_verdict(bad, i) == LS_GOOD)
+            ls_bad_records_set(bad, i, LS_READABLE);
+    return ls_dataset_varies(dataset) ? scan_all(dataset, true, error) : 0;
+}
+
+bool ls_dataset_skips(const struct ls_dataset *dataset)
+{
+    return dataset->bad != NULL;
+}
+
+bool ls_dataset_next_bad(const struct ls_dataset *dataset, int64_t *record, char *reason,
+                         size_t size)
+{
+    struct ls_bad_records *bad = dataset->bad;
+    if (bad == NULL)
+        return false;
+    pthread_mutex_lock(&bad->lock);
+    bool more = bad->told < bad->named;
+    if (more) {
+        const struct ls_bad_name *name = &bad->name[bad->told++];
+        *record = name->record;
+        snprintf(reason, size, "%s", name->reason);
+    }
+    pthread_mutex_unlock(&bad->lock);
+    return more;
+}

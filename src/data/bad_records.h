@@ -1,0 +1,60 @@
+/* Bad records that others stand in for (on_bad_record: SKIP).
+ *
+ * A record is bad if it cannot be decoded, has a size that does not fit or a label that is no class
+ * of a layer that takes it. In its place the next good one of the split is read, in the order of
+ * the file and around its end. Whether a record is bad is found when it is read for the first time,
+ * by whichever thread does, and remembered: it is a function of the record's bytes and of the
+ * definition, so that it is the same for all threads, ranks and runs. Where samples differ in size
+ * the cut into micro-batches depends on it, so that all records are decoded at the start.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_BAD_RECORDS_H
+#define LS_DATA_BAD_RECORDS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "data/dataset.h"
+#include "data/source.h"
+
+/* In the order in which they are found out. READABLE: only its labels may be bad. */
+enum ls_verdict { LS_UNKNOWN, LS_READABLE, LS_GOOD, LS_BAD };
+
+enum { LS_BAD_NAMED = 5, LS_BAD_REASON = 400 };
+
+struct ls_bad_records {
+    _Atomic unsigned char *verdict; /* by record of the source */
+    bool takes_labels;              /* the layer has a top for labels */
+    struct ls_label_rule *rules;    /* which labels are good */
+    size_t rule_count;
+    pthread_mutex_t lock; /* guards what follows */
+    int named, told;      /* bad records with a name, and how many of them were told of */
+    struct ls_bad_name {
+        int64_t record;
+        char reason[LS_BAD_REASON];
+    } name[LS_BAD_NAMED];
+};
+
+int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **bad,
+                        struct ls_error *error);
+void ls_bad_records_free(struct ls_bad_records *bad);
+
+enum ls_verdict ls_bad_records_verdict(const struct ls_bad_records *bad, int64_t record);
+void ls_bad_records_set(struct ls_bad_records *bad, int64_t record, enum ls_verdict verdict);
+/* A record turned out to be bad. */
+void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
+
+/* What is wrong with the labels of a record that was read; NULL: nothing. `text` has room for
+ * LS_BAD_REASON bytes. */
+const char *ls_bad_records_label(const struct ls_dataset *dataset, const struct ls_record *record,
+                                 char *text);
+
+/* Fails where no record of a data set is good. */
+int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error);
+
+/* For opening a data set, before its transformation: the source's shape becomes that of the first
+ * record that can be decoded. Where records differ in size and are not cropped, all are decoded;
+ * those that cannot be do not count for the sizes. */
+int ls_bad_records_look(struct ls_dataset *dataset, bool cropped, struct ls_error *error);
+
+#endif

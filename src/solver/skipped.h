@@ -1,0 +1,18 @@
+/* What is said of bad records that a training skips (on_bad_record: SKIP).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_SOLVER_SKIPPED_H
+#define LS_SOLVER_SKIPPED_H
+
+#include "engine/net.h"
+#include "solver/trainer.h"
+
+/* Names the bad records of a net's data that were found since the last call, a few in all: calls
+ * `say` with a sentence for each. */
+void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const char *sentence),
+                         void *user);
+/* The same of all nets of a trainer, as warnings. */
+void ls_trainer_report_skipped(struct ls_trainer *trainer);
+/* At the end: how many samples others have stood in for. */
+void ls_trainer_count_skipped(struct ls_trainer *trainer);
+
+#endif

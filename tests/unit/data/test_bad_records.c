@@ -1,0 +1,634 @@
+/* on_bad_record: SKIP. In the place of each bad record stands the next good one of the split, of
+ * every source, whatever is read of it (samples, labels, hashes), in any order, with a cache or
+ * without; what is wrong with files is never skipped.
+ *
+ * What is expected is written with good records alone.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <lmdb.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "data/datum.h"
+#include "data/digest.h"
+#include "data_trial.h"
+#include "map_files.h"
+
+enum { RECORDS = 9, NUMBERS = 3 * 32 * 32, SIDE = 8 };
+
+struct sample {
+    float data[NUMBERS], label[SIDE * SIDE * 4];
+};
+
+/* A way to store records: writes RECORDS of them to a folder, those marked bad, and says what a
+ * layer's data_param has. */
+struct way {
+    const char *name;
+    void (*write)(const char *folder, const bool *bad);
+    const char *param; /* %s: the folder; may come twice */
+    bool by_label;     /* labels are all that is bad, so that opening does not show it */
+};
+
+/* ---- Sources --------------------------------------------------------------------------------- */
+
+static void write_bytes(const char *folder, const char *name, const void *bytes, size_t size)
+{
+    ls_test_write(map_at(folder, name), bytes, size);
+}
+
+static void write_idx_records(const char *folder, const bool *bad)
+{
+    char labels[1024];
+    snprintf(labels, sizeof labels, "%s", map_at(folder, "labels"));
+    write_pair(map_at(folder, "images"), labels, RECORDS, SIDE, SIDE);
+    FILE *file = fopen(labels, "r+b");
+    assert_non_null(file);
+    for (int i = 0; i < RECORDS; i++)
+        if (bad[i]) {
+            assert_int_equal(fseek(file, 8 + i, SEEK_SET), 0);
+            fputc(10 + i, file);
+        }
+    fclose(file);
+}
+
+static void write_cifar_records(const char *folder, const bool *bad)
+{
+    uint8_t *bytes = calloc(RECORDS, 3073);
+    for (int i = 0; i < RECORDS * 3073; i++)
+        bytes[i] = (uint8_t)(i * 11 + i / 3073);
+    for (int i = 0; i < RECORDS; i++)
+        bytes[(size_t)i * 3073] = (uint8_t)(bad[i] ? 200 + i : i);
+    write_bytes(folder, "batch.bin", bytes, (size_t)RECORDS * 3073);
+    free(bytes);
+}
+
+/* Damage of several kinds: nothing, no picture, half of one. */
+static void damage(const char *path, int kind)
+{
+    size_t size;
+    char *bytes = ls_test_read(path, &size);
+    if (kind % 3 == 0)
+        ls_test_write(path, "", 0);
+    else if (kind % 3 == 1)
+        ls_test_write_text(path, "this is no picture");
+    else
+        ls_test_write(path, bytes, size / 2);
+    free(bytes);
+}
+
+static void write_list(const char *folder, const bool *bad, bool vary)
+{
+    char name[32], text[RECORDS * 40] = "";
+    for (int i = 0; i < RECORDS; i++) {
+        snprintf(name, sizeof name, "%d.%s", i, i % 2 == 0 ? "png" : "jpg");
+        const char *path = map_at(folder, name);
+        write_picture(path, SIDE + (vary ? i % 3 : 0), SIDE, 3, 5 * i);
+        if (bad[i])
+            damage(path, i);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d\n", name, i);
+    }
+    write_bytes(folder, "list.txt", text, strlen(text));
+}
+
+static void write_images(const char *folder, const bool *bad)
+{
+    write_list(folder, bad, false);
+}
+
+static void write_varied_images(const char *folder, const bool *bad)
+{
+    write_list(folder, bad, true);
+}
+
+/* Bad ones have labels that no class is. */
+static void write_labelled_images(const char *folder, const bool *bad)
+{
+    static const bool none[RECORDS];
+    char text[RECORDS * 40] = "";
+    write_list(folder, none, true);
+    for (int i = 0; i < RECORDS; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d.%s %d\n", i,
+                 i % 2 == 0 ? "png" : "jpg", bad[i] ? (i % 2 == 0 ? -1 : 1 << 25) : i);
+    write_bytes(folder, "list.txt", text, strlen(text));
+}
+
+/* The picture or the map is damaged, or the map has another size. */
+static void write_pairs_of(const char *folder, const bool *bad, bool vary)
+{
+    char name[32];
+    for (int i = 0; i < RECORDS; i++) {
+        int height = SIDE + (vary ? i % 3 : 0);
+        snprintf(name, sizeof name, "pictures/%d.png", i);
+        write_picture(map_at(folder, name), height, SIDE, 3, i);
+        if (bad[i] && i % 3 == 0)
+            damage(map_at(folder, name), i / 3);
+        snprintf(name, sizeof name, "maps/%d.png", i);
+        write_map(map_at(folder, name), height, SIDE + (bad[i] && i % 3 == 1), PNG_COLOR_TYPE_GRAY,
+                  2, false, i);
+        if (bad[i] && i % 3 == 2)
+            damage(map_at(folder, name), i / 3);
+    }
+}
+
+static void write_pairs(const char *folder, const bool *bad)
+{
+    write_pairs_of(folder, bad, false);
+}
+
+static void write_varied_pairs(const char *folder, const bool *bad)
+{
+    write_pairs_of(folder, bad, true);
+}
+
+/* The maps of bad records have labels up to 15, those of good ones up to 3. */
+static void write_labelled_pairs(const char *folder, const bool *bad)
+{
+    char name[32];
+    for (int i = 0; i < RECORDS; i++) {
+        snprintf(name, sizeof name, "pictures/%d.png", i);
+        write_picture(map_at(folder, name), SIDE + i % 3, SIDE, 3, i);
+        snprintf(name, sizeof name, "maps/%d.png", i);
+        write_map(map_at(folder, name), SIDE + i % 3, SIDE, PNG_COLOR_TYPE_GRAY, bad[i] ? 4 : 2,
+                  false, i);
+    }
+}
+
+static void put_records(const char *folder, uint8_t *const *values, const size_t *lengths)
+{
+    MDB_env *environment;
+    MDB_txn *transaction;
+    MDB_dbi database;
+    const char *path = map_at(folder, "db");
+    mkdir(path, 0777);
+    unlink(map_at(folder, "db/data.mdb"));
+    assert_int_equal(mdb_env_create(&environment), 0);
+    assert_int_equal(mdb_env_open(environment, path, 0, 0666), 0);
+    assert_int_equal(mdb_txn_begin(environment, NULL, 0, &transaction), 0);
+    assert_int_equal(mdb_dbi_open(transaction, NULL, 0, &database), 0);
+    for (int i = 0; i < RECORDS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%08d", i);
+        MDB_val key = {8, name}, value = {lengths[i], values[i]};
+        assert_int_equal(mdb_put(transaction, database, &key, &value, 0), 0);
+        free(values[i]);
+    }
+    assert_int_equal(mdb_txn_commit(transaction), 0);
+    mdb_env_close(environment);
+}
+
+/* Bad: no Datum; other extents than numbers; a label beyond 2^24; another number of channels. */
+static void write_database(const char *folder, const bool *bad)
+{
+    struct ls_buffer buffer = {0};
+    uint8_t pixels[3 * SIDE * SIDE], *values[RECORDS];
+    size_t lengths[RECORDS];
+    for (int i = 0; i < RECORDS; i++) {
+        for (size_t k = 0; k < sizeof pixels; k++)
+            pixels[k] = (uint8_t)((size_t)i * 31 + k * 3);
+        struct ls_record record = {.shape = {3, SIDE, SIDE}, .bytes = pixels, .label = i};
+        if (bad[i] && i % 4 == 2)
+            record.label = 1 << 25;
+        if (bad[i] && i % 4 == 3)
+            record.shape[0] = 1;
+        const uint8_t *bytes = ls_datum_write(&record, true, &buffer, &lengths[i]);
+        assert_non_null(bytes);
+        values[i] = malloc(lengths[i]);
+        memcpy(values[i], bytes, lengths[i]);
+        if (bad[i] && i % 4 == 0)
+            memset(values[i], 0xff, lengths[i]);
+        if (bad[i] && i % 4 == 1)
+            values[i][3] = (uint8_t)(values[i][3] + 1); /* the height */
+    }
+    put_records(folder, values, lengths);
+    ls_buffer_free(&buffer);
+}
+
+/* data = 4, of up to 2^14 bytes; label = 5; encoded = 7. */
+static void write_encoded_of(const char *folder, const bool *bad, bool vary)
+{
+    uint8_t *values[RECORDS];
+    size_t lengths[RECORDS];
+    for (int i = 0; i < RECORDS; i++) {
+        size_t size;
+        const char *path = map_at(folder, i % 2 == 0 ? "one.png" : "one.jpg");
+        write_picture(path, SIDE + (vary ? i % 3 : 0), SIDE, 3, i);
+        if (bad[i])
+            damage(path, i);
+        char *file = ls_test_read(path, &size);
+        assert_true(size < 1 << 14);
+        uint8_t *value = values[i] = malloc(size + 8);
+        value[0] = 4 << 3 | 2;
+        value[1] = (uint8_t)(size & 127) | 128;
+        value[2] = (uint8_t)(size >> 7);
+        memcpy(value + 3, file, size);
+        value[size + 3] = 5 << 3;
+        value[size + 4] = (uint8_t)i;
+        value[size + 5] = 7 << 3;
+        value[size + 6] = 1;
+        lengths[i] = size + 7;
+        free(file);
+    }
+    put_records(folder, values, lengths);
+}
+
+static void write_encoded(const char *folder, const bool *bad)
+{
+    write_encoded_of(folder, bad, false);
+}
+
+static void write_varied_encoded(const char *folder, const bool *bad)
+{
+    write_encoded_of(folder, bad, true);
+}
+
+#define LIST  "backend: IMAGES source: '%s/list.txt'"
+#define PAIRS "backend: IMAGE_PAIRS source: '%s/pictures' label_source: '%s/maps'"
+
+static const struct way ways[] = {
+    {"idx", write_idx_records, "backend: IDX source: '%s/images' label_source: '%s/labels'", true},
+    {"cifar", write_cifar_records, "backend: CIFAR source: '%s/batch.bin'", false},
+    {"images", write_images, LIST, false},
+    {"sizes", write_varied_images, LIST, false},
+    {"resized", write_varied_images, LIST " new_height: 9 new_width: 7", false},
+    {"labels", write_labelled_images, LIST, true},
+    {"pairs", write_pairs, PAIRS, false},
+    {"varied pairs", write_varied_pairs, PAIRS, false},
+    {"resized pairs", write_varied_pairs, PAIRS " new_height: 7 new_width: 8", false},
+    {"labelled pairs", write_labelled_pairs, PAIRS, true},
+    {"lmdb", write_database, "backend: LMDB source: '%s/db'", false},
+    {"encoded", write_encoded, "backend: LMDB source: '%s/db'", false},
+    {"varied lmdb", write_varied_encoded, "backend: LMDB source: '%s/db'", false},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* ---- Data sets ------------------------------------------------------------------------------- */
+
+/* Opens a way's records in a folder. */
+static struct ls_definition *layer_of(const struct way *way, const char *folder, const char *more,
+                                      const char *transform)
+{
+    char param[4096], path[1024];
+    snprintf(path, sizeof path, "%s", ls_test_path(folder));
+    size_t length = 0;
+    for (const char *p = way->param; *p != '\0' && length < sizeof param - 1100; p++)
+        if (p[0] == '%') {
+            length += (size_t)snprintf(param + length, sizeof param - length, "%s", path);
+            p++;
+        } else {
+            param[length++] = *p;
+        }
+    param[length] = '\0';
+    return trial_layer("name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { %s } "
+                       "data_param { batch_size: 2 %s %s }",
+                       transform, param, more);
+}
+
+static bool takes(const struct ls_label_rule *rule, float label)
+{
+    return label >= 0 && (double)label < (double)rule->classes;
+}
+
+/* What a net with ten classes, or four for maps, says of labels. */
+static int set_labels(struct ls_dataset *dataset)
+{
+    struct ls_label_rule rule = {
+        .layer = "loss", .classes = ls_dataset_has_maps(dataset) ? 4 : 10, .takes = takes};
+    return ls_dataset_set_labels(dataset, &rule, 1, NULL);
+}
+
+static struct ls_dataset *open_way(const struct way *way, const char *folder, const char *more,
+                                   const char *transform)
+{
+    struct ls_definition *definition = layer_of(way, folder, more, transform);
+    struct ls_dataset *dataset = trial_dataset(definition, LOCKSTEP__PHASE__TRAIN, 1);
+    assert_int_equal(set_labels(dataset), 0);
+    ls_definition_free(definition);
+    return dataset;
+}
+
+static void fetch(struct ls_reader *reader, int64_t ordinal, struct sample *sample)
+{
+    static struct ls_error error;
+    memset(sample, 0, sizeof *sample);
+    ls_error_clear(&error);
+    if (ls_reader_fetch(reader, ordinal, sample->data, sample->label, &error) != 0)
+        fail_msg("%s", trial_text(&error));
+}
+
+static int64_t stand_in(const bool *bad, int64_t i)
+{
+    while (bad[i])
+        i = (i + 1) % RECORDS;
+    return i;
+}
+
+static const bool none[RECORDS];
+static const bool patterns[][RECORDS] = {
+    {true}, /* the first; the last; neighbours; both ends; every other one; all but one; none */
+    {[RECORDS - 1] = true},
+    {[3] = true, [4] = true, [5] = true},
+    {[0] = true, [1] = true, [RECORDS - 2] = true, [RECORDS - 1] = true},
+    {false, true, false, true, false, true, false, true, false},
+    {true, true, true, true, true, true, false, true, true},
+    {false},
+};
+enum { PATTERNS = sizeof patterns / sizeof *patterns };
+
+/* In one order and in the other, with data and label or one of the two. */
+static void check_samples(struct ls_dataset *set, const struct sample *good, const bool *bad)
+{
+    struct ls_reader *reader;
+    static struct sample sample;
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int turn = 0; turn < 3; turn++)
+        for (int64_t k = 0; k < 2 * RECORDS; k++) {
+            int64_t i = turn == 1 ? 2 * RECORDS - 1 - k : k;
+            const struct sample *wanted = &good[stand_in(bad, i % RECORDS)];
+            int64_t shape[3];
+            assert_int_equal(ls_dataset_sample_shape(set, i, shape, NULL), 0);
+            if (turn == 2) {
+                memset(&sample, 0, sizeof sample);
+                assert_int_equal(ls_reader_fetch(reader, i, NULL, sample.label, NULL), 0);
+                assert_memory_equal(sample.label, wanted->label, sizeof sample.label);
+                assert_int_equal(ls_reader_replaced(reader), bad[i % RECORDS]);
+                continue;
+            }
+            fetch(reader, i, &sample);
+            assert_memory_equal(&sample, wanted, sizeof sample);
+            assert_int_equal(ls_reader_replaced(reader), bad[i % RECORDS]);
+        }
+    ls_reader_close(reader);
+}
+
+/* What is hashed is the number of the bad record and the bytes of the other; hashes do not depend
+ * on what was read before. */
+static void check_hashes(const struct way *way, struct ls_dataset *set, const bool *bad)
+{
+    static struct sample sample;
+    for (int what = 1; what < 4; what++) {
+        struct ls_dataset *fresh = open_way(way, "bad", "on_bad_record: SKIP", "");
+        struct ls_reader *read, *hashed;
+        assert_int_equal(ls_reader_open(set, &read, NULL), 0);
+        assert_int_equal(ls_reader_open(fresh, &hashed, NULL), 0);
+        for (int64_t i = 0; i < RECORDS; i++) {
+            int64_t record, other;
+            uint64_t hash, own, at_place;
+            assert_int_equal(ls_reader_hash(hashed, i, what & 1, what & 2, &other, &own, NULL), 0);
+            assert_int_equal(ls_reader_fetch(read, i, (what & 1) != 0 ? sample.data : NULL,
+                                             (what & 2) != 0 ? sample.label : NULL, NULL),
+                             0);
+            ls_reader_last(read, &record, &hash);
+            assert_int_equal(record, i);
+            assert_int_equal(other, i);
+            assert_true(own == hash);
+            assert_int_equal(ls_reader_hash(hashed, stand_in(bad, i), what & 1, what & 2, &other,
+                                            &at_place, NULL),
+                             0);
+            assert_int_equal(own == at_place, !bad[i]);
+            if (what != 3)
+                continue;
+            assert_int_equal(ls_reader_hash_record(hashed, i, &at_place, NULL), 0);
+            assert_true(own == at_place);
+        }
+        ls_reader_close(read);
+        ls_reader_close(hashed);
+        ls_dataset_close(fresh);
+    }
+}
+
+/* The first few are named, once. */
+static void check_names(struct ls_dataset *set, const bool *bad)
+{
+    char reason[500];
+    int64_t record;
+    int named = 0, all = 0;
+    bool told[RECORDS] = {false};
+    while (ls_dataset_next_bad(set, &record, reason, sizeof reason)) {
+        assert_true(bad[record]);
+        assert_false(told[record]);
+        assert_true(strlen(reason) > 5);
+        told[record] = true;
+        named++;
+    }
+    for (int i = 0; i < RECORDS; i++)
+        all += bad[i];
+    assert_int_equal(named, all < 5 ? all : 5);
+}
+
+static void check_stop(const struct way *way, const bool *bad)
+{
+    static struct ls_error error;
+    static struct sample sample;
+    struct ls_definition *definition = layer_of(way, "bad", "", "");
+    struct ls_dataset *set = NULL;
+    ls_error_clear(&error);
+    int status = trial_open(definition, LOCKSTEP__PHASE__TRAIN, 1, &set, &error);
+    struct ls_reader *reader = NULL;
+    if (status == 0)
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int64_t i = 0; i < RECORDS && status == 0; i++) {
+        status = ls_reader_fetch(reader, i, sample.data, sample.label, &error);
+        assert_true(status == 0 || bad[i]);
+    }
+    assert_int_equal(status, memcmp(bad, none, RECORDS) == 0 ? 0 : LOCKSTEP_DATA);
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    ls_definition_free(definition);
+}
+
+static void check_pattern(const struct way *way, const bool *bad)
+{
+    static struct sample good[RECORDS];
+    struct ls_reader *reader;
+    way->write("good", none);
+    way->write("bad", bad);
+    struct ls_dataset *set = open_way(way, "good", "", "");
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < RECORDS; i++)
+        fetch(reader, i, &good[i]);
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    static const char *const more[] = {"on_bad_record: SKIP", "on_bad_record: SKIP cache: true"};
+    for (int cached = 0; cached < 2; cached++) {
+        set = open_way(way, "bad", more[cached], "");
+        check_samples(set, good, bad);
+        check_hashes(way, set, bad);
+        check_names(set, bad);
+        ls_dataset_close(set);
+    }
+    if (!way->by_label)
+        check_stop(way, bad);
+}
+
+static void test_every_source(void **state)
+{
+    (void)state;
+    for (int w = 0; w < WAYS; w++)
+        for (int p = 0; p < PATTERNS; p++) {
+            print_message("%s, pattern %d\n", ways[w].name, p);
+            check_pattern(&ways[w], patterns[p]);
+        }
+}
+
+/* ---- What is not skipped --------------------------------------------------------------------- */
+
+static void test_none_is_good(void **state)
+{
+    (void)state;
+    static struct ls_error error;
+    static struct sample sample;
+    bool all[RECORDS];
+    memset(all, true, sizeof all);
+    for (int w = 0; w < WAYS; w++) {
+        struct ls_definition *definition = layer_of(&ways[w], "bad", "on_bad_record: SKIP", "");
+        struct ls_dataset *set = NULL;
+        struct ls_reader *reader = NULL;
+        ways[w].write("bad", all);
+        ls_error_clear(&error);
+        int status = trial_open(definition, LOCKSTEP__PHASE__TRAIN, 1, &set, &error);
+        if (status == 0 && (status = set_labels(set)) == 0) {
+            if (!ways[w].by_label)
+                fail_msg("%s was opened", ways[w].name);
+            assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+            status = ls_reader_fetch(reader, 4, sample.data, sample.label, &error);
+        }
+        assert_int_equal(status, LOCKSTEP_DATA);
+        if (w != 10 && w != 11 && w != 12) /* a database's first record is told of */
+            assert_says(&error, "none of its 9 records is good");
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        ls_definition_free(definition);
+    }
+}
+
+/* Files that are missing or became shorter. */
+static void test_files(void **state)
+{
+    (void)state;
+    static struct ls_error error;
+    static struct sample sample;
+    for (int k = 0; k < 3; k++) {
+        const struct way *way = &ways[k == 0 ? 1 : k == 1 ? 2 : 10];
+        struct ls_reader *reader;
+        way->write("bad", patterns[2]);
+        struct ls_dataset *set = open_way(way, "bad", "on_bad_record: SKIP", "");
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        if (k == 0)
+            assert_int_equal(truncate(map_at("bad", "batch.bin"), 5000), 0);
+        else if (k == 1)
+            assert_int_equal(unlink(map_at("bad", "6.png")), 0);
+        else
+            assert_int_equal(truncate(map_at("bad", "db/data.mdb"), 4096), 0);
+        ls_error_clear(&error);
+        int status = ls_reader_fetch(reader, 3, sample.data, sample.label, &error);
+        assert_int_equal(status, LOCKSTEP_DATA);
+        assert_says(&error, k == 1 ? "No such file" : "has become shorter");
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        struct ls_definition *definition = layer_of(way, "bad", "on_bad_record: SKIP", "");
+        assert_int_not_equal(trial_open(definition, LOCKSTEP__PHASE__TRAIN, 1, &set, &error), 0);
+        ls_definition_free(definition);
+    }
+}
+
+/* A record that was good and no longer is has changed. */
+static void test_damaged_later(void **state)
+{
+    (void)state;
+    static struct ls_error error;
+    static struct sample sample;
+    struct ls_reader *reader;
+    ways[2].write("bad", none);
+    struct ls_dataset *set = open_way(&ways[2], "bad", "on_bad_record: SKIP", "");
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    fetch(reader, 4, &sample);
+    damage(map_at("bad", "4.png"), 1);
+    ls_error_clear(&error);
+    assert_int_equal(ls_reader_fetch(reader, 4, sample.data, sample.label, &error), LOCKSTEP_DATA);
+    assert_says(&error, "record 4");
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+}
+
+/* ---- Splits and crops ------------------------------------------------------------------------ */
+
+/* A record of the train split never stands in for one of the test split. */
+static void test_split(void **state)
+{
+    (void)state;
+    static struct sample good[RECORDS], sample;
+    static const char *const splits[] = {"train:0.5", "test:0.5"};
+    struct ls_reader *reader;
+    int replaced = 0;
+    ways[2].write("good", none);
+    ways[2].write("bad", patterns[4]);
+    struct ls_dataset *set = open_way(&ways[2], "good", "", "");
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < RECORDS; i++)
+        fetch(reader, i, &good[i]);
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    for (int s = 0; s < 2; s++) {
+        char more[100];
+        int64_t records[RECORDS], count;
+        snprintf(more, sizeof more, "split: '%s' on_bad_record: SKIP", splits[s]);
+        set = open_way(&ways[2], "bad", more, "");
+        count = ls_dataset_size(set);
+        assert_in_range(count, 2, RECORDS - 2);
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        for (int64_t i = 0; i < count; i++) {
+            uint64_t hash;
+            fetch(reader, i, &sample);
+            ls_reader_last(reader, &records[i], &hash);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            int64_t k = i;
+            while (patterns[4][records[k]])
+                k = (k + 1) % count;
+            replaced += k != i;
+            fetch(reader, i, &sample);
+            assert_memory_equal(&sample, &good[records[k]], sizeof sample);
+        }
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+    }
+    assert_true(replaced > 0);
+}
+
+/* A record that is too small for the crop is bad. */
+static void test_too_small(void **state)
+{
+    (void)state;
+    static struct sample sample;
+    static const bool small[RECORDS] = {true, false, false, true, false, false, true, false, false};
+    char name[32], text[RECORDS * 40] = "";
+    struct ls_reader *reader;
+    for (int i = 0; i < RECORDS; i++) {
+        snprintf(name, sizeof name, "%d.png", i);
+        write_picture(map_at("small", name), SIDE + i % 3, SIDE + i % 3, 3, i);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d\n", name, i);
+    }
+    write_bytes("small", "list.txt", text, strlen(text));
+    struct ls_dataset *set = open_way(&ways[2], "small", "on_bad_record: SKIP", "crop_size: 9");
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < RECORDS; i++) {
+        fetch(reader, i, &sample);
+        assert_int_equal(ls_reader_replaced(reader), small[i]);
+        assert_int_equal((int)sample.label[0], (int)stand_in(small, i));
+    }
+    ls_reader_close(reader);
+    ls_dataset_close(set);
+    struct ls_definition *definition = layer_of(&ways[2], "small", "", "crop_size: 9");
+    assert_int_equal(trial_open(definition, LOCKSTEP__PHASE__TRAIN, 1, &set, NULL), LOCKSTEP_DATA);
+    ls_definition_free(definition);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_source), cmocka_unit_test(test_none_is_good),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_damaged_later),
+        cmocka_unit_test(test_split),        cmocka_unit_test(test_too_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
