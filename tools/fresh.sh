@@ -5,8 +5,8 @@
 #
 #     fresh.sh [--quick] [--keep]
 #
-# --quick: as the user a tenth of the demo's training, and of the tests those that depend on who runs
-# them. --keep: the folder stays.
+# --quick: a tenth of the demo's training, and for the user, who gets root's checkout with what was
+# built in it, of the tests those that depend on who runs them. --keep: the folder stays.
 # Data sets come from $LOCKSTEP_DATA, else from ../shared/data; packages from where this machine has
 # them from, if it is a Debian 12, else from debootstrap's own mirror.
 #
@@ -19,7 +19,8 @@ self=$(realpath "$0")
 source=$(realpath "$(dirname "$self")/..")
 release=bookworm
 # What rights, signals, terminals and processes mean to a test depends on the user.
-users_tests='^(cli_.*|faults_.*|mpi_(cut_link|faults|link)|compat_test_(demo|install))$'
+users_tests='^(cli_.*|faults_(data|files|prefixes|signals|snapshots|usage)|mpi_(cut_link|link|log)'
+users_tests="$users_tests|compat_test_(demo|install))\$"
 
 step() { printf '\n== %s\n' "$*"; }
 impossible() {
@@ -38,8 +39,8 @@ mirror() {
 
 # ---- In the namespaces ------------------------------------------------------------------------
 
-# inside USER COMMAND...: in the bare system, in the user's checkout if there is one, with nothing of
-# this machine's environment but what the network needs.
+# inside USER COMMAND...: in the bare system, in the checkout if there is one, with nothing of this
+# machine's environment but what the network needs.
 inside() {
     local user=$1 home=/root name kept=()
     shift
@@ -51,7 +52,7 @@ inside() {
     env -i HOME="$home" USER="$user" LOGNAME="$user" ${kept[@]+"${kept[@]}"} \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \
-        bash -c 'cd "$HOME/lockstep" 2>/dev/null || cd; exec "$@"' bash "$@"
+        bash -c 'cd "$0/lockstep" 2>/dev/null || cd; exec "$@"' "$place" "$@"
 }
 
 # The base system, with what a machine has that runs, and this machine's way to packages.
@@ -75,11 +76,10 @@ make_system() {
         impossible "apt-get update: $(tail -n 1 "$folder/log")"
 }
 
-# checkout USER: the tree without what was built in it, and the data beside it.
+# checkout USER: the tree without what was built in it, and the data beside it, in $place.
 checkout() {
-    local home=/root file data=${LOCKSTEP_DATA:-$source/../shared/data}
-    [ "$1" = root ] || home=/home/$1
-    inside "$1" mkdir -p lockstep shared/data
+    local file data=${LOCKSTEP_DATA:-$source/../shared/data}
+    inside "$1" mkdir -p "$place/lockstep" "$place/shared/data"
     if command -v git >/dev/null && git -C "$source" rev-parse --git-dir >/dev/null 2>&1; then
         git -C "$source" ls-files -z --cached --others --exclude-standard --deduplicate |
             while IFS= read -r -d '' file; do
@@ -89,15 +89,14 @@ checkout() {
         tar -C "$source" -c --exclude='./build*' --exclude=./results --exclude=./.git .
     fi | inside "$1" tar -x -f -
     [ -d "$data" ] || return 0
-    mount --bind "$(realpath "$data")" "$root$home/shared/data"
-    mount -o remount,bind,ro "$root$home/shared/data"
+    mount --bind "$(realpath "$data")" "$root$place/shared/data"
+    mount -o remount,bind,ro "$root$place/shared/data"
 }
 
 # try USER TEST-OPTIONS...: both commands; the count of tests is left in `count`.
 try() {
     local user=$1 status=0 begun=$SECONDS
     shift
-    checkout "$user"
     step "${demo[*]}, as $user"
     if ! inside "$user" "${demo[@]}" </dev/null; then
         count="0 passed, 1 failed, 0 skipped"
@@ -115,14 +114,20 @@ try() {
 in_namespaces() {
     local options=() passed failed skipped more
     demo=(./run demo)
+    [ -z "$quick" ] || demo=(env LOCKSTEP_DEMO_UPDATES=600 ./run demo)
     root=$folder/root
+    place=/srv # where the checkout is
     make_system
+    checkout root
     try root
     read -r passed _ failed _ skipped _ <<<"$count"
     inside root useradd --create-home --shell /bin/bash ordinary
     if [ -n "$quick" ]; then
-        demo=(env LOCKSTEP_DEMO_UPDATES=600 ./run demo)
+        inside root chown -R ordinary: .
         options=(release -R "$users_tests")
+    else
+        place=/home/ordinary
+        checkout ordinary
     fi
     try ordinary ${options[@]+"${options[@]}"}
     read -r _ _ more _ <<<"$count"
