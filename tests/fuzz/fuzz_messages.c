@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "engine/tickets.h"
 #include "transport/peers.h"
+#include "transport/sums.h"
 #include "transport/watch_inner.h"
 #include "transport/wire.h"
 
@@ -312,6 +313,38 @@ static void add_sums(void)
     }
 }
 
+/* What other ranks note of their contributions: whatever it is, exponents stay possible. */
+static void note_sums(void)
+{
+    static const size_t elements[2] = {5, 3};
+    struct ls_sums *sums;
+    float gradient[5] = {1, -2, 0.5F, 0, 3}, out[5];
+    unsigned char notes[64];
+    int parameter = -1, micro_batch;
+    must(ls_sums_create(elements, NULL, 2, 1, &sums, &scene.error) == 0);
+    must(ls_sums_cut_elements(sums, 0, &scene.error) == 0);
+    size_t bytes = ls_sums_note_bytes(2, ls_sums_all_rows(sums));
+    must(bytes <= sizeof notes);
+    for (int update = 0; update < 3; update++) {
+        struct ls_contributor contributor = {.sums = sums};
+        ls_sums_begin(sums, false);
+        ls_sums_contribute(&contributor, 0, gradient, 5);
+        for (int r = 1; r < scene.link.size; r++) {
+            take_bytes(notes, bytes);
+            ls_sums_hear(sums, notes);
+        }
+        if (ls_sums_end(sums, &parameter, &micro_batch) != LS_SUMS_GOOD)
+            must(parameter == 0 || parameter == 1);
+        ls_sums_read(sums, 0, 0, 5, out);
+        for (int i = 0; i < 2; i++) {
+            must(ls_sums_exponent(sums, i) <= LS_SUMS_EXPONENT_UNSET);
+            ls_sums_next(sums, i, (uint32_t)take() << 23);
+        }
+        ls_sums_growth(sums, &parameter);
+    }
+    ls_sums_free(sums);
+}
+
 static void agree(void)
 {
     int own = (int)(take() % 3);
@@ -325,7 +358,7 @@ static void agree(void)
 static void act(unsigned what)
 {
     struct ls_watch *watch = scene.peers->watch;
-    switch (what % 9) {
+    switch (what % 10) {
     case 0:
         scene.now += take() / 16.0;
         ls_watch_turn(watch);
@@ -351,6 +384,9 @@ static void act(unsigned what)
     case 7:
         ls_watch_note(watch, (int64_t)take(), "layer");
         ls_watch_wait(watch, what >= 128);
+        break;
+    case 8:
+        note_sums();
         break;
     default:
         ls_watch_hurry(watch);
