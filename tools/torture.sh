@@ -24,7 +24,7 @@ while [ $# != 0 ]; do
     shift
     case $option in
     --short)
-        short=1 kills=4 flips=300 ranks=1 stops=0 faults=1
+        short=1 kills=4 flips=300 ranks=1 stops=1 faults=1
         continue
         ;;
     --kills | --flips | --ranks | --stops | --faults | --hours | --seed)
