@@ -823,7 +823,8 @@ LOCKSTEP_API void lockstep_check_options_init(struct lockstep_check_options *opt
 /* Reads every record of every data layer of a solver's nets, or of a net's test phase, once, as
  * training or testing would, and tells of each that is bad: cannot be read or decoded, has a size
  * that does not fit, or a label that is no class of a layer that takes it. LOCKSTEP_DATA if there
- * are any, or if a source cannot be opened at all. */
+ * are any, or if a source cannot be opened at all; LOCKSTEP_DEFINITION where records differ in size
+ * and the net has layers that cannot take some of the sizes (all are named, with a record). */
 LOCKSTEP_API int lockstep_check(const struct lockstep_solver *solver,
                                 const struct lockstep_check_options *options,
                                 struct lockstep_error *error);

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "data/check.h"
 #include "engine/labels.h"
+#include "engine/plans.h"
 #include "ops/cpu/backend.h"
 #include "schema/net.h"
 
@@ -106,6 +107,8 @@ static int check_net(struct checking *checking, const struct ls_net_definition *
         checking->dataset = d;
         status = check_source(checking, error);
     }
+    if (status == 0 && net->varying >= 0)
+        status = ls_net_check_sizes(net, true, error);
     ls_net_close(net);
     ls_view_set_free(&views);
     ls_parameter_set_free(parameters);

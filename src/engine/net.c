@@ -241,7 +241,7 @@ static int open(struct ls_net *net, struct ls_error *error)
     LS_TRY(map_inputs(net, error));
     LS_TRY(ls_net_set_labels(net, error));
     if (net->varying >= 0 && !net->options.from_outside && !net->options.forgiving)
-        LS_TRY(ls_net_check_sizes(net, error));
+        LS_TRY(ls_net_check_sizes(net, false, error));
     return net->options.from_outside || net->options.forgiving ? 0
                                                                : ls_net_check_labels(net, error);
 }

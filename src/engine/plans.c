@@ -277,18 +277,21 @@ static int check_size(struct ls_net *net, const struct ls_micro *micro, struct l
     return name_size(net, micro, problems, status, error);
 }
 
-int ls_net_check_sizes(struct ls_net *net, struct ls_error *error)
+int ls_net_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
 {
     struct ls_dataset *dataset = net->datasets[net->varying];
     struct ls_source_shape before = net->shapes[net->varying];
     int64_t(*seen)[3] = ls_alloc(SIZES_TRIED, sizeof *seen);
     int status = seen == NULL ? ls_fail_memory(error, "sizes of samples") : 0;
     size_t count = 0;
-    for (int64_t i = 0; i < net->batching.samples && count < SIZES_TRIED && status == 0; i++) {
+    bool goes_on = status == 0;
+    for (int64_t i = 0; i < net->batching.samples && count < SIZES_TRIED && goes_on; i++) {
         struct ls_micro micro = {.ordinal = i, .count = 1};
-        status = ls_dataset_sample_shape(dataset, i, micro.shape, error);
-        if (status == 0 && is_new_size(seen, &count, micro.shape))
-            status = check_size(net, &micro, error);
+        int found = ls_dataset_sample_shape(dataset, i, micro.shape, error);
+        if (found == 0 && is_new_size(seen, &count, micro.shape))
+            found = check_size(net, &micro, error);
+        status = status != 0 ? status : found;
+        goes_on = status == 0 || (all && found != LOCKSTEP_RESOURCE);
     }
     net->shapes[net->varying] = before;
     ls_free(seen);

@@ -13,7 +13,8 @@ void ls_net_free_plan(struct ls_net_plan *plan);
 
 /* A size of samples that the net cannot take is found now and not after hours of training: builds
  * the net's graph for each size of its data, which must vary. Of data with very many sizes the
- * first are tried; the others are checked when they come. */
-int ls_net_check_sizes(struct ls_net *net, struct ls_error *error);
+ * first are tried; the others are checked when they come. `all`: of these, all that the net cannot
+ * take are told, not only the first. */
+int ls_net_check_sizes(struct ls_net *net, bool all, struct ls_error *error);
 
 #endif

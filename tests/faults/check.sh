@@ -39,6 +39,16 @@ expect 4 'record 0 \(a/1.png\): ' 'record 4 \(b/2.png\): .*neither JPEG nor PNG'
 expect 4 '"record": *4' '"name": *"b/2.png"' -- \
     "$LOCKSTEP" check --solver solver.prototxt --json
 
+# Sizes that the net cannot take: each with a record.
+mkdir -p q/a
+for size in 12 12 13 14 12 13; do
+    grey $size 12 90 >"q/a/$((i++)).png"
+done
+small_net "backend: IMAGES source: 'q' is_color: false" >net.prototxt
+expect 3 'train, layer .d., q: 6 records, 0 bad' 'for samples of 1 x 13 x 12: ' \
+    'for samples of 1 x 14 x 12: ' '!for samples of 1 x 12 x 12' 'has this size, 1 x 13 x 12' \
+    'has this size, 1 x 14 x 12' -- "$LOCKSTEP" check --solver solver.prototxt
+
 # What cannot be opened at all is told as training tells it.
 small_net "backend: IDX source: 'nothing' label_source: 'labels'" >net.prototxt
 expect 4 "there is no file or folder 'nothing'" -- "$LOCKSTEP" check --solver solver.prototxt
