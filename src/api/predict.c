@@ -266,10 +266,12 @@ static void predict_some(void *argument, int worker)
                                      .partials = model->records[worker]};
         ls_exchange_context(model->exchange, worker, (size_t)worker, NULL, &context);
         static _Thread_local struct ls_error error;
+        ls_error_clear(&error);
         int status = ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context, &error);
         if (status != 0 && !atomic_flag_test_and_set(&prediction->failed)) {
             prediction->status = status;
-            *prediction->error = error;
+            if (prediction->error != NULL)
+                *prediction->error = error;
         }
         copy_plain(plan->output, find_value(plan, worker, inputs, plan->output),
                    prediction->output + i * model->output_size);

@@ -1,6 +1,13 @@
-/* Predictions that are the input itself under another shape: they lie where the input lies.
+/* Predictions: that are the input itself under another shape, and lie where the input lies; and
+ * where oneDNN fails.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <dnnl.h>
 
 #include "lockstep/lockstep.h"
 #include "support/support.h"
@@ -47,8 +54,82 @@ static void test_view_of_input(void **state)
     lockstep_error_free(error);
 }
 
+/* ---- oneDNN fails ---------------------------------------------------------------------------- */
+
+static _Atomic bool dnnl_fails;
+static _Atomic int dnnl_calls;
+
+/* In the place of oneDNN's own, which has the same name. */
+dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream,
+                                     int count, const dnnl_exec_arg_t *arguments)
+{
+    dnnl_status_t (*execute)(const_dnnl_primitive_t, dnnl_stream_t, int, const dnnl_exec_arg_t *);
+    *(void **)&execute = dlsym(RTLD_NEXT, "dnnl_primitive_execute");
+    assert_non_null(execute);
+    dnnl_calls++;
+    return dnnl_fails ? dnnl_out_of_memory : execute(primitive, stream, count, arguments);
+}
+
+enum { PIXELS = 32 * 32, NUMBERS = 32 * PIXELS, WEIGHTS = 32 * 32 * 9 };
+
+static void write_large(void)
+{
+    static char bytes[8 + 200 + WEIGHTS * sizeof(float)];
+    char header[200];
+    int length = snprintf(header, sizeof header,
+                          "{\"c.weight\":{\"dtype\":\"F32\",\"shape\":[32,32,3,3],"
+                          "\"data_offsets\":[0,%zu]}}",
+                          WEIGHTS * sizeof(float));
+    memset(bytes, 0, sizeof bytes);
+    bytes[0] = (char)length;
+    memcpy(bytes + 8, header, (size_t)length);
+    ls_test_write(ls_test_path("large.safetensors"), bytes,
+                  8 + (size_t)length + WEIGHTS * sizeof(float));
+    ls_test_write_text(ls_test_path("large.prototxt"),
+                       "layer { name: 'in' type: 'Input' top: 'data'\n"
+                       "  input_param { shape { dim: [1, 32, 32, 32] } } }\n"
+                       "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
+                       "  convolution_param { num_output: 32 kernel_size: 3 pad: 1\n"
+                       "    bias_term: false algorithm: DIRECT } }\n");
+}
+
+/* It is told once, whether the caller wants to hear why or not, and forgotten by the next one. */
+static void test_failing_library(void **state)
+{
+    (void)state;
+    static float input[2 * NUMBERS], output[2 * NUMBERS];
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    write_large();
+    lockstep_model_options_init(&options);
+    options.workers = 1;
+    if (lockstep_model_load(ls_test_path("large.prototxt"), ls_test_path("large.safetensors"),
+                            &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(lockstep_model_output_size(model), NUMBERS);
+    dnnl_calls = 0;
+    assert_int_equal(lockstep_model_predict(model, input, 2, output, error), 0);
+    bool library = dnnl_calls > 0;
+    dnnl_fails = true;
+    for (int i = 0; i < 3 && library; i++) {
+        assert_int_equal(lockstep_model_predict(model, input, 2, output, i == 1 ? NULL : error),
+                         LOCKSTEP_RESOURCE);
+        const char *text = lockstep_error_text(error), *first = strstr(text, "could not carry out");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "could not carry out"));
+    }
+    dnnl_fails = false;
+    assert_int_equal(lockstep_model_predict(model, input, 2, output, error), 0);
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+    if (!library)
+        skip(); /* no kernel of oneDNN was chosen here */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_view_of_input)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_view_of_input),
+                                       cmocka_unit_test(test_failing_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
