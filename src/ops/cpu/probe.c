@@ -336,8 +336,9 @@ int ls_cpu_probe(const struct ls_prepared *prepared, int64_t samples, uint64_t *
 {
     struct known result, mine = {.hash = describe(prepared)};
     const uint64_t before = *work;
-    /* 0 is no key: the table begins with that. */
-    mine.key = add_number(samples, add_number((int64_t)ls_cpu_isa(), mine.hash)) | 1;
+    bool whole = may_run(prepared, WHOLE_MAX, before); /* what fits what is left, or one sample */
+    uint64_t key = add_number(samples, add_number((int64_t)ls_cpu_isa(), mine.hash));
+    mine.key = add_number(whole, key) | 1; /* 0 is no key: the table begins with that */
     if (recall(mine.key, &result) && result.work <= before) {
         *work = before - result.work;
         *hash = result.hash;
@@ -346,7 +347,7 @@ int ls_cpu_probe(const struct ls_prepared *prepared, int64_t samples, uint64_t *
     uint64_t mode = ls_float_mode();
     int threads = ls_onednn_one_thread(), status = 0;
     ls_set_float_mode();
-    if (may_run(prepared, WHOLE_MAX, before)) {
+    if (whole) {
         *work -= work_of(prepared);
         status = run_step(prepared, &mine.hash, error);
     } else if (samples > 1) {

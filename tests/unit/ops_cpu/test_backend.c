@@ -42,7 +42,7 @@ static struct trial *large_product(void)
     struct ls_shape x = {2, {64, 512}}, w = {2, {512, 512}}, y = {2, {64, 512}};
     trial->op.attr.inner_product = (struct ls_inner_product_attr){.m = 64, .k = 512, .n = 512};
     trial_in(trial, &x, 1);
-    trial_in(trial, &w, 2);
+    trial_in(trial, &w, 2)->sample_axis = -1;
     trial_out(trial, &y);
     trial_prepare(trial);
     return trial;
@@ -233,6 +233,28 @@ static void fingerprints_need_memory(void **state)
     assert_true(failed);
 }
 
+/* What a probe gives follows from the step and from the work that is left, not from what the
+ * process has probed before. */
+static void probes_forget_smaller_probes(void **state)
+{
+    (void)state;
+    const uint64_t whole = 64 * 512 * 512, plenty = (uint64_t)1 << 32;
+    struct trial *trial = large_product();
+    const struct ls_prepared *prepared = &trial->prepared;
+    uint64_t hash[3], work = whole / 2;
+    assert_false(prepared->slow);
+    assert_int_equal(ls_cpu_probe(prepared, 64, &work, &hash[0], NULL), 0);
+    assert_int_equal(work, whole / 2 - whole / 64); /* one sample */
+    work = plenty;
+    assert_int_equal(ls_cpu_probe(prepared, 64, &work, &hash[1], NULL), 0);
+    assert_int_equal(work, plenty - whole);
+    work = whole / 2;
+    assert_int_equal(ls_cpu_probe(prepared, 64, &work, &hash[2], NULL), 0);
+    assert_int_equal(work, whole / 2 - whole / 64);
+    assert_true(hash[0] == hash[2] && hash[0] != hash[1]);
+    trial_free(trial);
+}
+
 /* oneDNN cannot follow. */
 static void instruction_set_is_fixed(void **state)
 {
@@ -261,6 +283,7 @@ int main(void)
         cmocka_unit_test(threads_stay_where_they_were),
         cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),
+        cmocka_unit_test(probes_forget_smaller_probes),
         cmocka_unit_test(instruction_set_is_fixed),
     };
     return trial_main(tests);
