@@ -8,13 +8,9 @@
 
 enum {
     MATRIX_LEAST = 1 << 15, /* elements: smaller matrices have a row for each */
+    ROWS_MOST = 1 << 24,    /* of several elements: their numbers are laid out as fp32 */
     NUMBERS = 4             /* of 4 bytes that a row takes */
 };
-
-bool ls_rows_are_elements(const struct ls_shape *shape)
-{
-    return shape->rank < 2 || (shape->rank == 2 && ls_shape_size(shape) < MATRIX_LEAST);
-}
 
 /* Elements of a row, in Caffe's order. */
 static size_t row_length(const struct ls_shape *shape)
@@ -23,6 +19,13 @@ static size_t row_length(const struct ls_shape *shape)
     while (axis < shape->rank && shape->dim[axis] == 1)
         axis++;
     return axis < shape->rank ? (size_t)ls_shape_count(shape, axis + 1, shape->rank) : 1;
+}
+
+bool ls_rows_are_elements(const struct ls_shape *shape)
+{
+    size_t elements = (size_t)ls_shape_size(shape);
+    return shape->rank < 2 || (shape->rank == 2 && elements < MATRIX_LEAST) ||
+           elements / row_length(shape) > ROWS_MOST;
 }
 
 size_t ls_rows_plain(const struct ls_parameter *parameter)

@@ -6,6 +6,7 @@
  *     biases, scales, slopes (one axis)              each element
  *     matrices of less than 2^15 elements            each element: inputs of very different size
  *                                                    and outputs that are seldom wanted, alike
+ *     what has more than 2^24 output channels        each element
  *     everything else                                the elements of an output channel, or of a
  *                                                    row of a table
  *

@@ -7,16 +7,20 @@
  *     overflow    Contributions stay below 2^50 units and an update has at most 2^12 of them, so
  *                 that no sum reaches 2^62. One of 2^50 units or more asks for the update to be
  *                 repeated with an exponent that fits; nothing of it has been committed by then.
+ *
  *     following   An exponent follows the largest contribution to its row over the last updates:
  *                 downwards at once, when contributions have grown; upwards, when they have shrunk,
  *                 by a sixteenth an update, until the largest is 2^40 units, and by 1 an update as
  *                 long as it has fewer than the 24 digits of fp32. No update is repeated for that:
  *                 a unit is 2^-40 of the largest step that the row has made lately, 2^-16 of what
- *                 rounding the weights made of it. So gradients that alternate settle at the
- * larger. rows        The exponent of a row is at most 4 above that of the row with the largest
+ *                 rounding the weights made of it. So the exponent of gradients that alternate
+ *                 settles at the larger ones.
+ *
+ *     rows        The exponent of a row is at most 4 above that of the row with the largest
  *                 gradients, which leaves 24 digits down to 2^-20 of them: so a row whose gradients
- *                 are small mostly, and now and then as large as others, fits always. Only a row
+ *                 are mostly small, and now and then as large as others, always fits. Only a row
  *                 that has never come near 2^-20 of the largest row has more.
+ *
  *     first       A row that has had zeros only takes the highest exponent that others may have.
  *                 What then comes as less than 2^10 units asks for a repeat, once for each row.
  *
