@@ -15,7 +15,11 @@
 #include "base/descriptor.h"
 #include "base/memory.h"
 
-enum { ROUNDS = 20, ROUND = 100000000 /* nanoseconds */ };
+enum {
+    ROUNDS = 20,
+    ROUND = 100000000, /* nanoseconds */
+    TRIES = 100        /* to lock a file that is still there afterwards */
+};
 
 struct ls_lock {
     int fd;
@@ -31,10 +35,11 @@ static bool still_there(int fd, const char *path)
 }
 
 /* A descriptor that has the lock; -1 and errno EWOULDBLOCK: another one has it; -1 and another
- * errno: nothing can be locked here. */
+ * errno: nothing can be locked here. Where a file never seems to be there still, the file system
+ * gives it another number each time that it is asked: then the lock is as good as it can be. */
 static int try_lock(const char *path)
 {
-    for (;;) {
+    for (int tries = 1;; tries++) {
         int fd = ls_above_streams(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
         if (fd < 0)
             return -1;
@@ -44,7 +49,7 @@ static int try_lock(const char *path)
             errno = reason;
             return -1;
         }
-        if (still_there(fd, path))
+        if (still_there(fd, path) || tries == TRIES)
             return fd;
         close(fd);
     }
