@@ -391,7 +391,8 @@ struct lockstep_verify_options {
     int64_t iterations;                  /* updates; < 0: as many as the solver says, at most 50 */
     const char *isa;                     /* as in lockstep_train_options */
     const char *weights;                 /* the same */
-    struct lockstep_callbacks callbacks; /* a NOTICE for each training; poll between two of them */
+    struct lockstep_callbacks callbacks; /* a NOTICE for each training, behind WARNINGs that none
+                                            before it gave; poll between two of them */
     void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
     void *user;                                                            /* for `trained` */
 };

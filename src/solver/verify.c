@@ -23,7 +23,8 @@ struct verification {
     struct ls_text folder;
     struct ls_trace first;
     struct ls_text first_name;
-    int64_t end; /* updates of each training; negative: not known yet */
+    int64_t end;              /* updates of each training; negative: not known yet */
+    struct ls_text *warnings; /* all that were told, a line each */
     struct ls_error *error;
 };
 
@@ -72,6 +73,7 @@ static struct ls_verify_run run_number(const struct verification *verification, 
                                   .begins = stopped ? number - 1 : number,
                                   .end = verification->end,
                                   .stops = stopped ? options->stops : 0,
+                                  .warnings = verification->warnings,
                                   .folder = verification->folder.data};
 }
 
@@ -289,6 +291,21 @@ static void report(const struct verification *verification, const struct ls_veri
         options->trained(options->user, &training);
 }
 
+/* The warnings from `from` on. */
+static void report_warnings(const struct verification *verification, size_t from)
+{
+    const struct lockstep_callbacks *callbacks = &verification->options->callbacks;
+    const struct ls_text *warnings = verification->warnings;
+    char text[1024];
+    while (callbacks->event != NULL && from < warnings->length) {
+        size_t length = strcspn(warnings->data + from, "\n");
+        snprintf(text, sizeof text, "%.*s", (int)length, warnings->data + from);
+        struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text};
+        callbacks->event(callbacks->user, &event);
+        from += length + 1;
+    }
+}
+
 static bool wants_stop(const struct ls_verify_options *options)
 {
     return options->callbacks.poll != NULL &&
@@ -303,7 +320,9 @@ static int verify_one(struct verification *verification, size_t number, size_t *
     struct ls_trace trace = {0};
     struct ls_verify_run run = run_number(verification, number);
     run.trace = &trace;
+    size_t warned = verification->warnings->length;
     int status = run_one(verification, &run);
+    report_warnings(verification, warned);
     bool same = status == 0 && (number == 0 || same_traces(&verification->first, &trace));
     if (status == 0)
         report(verification, &run, same);
@@ -327,8 +346,12 @@ static int verify_one(struct verification *verification, size_t number, size_t *
 int ls_verify(const struct ls_solver_definition *definition,
               const struct ls_verify_options *options, struct ls_error *error)
 {
-    struct verification verification = {
-        .definition = definition, .options = options, .end = options->iterations, .error = error};
+    struct ls_text warnings = {0};
+    struct verification verification = {.definition = definition,
+                                        .options = options,
+                                        .end = options->iterations,
+                                        .warnings = &warnings,
+                                        .error = error};
     size_t trainings = options->count + (options->stops > 0), differs = 0;
     struct ls_trace trace = {0};
     struct ls_text name = {0};
@@ -351,5 +374,6 @@ int ls_verify(const struct ls_solver_definition *definition,
     ls_trace_free(&verification.first);
     ls_text_free(&verification.first_name);
     ls_text_free(&verification.folder);
+    ls_text_free(&warnings);
     return status;
 }

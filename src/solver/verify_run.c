@@ -96,10 +96,24 @@ static int add_figures(struct ls_figure **figures, size_t *count, size_t *capaci
     return 0;
 }
 
+/* Of what all trainings warn, the first one does. */
+static void note_warning(struct rank *rank, const char *warning)
+{
+    struct ls_text *warnings = rank->segment->run->warnings;
+    if (warnings->data != NULL && strstr(warnings->data, warning) != NULL)
+        return;
+    ls_text_format(warnings, "%s\n", warning);
+    if (warnings->failed)
+        rank->status = ls_fail_memory(rank->error, "a verification");
+}
+
+/* Rank 0. What is told of a training is told once it is over, by the thread that verifies. */
 static void hear_event(void *user, const struct lockstep_event *event)
 {
     struct rank *rank = user;
     struct ls_trace *trace = rank->segment->run->trace;
+    if (event->kind == LOCKSTEP_EVENT_WARNING)
+        note_warning(rank, event->text);
     if (event->kind != LOCKSTEP_EVENT_TEST || rank->segment->run->close_up != NULL)
         return;
     if (add_figures(&trace->figures, &trace->figure_count, &trace->figure_capacity,

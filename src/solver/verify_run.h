@@ -57,6 +57,7 @@ struct ls_verify_run {
     int stops;
     const char *folder; /* for snapshots; empty before and after */
     struct ls_trace *trace;
+    struct ls_text *warnings;     /* of this training and those before, each once, a line each */
     struct ls_close_up *close_up; /* (optional) the run ends behind its update */
     struct ls_text name;          /* what the training is, in words; made by the run */
 };
