@@ -43,14 +43,17 @@ static struct ls_guard *guard_of(uintptr_t address)
 
 static void hand_on(int number, siginfo_t *info, void *context)
 {
+    bool sent = info->si_code <= 0;
     if ((before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, info, context);
     } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
         before.sa_handler(number);
+    } else if (before.sa_handler == SIG_IGN && sent) {
+        return;
     } else { /* what comes at once again, or was sent, ends the process as it would have */
         struct sigaction plain = {.sa_handler = SIG_DFL};
         sigaction(number, &plain, NULL);
-        if (info->si_code <= 0)
+        if (sent)
             raise(number);
     }
 }

@@ -17,7 +17,9 @@
 #include "solver/state.h"
 #include "transport/peers.h"
 
-enum aspect { OPTIONS, DATA, ENVIRONMENT, DEFINITION, TESTS, ASPECTS };
+/* The first that differs is told: kernels, which the environment lists, follow from the definition.
+ */
+enum aspect { OPTIONS, DATA, DEFINITION, TESTS, ENVIRONMENT, ASPECTS };
 
 enum { SHOWN = 3, WORDS = 150 }; /* lines in a message, and bytes of each */
 
@@ -44,6 +46,8 @@ static void write_options(const struct ls_trainer *trainer,
                    : trainer->solver->n_weights > 0 ? "from the solver's weights"
                                                     : "as the fillers say");
     ls_text_format(text, "balance: %s\n", trainer->peers->dynamic ? "dynamic" : "static");
+    ls_text_format(text, "snapshots that must be written: %s\n",
+                   options->snapshot_required ? "all (--snapshot-required)" : "the last one");
     ls_text_format(text, "audited: %g of the micro-batches\n", trainer->audited_part);
 }
 

@@ -85,6 +85,9 @@ struct rank {
     struct ls_link *link;
     const struct lockstep_solver *solver;
     int64_t iterations;
+    int snapshot_required;
+    double audit;
+    const char *resume;
     int status, closed, size, events;
     char text[1024];
 };
@@ -101,6 +104,9 @@ static int train(struct rank *rank, struct lockstep_job *job, struct lockstep_er
     struct lockstep_trainer *trainer;
     lockstep_train_options_init(&options);
     options.overwrite = 1;
+    options.snapshot_required = rank->snapshot_required;
+    options.audit = rank->audit;
+    options.resume = rank->resume;
     options.job = job;
     options.workers = 1 + lockstep_job_rank(job);
     options.callbacks = (struct lockstep_callbacks){.user = rank, .event = count_event};
@@ -198,13 +204,89 @@ static void test_differences(void **state)
     expect_difference(ranks, "other definition than on rank 0 (localhost): here random_seed 7");
     memcpy(ranks, all, sizeof ranks);
     ranks[2].solver = other;
-    expect_difference(ranks, "other data than on rank 0 (localhost): here 'source 1: records 90', there 'source 1: records 60'");
+    expect_difference(ranks, "other data than on rank 0 (localhost): here 'source 1: records 90', "
+                             "there 'source 1: records 60'");
     memcpy(ranks, all, sizeof ranks);
     ranks[2].iterations = 3;
     expect_difference(ranks, "trains until iteration 3, rank 0 until 4");
     lockstep_solver_free(solver);
     lockstep_solver_free(seed);
     lockstep_solver_free(other);
+}
+
+/* Whatever decides the course of a training: rates and what they are made of, the length, what is
+ * computed on the way, snapshots, tests. */
+static const char *const settings[] = {
+    "base_lr=0.02",
+    "lr_policy=cosine",
+    "gamma=0.5",
+    "power=0.75",
+    "stepsize=2",
+    "stepvalue=3",
+    "max_iter=5",
+    "warmup_iter=2",
+    "warmup_start=0.5",
+    "momentum=0.5",
+    "momentum2=0.99",
+    "rms_decay=0.9",
+    "delta=1e-6",
+    "weight_decay=0.001",
+    "regularization_type=L1",
+    "clip_gradients=1",
+    "iter_size=2",
+    "random_seed=7",
+    "type=Nesterov",
+    "micro_batch=3",
+    "average_loss=2",
+    "display=1",
+    "snapshot=2",
+    "snapshot_epoch=1",
+    "snapshot_keep=1",
+    "snapshot_after_train=false",
+    "snapshot_format=BINARYPROTO",
+    "weight_average.decay=0.9",
+};
+
+/* A rank that has one of them otherwise is found before the first update, by the field's name. */
+static void test_settings(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("net", 60, NULL);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct lockstep_solver *other = load("net", 60, settings[i]);
+        struct rank ranks[RANKS];
+        char field[120];
+        for (int r = 0; r < RANKS; r++)
+            ranks[r] = (struct rank){.solver = r == 2 ? other : solver, .iterations = -1};
+        snprintf(field, sizeof field, "%.*s", (int)strcspn(settings[i], "=."), settings[i]);
+        expect_difference(ranks, "other definition than on rank 0 (localhost): here ");
+        expect_difference(ranks, field);
+        for (int r = 0; r < RANKS; r++)
+            assert_int_equal(ranks[r].events, 0);
+        lockstep_solver_free(other);
+    }
+    lockstep_solver_free(solver);
+}
+
+/* Options that decide what ranks do together. */
+static void test_options(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = load("net", 60, NULL);
+    struct rank all[RANKS], ranks[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        all[r] = (struct rank){.solver = solver, .iterations = -1};
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].snapshot_required = 1;
+    expect_difference(ranks, "other options than on rank 0 (localhost): here 'snapshots that must "
+                             "be written: all (--snapshot-required)'");
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].audit = 0.5;
+    expect_difference(ranks, "here 'audited: 0.5 of the micro-batches', there 'audited: 0 ");
+    memcpy(ranks, all, sizeof ranks);
+    ranks[2].resume = "auto";
+    expect_difference(ranks, "here 'start: from a snapshot (--resume)', there 'start: as the ");
+    lockstep_solver_free(solver);
 }
 
 /* A rank of another version says only what every version says first. */
@@ -282,7 +364,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),      cmocka_unit_test(test_training),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_other_versions),
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_options),     cmocka_unit_test(test_other_versions),
         cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
