@@ -271,12 +271,15 @@ failing_call() {
     begin $name
     [ $call != rename ] || cp ../good_$name/* . # files are renamed over others only
     launched_by "$fault_kind" 2
-    FAIL_CALL=$call FAIL_AFTER=$((k - 1)) FAIL_COUNT=1 LOCKSTEP_PRELOAD=$preload timeout -k 5 120 \
-        "${launcher[@]}" bash ../one_fails "$LOCKSTEP" train --overwrite --solver $name.solver \
-        --workers 2 --iterations 60 >log 2>&1 </dev/null || status=$?
+    { FAIL_CALL=$call FAIL_AFTER=$((k - 1)) FAIL_COUNT=1 FAIL_CALLER=$PWD/caller \
+        LOCKSTEP_PRELOAD=$preload timeout -k 5 120 "${launcher[@]}" bash ../one_fails "$LOCKSTEP" \
+        train --overwrite --solver $name.solver --workers 2 --iterations 60 >log 2>&1 </dev/null ||
+        status=$?; } 2>/dev/null
     kill_all
-    if [ $call = malloc ] && grep -qE '^libgomp: Out of memory|std::bad_alloc' log; then
-        aborted=$((aborted + 1)) # the C++ and OpenMP libraries below oneDNN end the process
+    # oneDNN, and the C++ and OpenMP libraries below it, end the process where they get no memory.
+    if [ $call = malloc ] && grep -qE '/lib(dnnl|stdc\+\+|gomp)\.' caller &&
+        { [[ $status =~ ^(134|139)$ ]] || grep -q '^libgomp: Out of memory' log; }; then
+        aborted=$((aborted + 1))
     elif [[ " $* " != *" $status "* ]]; then
         fail "$what: exit code $status, not $*"
         tail -n 5 log
@@ -328,7 +331,7 @@ TEXT
         done
     done
     echo "faults: $tried trainings in which a call failed, $((failures - before)) wrong;" \
-        "the libraries below oneDNN ended $aborted without memory"
+        "oneDNN and the libraries below it ended $aborted without memory"
 }
 
 # ---- Damage ------------------------------------------------------------------------------------

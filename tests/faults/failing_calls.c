@@ -12,6 +12,8 @@
  *   FAIL_SLEEP=0.2                      these take so many seconds, too
  *   FAIL_SIGNAL=9                       these end the process by this signal
  *   FAIL_REPORT=FILE                    gets the number of such calls when the process ends
+ *   FAIL_CALLER=FILE                    gets the name of the library, or program, whose malloc
+ * failed
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
@@ -68,19 +70,23 @@ static bool fails(const char *call)
     return errno != 0;
 }
 
+static void write_file(const char *path, const char *text)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd >= 0) {
+        syscall(SYS_write, fd, text, strlen(text));
+        close(fd);
+    }
+}
+
 __attribute__((destructor)) static void report(void)
 {
     const char *path = getenv("FAIL_REPORT");
     long count = atomic_load(&calls);
     char text[32];
-    if (path == NULL || count == 0)
-        return;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    int length = snprintf(text, sizeof text, "%ld\n", count);
-    if (fd >= 0) {
-        syscall(SYS_write, fd, text, (size_t)length);
-        close(fd);
-    }
+    snprintf(text, sizeof text, "%ld\n", count);
+    if (path != NULL && count > 0)
+        write_file(path, text);
 }
 
 /* ---- The system's ---------------------------------------------------------------------------- */
@@ -173,40 +179,44 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-static bool no_memory(void)
+static bool no_memory(const void *caller)
 {
+    const char *path = getenv("FAIL_CALLER");
     int before = errno;
+    Dl_info from;
     if (!fails("malloc")) {
         errno = before;
         return false;
     }
+    if (path != NULL && dladdr(caller, &from) != 0)
+        write_file(path, from.dli_fname);
     errno = ENOMEM;
     return true;
 }
 
 void *malloc(size_t size)
 {
-    return no_memory() ? NULL : __libc_malloc(size);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return no_memory() ? NULL : __libc_calloc(count, size);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *memory, size_t size)
 {
-    return no_memory() ? NULL : __libc_realloc(memory, size);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return no_memory() ? NULL : __libc_memalign(alignment, size);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-    if (no_memory())
+    if (no_memory(__builtin_return_address(0)))
         return ENOMEM;
     *memory = __libc_memalign(alignment, size);
     return *memory != NULL ? 0 : ENOMEM;
