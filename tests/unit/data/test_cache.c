@@ -6,7 +6,9 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/cache.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -108,6 +110,44 @@ static void test_decoded_once(void **state)
     ls_reader_close(reader);
     ls_dataset_close(set);
     ls_definition_free(layer);
+}
+
+/* Another picture in place of the one at `path`, of the same size, written at another time. */
+static void change_picture(const char *folder, int index)
+{
+    char path[700];
+    const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    snprintf(path, sizeof path, "%s/%d.png", ls_test_path(folder), index);
+    assert_int_equal(unlink(path), 0);
+    write_picture(path, SIDE, SIDE, 3, index + 7);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* A file that has changed since the train phase opened it is not looked for in its cache by a test
+ * phase that opens it now: each has what it opened. */
+static void test_changed_file(void **state)
+{
+    (void)state;
+    const char *list = write_pictures("changed");
+    static struct sample before[PICTURES], after[PICTURES], again[PICTURES], plain[PICTURES];
+    struct ls_definition *layer = pictures_layer(list, "cache: true");
+    struct ls_definition *without = pictures_layer(list, "");
+    struct ls_dataset *one = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 3);
+    assert_true(fetch(one, PICTURES, before));
+    change_picture("changed", PICTURES / 2);
+    struct ls_dataset *two = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 3);
+    struct ls_dataset *three = trial_dataset(without, LOCKSTEP__PHASE__TRAIN, 3);
+    assert_ptr_not_equal(ls_dataset_cache(one), ls_dataset_cache(two));
+    assert_true(fetch(two, PICTURES, after) && fetch(three, PICTURES, plain));
+    assert_memory_equal(after, plain, sizeof after);
+    assert_memory_not_equal(after, before, sizeof after);
+    assert_true(fetch(one, PICTURES, again));
+    assert_memory_equal(again, before, sizeof again);
+    ls_dataset_close(one);
+    ls_dataset_close(two);
+    ls_dataset_close(three);
+    ls_definition_free(layer);
+    ls_definition_free(without);
 }
 
 /* The test phase finds what the train phase has decoded, also where each has its part of a split;
@@ -252,8 +292,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_samples), cmocka_unit_test(test_decoded_once),
-        cmocka_unit_test(test_shared),       cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_changed_file), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_budget),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
