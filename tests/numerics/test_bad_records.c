@@ -78,7 +78,7 @@ static struct lockstep_solver *solver_of(const char *list, const char *data, con
         "micro_batch: 3 test_interval: 3 %s net_param {\n"
         "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
         "  data_param { backend: IMAGES source: '%s' is_color: false batch_size: 12\n"
-        "    shuffle: true %s } transform_param { scale: 0.0078125 mirror: true } }\n"
+        "    %s %s } transform_param { scale: 0.0078125 mirror: true } }\n"
         "layer { name: 't' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
         "  data_param { backend: IMAGES source: '%s' is_color: false batch_size: 10 %s }\n"
         "  transform_param { scale: 0.0078125 } }\n"
@@ -92,7 +92,8 @@ static struct lockstep_solver *solver_of(const char *list, const char *data, con
         "  loss_param { normalization: VALID ignore_label: 3 } }\n"
         "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
         "  include { phase: TEST } } }\n",
-        solver, list, data, list, strstr(data, "SKIP") != NULL ? "on_bad_record: SKIP" : "");
+        solver, list, strstr(data, "shuffle") == NULL ? "shuffle: true" : "", data, list,
+        strstr(data, "SKIP") != NULL ? "on_bad_record: SKIP" : "");
 }
 
 /* ---- Equal to good data ---------------------------------------------------------------------- */
@@ -331,6 +332,63 @@ static void test_other_ranks(void **state)
     }
 }
 
+/* Of many records ranks compare some at their start, and the others when one of them has trained on
+ * them; records that are bad on both ranks are no difference. */
+static const char *write_long_list(const char *name, int bad)
+{
+    enum { LINES = 900 };
+    static char text[LINES * 24];
+    size_t at = 0;
+    for (int i = 0; i < LINES; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s %d\n",
+                               i == bad || i == 25 || i == 26 || i == 60 ? "none.png" : "1.png",
+                               i * 7 % 10);
+    const char *path = map_at("p", name);
+    ls_test_write(path, text, at);
+    return path;
+}
+
+static void test_found_in_training(void **state)
+{
+    (void)state;
+    static const char fields[] = "shuffle: false on_bad_record: SKIP";
+    static const int records[] = {7, 11, 13, 17, 41, 43, 47, 50};
+    struct lockstep_solver *solver = solver_of(write_long_list("long0", -1), fields, "");
+    struct bytes expected = run_alone(solver, UPDATES);
+    struct job same = {.solver = solver, .ranks = 2, .workers = {1, 2}, .updates = UPDATES};
+    int in_training = 0;
+    check_job(&same, expected, "many records");
+    free(expected.data);
+    for (int k = 0; k < 8; k++) {
+        struct lockstep_solver *other = solver_of(write_long_list("long1", records[k]), fields, "");
+        char *prefix = strdup(ls_test_path("long")), name[32];
+        struct job job = {.solver = k % 2 == 0 ? solver : other,
+                          .ranks = 2,
+                          .workers = {1, 2},
+                          .act = run_to_end,
+                          .prefix = {prefix, prefix},
+                          .other = {NULL, k % 2 == 0 ? other : solver}};
+        struct rank ranks[RANKS_MAX];
+        run_job(&job, ranks);
+        snprintf(name, sizeof name, "record %d (", records[k]);
+        bool found = false;
+        for (int r = 0; r < 2; r++) {
+            const char *message = ranks[r].error->problems[0].message;
+            found = found || ranks[r].status == LOCKSTEP_DIFFERENT;
+            if (strstr(message, "has trained on it") == NULL)
+                continue;
+            assert_non_null(strstr(message, name));
+            in_training++;
+        }
+        assert_true(found);
+        free_ranks(&job, ranks);
+        free(prefix);
+        lockstep_solver_free(other);
+    }
+    assert_true(in_training > 0);
+    lockstep_solver_free(solver);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -344,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_as_good_data),      cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_count),
         cmocka_unit_test(test_from_stop_to_skip), cmocka_unit_test(test_other_ranks),
+        cmocka_unit_test(test_found_in_training),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
