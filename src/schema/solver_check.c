@@ -226,7 +226,8 @@ static int check_rest(struct ls_solver_reading *reading)
                          "weight_average.decay must be at least 0 and below 1, not %g",
                          (double)average->decay);
     }
-    if (solver->snapshot_keep > 0 && solver->snapshot == 0 && !solver->has_snapshot_epoch)
+    if (solver->snapshot_keep > 0 && solver->snapshot == 0 && !solver->has_snapshot_epoch &&
+        solver->snapshot_best == NULL) /* which makes snapshots, too */
         ls_solver_warn(reading, "snapshot_keep", "snapshot_keep does nothing without snapshot");
     return status;
 }

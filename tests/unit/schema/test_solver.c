@@ -383,6 +383,17 @@ static void warnings(void **state)
     ls_solver_definition_free(solver);
 }
 
+/* The best snapshots are snapshots: some of them are kept. */
+static void keeping_the_best_is_no_mistake(void **state)
+{
+    (void)state;
+    struct ls_solver_definition *solver =
+        works(BASE "test_interval: 1 snapshot_best: 'accuracy' snapshot_keep: 1");
+    for (size_t i = 0; i < solver->warning_count; i++)
+        assert_null(strstr(solver->warning[i], "snapshot_keep"));
+    ls_solver_definition_free(solver);
+}
+
 /* Fields of a net that change nothing, each told once although two nets have them. */
 static void warnings_about_nets(void **state)
 {
@@ -578,6 +589,7 @@ int main(void)
         cmocka_unit_test(policies),
         cmocka_unit_test(refused_and_missing),
         cmocka_unit_test(warnings),
+        cmocka_unit_test(keeping_the_best_is_no_mistake),
         cmocka_unit_test(warnings_about_nets),
         cmocka_unit_test(overrides),
         cmocka_unit_test(wrong_overrides),
