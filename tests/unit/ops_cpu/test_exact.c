@@ -336,10 +336,10 @@ static void test_squares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_quality),
-        cmocka_unit_test(test_to_float), cmocka_unit_test(test_own_exponents),
-        cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_measuring),     cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_order),         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_quality),       cmocka_unit_test(test_to_float),
+        cmocka_unit_test(test_own_exponents), cmocka_unit_test(test_squares),
     };
     ls_set_float_mode();
     return cmocka_run_group_tests(tests, NULL, NULL);
