@@ -175,13 +175,10 @@ static int add_notes(struct draft *draft)
     return add_classes(draft);
 }
 
-/* A slow disk is no rank that hangs. */
 static void note_piece(void *user)
 {
     const struct draft *draft = user;
-    struct ls_trainer *trainer = draft->trainer;
-    if (trainer->peers != NULL)
-        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+    ls_state_note_piece(draft->trainer);
 }
 
 static int make_draft(struct draft *draft)

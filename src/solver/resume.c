@@ -20,7 +20,6 @@
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
-#include "transport/watch.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
@@ -279,14 +278,6 @@ static void report(struct ls_trainer *trainer, const char *path)
                    (long long)trainer->iteration);
 }
 
-/* Others wait while rank 0 reads: a slow disk is no rank that hangs. */
-static void note_piece(void *user)
-{
-    struct ls_trainer *trainer = user;
-    if (trainer->peers != NULL)
-        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
-}
-
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error)
 {
     struct ls_archive archive = {0};
@@ -294,7 +285,7 @@ int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_
     char *path = NULL;
     int status = 0;
     if (ls_peers_rank(trainer->peers) == 0) {
-        ls_progress_hear(note_piece, trainer);
+        ls_progress_hear(ls_state_note_piece, trainer);
         status = open_snapshot(trainer, resume, &archive, &path, &summary, error);
         ls_progress_hear(NULL, NULL);
     }

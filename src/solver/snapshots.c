@@ -139,13 +139,10 @@ static int write_copy(struct ls_snapshots *snapshots, struct ls_error *error)
     return status;
 }
 
-/* What belongs to a snapshot that has been written: it may be the best one, and others may go. What
- * fails here does not harm it. */
-static void finish_writing(struct ls_snapshots *snapshots, bool best)
+/* A snapshot has been written: older ones may go. What fails here does not harm it. */
+static void prune_older(struct ls_snapshots *snapshots)
 {
     const struct ls_trainer *trainer = snapshots->trainer;
-    if (best)
-        ls_catalog_mark_best(trainer->prefix, snapshots->iteration, &snapshots->besides);
     ls_catalog_prune(trainer->prefix, snapshots->iteration, trainer->solver->snapshot_keep,
                      &snapshots->besides);
 }
@@ -157,7 +154,7 @@ static void *write_apart(void *user)
     ls_set_float_mode();
     int status = write_copy(snapshots, &snapshots->problem);
     if (status == 0)
-        finish_writing(snapshots, false);
+        prune_older(snapshots);
     pthread_mutex_lock(&snapshots->lock);
     if (status == 0 && snapshots->best) /* found meanwhile, by a test */
         ls_catalog_mark_best(snapshots->trainer->prefix, snapshots->iteration, &snapshots->besides);
@@ -426,7 +423,7 @@ static int write_now(struct ls_snapshots *snapshots, struct ls_error *error)
     snapshots->status = 0;
     snapshots->lost = false;
     if (ls_peers_rank(trainer->peers) == 0) {
-        finish_writing(snapshots, false);
+        prune_older(snapshots);
         report(snapshots);
     }
     return 0;

@@ -6,6 +6,7 @@
 #include "schema/canonical.h"
 #include "snapshot/weights.h"
 #include "transport/peers.h"
+#include "transport/watch.h"
 
 const struct ls_state_array ls_state_arrays[LS_STATE_ARRAYS] = {
     {"", LS_WEIGHTS},
@@ -74,4 +75,11 @@ int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
 {
     return ls_definition_canonical(trainer->definition,
                                    (int32_t)trainer->train->batching.micro_batch, text, error);
+}
+
+void ls_state_note_piece(void *user)
+{
+    struct ls_trainer *trainer = user;
+    if (trainer->peers != NULL)
+        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
 }

@@ -28,6 +28,10 @@ struct ls_state_reader {
 int ls_state_hand_out(struct ls_trainer *trainer, const struct ls_state_reader *reader,
                       struct ls_error *error);
 
+/* Rank 0 has read or written a piece of a file: others wait while it does, and a slow disk is no
+ * rank that hangs. `trainer` is a struct ls_trainer (for ls_progress_hear). */
+void ls_state_note_piece(void *trainer);
+
 /* What a resume compares: the canonical definition. */
 int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
                         struct ls_error *error);

@@ -12,7 +12,6 @@
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/peers.h"
-#include "transport/watch.h"
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
@@ -235,17 +234,9 @@ static int load_files(struct ls_trainer *trainer, const char *files, struct ls_e
     return status;
 }
 
-/* Others wait while rank 0 reads: a slow disk is no rank that hangs. */
-static void note_piece(void *user)
-{
-    struct ls_trainer *trainer = user;
-    if (trainer->peers != NULL)
-        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
-}
-
 int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error)
 {
-    ls_progress_hear(note_piece, trainer);
+    ls_progress_hear(ls_state_note_piece, trainer);
     int status = load_files(trainer, files, error);
     ls_progress_hear(NULL, NULL);
     LS_TRY(share_weights(trainer, status, error));
