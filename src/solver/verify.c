@@ -309,7 +309,7 @@ static void report_warnings(const struct verification *verification, size_t from
 static bool wants_stop(const struct ls_verify_options *options)
 {
     return options->callbacks.poll != NULL &&
-           options->callbacks.poll(options->callbacks.user) != LOCKSTEP_GO_ON;
+           options->callbacks.poll(options->callbacks.user) == LOCKSTEP_SNAPSHOT_AND_STOP;
 }
 
 /* Runs training `number`; the first difference is remembered in *differs, with its name and trace,

@@ -380,8 +380,8 @@ static int run_segment(struct segment *segment, struct ls_error *error)
             status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no more threads can be made");
         started += status == 0;
     }
-    for (int r = started; r < count && started > 0; r++) { /* those that wait for them */
-        links[r]->calls->abort(links[r], status);
+    for (int r = started; r < count && links != NULL && links[r] != NULL; r++) {
+        links[r]->calls->abort(links[r], status); /* those that have started do not wait for it */
         links[r]->calls->end(links[r]);
     }
     for (int r = 0; r < started; r++)

@@ -6,6 +6,9 @@
 #include "solver/verify.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
 
 #include "numerics/training.h"
 
@@ -319,13 +322,83 @@ static void test_failures(void **state)
     lockstep_error_free(error);
 }
 
+/* A request for a snapshot is none to stop: there is nothing here that would be worth one. */
+struct requests {
+    enum lockstep_request request;
+    int trained;
+};
+
+static enum lockstep_request answer_with(void *user)
+{
+    return ((const struct requests *)user)->request;
+}
+
+static void count_trained(void *user, const struct lockstep_verified *training)
+{
+    (void)training;
+    ((struct requests *)user)->trained++;
+}
+
+static void test_requests(void **state)
+{
+    (void)state;
+    struct lockstep_verify_options options;
+    struct requests requests = {LOCKSTEP_SNAPSHOT_AND_GO_ON, 0};
+    lockstep_verify_options_init(&options);
+    options.workers = (int[]){1, 2};
+    options.worker_count = 2;
+    options.callbacks = (struct lockstep_callbacks){&requests, NULL, answer_with};
+    options.trained = count_trained;
+    options.user = &requests;
+    assert_int_equal(verify("base_lr: 0.01", &options, NULL), 0);
+    assert_int_equal(requests.trained, 2);
+    requests = (struct requests){LOCKSTEP_SNAPSHOT_AND_STOP, 0};
+    assert_int_equal(verify("base_lr: 0.01", &options, NULL), LOCKSTEP_STOPPED);
+    assert_int_equal(requests.trained, 1);
+}
+
+#ifndef __SANITIZE_THREAD__ /* which has its own in this place */
+
+static _Atomic bool no_threads;
+
+/* In the place of the C library's own. */
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+                   void *(*run)(void *), void *restrict argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    return no_threads ? EAGAIN : create(thread, attributes, run, argument);
+}
+
+/* No rank can be started, and nothing is left of their links (which a sanitizer sees). */
+static void test_no_threads(void **state)
+{
+    (void)state;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_verify_options options;
+    lockstep_verify_options_init(&options);
+    options.ranks = (int[]){3, 1};
+    options.rank_count = 2;
+    no_threads = true;
+    assert_int_equal(verify("base_lr: 0.01", &options, error), LOCKSTEP_RESOURCE);
+    no_threads = false;
+    assert_non_null(strstr(lockstep_error_text(error), "no more threads"));
+    lockstep_error_free(error);
+}
+
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_forms), cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_ranks),     cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_notes),     cmocka_unit_test(test_once),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_all_forms),  cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_ranks),      cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_notes),      cmocka_unit_test(test_once),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_requests),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(test_no_threads),
+#endif
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
