@@ -87,7 +87,7 @@ ls_mutant_in(DENORMALS engine/team.c test_workers test_denormals
 ls_mutant_in(TRACE solver/checkpoint.c test_workers test_held_back
   "held back, 2 workers: the snapshots differ from byte")
 ls_mutant_in(ARRIVAL engine/run.c test_workers test_test_phases
-  "figures of a test, [23] workers: the snapshots differ from byte")
+  "figures of a test, [2-9] workers: the snapshots differ from byte")
 
 # What ranks do together.
 ls_mutant_in(DEAF engine/travel.c test_ranks test_any_ranks

@@ -11,20 +11,14 @@
 #include "cli/job.h"
 #include "cli/report.h"
 
-const struct ls_cli_command *const ls_cli_commands[] = {&ls_cli_command_train,
-                                                        &ls_cli_command_test,
-                                                        &ls_cli_command_predict,
-                                                        &ls_cli_command_verify,
-                                                        &ls_cli_command_replay,
-                                                        &ls_cli_command_plan,
-                                                        &ls_cli_command_time,
-                                                        &ls_cli_command_tune,
-                                                        &ls_cli_command_check,
-                                                        &ls_cli_command_convert,
-                                                        &ls_cli_command_mean,
-                                                        &ls_cli_command_diff,
-                                                        &ls_cli_command_help,
-                                                        NULL};
+const struct ls_cli_command *const ls_cli_commands[] = {
+    &ls_cli_command_train,   &ls_cli_command_test,
+    &ls_cli_command_predict, &ls_cli_command_verify,
+    &ls_cli_command_replay,  &ls_cli_command_plan,
+    &ls_cli_command_time,    &ls_cli_command_tune,
+    &ls_cli_command_check,   &ls_cli_command_convert,
+    &ls_cli_command_mean,    &ls_cli_command_diff,
+    &ls_cli_command_help,    NULL};
 
 void ls_cli_overview(void)
 {

@@ -1,4 +1,4 @@
-/* Calls that fail on request, for LD_PRELOAD in tests/faults/*.sh and tools/torture.sh.
+/* Calls that fail on request, for LD_PRELOAD in the scripts of tests/faults and tools/torture.sh.
  *
  *   FAIL_CALL=linkat | unlink | fsync | which call: one of these; "write" is write() and the C
  *             rename | open | write |   library's fwrite, fflush and fclose of files, "malloc" all

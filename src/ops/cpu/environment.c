@@ -108,7 +108,7 @@ static void read_caches(char text[CACHE_TEXT])
     if (b == signature_INTEL_ebx && c == signature_INTEL_ecx && a >= 4)
         read_intel(text);
     else if (b == signature_AMD_ebx && c == signature_AMD_ecx && ls_onednn_is_from(3, 2) &&
-             __get_cpuid_max(0x80000000, NULL) >= 0x8000001D)
+             (unsigned)__get_cpuid_max(0x80000000, NULL) >= 0x8000001D)
         read_amd(text);
 }
 

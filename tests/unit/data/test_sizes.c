@@ -143,7 +143,8 @@ static void test_refusals(void **state)
         {"mean_file: 'none'", LOCKSTEP_DEFINITION, "mean_file needs records of one size"},
         {"pad: 7 pad_mode: REFLECT", LOCKSTEP_DATA,
          "record 7 (7.png): it is smaller than the reflecting pad"},
-        {"crop_size: 10", LOCKSTEP_DATA, "x/0.png: record 0: has 9 x 12 pixels (height x width), too few"},
+        {"crop_size: 10", LOCKSTEP_DATA,
+         "x/0.png: record 0: has 9 x 12 pixels (height x width), too few"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ls_definition *layer = layer_of("refused", "", bad[i].text);
