@@ -58,9 +58,9 @@ LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
 /* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. */
 LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
 
-/* The version of the numerical contract (docs/numerics.md). Whoever changes a bit of any trained
- * model on purpose raises it, with a line in the CHANGELOG. Versions of Lockstep with the same
- * number train the same bits in the same numeric environment. */
+/* The version of the numerical contract (docs/numerics.md). It is raised when a bit of any trained
+ * model changes on purpose, with a line in the CHANGELOG. Versions of Lockstep with the same number
+ * train the same bits in the same numeric environment. */
 #define LOCKSTEP_NUMERICS 2
 
 /* "0.1.0" */
@@ -139,7 +139,7 @@ struct lockstep_audit {
     int64_t micro_batch;               /* of the update */
     int64_t first_sample, last_sample; /* ordinals */
     const char *name;                  /* the first parameter or layer with other numbers */
-    int64_t things;                    /* how many such there are */
+    int64_t differing;                 /* how many such there are */
 };
 
 struct lockstep_event {
@@ -192,9 +192,9 @@ struct lockstep_callbacks {
  * MPICH, srun. They train one net together; each has its own workers. Functions that say so are
  * called by all ranks, in the same order; what one of them finds wrong, all of them return then.
  *
- * A rank that dies, hangs or fails by itself ends the job on all ranks: nobody waits for ever. That
- * is the one case in which the library ends the process, after `failed` was called on the rank that
- * reports it (rank 0, if it lives). */
+ * A rank that dies, hangs or fails by itself ends the job on all ranks, so that none waits for
+ * ever. That is the one case in which the library ends the process, after `failed` was called on
+ * the rank that reports it (rank 0, if it lives). */
 struct lockstep_job;
 
 struct lockstep_job_options {

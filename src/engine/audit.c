@@ -431,7 +431,7 @@ static struct ls_audit_finding finding_of(const struct ls_audit *audit, size_t i
                                        .last = range->ordinal + range->count - 1};
     if (ls_peers_several(audit->pass->engine->peers))
         finding.host = audit->hosts[finding.rank];
-    finding.name = first_difference(audit, item, computation, right, &finding.things);
+    finding.name = first_difference(audit, item, computation, right, &finding.differing);
     return finding;
 }
 
@@ -596,7 +596,7 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
                                        .first = range->ordinal,
                                        .last = range->ordinal + range->count - 1,
                                        .name = "a number that was not finite",
-                                       .things = 1};
+                                       .differing = 1};
     if (ls_peers_several(peers))
         finding.host = audit->hosts[rank];
     keep_finding(audit, &finding);

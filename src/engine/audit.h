@@ -29,7 +29,7 @@ struct ls_audit_finding {
     size_t micro_batch;     /* of the update */
     int64_t first, last;    /* samples */
     const char *name;       /* the first parameter or layer whose numbers differ */
-    size_t things;          /* how many such there are */
+    size_t differing;       /* how many such there are */
 };
 
 struct ls_audit;

@@ -83,7 +83,7 @@ static void put_audit(struct ls_json_writer *json, const struct lockstep_audit *
     ls_json_integer(json, "first_sample", audit->first_sample);
     ls_json_integer(json, "last_sample", audit->last_sample);
     ls_json_string(json, "name", audit->name);
-    ls_json_integer(json, "things", audit->things);
+    ls_json_integer(json, "differing", audit->differing);
 }
 
 /* Numbers of 64 bits are texts: many readers of JSON keep 53 bits of a number. */

@@ -12,8 +12,8 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
     char text[1024], rank[128] = "", more[64] = "";
     if (finding->host != NULL)
         snprintf(rank, sizeof rank, "rank %d on %.63s, ", finding->rank, finding->host);
-    if (finding->things > 1)
-        snprintf(more, sizeof more, " and %zu more", finding->things - 1);
+    if (finding->differing > 1)
+        snprintf(more, sizeof more, " and %zu more", finding->differing - 1);
     snprintf(text, sizeof text,
              "Iteration %lld: %sworker %d on core %d computed micro-batch %zu (samples %lld to "
              "%lld) wrongly, as others show: %.300s%s; %s",
@@ -32,7 +32,7 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
                                    .first_sample = finding->first,
                                    .last_sample = finding->last,
                                    .name = finding->name,
-                                   .things = (int64_t)finding->things};
+                                   .differing = (int64_t)finding->differing};
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_AUDIT, .text = text, .audit = &audit};
     ls_trainer_event(trainer, &event);
     if (ls_peers_several(trainer->peers))
