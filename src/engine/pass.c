@@ -290,6 +290,10 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
     char what[200];
     const char *name = pass->engine->store->set->items[parameter]->name;
     snprintf(what, sizeof what, "the gradient of '%s'", name);
+    if (micro_batch < 0 || (size_t)micro_batch >= pass->unit_count)
+        return ls_fail(error, LOCKSTEP_INTERNAL, name, NULL,
+                       "another rank reports a gradient of micro-batch %d, of %zu that there are",
+                       micro_batch, pass->unit_count);
     return diverged(pass, (size_t)micro_batch, iteration, name, what, error);
 }
 
