@@ -37,10 +37,12 @@ int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_erro
         return 0;
     if (end) {
         LS_TRY(ls_engine_hash_weights(trainer->engine, &event.weights_hash, error));
-        snprintf(text, sizeof text,
-                 "Hash of the weights: %016" PRIx64 "; of every %d iterations since %" PRId64
-                 ": %016" PRIx64,
-                 event.weights_hash, LS_CHAIN_EVERY, chain->begin, chain->value);
+        int length =
+            snprintf(text, sizeof text, "Hash of the weights: %016" PRIx64, event.weights_hash);
+        if (chain->linked >= 0 || chain->value != 0)
+            snprintf(text + length, sizeof text - (size_t)length,
+                     "; of every %d iterations since %" PRId64 ": %016" PRIx64, LS_CHAIN_EVERY,
+                     chain->begin, chain->value);
         event.text = text;
     }
     ls_trainer_event(trainer, &event);

@@ -297,6 +297,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     bool cut = iterations >= 0;
     if (cut)
         loop.end = iterations;
+    trainer->run_end = loop.end;
     int status = ls_peers_agree(trainer->peers, begin(&loop), error);
     if (status != 0) {
         ls_snapshots_release(trainer->snapshots);

@@ -265,10 +265,10 @@ static void report_failure(struct ls_snapshots *snapshots, const struct ls_error
     /* It may be due just now, where this one was waited for. */
     int64_t next = every > 0 ? (trainer->iteration + every - 1) / every * every : 0;
     next += next == snapshots->iteration ? every : 0;
-    if (!snapshots->required && next > 0 && next <= trainer->schedule.max_iter)
+    if (!snapshots->required && next > 0 && next <= trainer->run_end)
         ls_text_format(&text, ". Training goes on; the next one is due at iteration %lld",
                        (long long)next);
-    else if (!snapshots->required && trainer->iteration < trainer->schedule.max_iter)
+    else if (!snapshots->required && trainer->iteration < trainer->run_end)
         ls_text_add(&text, ". Training goes on");
     warn(trainer, text.failed ? reason : text.data);
     ls_text_free(&text);

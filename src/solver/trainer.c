@@ -180,6 +180,7 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     double per_epoch = batching->samples == INT64_MAX ? 0 : ls_batching_updates_per_epoch(batching);
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
+    trainer->run_end = trainer->schedule.max_iter;
     size_t ranks = ls_peers_several(trainer->peers) ? (size_t)trainer->peers->size : 1;
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
     trainer->answers = ls_alloc(ranks, sizeof *trainer->answers);
@@ -428,6 +429,25 @@ static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
                              &trainer->penalty, error);
 }
 
+/* Small nets may repeat hundreds of updates: the first three are told one by one, then each time
+ * that there are ten times as many. */
+static void tell_repeat(struct ls_trainer *trainer)
+{
+    int64_t count = ++trainer->repeated, power = 10;
+    while (power < count)
+        power *= 10;
+    if (count > 3 && count != power)
+        return;
+    char times[64] = "";
+    if (count == power)
+        snprintf(times, sizeof times, " (%lld updates of this run so far)", (long long)count);
+    ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                   "Iteration %lld: the update was repeated, because sums of gradients were set "
+                   "for another size; this takes time, and nothing is wrong%s",
+                   (long long)trainer->iteration,
+                   count == 3 ? " (from here on the 10th, 100th, ... is told)" : times);
+}
+
 /* Looks at how large gradients are, and says what came of it: one that has grown far beyond all
  * that its parameter has had lately is an early sign of divergence. */
 static void watch_gradients(struct ls_trainer *trainer, bool repeated)
@@ -446,11 +466,7 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
             (long long)trainer->iteration, trainer->parameters->items[parameter]->name, growth,
             repeated ? " (the update was repeated, its sums set for larger gradients)" : "");
     } else if (repeated) {
-        ls_trainer_say(
-            trainer, LOCKSTEP_EVENT_NOTICE,
-            "Iteration %lld: the update was repeated, because sums of gradients were set "
-            "for another size; this takes time, and nothing is wrong",
-            (long long)trainer->iteration);
+        tell_repeat(trainer);
     }
 }
 

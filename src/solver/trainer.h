@@ -98,6 +98,7 @@ struct ls_trainer {
     struct ls_update_rule rule; /* of the update at hand, before lr_mult and decay_mult */
 
     int64_t iteration;       /* updates done */
+    int64_t run_end;         /* where this run ends, at most schedule.max_iter */
     bool feed_ready;         /* the feed stands at `iteration` */
     bool compared;           /* ranks have compared the weights that they began with */
     double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
@@ -123,6 +124,7 @@ struct ls_trainer {
     /* When a gradient outgrew its recent past: the last iteration, and the first of those before it
      * with at most LS_OUTGREW_GAP between them; -1: never. */
     int64_t outgrew_first, outgrew_last;
+    int64_t repeated; /* updates that were repeated, those that outgrew aside */
 
     /* Whether the data are still the same (solver/data.c). */
     struct ls_epochs *epochs;           /* by data set */

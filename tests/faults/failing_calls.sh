@@ -64,6 +64,9 @@ failing fsync FAIL_COUNT=1 -- 0 \
 [ ! -e s_iter_5.safetensors ] && [ -e s_iter_10.safetensors ] || fail "$(ls)"
 failing fsync FAIL_COUNT=1 -- 7 '^lockstep: s_iter_5.safetensors: cannot sync: Input' \
     '!Snapshotting to s_iter_20' -- --snapshot-required
+# Where the run ends no other one is due, though the schedule goes on.
+failing fsync -- 7 'Training goes on; the next one is due at iteration 10' '!due at iteration 15' \
+    '^lockstep: s_iter_10.safetensors: cannot sync: Input' -- --iterations 10
 # Always: the last one had to succeed.
 failing fsync -- 7 'iteration 15 was not written' \
     '^lockstep: s_iter_20.safetensors: cannot sync: Input/output error' '!Optimization Done'

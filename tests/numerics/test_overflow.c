@@ -83,6 +83,39 @@ static void test_forced_overflow(void **state)
     lockstep_solver_free(solver);
 }
 
+/* The first row of the first weights gets an exponent that does not fit; the others of the
+ * parameter are as large as ever, so that none of them has outgrown what they were. */
+static void spoil_row(struct training *training)
+{
+    struct ls_sums *sums = training->trainer->inner->store->sums;
+    for (int i = 0; i < (int)lockstep_trainer_parameter_count(training->trainer); i++) {
+        int32_t state[6]; /* one for each output */
+        if (strcmp(lockstep_trainer_parameter_name(training->trainer, (size_t)i), "conv1.weight") !=
+            0)
+            continue;
+        memcpy(state, ls_sums_state(sums, i), sizeof state);
+        state[0] = ls_sums_state_of(ls_sums_exponent(sums, i) + 25);
+        ls_sums_set_state(sums, i, state);
+    }
+}
+
+/* Of many repeated updates the log tells the first three, the 10th, the 100th. */
+static void test_notices_of_repeats(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = image_solver();
+    struct training *training = start(solver, 2, NULL, NULL);
+    const int told[] = {1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4};
+    step(training, 1); /* measures exponents */
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        spoil_row(training);
+        step(training, 1);
+        assert_int_equal(training->repeats, told[i]);
+    }
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
 /* An update that is repeated advances the moving averages once: they are what they are without the
  * repeat, which begins from the same weights. */
 static void test_averages_of_repeats(void **state)
@@ -511,13 +544,10 @@ static void test_steep_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forced_overflow),
-        cmocka_unit_test(test_averages_of_repeats),
-        cmocka_unit_test(test_one_exponent_a_parameter),
-        cmocka_unit_test(test_impossible_states),
-        cmocka_unit_test(test_jumping_gradients),
-        cmocka_unit_test(test_rare_rows),
-        cmocka_unit_test(test_steep_rows),
+        cmocka_unit_test(test_forced_overflow),     cmocka_unit_test(test_notices_of_repeats),
+        cmocka_unit_test(test_averages_of_repeats), cmocka_unit_test(test_one_exponent_a_parameter),
+        cmocka_unit_test(test_impossible_states),   cmocka_unit_test(test_jumping_gradients),
+        cmocka_unit_test(test_rare_rows),           cmocka_unit_test(test_steep_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
