@@ -44,14 +44,18 @@ void ls_bad_records_set(struct ls_bad_records *bad, int64_t record, enum ls_verd
     atomic_store_explicit(&bad->verdict[record], (unsigned char)verdict, memory_order_release);
 }
 
+const char *ls_bad_reason(const char *reason)
+{
+    const char *rest = strncmp(reason, "record ", 7) == 0 ? strstr(reason, ": ") : NULL;
+    return rest != NULL ? rest + 2 : reason;
+}
+
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason)
 {
     unsigned char before = atomic_exchange(&bad->verdict[record], (unsigned char)LS_BAD);
-    const char *rest = strncmp(reason, "record ", 7) == 0 ? strstr(reason, ": ") : NULL;
     if (before == LS_BAD)
         return;
-    if (rest != NULL) /* which record it is will be said anyway */
-        reason = rest + 2;
+    reason = ls_bad_reason(reason);
     pthread_mutex_lock(&bad->lock);
     if (bad->named < LS_BAD_NAMED) {
         struct ls_bad_name *name = &bad->name[bad->named++];

@@ -41,6 +41,8 @@ void ls_bad_records_free(struct ls_bad_records *bad);
 
 enum ls_verdict ls_bad_records_verdict(const struct ls_bad_records *bad, int64_t record);
 void ls_bad_records_set(struct ls_bad_records *bad, int64_t record, enum ls_verdict verdict);
+/* What is wrong, without the number of the record where that is said anyway. */
+const char *ls_bad_reason(const char *reason);
 /* A record turned out to be bad. */
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
 

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "data/bad_records.h"
 #include "data/dataset_inner.h"
 
 enum { RUN = 16, LABEL_TEXT = 300 };
@@ -36,7 +37,7 @@ struct state {
 
 static void note(struct state *state, int64_t record, const char *reason, bool skippable)
 {
-    char *copy = ls_copy_string(reason);
+    char *copy = ls_copy_string(ls_bad_reason(reason));
     pthread_mutex_lock(&state->lock);
     bool kept = copy != NULL && LS_GROW(state->findings, state->count, state->capacity);
     if (kept)

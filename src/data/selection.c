@@ -33,7 +33,8 @@ static int check_fit(const struct lockstep_source_options *options,
     if (options->resize_height < 0 || options->resize_width < 0)
         return refuse("sizes cannot be negative", NULL, error);
     if (type == &ls_source_idx && options->label_source == NULL)
-        return refuse("IDX needs the file of labels too", NULL, error);
+        return refuse("IDX needs the file of labels too",
+                      "label_source (--label-source FILE) names it", error);
     return 0;
 }
 

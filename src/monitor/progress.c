@@ -79,5 +79,7 @@ void ls_progress_event(void *user, const struct lockstep_event *event)
         putc('\n', progress->out);
         progress->told = now;
     }
+    if (counted && last) /* what is counted next has a speed of its own */
+        progress->begun = now;
     fflush(progress->out);
 }

@@ -34,7 +34,7 @@ done
 head -c 60 p/a/2.png >p/a/1.png
 echo nothing >p/b/2.png
 small_net "backend: IMAGES source: 'p' new_height: 12 new_width: 12 is_color: false" >net.prototxt
-expect 4 'record 0 \(a/1.png\): ' 'record 4 \(b/2.png\): .*neither JPEG nor PNG' \
+expect 4 'record 0 \(a/1.png\): ' 'record 4 \(b/2.png\): .*neither JPEG nor PNG' '!record 0: ' '!record 4: ' \
     'p: 6 records, 2 bad' '^lockstep: 4 bad records' -- "$LOCKSTEP" check --solver solver.prototxt
 expect 4 '"record": *4' '"name": *"b/2.png"' -- \
     "$LOCKSTEP" check --solver solver.prototxt --json

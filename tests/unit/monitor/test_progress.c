@@ -85,6 +85,8 @@ static void test_file(void **state)
     expect(&screen, "");
     done(&screen, 4000, 2);
     expect(&screen, "4000/4000 records  100%  286 records/s  0s left\n");
+    done(&screen, 4000, 10); /* of another source */
+    expect(&screen, "4000/4000 records  100%  400 records/s  0s left\n");
     close_screen(&screen);
 }
 
