@@ -103,8 +103,9 @@ static int read_log(const char *path, int64_t begin, int64_t end, struct log *lo
 
 struct replay {
     const struct values *values;
-    struct lockstep_trainer *trainer;
+    struct lockstep_trainer *trainer, *expected; /* expected: --expect, or NULL */
     struct log log;
+    int64_t begin;   /* the snapshot's iteration */
     int64_t seen;    /* the last iteration whose weights were hashed, */
     int64_t same;    /* and the last one where they are known to be the same */
     size_t compared; /* hashes of the log */
@@ -112,11 +113,18 @@ struct replay {
 
 static int part(const struct replay *replay, const char *with)
 {
+    int64_t iteration = lockstep_trainer_iteration(replay->trainer);
+    if (replay->compared == 0 && iteration == replay->begin)
+        return ls_cli_error(LOCKSTEP_DIFFERENT,
+                            "%s: has other weights for iteration %" PRId64 " than the snapshot "
+                            "that the replay begins at. hint: is it of another training? if not, "
+                            "one of the two was computed wrongly before",
+                            with, iteration);
     return ls_cli_error(LOCKSTEP_DIFFERENT,
                         "%s: the trainings part after iteration %" PRId64 " and not later than "
                         "%" PRId64 ". hint: one of them computed wrongly, in another numeric "
                         "environment or from other data; replay both on another machine",
-                        with, replay->same, lockstep_trainer_iteration(replay->trainer));
+                        with, replay->same, iteration);
 }
 
 /* Compares the weights as they are now with what the log says of them. */
@@ -201,26 +209,35 @@ static int name_difference(const struct replay *replay, const struct lockstep_tr
     return part(replay, with);
 }
 
-/* Compares the weights at the end with those of a snapshot. */
-static int compare_snapshot(struct replay *replay, const struct lockstep_solver *solver,
-                            struct lockstep_error *error)
+/* Opens the snapshot that the weights at the end are compared with. */
+static int open_expected(struct replay *replay, const struct lockstep_solver *solver,
+                         struct lockstep_error *error)
 {
     const struct values *values = replay->values;
     struct lockstep_train_options options = train_options(values, NULL, values->expect);
-    struct lockstep_trainer *other = NULL;
+    int status = lockstep_trainer_create(solver, &options, &replay->expected, error);
+    if (status != 0)
+        return ls_cli_report(status, error);
+    int64_t iteration = lockstep_trainer_iteration(replay->expected);
+    if (iteration == values->to)
+        return 0;
+    return ls_cli_error(LOCKSTEP_USAGE,
+                        "%s: is of iteration %" PRId64 ", not of %" PRId64 " (--to)",
+                        values->expect, iteration, values->to);
+}
+
+/* Compares the weights at the end with those of that snapshot. */
+static int compare_snapshot(struct replay *replay, struct lockstep_error *error)
+{
+    const struct values *values = replay->values;
+    struct lockstep_trainer *other = replay->expected;
     uint64_t mine = 0, theirs = 0, chain = 0, other_chain = 0;
     int64_t begin = 0, other_begin = 0;
-    int status = lockstep_trainer_create(solver, &options, &other, error);
-    if (status == 0)
-        status = lockstep_trainer_hash(replay->trainer, &mine, error);
+    int status = lockstep_trainer_hash(replay->trainer, &mine, error);
     if (status == 0)
         status = lockstep_trainer_hash(other, &theirs, error);
     if (status != 0) {
         ls_cli_report(status, error);
-    } else if (lockstep_trainer_iteration(other) != values->to) {
-        status = ls_cli_error(LOCKSTEP_USAGE,
-                              "%s: is of iteration %" PRId64 ", not of %" PRId64 " (--to)",
-                              values->expect, lockstep_trainer_iteration(other), values->to);
     } else if (mine != theirs) {
         status = name_difference(replay, other, error);
     } else {
@@ -231,7 +248,6 @@ static int compare_snapshot(struct replay *replay, const struct lockstep_solver 
                                   "%s: has the same weights, but they were others before",
                                   values->expect);
     }
-    lockstep_trainer_free(other);
     return status;
 }
 
@@ -247,8 +263,10 @@ static int replay_from(struct replay *replay, const struct lockstep_solver *solv
         return ls_cli_usage_error("replay: --to %" PRId64
                                   " is before the snapshot's iteration, %" PRId64,
                                   values->to, begin);
-    replay->same = begin;
+    replay->begin = replay->same = begin;
     int status = values->log != NULL ? read_log(values->log, begin, values->to, &replay->log) : 0;
+    if (status == 0 && values->expect != NULL)
+        status = open_expected(replay, solver, error);
     if (status == 0)
         status = lockstep_trainer_hash(replay->trainer, &weights, error);
     if (status == 0)
@@ -261,7 +279,7 @@ static int replay_from(struct replay *replay, const struct lockstep_solver *solv
             status = compare(replay, weights, NULL, 0);
     }
     if (status == 0 && values->expect != NULL)
-        status = compare_snapshot(replay, solver, error);
+        status = compare_snapshot(replay, error);
     if (status != 0)
         return status;
     printf("Replayed: iterations %" PRId64 " to %" PRId64, begin, values->to);
@@ -296,6 +314,7 @@ static int run(const void *data)
     else
         status = replay_from(&replay, solver, error);
     lockstep_trainer_free(replay.trainer);
+    lockstep_trainer_free(replay.expected);
     lockstep_solver_free(solver);
     free(replay.log.hashes);
     lockstep_error_free(error);
