@@ -63,7 +63,7 @@ const struct ls_cli_command ls_cli_command_convert = {
     .arguments = offsetof(struct values, output),
     .arguments_min = 1,
     .arguments_max = 1,
-    .arguments_name = "OUTPUT (the database's folder)",
+    .arguments_name = "OUTPUT, the database's folder,",
     .example = "lockstep convert --backend IMAGES --source photos --resize-height 64 \\\n"
                "    --resize-width 64 --shuffle photos_lmdb",
     .defaults = defaults,

@@ -34,13 +34,15 @@ static const struct ls_cli_option options[] = {{.name = NULL}};
 const struct ls_cli_command ls_cli_command_diff = {
     .name = "diff",
     .summary = "says what differs between two snapshots: tensors, elements, notes",
+    .notes =
+        "FIRST and SECOND are safetensors files. The exit code is 0 where all tensors are the\n"
+        "same (fields of the definition and other notes may differ), else 8.",
     .usage = "FIRST SECOND",
     .options = options,
     .arguments = offsetof(struct values, files),
     .arguments_min = 2,
     .arguments_max = 2,
-    .arguments_name =
-        "FIRST SECOND (safetensors files); exit code 0 where all tensors are the same, else 8",
+    .arguments_name = "FIRST SECOND",
     .example = "lockstep diff one_iter_1000.safetensors two_iter_1000.safetensors",
     .run = run,
     .values_size = sizeof(struct values),

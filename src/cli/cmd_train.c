@@ -203,8 +203,8 @@ static int open_log(const struct values *values, FILE **log, long *old)
         *old = (long)info.st_size;
     if (*log != NULL)
         return 0;
-    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s", values->log,
-                        strerror(errno));
+    return ls_cli_error(LOCKSTEP_RESOURCE, "%s: cannot create the log: %s%s", values->log,
+                        strerror(errno), errno == ENOENT ? ". hint: make the folder first" : "");
 }
 
 static int close_log(const struct values *values, FILE *log, int status)

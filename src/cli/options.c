@@ -185,12 +185,15 @@ static int check_arguments(const struct ls_cli_command *command, const struct ls
 {
     if (list->count > command->arguments_max) {
         const char *extra = list->items[command->arguments_max];
-        return ls_cli_usage_error("%s: there is no use for '%s'. hint: lockstep %s %s",
-                                  command->name, extra, command->name, command->usage);
+        return ls_cli_usage_error(
+            "%s: '%s' is one argument too many, or an option's name is missing "
+            "before it. hint: lockstep %s %s",
+            command->name, extra, command->name, command->usage);
     }
     if (list->count < command->arguments_min)
-        return ls_cli_usage_error("%s: %s missing. hint: lockstep %s %s", command->name,
-                                  command->arguments_name, command->name, command->usage);
+        return ls_cli_usage_error("%s: too few arguments; %s must be given. hint: lockstep %s %s",
+                                  command->name, command->arguments_name, command->name,
+                                  command->usage);
     return 0;
 }
 
@@ -243,8 +246,12 @@ static void put_indented(const char *text, int column)
 
 void ls_cli_help(const struct ls_cli_command *command)
 {
-    printf("lockstep %s: %s\n\nusage: lockstep %s %s\n\noptions:\n", command->name,
-           command->summary, command->name, command->usage);
+    printf("lockstep %s: %s\n\nusage: lockstep %s %s\n", command->name, command->summary,
+           command->name, command->usage);
+    if (command->notes != NULL)
+        printf("\n%s\n", command->notes);
+    if (command->options->name != NULL)
+        puts("\noptions:");
     for (const struct ls_cli_option *option = command->options; option->name != NULL; option++) {
         char left[64];
         snprintf(left, sizeof left, "  --%s%s%s", option->name, option->argument != NULL ? " " : "",

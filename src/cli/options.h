@@ -62,6 +62,7 @@ struct ls_cli_command {
     const char *name;
     const char *summary; /* one line */
     const char *usage;   /* what follows "lockstep <name> " */
+    const char *notes;   /* (optional) lines behind it */
     const struct ls_cli_option *options;
     /* Arguments that are no options: where they go, how many. */
     size_t arguments; /* offset of a struct ls_cli_list; unused if at most 0 are allowed */

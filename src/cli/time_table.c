@@ -131,7 +131,8 @@ static void put_machine(const struct lockstep_time_total *total)
            total->before.bytes * 1e-9, total->after.flops * 1e-9, total->after.bytes * 1e-9);
     if (differ(total->before.flops, total->after.flops) ||
         differ(total->before.bytes, total->after.bytes) || total->slowest > 1.5 * total->median)
-        puts("It was not quiet: these figures are worth little, measure again");
+        puts("The machine was not quiet (the two probes or the iterations differ much): measure "
+             "again");
 }
 
 void ls_cli_put_time(const struct lockstep_timing *timing)

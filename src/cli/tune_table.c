@@ -95,11 +95,13 @@ static void put_verdict(const struct table *table)
         return;
     const char *name = names[table->varied];
     if (least == last)
-        printf("The largest %s that was measured is the fastest: it still pays there.\n", name);
+        printf(
+            "The largest %s that was measured is the fastest: a larger one may be faster still.\n",
+            name);
     else
-        printf("It stops paying at %s %" PRId64 ": what is larger brings less than %.0f %%%s.\n",
-               name, ls_cli_varied_value(least, table->varied), 100 * gain,
-               gain > least_gain ? ", which is all that can be told here" : "");
+        printf("%s %" PRId64 " is enough: what is larger brings less than %.0f %%%s.\n", name,
+               ls_cli_varied_value(least, table->varied), 100 * gain,
+               gain > least_gain ? ", the least that can be told here" : "");
 }
 
 /* How well more workers are used. */

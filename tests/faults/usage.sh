@@ -17,7 +17,8 @@ usage "train: --solver has an empty value" train --solver=
 usage "train: unknown option '--sovler'.*did you mean '--solver'" train --sovler x
 usage "train: unknown option '--gpu'.*--workers" train --solver solver.prototxt --gpu 0
 usage "train: --solver is given twice" train --solver a --solver b
-usage "train: there is no use for 'more'" train --solver solver.prototxt more
+usage "train: 'more' is one argument too many" train --solver solver.prototxt more
+usage "diff: too few arguments; FIRST SECOND must be given. hint: lockstep diff FIRST SECOND$" diff a
 usage "--workers: 'two' is not a whole number" train --solver solver.prototxt --workers two
 usage "--workers: '2.5' is not" train --solver solver.prototxt --workers 2.5
 usage "--workers: 0 is too small" train --solver solver.prototxt --workers 0
@@ -104,7 +105,7 @@ redirect 0 '<&- >log 2>&1'
 redirect 0 '>log 2>&-'
 redirect 7 '--log-json /dev/full >log 2>&1'
 check_output 'the log is full' '/dev/full: the log could not be written'
-expect 7 'none/x: cannot create the log: No such file' -- "$LOCKSTEP" train --overwrite --solver \
+expect 7 'none/x: cannot create the log: No such file.*make the folder first' -- "$LOCKSTEP" train --overwrite --solver \
     solver.prototxt --log-json none/x
 expect 7 'cannot create the log: Is a directory' -- "$LOCKSTEP" train --overwrite --solver solver.prototxt \
     --log-json .

@@ -118,7 +118,8 @@ static void test_usage_errors(void **state)
     expect_usage(RUN("train", "--workers", "99999999999999999999"),
                  "lockstep: --workers: '99999999999999999999' is not a whole number\n");
     expect_usage(RUN("train", "lenet.prototxt"),
-                 "lockstep: train: there is no use for 'lenet.prototxt'. hint: lockstep train "
+                 "lockstep: train: 'lenet.prototxt' is one argument too many, or an option's name "
+                 "is missing before it. hint: lockstep train "
                  "--solver FILE [OPTIONS]\n");
     expect_usage(RUN("trian"), "lockstep: unknown command 'trian'. hint: did you mean 'train'?\n");
     expect_usage(RUN("device_query"), "lockstep: unknown command 'device_query'. hint: 'lockstep "
@@ -129,7 +130,8 @@ static void test_usage_errors(void **state)
     expect_usage(RUN("convert", "--backend", "IDX", "--gray=maybe", "x"),
                  "lockstep: --gray: 'maybe' is neither true nor false\n");
     expect_usage(RUN("convert", "--backend", "IDX", "--source", "x"),
-                 "lockstep: convert: OUTPUT (the database's folder) missing. hint: lockstep "
+                 "lockstep: convert: too few arguments; OUTPUT, the database's folder, must be "
+                 "given. hint: lockstep "
                  "convert --backend KIND --source PATH [OPTIONS] OUTPUT\n");
     expect_usage(RUN("predict", "--model", "m", "--weights", "w"),
                  "lockstep: predict: give either pictures or --samples N\n");
@@ -411,7 +413,7 @@ static void test_log(void **state)
     assert_int_equal(RUN("train", "--solver", "s", "--log-json", "/nonexistent/log"),
                      LOCKSTEP_RESOURCE);
     assert_string_equal(messages, "lockstep: /nonexistent/log: cannot create the log: No such file "
-                                  "or directory\n");
+                                  "or directory. hint: make the folder first\n");
     if (access("/dev/full", W_OK) == 0)
         assert_int_equal(RUN("train", "--solver", "s", "--log-json", "/dev/full"),
                          LOCKSTEP_RESOURCE);
@@ -714,7 +716,7 @@ static void test_tune(void **state)
     assert_non_null(strstr(fake.calls, "tune(0.5|"));
     assert_non_null(strstr(fake.calls, ",64,16|"));
     assert_null(strstr(fake.calls, ",64,100")); /* no larger than the batch */
-    assert_non_null(strstr(out, "It stops paying at micro_batch 8: what is larger brings less"));
+    assert_non_null(strstr(out, "micro_batch 8 is enough: what is larger brings less"));
     assert_non_null(strstr(out, "cannot be: too large"));
     assert_null(strstr(out, "of best      +-     memory\n          32")); /* batch: not varied */
     assert_non_null(strstr(out, "Workers change nothing but the speed"));
