@@ -35,6 +35,16 @@ void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_err
     pthread_mutex_unlock(&pass->lock);
 }
 
+void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_error *error)
+{
+    pthread_mutex_lock(&pass->lock);
+    if (unit < pass->broken_unit) {
+        pass->broken_unit = unit;
+        pass->broken = *error;
+    }
+    pthread_mutex_unlock(&pass->lock);
+}
+
 void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end)
 {
     size_t n = end - begin;
@@ -51,7 +61,7 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
 {
     pass->feed = feed;
     pass->training = training;
-    pass->failed_unit = pass->bad_unit = SIZE_MAX;
+    pass->failed_unit = pass->bad_unit = pass->broken_unit = SIZE_MAX;
     pass->own_count = 0;
     for (size_t unit = 0; unit < pass->unit_count; unit++) {
         pass->owners[unit] = pass->units[unit].rank;
@@ -65,6 +75,8 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 {
     struct ls_peers *peers = pass->engine->peers;
+    if (pass->failed_unit == SIZE_MAX && pass->broken_unit != SIZE_MAX)
+        ls_pass_note_failure(pass, pass->broken_unit, &pass->broken);
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;

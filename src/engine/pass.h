@@ -70,6 +70,8 @@ struct ls_pass {
     struct ls_error failure;
     size_t bad_unit; /* the first of this rank's whose data cannot be read; SIZE_MAX: none */
     struct ls_error bad_data;
+    size_t broken_unit; /* the first that a kernel could not compute; SIZE_MAX: none */
+    struct ls_error broken;
 };
 
 static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
@@ -109,7 +111,11 @@ struct ls_error *ls_pass_error(void);
  * their order, or shares the records of all units with the other ranks. */
 void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
+/* A failure keeps workers from beginning a wave: it is noted where they all wait for each other
+ * before they look, or where none waits for another. What a kernel could not compute may be noted
+ * at any time: the pass goes on, and fails when all have run. */
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
+void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 
 /* What is read (engine/read.c). */
 int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error);

@@ -126,7 +126,7 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     struct ls_error *error = ls_pass_error();
     if (ls_pass_compute(pass, worker, pass->units[unit].plan, slot, segment,
                         ls_pass_inputs(pass, unit), &context, error) != 0)
-        ls_pass_note_failure(pass, unit, error);
+        ls_pass_note_broken(pass, unit, error);
     if (LS_MUTANT(ARRIVAL) && !pass->training)
         add_on_arrival(pass, unit);
 }
@@ -376,8 +376,9 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
         end_round(pass, wave->begin);
 }
 
-/* A worker's part of a wave; false: some data could not be had, or other ranks are lost. Nothing
- * else can fail once all have their data, so that nobody is waited for in vain. */
+/* A worker's part of a wave; false: some data could not be had, or other ranks are lost. No
+ * failure is noted between the look and the next meeting (ls_pass_note_broken is none), so that all
+ * workers come to the same meetings. */
 static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_team *team = pass->engine->team;

@@ -53,6 +53,18 @@ if "$LOCKSTEP" plan --model net.prototxt | grep -qE '^(conv|ip) .*(jit|brg|gemm)
                 --solver solver.prototxt --workers $workers --snapshot-prefix "failing$status$workers"
         done
     done
+
+    # Workers that meet at sync points do not wait for the one whose kernel failed.
+    sed '/name: "conv"/,/^}/ { s/num_output: 4/num_output: 16 algorithm: DIRECT/
+/^}/ a layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "conv" }
+}' net.prototxt >normed.prototxt
+    grep -q BatchNorm normed.prototxt || fail "no batch norm: $(cat normed.prototxt)"
+    sed 's/net.prototxt/normed.prototxt/' solver.prototxt >normed_solver.prototxt
+    for after in {110..149}; do
+        expect 7 'oneDNN could not carry out .*out of memory' -- env LD_PRELOAD="$LOCKSTEP_BUILD/tests/libfailing_calls.so" \
+            FAIL_CALL=dnnl_primitive_execute FAIL_ERRNO=1 FAIL_AFTER=$after timeout -s KILL 60 "$LOCKSTEP" train \
+            --overwrite --solver normed_solver.prototxt --workers 3 --snapshot-prefix normed
+    done
 else
     echo "no kernel of oneDNN here: its failures are not tested"
 fi
