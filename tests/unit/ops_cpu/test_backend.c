@@ -3,9 +3,12 @@
 #include "kernel_trial.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <dnnl.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "ops/cpu/backend.h"
@@ -255,6 +258,37 @@ static void probes_forget_smaller_probes(void **state)
     trial_free(trial);
 }
 
+static _Atomic bool dnnl_fails;
+
+/* In the place of oneDNN's own, which has the same name. */
+dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream,
+                                     int count, const dnnl_exec_arg_t *arguments)
+{
+    dnnl_status_t (*execute)(const_dnnl_primitive_t, dnnl_stream_t, int, const dnnl_exec_arg_t *);
+    *(void **)&execute = dlsym(RTLD_NEXT, "dnnl_primitive_execute");
+    return dnnl_fails ? dnnl_out_of_memory : execute(primitive, stream, count, arguments);
+}
+
+/* What a kernel could not compute is no result: it is not hashed, and not remembered. */
+static void probes_that_fail_say_so(void **state)
+{
+    (void)state;
+    const uint64_t plenty = (uint64_t)1 << 32;
+    struct trial *trial = large_product();
+    uint64_t hash[2], work = plenty;
+    dnnl_fails = true;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ls_cpu_probe(&trial->prepared, 63, &work, &hash[0], NULL),
+                         LOCKSTEP_RESOURCE);
+    dnnl_fails = false;
+    work = plenty;
+    assert_int_equal(ls_cpu_probe(&trial->prepared, 63, &work, &hash[0], NULL), 0);
+    work = plenty;
+    assert_int_equal(ls_cpu_probe(&trial->prepared, 64, &work, &hash[1], NULL), 0);
+    assert_true(hash[0] == hash[1]); /* the whole, of however many samples */
+    trial_free(trial);
+}
+
 /* oneDNN cannot follow. */
 static void instruction_set_is_fixed(void **state)
 {
@@ -284,6 +318,7 @@ int main(void)
         cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),
         cmocka_unit_test(probes_forget_smaller_probes),
+        cmocka_unit_test(probes_that_fail_say_so),
         cmocka_unit_test(instruction_set_is_fixed),
     };
     return trial_main(tests);
