@@ -32,6 +32,11 @@ for fact in batch=16 iter_size=1 workers=1 ranks=1 samples=300 max_iter=20 displ
 done
 field end loss | grep -q '^20 [0-9]' || fail "the end tells no loss"
 
+# Less than an epoch is worth a warning where the definition says so, not where a run is cut.
+epoch='warning: [0-9]+ iterations are less than an epoch .18.75.'
+expect 0 "$epoch" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --set max_iter=10
+expect 0 "!$epoch" -- "$LOCKSTEP" train --overwrite --solver solver.prototxt --iterations 10
+
 # A log without displays tells the loss all the same, also the last one.
 small_solver 'display: 0' >solver.prototxt
 expect 0 '^Iteration 0 .*loss = ' '^Iteration 10 .*loss = ' '^Iteration 19.*loss = ' 'Optimization Done' \

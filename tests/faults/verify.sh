@@ -9,7 +9,7 @@ export TMPDIR=$work
 
 # The hash is that of the tensors of what train writes.
 expect 0 'Verified: 5 trainings of 6 updates compute the same bytes\.$' '  1 worker$' \
-    '  2 ranks of 2 workers until update' -- "$LOCKSTEP" verify --solver solver.prototxt \
+    '  2 ranks of 2 workers until update' '!an epoch' -- "$LOCKSTEP" verify --solver solver.prototxt \
     --iterations 6 --workers 1,2 --ranks 1,2 --resume random
 hash=$(awk '/  1 worker$/ { print $2 }' log)
 expect 0 -- "$LOCKSTEP" train --solver solver.prototxt --iterations 6 --snapshot-prefix t
