@@ -68,7 +68,8 @@ idx_layers() {
 picture_layers() {
     local common
     kind="the pictures in $directory, $classes classes; a tenth is held out"
-    common="backend: IMAGES source: $(quoted "$directory") new_height: 32 new_width: 32"
+    common="backend: IMAGES source: $(quoted "$directory") new_height: 32 new_width: 32
+    on_bad_record: SKIP"
     data_layer TRAIN "scale: 0.00390625 mirror: true" "$common batch_size: 64 shuffle: true
     split: \"train:0.9\""
     # Shuffled, so that the first samples, which are shown, are of several classes.

@@ -31,6 +31,18 @@ const struct ls_source_type *ls_source_type_named(const char *name)
     return NULL;
 }
 
+/* The status that callers see of a bad record, with a hint where it has none. */
+static int end_at_bad_record(struct ls_error *error)
+{
+    static const char hint[] = "'lockstep check' lists all bad records of a training; "
+                               "data_param { on_bad_record: SKIP } puts others in their place";
+    struct ls_problem *problem =
+        error != NULL && error->count > 0 ? &error->problems[error->count - 1] : NULL;
+    if (problem != NULL && problem->hint[0] == '\0')
+        memcpy(problem->hint, hint, sizeof hint);
+    return LOCKSTEP_DATA;
+}
+
 int ls_source_open(const struct ls_source_type *type, const struct ls_source_options *options,
                    struct ls_source **source, struct ls_error *error)
 {
@@ -45,7 +57,7 @@ int ls_source_open(const struct ls_source_type *type, const struct ls_source_opt
     const char *place = options->path_count > 0 ? options->path[0] : options->place;
     int status = type->open(options, s, error);
     if (status == LS_BAD_RECORD)
-        status = LOCKSTEP_DATA;
+        status = end_at_bad_record(error);
     if (status == 0 && s->count < 1)
         status = ls_fail(error, LOCKSTEP_DATA, place, NULL, "has no records");
     if (status == 0 && s->count > UINT32_MAX)
@@ -103,7 +115,7 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
     int status = source->type->read(reader, index, want_pixels, record, error);
     reader->bad = status == LS_BAD_RECORD;
     if (status != 0)
-        return reader->bad ? LOCKSTEP_DATA : status;
+        return reader->bad ? end_at_bad_record(error) : status;
     if (!source->has_maps)
         record->label_hash = ls_mix((uint64_t)(uint32_t)record->label + 1);
     return 0;

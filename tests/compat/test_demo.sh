@@ -63,7 +63,9 @@ for i in {1..120}; do
     tail -c +2 "$seeds/jpeg" >"$work/pictures/a cat/$i.jpg"
     tail -c +2 "$seeds/png" >"$work/pictures/dogs/$i.PNG"
 done
+: >"$work/pictures/dogs/60.PNG" # a damaged one does not end the demo
 demo pictures "$work/pictures"
+grep -q 'dogs/60.PNG) is bad' "$work/log" || fail "no word of the damaged picture"
 grep -q 'a cat\|dogs' "$work/log" || fail "the classes have no names"
 
 refuse "$work/missing" "no folder"

@@ -18,7 +18,7 @@ pictures="backend: IMAGES source: 'p' is_color: false"
 # ---- STOP is as it always was ---------------------------------------------------------------------
 for stop in "" "on_bad_record: STOP"; do
     small_net "$pictures $stop" >net.prototxt
-    expect 4 'p/b/2.png: record 9: ' '!stands in' -- \
+    expect 4 'p/b/2.png: record 9: .*hint: .*on_bad_record: SKIP' '!stands in' -- \
         "$LOCKSTEP" train --overwrite --solver solver.prototxt
 done
 small_net "$pictures on_bad_record: LEAVE" >net.prototxt
