@@ -103,7 +103,9 @@ static struct ls_value *new_copy(struct layout_pass *pass, struct ls_value *valu
     return copy;
 }
 
-/* Replaces *slot by the same value in `layout`. */
+/* Replaces *slot by the same value in `layout`. Where no reorder leads there, for layers that share
+ * a parameter may see other axes in it (transposed, or cut into groups), two do, over Caffe's
+ * order. */
 static int convert(struct layout_pass *pass, const struct ls_op *reader, struct ls_value **slot,
                    const struct ls_layout *layout)
 {
@@ -133,6 +135,10 @@ static int convert(struct layout_pass *pass, const struct ls_op *reader, struct 
     reorder->layer = reader->layer;
     reorder->backward = reader->backward;
     const struct ls_kernel *kernel = choose_kernel(pass, reorder);
+    if (kernel == NULL && value->layout != &ls_layout_plain && layout != &ls_layout_plain) {
+        LS_TRY(convert(pass, reader, &reorder->input[0], &ls_layout_plain));
+        kernel = choose_kernel(pass, reorder);
+    }
     return kernel != NULL ? add_step(pass, reorder, kernel) : no_kernel(pass, reorder);
 }
 

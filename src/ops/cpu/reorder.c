@@ -61,6 +61,13 @@ int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
     return 0;
 }
 
+static bool accepts(const struct ls_op *op)
+{
+    const struct ls_value *x = op->input[0], *y = op->output[0];
+    struct ls_tensor from, to;
+    return ls_reorder_tensors(&x->shape, x->type, x->layout, y->layout, &from, &to, NULL) == 0;
+}
+
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     const struct ls_value *x = prepared->op->input[0], *y = prepared->op->output[0];
@@ -81,6 +88,7 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
 const struct ls_kernel ls_kernel_reorder = {
     .kind = LS_OP_REORDER,
     .name = "reorder",
+    .accepts = accepts,
     .layouts = layouts,
     .prepare = prepare,
     .release = ls_primitive_release,

@@ -1,0 +1,150 @@
+/* One parameter for layers that see other axes in it: as it is and transposed, in one piece and cut
+ * into groups. Their kernels may want layouts between which no reorder leads. The gradient is the
+ * sum of those that the layers' own parameters would have, and the bytes of a training do not
+ * depend on the number of workers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
+
+#include "numerics/training.h"
+
+/* With `filters` and `matrix` the names of the second layers' weights: those of the first ones are
+ * 'w' and 'v'. */
+static struct lockstep_solver *make_solver(const char *filters, const char *matrix)
+{
+    return load_solver(
+        "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
+        "micro_batch: 3 clip_gradients: 1\n"
+        "net_param {\n"
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.0078 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 20 } }\n"
+        "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param {\n"
+        "  num_output: 32 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'c2' type: 'Convolution' bottom: 'c1' top: 'c2' param { name: 'w' }\n"
+        "  convolution_param { num_output: 64 kernel_size: 3 pad: 1 bias_term: false\n"
+        "    weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'relu' type: 'ReLU' bottom: 'c2' top: 'c2' }\n"
+        "layer { name: 'c3' type: 'Convolution' bottom: 'c2' top: 'c3' param { name: '%s' }\n"
+        "  convolution_param { num_output: 64 group: 2 kernel_size: 3 bias_term: false\n"
+        "    weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'mean' type: 'Pooling' bottom: 'c3' top: 'mean'\n"
+        "  pooling_param { pool: AVE global_pooling: true } }\n"
+        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'mean' top: 'ip1' param { name: 'v' }\n"
+        "  inner_product_param { num_output: 33 bias_term: false\n"
+        "    weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'tanh' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"
+        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' param { name: '%s' }\n"
+        "  inner_product_param { num_output: 64 transpose: true bias_term: false\n"
+        "    weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'score' type: 'InnerProduct' bottom: 'ip2' top: 'score'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label'\n"
+        "  top: 'loss' }\n"
+        "}\n",
+        ls_test_path("images"), ls_test_path("labels"), filters, matrix);
+}
+
+static void test_workers(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver("w", "v");
+    check_workers(solver, NULL, 4);
+    lockstep_solver_free(solver);
+}
+
+/* ---- Sums of gradients ----------------------------------------------------------------------- */
+
+static size_t find(const struct training *training, const char *name)
+{
+    size_t count = lockstep_trainer_parameter_count(training->trainer), i = 0;
+    while (i < count && strcmp(lockstep_trainer_parameter_name(training->trainer, i), name) != 0)
+        i++;
+    if (i == count)
+        fail_msg("there is no parameter '%s'", name);
+    return i;
+}
+
+/* The parameter's values, or the gradient of the last update. */
+static float *numbers_of(const struct training *training, const char *name, bool gradient,
+                         size_t *size)
+{
+    size_t index = find(training, name);
+    *size = lockstep_trainer_parameter_size(training->trainer, index);
+    float *numbers = calloc(*size, sizeof *numbers);
+    assert_non_null(numbers);
+    assert_int_equal((gradient ? lockstep_trainer_read_gradient : lockstep_trainer_read_parameter)(
+                         training->trainer, index, numbers, *size, training->error),
+                     0);
+    return numbers;
+}
+
+/* What `from` has under one name, `to` gets under another. */
+static void copy(const struct training *from, const char *name, struct training *to,
+                 const char *other)
+{
+    size_t size;
+    float *numbers = numbers_of(from, name, false, &size);
+    assert_int_equal(
+        lockstep_trainer_write_parameter(to->trainer, find(to, other), numbers, size, to->error),
+        0);
+    free(numbers);
+}
+
+static void check_sum(const struct training *shared, const struct training *apart,
+                      const char *first, const char *second)
+{
+    size_t size[3];
+    float *sum = numbers_of(shared, first, true, &size[0]);
+    float *one = numbers_of(apart, first, true, &size[1]);
+    float *two = numbers_of(apart, second, true, &size[2]);
+    double difference = 0, norms[2] = {0};
+    assert_true(size[0] == size[1] && size[0] == size[2]);
+    for (size_t i = 0; i < size[0]; i++) {
+        difference += pow((double)sum[i] - (double)one[i] - (double)two[i], 2);
+        norms[0] += pow((double)one[i], 2);
+        norms[1] += pow((double)two[i], 2);
+    }
+    double least = sqrt(norms[0] < norms[1] ? norms[0] : norms[1]);
+    assert_true(least > 0 && isfinite(least));
+    if (!(sqrt(difference) < 1e-4 * least))
+        fail_msg("the gradient of '%s' differs by %g from a sum of which a part is %g", first,
+                 sqrt(difference), least);
+    free(sum);
+    free(one);
+    free(two);
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solvers[] = {make_solver("w", "v"), make_solver("w2", "v2")};
+    struct training *shared = start(solvers[0], 1, NULL, NULL);
+    struct training *apart = start(solvers[1], 2, NULL, NULL);
+    copy(shared, "c2.weight", apart, "c3.weight");
+    copy(shared, "ip1.weight", apart, "ip2.weight");
+    step(shared, 1);
+    step(apart, 1);
+    check_sum(shared, apart, "c2.weight", "c3.weight");
+    check_sum(shared, apart, "ip1.weight", "ip2.weight");
+    finish(shared);
+    finish(apart);
+    lockstep_solver_free(solvers[0]);
+    lockstep_solver_free(solvers[1]);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 61, 15);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_gradients),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
