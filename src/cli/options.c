@@ -21,6 +21,7 @@ static const struct {
     {"snapshot", "to continue from a snapshot, say --resume FILE"},
     {"gpu", "leave it out; the definition's solver_mode is accepted, and --workers N sets how many "
             "workers compute"},
+    {"model", "say --solver FILE, which names the net"},
     {"sigint-effect", "leave it out; SIGINT makes a snapshot and stops"},
     {"sighup-effect", "leave it out; SIGHUP makes a snapshot and goes on"},
 };

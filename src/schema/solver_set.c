@@ -52,8 +52,11 @@ static int unknown(struct ls_solver_reading *reading, const char *source,
     for (unsigned i = 0; i < type->n_fields && count < 128; i++)
         names[count++] = type->fields[i].name;
     ls_did_you_mean(name, names, count, meant);
-    return ls_fail(reading->error, LOCKSTEP_DEFINITION, source, NULL, "unknown field '%s' in %s%s",
-                   name, type->short_name, meant);
+    return ls_fail(reading->error, LOCKSTEP_DEFINITION, source,
+                   meant[0] != '\0' ? NULL
+                                    : "--set overrides fields of the solver; those of the net's "
+                                      "layers are changed in its file",
+                   "unknown field '%s' in %s%s", name, type->short_name, meant);
 }
 
 /* The message that a singular field holds, made if there is none. */

@@ -405,6 +405,19 @@ static int verify_checksum(struct reader *reader)
                    "the checksum is wrong: the file is damaged");
 }
 
+/* What does not even begin as a header: most often a file of Caffe's, or another one by mistake. */
+static int fail_format(struct reader *reader)
+{
+    const char *dot = strrchr(reader->path, '.');
+    bool caffe =
+        dot != NULL && (strcmp(dot, ".solverstate") == 0 || strcmp(dot, ".caffemodel") == 0);
+    return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,
+                   caffe ? "a resume takes Lockstep's own snapshots; --weights FILE.caffemodel "
+                           "starts a training from Caffe's weights"
+                         : NULL,
+                   "is no safetensors file%s", caffe ? "" : ", or its header is damaged");
+}
+
 static int read_mapped(struct reader *reader, enum ls_archive_check check)
 {
     struct ls_archive *archive = reader->archive;
@@ -415,11 +428,12 @@ static int read_mapped(struct reader *reader, enum ls_archive_check check)
                        file->size == 0 ? "is empty" : "has %zu bytes and is no safetensors file",
                        file->size);
     memcpy(&length, file->data, sizeof length);
+    if (((const char *)file->data)[sizeof length] != '{')
+        return fail_format(reader);
     if (length > LS_HEADER_LIMIT || length > file->size - 8)
-        return ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path,
-                       "the file is damaged, was cut off, or is no safetensors file",
-                       "the header should have %" PRIu64 " bytes; the file has %zu", length,
-                       file->size);
+        return ls_fail(
+            reader->error, LOCKSTEP_WEIGHTS, reader->path, "the file is damaged, or was cut off",
+            "the header should have %" PRIu64 " bytes; the file has %zu", length, file->size);
     archive->data_offset = 8 + (size_t)length;
     reader->data_size = file->size - archive->data_offset;
     reader->json = (struct ls_json){(const char *)file->data + 8, (size_t)length, 0, NULL};

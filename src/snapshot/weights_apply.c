@@ -50,7 +50,7 @@ static bool fits(const struct ls_weight_blob *blob, const struct ls_shape *targe
 }
 
 static const char rename_hint[] =
-    "to train this layer from scratch instead of taking its weights from the file, rename it";
+    "does the file belong to this net? to train this layer from scratch instead, rename it";
 
 static bool has_blob_named(struct target_layer wanted, const char *name)
 {

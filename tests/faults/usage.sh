@@ -18,6 +18,7 @@ usage "train: unknown option '--sovler'.*did you mean '--solver'" train --sovler
 usage "train: unknown option '--gpu'.*--workers" train --solver solver.prototxt --gpu 0
 usage "train: --solver is given twice" train --solver a --solver b
 usage "train: 'more' is one argument too many" train --solver solver.prototxt more
+usage "time: unknown option '-model'.*say --solver FILE" time -model net.prototxt
 usage "diff: too few arguments; FIRST SECOND must be given. hint: lockstep diff FIRST SECOND$" diff a
 usage "--workers: 'two' is not a whole number" train --solver solver.prototxt --workers two
 usage "--workers: '2.5' is not" train --solver solver.prototxt --workers 2.5
@@ -70,6 +71,7 @@ set_fails "base_lr: an override is a field, '=' and a value" base_lr
 set_fails "base_lr=: " base_lr=
 set_fails "=3: an override is a field" =3
 set_fails "bse_lr=3: unknown field 'bse_lr'.*did you mean 'base_lr'" bse_lr=3
+set_fails "batch_size=5: unknown field 'batch_size'.*those of the net's layers" batch_size=5
 set_fails "base_lr=1 \}: " 'base_lr=1 }'
 set_fails "base_lr=\{: " 'base_lr={'
 set_fails "max_iter=-1: max_iter must be at least 0" max_iter=-1

@@ -101,6 +101,8 @@ for file in $snapshot $caffemodel; do
     expect 5 "$file: no layer of the file is a layer of the net" -- "$LOCKSTEP" train --overwrite --solver \
         solver.prototxt --set net=other.prototxt --weights $file
 done
+train 5 "^lockstep: $caffemodel: is no safetensors file. hint: .*--weights" -- --resume $caffemodel
+train 5 "^lockstep: net.prototxt: is no safetensors file, or" -- --resume net.prototxt
 train 5 "',' has an empty file name" -- --weights ,
 train 5 "has an empty file name" -- --weights "$snapshot,"
 train 5 "^lockstep: none: cannot open" -- --weights "$snapshot,none"
@@ -136,8 +138,6 @@ small_net | sed 's/name: "ip"/name: "ip2"/' >other.prototxt
 refused '.*ip' --set net=other.prototxt
 small_net | sed 's/count: 300/count: 301/' >other.prototxt
 refused '.*count' --set net=other.prototxt
-train 5 "holds weights, but no training to resume.*--weights|neither|should have" \
-    -- --resume $caffemodel
 # Other data under the same name.
 idx_images 60 12 >images
 idx_labels 60 >labels

@@ -241,7 +241,7 @@ static const struct {
 } hostile[] = {
     {"{" T1, 8, "comma or a brace"},
     {"{" T1 "}}", 8, "unexpected"},
-    {"[" T1 "]", 8, "brace"},
+    {"[" T1 "]", 8, "is no safetensors file"},
     {"{" T1 "," T1 "}", 8, "overlap"},
     {"{" T1 "," T1 ",}", 8, "string was expected"},
     {"{" T1 "}", 7, "lies at bytes"},
