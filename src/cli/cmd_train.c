@@ -156,7 +156,7 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
     if (values->memory > 0)
         fprintf(line, " --memory %" PRIu64, values->memory);
     if (values->audit > 0)
-        fprintf(line, " --audit %.17g", values->audit);
+        fprintf(line, " --audit %.6g", values->audit); /* no bit depends on it */
     if (iterations >= 0)
         fprintf(line, " --iterations %" PRId64, iterations);
     if (values->required)

@@ -227,7 +227,8 @@ static void test_stopped(void **state)
     fake.run_status = LOCKSTEP_STOPPED;
     assert_int_equal(RUN("train", "--solver", "s", "--set", "type: \"Adam's\"", "--set", "gamma=1",
                          "--snapshot-prefix", "out/p", "--workers", "3", "--iterations", "90",
-                         "--weights", "w", "--log-json", ls_test_path("a log"), "--isa", "avx2"),
+                         "--weights", "w", "--log-json", ls_test_path("a log"), "--isa", "avx2",
+                         "--audit", "0.2"),
                      LOCKSTEP_STOPPED);
     char expected[1000];
     snprintf(expected, sizeof expected,
@@ -236,7 +237,7 @@ static void test_stopped(void **state)
              "Optimization stopped early.\n"
              "To go on: lockstep train --solver s --resume p_iter_70.safetensors "
              "--snapshot-prefix out/p --set 'type: \"Adam'\\''s\"' --set gamma=1 --workers 3 "
-             "--iterations 90 --log-json '%s' --isa avx2\n",
+             "--audit 0.2 --iterations 90 --log-json '%s' --isa avx2\n",
              ls_test_path("a log"));
     assert_int_equal(fake.polled[0], LOCKSTEP_SNAPSHOT_AND_STOP);
     assert_int_equal(fake.polled[1], LOCKSTEP_SNAPSHOT_AND_STOP);
