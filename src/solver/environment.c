@@ -97,15 +97,16 @@ static int probe_net(const struct ls_net *net, uint64_t *hash, struct ls_error *
     return status;
 }
 
-/* The norm of the gradient is added up as parameters lie. */
+/* The norm of the gradient is added up as parameters lie. Whether there are test nets does not
+ * matter: what only they read (moving averages) will lie in Caffe's order, and what only they have
+ * is left out. */
 static uint64_t add_layouts(const struct ls_trainer *trainer, uint64_t hash)
 {
     if (!(trainer->solver->clip_gradients > 0))
         return hash;
-    for (size_t i = 0; i < trainer->parameters->count; i++) {
-        const struct ls_parameter *parameter = trainer->parameters->items[i];
-        if (parameter->layout != NULL)
-            hash = ls_hash_string(parameter->layout->name, hash);
+    for (size_t i = 0; i < trainer->train_parameters; i++) {
+        const struct ls_layout *layout = trainer->parameters->items[i]->layout;
+        hash = ls_hash_string((layout != NULL ? layout : &ls_layout_plain)->name, hash);
     }
     return hash;
 }

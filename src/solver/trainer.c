@@ -68,7 +68,9 @@ static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
     char place[LS_PLACE_MAX];
     options.follow_groups_place = ls_place(trainer->definition->definition, trainer->solver,
                                            "follow_groups", place, sizeof place);
-    return ls_net_open(&options, &trainer->train, error);
+    int status = ls_net_open(&options, &trainer->train, error);
+    trainer->train_parameters = trainer->parameters->count;
+    return status;
 }
 
 /* The net that tests on the train data: the first test net with the train net's Data layers in

@@ -80,6 +80,7 @@ struct ls_trainer {
     double audited_part;         /* of the micro-batches */
 
     struct ls_parameter_set *parameters;
+    size_t train_parameters; /* of these, the first ones: those of the train net */
     struct ls_view_set views;
     struct ls_engine *engine;
     struct ls_store *store;

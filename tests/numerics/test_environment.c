@@ -62,6 +62,38 @@ static void no_trace_of_the_run(void **state)
     lockstep_solver_free(solver);
 }
 
+/* What the layouts of parameters are for the norm of the gradient, with tests or without: moving
+ * averages, which only tests read, and a parameter that only the test net has. */
+static struct lockstep_solver *clipped_solver(const char *tests)
+{
+    return load_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 6 clip_gradients: 1 %s net_param {\n"
+        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: IDX\n"
+        "  source: '%s' label_source: '%s' batch_size: 12 } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param {\n"
+        "  num_output: 20 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'bn' type: 'BatchNorm' bottom: 'c' top: 'n' }\n"
+        "layer { name: 'more' type: 'Convolution' bottom: 'n' top: 'more' include { phase: TEST }\n"
+        "  convolution_param { num_output: 20 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'unread' type: 'Silence' bottom: 'more' include { phase: TEST } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'n' top: 'ip' inner_product_param {\n"
+        "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' } }\n",
+        tests, ls_test_path("images"), ls_test_path("labels"));
+}
+
+static void no_trace_of_tests(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solvers[] = {clipped_solver(""), clipped_solver("test_interval: 2")};
+    char *without = environment_of(solvers[0], 1, 0), *with = environment_of(solvers[1], 1, 0);
+    assert_string_equal(with, without);
+    free(with);
+    free(without);
+    for (size_t i = 0; i < 2; i++)
+        lockstep_solver_free(solvers[i]);
+}
+
 /* A line "key=..." of an environment. */
 static void line_of(const char *text, const char *key, char line[128])
 {
@@ -286,6 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_trace_of_the_run),
+        cmocka_unit_test(no_trace_of_tests),
         cmocka_unit_test(shapes_of_this_net),
         cmocka_unit_test(no_library_where_none_computes),
         cmocka_unit_test(decoders_of_pictures),
