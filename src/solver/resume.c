@@ -202,7 +202,7 @@ static int examine(struct ls_trainer *trainer, const struct ls_archive *archive,
     LS_TRY(compare_definitions(trainer, archive, automatic, error));
     LS_TRY(ls_data_examine(trainer, archive, error));
     LS_TRY(ls_archive_take_integer(archive, LS_NOTE_ITERATION, &summary->iteration, error));
-    if (summary->iteration < 0)
+    if (summary->iteration < 0 || summary->iteration > INT32_MAX) /* as large as max_iter can be */
         return ls_fail(error, LOCKSTEP_WEIGHTS, archive->path, NULL, "is of iteration %lld",
                        (long long)summary->iteration);
     if (ls_chain_read(ls_archive_note(archive, LS_NOTE_CHAIN), summary->iteration,
