@@ -27,7 +27,7 @@ struct worker {
     struct lockstep_job *job; /* NULL: none */
     const char *turns;
     long turn;                        /* of the job, the next */
-    struct lockstep_job_figures told; /* up to the last turn; its weights travel behind it */
+    struct lockstep_job_figures told; /* up to the last turn; its weights are exchanged after it */
     struct lockstep_trainer *trainer; /* one of the two */
     struct lockstep_model *model;
 };

@@ -90,7 +90,7 @@ ls_mutant_in(ARRIVAL engine/run.c test_workers test_test_phases
   "figures of a test, [2-9] workers: the snapshots differ from byte")
 
 # What ranks do together.
-ls_mutant_in(DEAF engine/travel.c test_ranks test_any_ranks
+ls_mutant_in(DEAF engine/reducer.c test_ranks test_any_ranks
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(SELFISH engine/exchange.c test_ranks test_any_ranks
   "the batch's statistics: rank [01] of 2: iteration 1: the weights are not the same on all ranks")

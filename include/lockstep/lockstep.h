@@ -738,17 +738,17 @@ struct lockstep_scaling_row {
 };
 
 struct lockstep_scaling_total {
-    int workers;                        /* of a rank */
-    int64_t batch, micro_batch;         /* samples */
-    int64_t micro_batches;              /* of an update */
-    int64_t samples;                    /* of an update */
-    int64_t iterations;                 /* that were timed; 0: the seconds were given */
-    int sync_points;                    /* at which ranks wait for each other, of a batch */
-    int useful;                         /* ranks that have something to do */
-    int fastest;                        /* of 1, 2, 4, ... ranks, those with the shortest update */
-    double fastest_seconds;             /* that it takes them */
-    uint64_t summed;                    /* bytes of parameters whose gradients travel as sums */
-    uint64_t factored;                  /* and as factors */
+    int workers;                /* of a rank */
+    int64_t batch, micro_batch; /* samples */
+    int64_t micro_batches;      /* of an update */
+    int64_t samples;            /* of an update */
+    int64_t iterations;         /* that were timed; 0: the seconds were given */
+    int sync_points;            /* at which ranks wait for each other, of a batch */
+    int useful;                 /* ranks that have something to do */
+    int fastest;                /* of 1, 2, 4, ... ranks, those with the shortest update */
+    double fastest_seconds;     /* that it takes them */
+    uint64_t summed;            /* bytes of parameters whose gradients are reduced as sums */
+    uint64_t factored;          /* and as factors */
     double bandwidth, latency, message; /* as in the options */
 };
 

@@ -29,7 +29,7 @@ static void put_head(const struct lockstep_scaling_total *total)
            ", %d sync point%s a batch\n",
            total->samples, total->micro_batches, total->micro_batches == 1 ? "" : "es",
            total->micro_batch, total->sync_points, plural(total->sync_points));
-    printf("Parameters: %s whose gradients travel as sums, %s as factors\n",
+    printf("Parameters: %s whose gradients are reduced as sums, %s as factors\n",
            ls_cli_format_size(total->summed, summed),
            ls_cli_format_size(total->factored, factored));
     if (total->iterations > 0)

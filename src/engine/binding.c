@@ -5,7 +5,7 @@
 #include "engine/exchange.h"
 #include "engine/net.h"
 #include "engine/store.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "ir/layer.h"
 
 /* Where a value of a plan lies in a binding; NULL for inputs, which change. */
@@ -62,7 +62,7 @@ static int bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
     return 0;
 }
 
-/* Which buckets of weights a step reads, where weights travel between ranks. */
+/* Which buckets of weights a step reads, where ranks exchange weights. */
 static struct ls_wait wait_of(const struct ls_step *step, const struct ls_store *store)
 {
     struct ls_wait wait = {-1, -1};
@@ -86,8 +86,8 @@ static int find_waits(struct ls_net_plan *plan, const struct ls_store *store,
                       struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
-    plan->travel = store->travel;
-    if (plan->travel == NULL)
+    plan->reducer = store->reducer;
+    if (plan->reducer == NULL)
         return 0;
     plan->wait = ls_alloc(what->step_count + 1, sizeof *plan->wait);
     if (plan->wait == NULL)
@@ -139,7 +139,7 @@ void ls_net_unbind(struct ls_net_plan *plan)
     ls_free(plan->wait);
     plan->bindings = NULL;
     plan->wait = NULL;
-    plan->travel = NULL;
+    plan->reducer = NULL;
     plan->slots = 0;
 }
 
@@ -285,10 +285,10 @@ static void run_chain(const struct run *run, size_t first, size_t end)
 static void await_weights(const struct ls_net_plan *plan, size_t first, size_t end)
 {
     const struct ls_layer *layer = plan->plan->steps[first].prepared.op->layer;
-    ls_travel_note(plan->travel, layer != NULL ? layer->name : NULL);
+    ls_reducer_note_layer(plan->reducer, layer != NULL ? layer->name : NULL);
     for (size_t i = first; i < end; i++)
         if (plan->wait[i].first >= 0)
-            ls_travel_await(plan->travel, plan->wait[i].first, plan->wait[i].last);
+            ls_reducer_wait_buckets(plan->reducer, plan->wait[i].first, plan->wait[i].last);
 }
 
 /* Says which op a library could not carry out: that is no property of the training. */
@@ -319,7 +319,7 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *con
         const struct ls_step *step = &what->steps[i];
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
             continue;
-        if (plan->travel != NULL)
+        if (plan->reducer != NULL)
             await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
         if (step->chain > 0 && segment != LS_RUN_BEFORE) {
             run_chain(&run, i, i + step->chain);

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "engine/engine.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "transport/peers.h"
 
 enum {
@@ -79,7 +79,7 @@ size_t ls_engine_hash_count(const struct ls_store *store)
 int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
 {
     size_t count = engine->store->set->count;
-    LS_TRY(ls_travel_settle(engine->store->travel, error));
+    LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
     struct comparison job = {.store = engine->store, .parameter = engine->hashes};
     job.block = engine->hashes + count;
     job.blocks = ls_engine_hash_count(engine->store) - count;
@@ -190,7 +190,7 @@ int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struc
     if (!ls_peers_several(engine->peers))
         return 0;
     const struct ls_store *store = engine->store;
-    LS_TRY(ls_travel_settle(store->travel, error));
+    LS_TRY(ls_reducer_wait_all(store->reducer, error));
     size_t count = store->set->count, ranks = (size_t)engine->peers->size;
     struct comparison job = {.store = store};
     for (size_t i = 0; i < count; i++)

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "engine/store.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "transport/peers.h"
 
 /* ---- Who has what ---------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_arr
                   float *plain, struct ls_error *error)
 {
     const struct ls_parameter *what = store->set->items[parameter];
-    LS_TRY(ls_travel_settle(store->travel, error)); /* weights may be on their way */
+    LS_TRY(ls_reducer_wait_all(store->reducer, error)); /* weights may be on their way */
     if (ls_store_is_shared_out(store, parameter, array))
         return collect(store, parameter, array, plain, error);
     return store->backend->parameter_to_plain(what->layout, &what->shape,
@@ -164,7 +164,7 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     const struct ls_slot *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
     float *into = array_of(store, parameter, array);
-    LS_TRY(ls_travel_settle(store->travel, error));
+    LS_TRY(ls_reducer_wait_all(store->reducer, error));
     if (array == LS_WEIGHTS || whole_here(slot))
         return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
     size_t own = slot->own_end - slot->own_begin;
@@ -181,7 +181,7 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 
 int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
 {
-    LS_TRY(ls_travel_settle(store->travel, error));
+    LS_TRY(ls_reducer_wait_all(store->reducer, error));
     for (size_t i = 0; i < store->set->count; i++) {
         struct ls_slot *slot = &store->slots[i];
         float *weights = slot->weights + slot->own_begin;

@@ -22,7 +22,7 @@ struct factor {
 struct ls_factors {
     struct factor *items;
     size_t count;
-    int *index;    /* by parameter; -1: travels as a sum */
+    int *index;    /* by parameter; -1: it is reduced as a sum */
     size_t *first; /* [micro-batch, and one behind the last][factor]: rows */
     size_t micro_batches, micro_batch_capacity;
     int workers;

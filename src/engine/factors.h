@@ -1,6 +1,6 @@
-/* The factors of the gradients that travel as such: x and dy of all samples of an update, each
- * micro-batch's rows at a place that follows from the cut of the update into micro-batches. Who
- * writes them when changes nothing.
+/* The factors of the gradients that are exchanged as such: x and dy of all samples of an update,
+ * each micro-batch's rows at a place that follows from the cut of the update into micro-batches.
+ * Who writes them when changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_FACTORS_H
@@ -16,7 +16,7 @@ enum {
 
 struct ls_factors;
 
-/* For all parameters of the set whose gradient travels as factors; `workers` compute tiles. */
+/* For all parameters of the set whose gradient is exchanged as factors; `workers` compute tiles. */
 int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls_factors **factors,
                       struct ls_error *error);
 void ls_factors_free(struct ls_factors *factors);

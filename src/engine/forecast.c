@@ -13,7 +13,7 @@
 #include "engine/exchange.h"
 #include "engine/rows.h"
 #include "engine/slices.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "transport/peers.h"
 
 enum {
@@ -52,7 +52,7 @@ size_t ls_view_bytes(const struct ls_view *view)
 /* Bytes of what is learned that the rank with the most of it updates: alone, all; and of what is on
  * its way to others. */
 static int most_owned(const struct ls_parameter_set *set, const struct ls_store_options *store,
-                      size_t *bytes, size_t *travel, struct ls_error *error)
+                      size_t *bytes, size_t *reducer, struct ls_error *error)
 {
     int ranks = ls_peers_several(store->peers) ? store->peers->size : 1;
     struct ls_slices *slices = NULL;
@@ -75,7 +75,7 @@ static int most_owned(const struct ls_parameter_set *set, const struct ls_store_
         }
         *bytes = owned > *bytes ? owned : *bytes;
     }
-    *travel = status == 0 ? ls_travel_bytes(slices) : 0;
+    *reducer = status == 0 ? ls_reducer_bytes(slices) : 0;
     ls_slices_free(slices);
     ls_free(elements);
     return status;
@@ -85,10 +85,10 @@ static int add_parameters(const struct ls_parameter_set *set, const struct ls_vi
                           const struct ls_store_options *store, struct ls_forecast *forecast,
                           struct ls_error *error)
 {
-    size_t owned = 0, travel = 0;
+    size_t owned = 0, reducer = 0;
     if (store->training)
-        LS_TRY(most_owned(set, store, &owned, &travel, error));
-    forecast->gradients += travel;
+        LS_TRY(most_owned(set, store, &owned, &reducer, error));
+    forecast->gradients += reducer;
     forecast->history += owned * (size_t)store->histories;
     forecast->averages += store->average ? owned : 0;
     for (size_t i = 0; i < set->count; i++) {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/pass.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 
 enum {
     TILES = 4,        /* at least so many for each worker, as far as */
@@ -174,10 +174,10 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
     ls_team_meet(pass->engine->team);
     const struct ls_net_plan *plan = pass->units[first].plan;
-    if (plan->travel != NULL) {
+    if (plan->reducer != NULL) {
         const struct ls_wait wait = plan->wait[plan->plan->segment[segment]];
         if (wait.first >= 0)
-            ls_travel_await(plan->travel, wait.first, wait.last);
+            ls_reducer_wait_buckets(plan->reducer, wait.first, wait.last);
     }
     uint64_t *nanoseconds = plan->bindings[worker].nanoseconds; /* there are as many slots */
     uint64_t start = nanoseconds != NULL ? ls_nanoseconds() : 0;

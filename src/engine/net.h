@@ -13,7 +13,7 @@
 #include "graph/build.h"
 #include "plan/plan.h"
 
-struct ls_travel;
+struct ls_reducer;
 
 /* A plan in the memory of one slot: of a worker or, where micro-batches go through the net
  * together, of one of them. */
@@ -31,8 +31,8 @@ struct ls_net_plan {
     size_t *position;            /* by step: of its pointers in a binding, and behind the last */
     struct ls_binding *bindings; /* by slot; NULL until ls_net_bind */
     int slots;
-    int generation;           /* of the memory that they are bound to */
-    struct ls_travel *travel; /* of the store that they are bound to; NULL: no weights travel */
+    int generation;             /* of the memory that they are bound to */
+    struct ls_reducer *reducer; /* of the store that they are bound to; NULL: no weights reducer */
     struct ls_wait {
         int first, last;
     } * wait;                /* by step: the buckets of weights that it reads; -1: none */

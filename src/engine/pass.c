@@ -17,7 +17,7 @@
 #include "engine/labels.h"
 #include "engine/pass.h"
 #include "engine/tickets.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "ir/layer.h"
 #include "transport/peers.h"
 
@@ -257,21 +257,21 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
-    bool travels = !gauge, again = false;
+    bool reduces = !gauge, again = false;
     ls_pass_start(pass, feed, true);
     if (pass->audit != NULL)
         ls_audit_begin(pass->audit);
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
-    if (travels)
-        LS_TRY(ls_travel_begin(store->travel, pass->engine->tickets == NULL ? pass->owners : NULL,
-                               pass->unit_count, error));
+    if (reduces)
+        LS_TRY(ls_reducer_begin(store->reducer, pass->engine->tickets == NULL ? pass->owners : NULL,
+                                pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));
-    if (travels)
-        LS_TRY(ls_travel_arrive(store->travel, pass->owners, pass->unit_count, error));
+    if (reduces)
+        LS_TRY(ls_reducer_wait_gradients(store->reducer, pass->owners, pass->unit_count, error));
     uint32_t requests = pass->engine->requests;
-    LS_TRY(ls_travel_agree(store->travel, &requests, &again, error));
+    LS_TRY(ls_reducer_agree(store->reducer, &requests, &again, error));
     pass->engine->agreed_requests = requests;
     LS_TRY(ls_pass_check_data(pass, error));
     pass->wrong = pass->resent = false;
@@ -368,7 +368,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
     int64_t samples = 0;
     if (pass->audit != NULL)
         ls_audit_begin_update(pass->audit);
-    ls_travel_iteration(engine->store->travel, iteration);
+    ls_reducer_iteration(engine->store->reducer, iteration);
     int status = add_update(pass, update, &samples, error);
     LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
     *repeated = 0;

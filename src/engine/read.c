@@ -1,4 +1,4 @@
-/* What a pass has read: digests of records by micro-batch, which travel to the other ranks with the
+/* What a pass has read: digests of records by micro-batch, which go to the other ranks with the
  * records of figures, and data that cannot be read.
  *
  * Behind a unit's record are a number, 1 where its data are bad, and for each data set the words of

@@ -17,7 +17,7 @@
 #include "engine/pass.h"
 #include "engine/stopwatch.h"
 #include "engine/tickets.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "transport/peers.h"
 #ifdef LS_FAULTY_CORE
 #include LS_FAULTY_CORE
@@ -180,7 +180,7 @@ static void granted(void *user, size_t unit)
         pass->granted++;
         want(pass, unit);
     } else if (pass->training && pass->round_end == pass->unit_count) {
-        ls_travel_expect(pass->engine->store->travel, pass->granted);
+        ls_reducer_expect(pass->engine->store->reducer, pass->granted);
     }
 }
 

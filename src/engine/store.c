@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "engine/rows.h"
 #include "engine/stopwatch.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "ops/cpu/filler.h"
 #include "transport/peers.h"
 
@@ -33,7 +33,8 @@ static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_erro
     return status;
 }
 
-/* Lays the weights whose gradients travel as sums one behind the other, for all that is there. */
+/* Lays the weights whose gradients are reduced as sums one behind the other, for all that is there.
+ */
 static int lay_flat(struct ls_store *store, const struct ls_store_options *options,
                     struct ls_error *error)
 {
@@ -145,7 +146,7 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
         return 0;
     LS_TRY(create_gradients(store, options->workers, error));
     LS_TRY(ls_store_learn_owners(store, error));
-    return ls_travel_create(store, &store->travel, error);
+    return ls_reducer_create(store, &store->reducer, error);
 }
 
 int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
@@ -178,7 +179,7 @@ void ls_store_free(struct ls_store *store)
 {
     if (store == NULL)
         return;
-    ls_travel_free(store->travel);
+    ls_reducer_free(store->reducer);
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_slot *slot = &store->slots[i];
         if (store->slices != NULL && store->slices->bucket[i] < 0)
@@ -236,7 +237,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     size_t count = store->views->count;
     if (store->view_count == count)
         return 0;
-    LS_TRY(ls_travel_settle(store->travel, error)); /* the courier converts views, too */
+    LS_TRY(ls_reducer_wait_all(store->reducer, error)); /* the courier converts views, too */
     struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
     if (longer == NULL)
         return ls_fail_memory(error, "parameters");
@@ -253,12 +254,12 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 struct refresh {
     struct ls_store *store;
     struct ls_stopwatch *watch; /* or NULL */
-    bool own;                   /* only those of weights that do not travel */
+    bool own;                   /* only those of weights that are not exchanged */
     _Atomic size_t next;
     _Atomic bool failed;
 };
 
-/* The bucket in which the weights of a view travel; -1: they do not. */
+/* The bucket in which the weights of a view reducer; -1: they do not. */
 static int bucket_of_view(const struct ls_store *store, size_t view)
 {
     return store->slices->bucket[store->views->items[view].parameter->index];
@@ -294,13 +295,13 @@ static int refresh(struct ls_store *store, struct ls_team *team, bool own, struc
 
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
 {
-    LS_TRY(ls_travel_settle(store->travel, error));
+    LS_TRY(ls_reducer_wait_all(store->reducer, error));
     return refresh(store, team, false, error);
 }
 
 int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
 {
-    return refresh(store, team, store->travel != NULL, error);
+    return refresh(store, team, store->reducer != NULL, error);
 }
 
 void ls_store_convert_bucket(struct ls_store *store, int bucket)
@@ -312,6 +313,6 @@ void ls_store_convert_bucket(struct ls_store *store, int bucket)
 
 int ls_store_gather_weights(struct ls_store *store, struct ls_error *error)
 {
-    LS_TRY(ls_travel_send_weights(store->travel, error));
-    return ls_travel_settle(store->travel, error);
+    LS_TRY(ls_reducer_send_weights(store->reducer, error));
+    return ls_reducer_wait_all(store->reducer, error);
 }

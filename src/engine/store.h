@@ -27,8 +27,8 @@ struct ls_slot {
     float *average;                 /* exponential moving average of the weights */
 };
 
-/* A piece of a parameter that one worker handles at a time. Where the gradient travels as a sum it
- * has one row of LS_SUMS_TILE elements at most. */
+/* A piece of a parameter that one worker handles at a time. Where the gradient is reduced as a sum
+ * it has one row of LS_SUMS_TILE elements at most. */
 struct ls_tile {
     int parameter;
     struct ls_gradient_piece piece;
@@ -42,7 +42,7 @@ struct ls_view_memory {
 
 struct ls_peers;
 struct ls_range;
-struct ls_travel;
+struct ls_reducer;
 
 struct ls_store {
     const struct ls_backend *backend;
@@ -51,9 +51,9 @@ struct ls_store {
     struct ls_view_set *views;
     struct ls_slot *slots;              /* by parameter */
     struct ls_slices *slices;           /* what lies in `flat`, and who owns what */
-    float *flat;                        /* weights whose gradients travel as sums */
-    struct ls_travel *travel;           /* between ranks; NULL: there are no others */
-    _Atomic bool not_converted;         /* a view of weights that travelled */
+    float *flat;                        /* weights whose gradients are reduced as sums */
+    struct ls_reducer *reducer;         /* between ranks; NULL: there are no others */
+    _Atomic bool not_converted;         /* a view of weights of other ranks */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;
     struct ls_tile *tiles; /* of all trained parameters, in order */
@@ -87,7 +87,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 
 /* Brings views up to date with the weights, all of which are there. */
 int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);
-/* After an update: only those of weights that do not travel. */
+/* After an update: only those of weights that are not exchanged. */
 int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team,
                                struct ls_error *error);
 /* Those of the weights in a bucket of the flat array, when they have arrived. */
@@ -111,7 +111,7 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 /* The gradient of the last update, in Caffe's order. All ranks call it, and all get it. */
 int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
                            struct ls_error *error);
-/* Whether the gradient of a parameter travels as factors: it has no sum then. */
+/* Whether the gradient of a parameter is exchanged as factors: it has no sum then. */
 static inline bool ls_store_has_factors(const struct ls_store *store, int parameter)
 {
     return store->slots[parameter].parameter->factoring.weight != NULL;

@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "engine/stopwatch.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
 #include "transport/peers.h"
@@ -160,7 +160,7 @@ static void apply_some(void *argument, int worker)
         apply_tile(job, tile, worker);
 }
 
-/* Gradients from factors are everybody's to apply, since their weights do not travel; to measure
+/* Gradients from factors are everybody's to apply, since their weights do not reducer; to measure
  * them is shared out, too. */
 static void find_owners(const struct ls_engine *engine, struct ls_update_memory *memory)
 {
@@ -260,9 +260,10 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
                             .rules = rules,
                             .gradient = seen,
                             .weight = seen + count + 1};
-    LS_TRY(ls_travel_settle(store->travel, error)); /* a rank may have had nothing to wait for */
+    LS_TRY(
+        ls_reducer_wait_all(store->reducer, error)); /* a rank may have had nothing to wait for */
     ls_team_run(engine->team, apply_some, &job);
-    LS_TRY(ls_travel_send_weights(store->travel, error));
+    LS_TRY(ls_reducer_send_weights(store->reducer, error));
     LS_TRY(share_seen(engine, error));
     for (size_t i = count; i-- > 0;) {
         if (!store->set->items[i]->trained)
@@ -316,7 +317,7 @@ static int measure(struct tiles_job *job, struct ls_error *error)
     job->partial = engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
     job->owner = engine->update->measured_by;
     if (job->weights)
-        LS_TRY(ls_travel_settle(engine->store->travel, error));
+        LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
     ls_team_run(engine->team, measure_some, job);
     return ls_peers_share(engine->peers, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
                           CHUNKS_PER_TILE * sizeof *job->partial, job->owner,

@@ -44,7 +44,7 @@ static bool choose_targets(struct ls_layer *layer)
     return any;
 }
 
-/* A micro-batch contributes once to each parameter whose gradient travels as these factors. */
+/* A micro-batch contributes once to each parameter whose gradient is exchanged as these factors. */
 static void count_factors(const struct ls_record_attr *record)
 {
     const struct ls_factoring *factoring = &record->parameter->factoring;

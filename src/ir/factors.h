@@ -1,8 +1,8 @@
-/* Inner products whose gradient travels as its factors: the inputs x and the output gradients dy of
- * all samples of an update. The gradient of the weights, dW = dy^T x, is computed from them tile by
- * tile in the update itself, by whoever has the tile: there is no sum of gradients and no memory
- * for one, and between machines rows x (inputs + outputs) numbers travel instead of inputs x
- * outputs.
+/* Inner products whose gradient is exchanged as its factors: the inputs x and the output gradients
+ * dy of all samples of an update. The gradient of the weights, dW = dy^T x, is computed from them
+ * tile by tile in the update itself, by whoever has the tile: there is no sum of gradients and no
+ * memory for one, and between machines rows x (inputs + outputs) numbers are exchanged instead of
+ * inputs x outputs.
  *
  * Which do is a static rule on the definition: the shape of the weights, and how many rows an
  * update has.
@@ -19,7 +19,8 @@ struct ls_parameter;
 
 enum ls_factor_side { LS_FACTOR_INPUT, LS_FACTOR_OUTPUT, LS_FACTOR_SIDES };
 
-/* Of a parameter whose gradient travels as factors (weight is NULL: it travels as a sum). */
+/* Of a parameter whose gradient is exchanged as factors (weight is NULL: it is reduced as a sum).
+ */
 struct ls_factoring {
     struct ls_parameter *weight;   /* [outputs, inputs]; [inputs, outputs] if `transpose` */
     struct ls_parameter *bias;     /* [outputs], its gradient is the sum of dy; NULL: none, or it
@@ -45,8 +46,8 @@ static inline bool ls_factors_pay(int64_t rows, int64_t inputs, int64_t outputs)
            (double)rows * ((double)inputs + (double)outputs) <= (double)inputs * (double)outputs;
 }
 
-/* Bytes that travel for a parameter in an update: of factors (the bias comes with its weight), or
- * of a sum. */
-size_t ls_parameter_travel_bytes(const struct ls_parameter *parameter);
+/* Bytes that are exchanged for a parameter in an update: of factors (the bias comes with its
+ * weight), or of a sum. */
+size_t ls_parameter_exchange_bytes(const struct ls_parameter *parameter);
 
 #endif

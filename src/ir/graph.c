@@ -426,7 +426,7 @@ void ls_graph_factors(struct ls_graph *graph, const struct ls_factoring *factori
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
-size_t ls_parameter_travel_bytes(const struct ls_parameter *parameter)
+size_t ls_parameter_exchange_bytes(const struct ls_parameter *parameter)
 {
     const struct ls_factoring *factoring = &parameter->factoring;
     if (factoring->weight == NULL)

@@ -35,7 +35,7 @@ struct ls_parameter {
     bool trained;                   /* some loss reaches it in training and lr_mult is not 0 */
     char *share;                    /* ParamSpec.name, or NULL */
     int uses;                       /* how many gradient contributions a micro-batch makes */
-    struct ls_factoring factoring;  /* how its gradient travels; set once, in backward */
+    struct ls_factoring factoring;  /* how its gradient is exchanged; set once, in backward */
     const struct ls_layout *layout; /* the layout it lives in; set once, by the plan */
 };
 

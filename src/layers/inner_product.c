@@ -85,8 +85,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-/* The gradients travel as factors: that is decided once, for all shapes of samples that there are.
- * Of parameters that are shared the layer knows a part of the gradient only. */
+/* The gradients are exchanged as factors: that is decided once, for all shapes of samples that
+ * there are. Of parameters that are shared the layer knows a part of the gradient only. */
 static bool use_factors(const struct ls_layer *layer, struct ls_factoring *factoring)
 {
     const struct ls_inner_product_attr *attr = &((const struct inner_product *)layer->state)->attr;

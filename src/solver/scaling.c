@@ -12,11 +12,11 @@
 
 #include "base/memory.h"
 #include "engine/slices.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 
 enum { FORWARD, BACKWARD };
 
-/* Bytes of an element: of weights; of a sum, which travels with 48 bits where these do. */
+/* Bytes of an element: of weights; of a sum, which takes 48 bits where these do. */
 static const double WEIGHT = sizeof(float), SUM = 6;
 
 struct model {
@@ -138,7 +138,7 @@ static double carry_factors(struct model *model, size_t layer, int side, const d
 }
 
 /* Waiting for gradients: from the end of the pass to the arrival of all. Parcels leave in the order
- * of engine/travel.c: inputs of inner products, then what else is finished, backwards. */
+ * of engine/reducer.c: inputs of inner products, then what else is finished, backwards. */
 static double wait_for_sums(struct model *model)
 {
     const struct ls_scaling_load *load = model->load;
@@ -154,7 +154,7 @@ static double wait_for_sums(struct model *model)
             size_t first = first_layer(model, bucket);
             if (first < l || (first == l && load->layers[l].factors[LS_FACTOR_OUTPUT] > 0))
                 break;
-            last = carry(model, model->finished[first], (double)ls_travel_pieces(slices, next),
+            last = carry(model, model->finished[first], (double)ls_reducer_chunks(slices, next),
                          most_carried(model, bucket) * SUM);
         }
         last = fmax(last, carry_factors(model, l, LS_FACTOR_OUTPUT, model->finished));
@@ -184,7 +184,7 @@ static double wait_for_weights(struct model *model)
 
 /* ---- The row --------------------------------------------------------------------------------- */
 
-/* The part of all that travels as sums which the rank with the most of it owns. */
+/* The part of all that is reduced as sums which the rank with the most of it owns. */
 static double largest_part(const struct model *model)
 {
     double most = 0;
@@ -248,7 +248,7 @@ static void predict_memory(const struct model *model, struct lockstep_scaling_ro
     row->state = state - load->shared_state + (uint64_t)shared;
     if (load->waves > 0 && mine.slots > model->units)
         mine.slots = model->units > load->workers ? (int)model->units : load->workers;
-    row->memory = ls_forecast_total(&mine) - state + row->state + ls_travel_bytes(model->slices);
+    row->memory = ls_forecast_total(&mine) - state + row->state + ls_reducer_bytes(model->slices);
 }
 
 static int prepare(struct model *model, struct ls_error *error)

@@ -1,5 +1,5 @@
 /* What a training will do on several ranks: a model of its updates, from what a micro-batch takes,
- * what travels, and what links can carry.
+ * what is exchanged, and what links can carry.
  *
  *     step = pass + wait for gradients + small exchanges + update + rest + wait for weights
  *
@@ -15,11 +15,11 @@
 #include "lockstep/lockstep.h"
 #include "solver/trainer.h"
 
-/* Seconds of a layer, and what travels because of it. */
+/* Seconds of a layer, and what is exchanged because of it. */
 struct ls_scaling_layer {
     double forward, backward; /* of a micro-batch, on one worker */
     double gathered[2];       /* of a batch, on all workers of a rank: forward, backward */
-    double update;            /* of all its weights that travel as sums */
+    double update;            /* of all its weights that are reduced as sums */
     double full;              /* what every rank does: the update from factors */
     double views;             /* the same, before the next forward pass: weights in other layouts */
     double factors[LS_FACTOR_SIDES]; /* bytes of the rows of all micro-batches */
@@ -36,14 +36,14 @@ struct ls_scaling_load {
     struct ls_scaling_layer *layers; /* in the order of the net */
     size_t layer_count;
     size_t parameters;
-    size_t *elements; /* by parameter: that travel as sums; 0: it does not */
+    size_t *elements; /* by parameter: that are reduced as sums; 0: it does not */
     size_t *layer;    /* by parameter: its layer */
     double record;    /* bytes of the figures of a micro-batch */
     double books;     /* bytes of what a rank says at the end of an update */
     int exchanges;    /* of an update, besides sync points */
     double rest;      /* seconds: what every rank does alike */
     /* Memory with all micro-batches in one rank; of its history and averages, what belongs to
-     * parameters that travel as sums. */
+     * parameters that are reduced as sums. */
     struct ls_forecast forecast;
     size_t shared_state;
 };

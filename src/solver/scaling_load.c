@@ -7,14 +7,15 @@
 #include "engine/exchange.h"
 #include "engine/factors.h"
 #include "engine/rows.h"
-#include "engine/travel.h"
+#include "engine/reducer.h"
 #include "ir/layer.h"
 #include "plan/program.h"
 #include "solver/fit.h"
 #include "solver/scaling.h"
 #include "solver/timing.h"
 
-/* ---- What travels ---------------------------------------------------------------------------- */
+/* ---- What is exchanged
+ * ---------------------------------------------------------------------------- */
 
 /* The layer that has a parameter; those that share it come behind it. */
 static size_t owner_of(const struct ls_graph *graph, const struct ls_parameter *parameter)
@@ -50,7 +51,7 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
         }
     }
     /* What is noted of the pass; the largest gradients and weights that were seen. */
-    load->books = (double)(ls_travel_note_bytes(set->count, rows, factors) +
+    load->books = (double)(ls_reducer_note_bytes(set->count, rows, factors) +
                            2 * (set->count + 1) * sizeof(uint32_t));
 }
 
@@ -150,7 +151,7 @@ static void stretch(struct ls_scaling_load *load, double factor)
     }
 }
 
-/* Whether gradients of a layer's parameters travel as factors. */
+/* Whether gradients of a layer's parameters reducer as factors. */
 static bool has_factors(const struct ls_scaling_layer *layer)
 {
     return layer->factors[LS_FACTOR_INPUT] > 0;

@@ -12,7 +12,7 @@
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 /* Numbers that all sums take together: with what lies behind the last one, up to a cache line of
- * weights, for it travels between ranks, too. */
+ * weights, for it goes to the other ranks, too. */
 static size_t all_elements(const size_t *elements, const size_t *place, size_t count)
 {
     size_t all = 0;

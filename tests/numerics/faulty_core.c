@@ -70,7 +70,7 @@ static struct lockstep_solver *plain(void)
         ls_test_path("images"), ls_test_path("labels"));
 }
 
-/* Large inner products: gathered, and their gradients travel as factors. */
+/* Large inner products: gathered, and their gradients are exchanged as factors. */
 static struct lockstep_solver *large(void)
 {
     return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"

@@ -1,5 +1,5 @@
-/* Inner products whose gradient travels as factors: the same bytes on any number of workers, with
- * every solver, stopped and resumed, clipped, ragged; and the gradients of exact sums.
+/* Inner products whose gradient is exchanged as factors: the same bytes on any number of workers,
+ * with every solver, stopped and resumed, clipped, ragged; and the gradients of exact sums.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
@@ -226,7 +226,7 @@ static void test_rule(void **state)
         size_t bytes = cases[i].factors > 0
                            ? (size_t)(cases[i].batch * cases[i].iter_size) * (256 + 160) * 4
                            : 256 * 160 * 8;
-        assert_int_equal(ls_parameter_travel_bytes(weight), bytes);
+        assert_int_equal(ls_parameter_exchange_bytes(weight), bytes);
         finish(training);
         lockstep_solver_free(solver);
     }

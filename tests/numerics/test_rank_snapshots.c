@@ -338,15 +338,15 @@ static void test_gradients(void **state)
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Notes how many elements of history and averages this rank has, and all ranks would without
- * other ranks; of parameters whose gradients travel as sums. */
+ * other ranks; of parameters whose gradients are reduced as sums. */
 static int count_state(struct rank *rank, struct ls_trainer *trainer)
 {
     size_t here = 0, all = 0;
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         const struct ls_slot *slot = &trainer->store->slots[i];
-        bool travels = slot->history[0] != NULL && !ls_store_has_factors(trainer->store, (int)i);
-        here += travels ? slot->own_end - slot->own_begin : 0;
-        all += travels ? slot->elements : 0;
+        bool shared = slot->history[0] != NULL && !ls_store_has_factors(trainer->store, (int)i);
+        here += shared ? slot->own_end - slot->own_begin : 0;
+        all += shared ? slot->elements : 0;
     }
     put(rank, &here, sizeof here);
     put(rank, &all, sizeof all);

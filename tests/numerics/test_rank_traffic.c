@@ -1,5 +1,6 @@
 /* What ranks hand to each other in an update, counted, against what a plan says, and against the
- * promise: at most 3 (R - 1) / R of the bytes of the parameters that travel as sums, and factors.
+ * promise: at most 3 (R - 1) / R of the bytes of the parameters that are reduced as sums, and
+ * factors.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/ranks.h"

@@ -64,7 +64,7 @@ static int setup(void **state)
     "layer { name: 'taught' type: 'ArgMax' bottom: 'teacher' top: 'taught' }\n" LOSS(              \
         "learned", "ip", "taught", "ignore_label: 4") LOSS("teaching", "teacher", "label", "")     \
         ACCURACY("ip")
-/* Large inner products: gathered, and their gradients travel as factors. */
+/* Large inner products: gathered, and their gradients are exchanged as factors. */
 #define LARGE                                                                                      \
     PRODUCT("ip1", "data", "1024")                                                                 \
     "layer { name: 'r1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n" DROPOUT("d1", "ip1") PRODUCT(   \

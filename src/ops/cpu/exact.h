@@ -4,8 +4,8 @@
  * and added. Integers can be added in any order, so the total does not depend on who adds when.
  * All functions give the same bits on every instruction set.
  *
- * Magnitudes travel as the bits of a non-negative float: they compare as integers, and what is not
- * finite is LS_NOT_FINITE or more.
+ * Magnitudes are passed as the bits of a non-negative float: they compare as integers, and what is
+ * not finite is LS_NOT_FINITE or more.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_OPS_CPU_EXACT_H

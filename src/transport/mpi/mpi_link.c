@@ -5,7 +5,7 @@
  * ranks but those of `open` and `end`, so that nobody holds the lock for long. Each channel has a
  * communicator of its own, and so have messages.
  *
- * Blocks travel as 32-bit words: a block may have 2^31 - 1 of them, 8 GiB.
+ * Blocks are sent as 32-bit words: a block may have 2^31 - 1 of them, 8 GiB.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <limits.h>

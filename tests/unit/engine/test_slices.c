@@ -8,7 +8,7 @@
 
 enum { PARAMETERS = 9 };
 
-/* A net: weights and biases, one that travels as factors, one that is not learned. */
+/* A net: weights and biases, one that is exchanged as factors, one that is not learned. */
 static const size_t elements[PARAMETERS] = {2400, 32, 25600, 32, 0, 2359296, 512, 5130, 10};
 
 /* Every element of every parameter belongs to the one rank whose own range it is in. */

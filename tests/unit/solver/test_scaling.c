@@ -145,7 +145,7 @@ static void test_gathered(void **state)
     assert_float_equal(predict(&example, &link, 8).pass, 0.011 + 0.007, 1e-9);
 }
 
-/* Factors travel as rows, and every rank updates these weights in full. */
+/* Factors reducer as rows, and every rank updates these weights in full. */
 static void test_factors(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_too_many(void **state)
     assert_true(row.seconds > predict(&example, &link, 8).seconds);
 }
 
-/* What travels is never more than three times the parameters' bytes, less the own part. */
+/* What is exchanged is never more than three times the parameters' bytes, less the own part. */
 static void test_volume(void **state)
 {
     (void)state;

@@ -1,0 +1,495 @@
+/* Gradients and weights between ranks. See engine/reducer.h.
+ *
+ * A bucket's sums are exchanged in chunks, each a stretch of every rank's part, so that what is
+ * packed and what arrives needs little memory besides.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/reducer.h"
+
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "base/thread.h"
+#include "engine/reducer_inner.h"
+#include "transport/watch.h"
+#include "transport/wire.h"
+
+enum {
+    CHUNK = 1 << 18, /* elements that are exchanged at a time */
+    STAY_WIDE = 100, /* updates with 64 bits after one that needed them */
+    NOBODY_KNOWS = LS_SUMS_CONTRIBUTIONS_MAX + 1
+};
+
+/* Memory for a chunk on its way. */
+struct staging {
+    unsigned char *out, *in;
+    const struct ls_parcel *user; /* NULL: free */
+};
+
+struct reduction {
+    const struct ls_bucket *bucket;
+    struct chunk {
+        struct ls_parcel parcel;
+        struct ls_reducer *reducer;
+        struct reduction *reduction;
+        size_t begin, count; /* of each rank's part: elements [begin, begin + count), if so many */
+        struct staging *staging;
+    } * chunks;
+    size_t chunk_count;
+    struct ls_parcel weights;
+    _Atomic int left; /* parameters that are not finished here */
+};
+
+struct ls_reducer {
+    struct ls_store *store;
+    struct ls_peers *peers;
+    struct reduction *reductions; /* by bucket */
+    size_t reduction_count;
+    struct ls_factor_reducer *factors;
+    _Atomic int *left; /* by parameter: contributions that are still to come here */
+    _Atomic bool open; /* it is not known how many: more than there can be */
+    struct staging staging[LS_COURIER_UNDER_WAY]; /* more chunks are never under way */
+    struct ls_parcel **order;                     /* gradients and factors, as they are finished */
+    size_t order_count;
+    int64_t iteration;
+    bool wide;
+    int wide_left;          /* updates that it stays so */
+    _Atomic bool too_large; /* a sum did not fit on its way */
+    _Atomic bool surplus;   /* a contribution came after the bucket had left */
+    struct note *notes;     /* of this rank, then of all */
+    size_t *blocks;         /* the courier's: [4 * ranks] */
+};
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/* The stretch of rank r's part that belongs to a chunk. */
+static void stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *count)
+{
+    const size_t *cut = chunk->reduction->bucket->cut;
+    size_t part = cut[rank + 1] - cut[rank];
+    size_t first = chunk->begin < part ? chunk->begin : part, left = part - first;
+    *begin = cut[rank] + first;
+    *count = left < chunk->count ? left : chunk->count;
+}
+
+static struct staging *take_staging(struct ls_reducer *reducer, const struct ls_parcel *parcel)
+{
+    struct staging *staging = reducer->staging;
+    while (staging->user != NULL) /* there are as many as the courier has under way */
+        staging++;
+    staging->user = parcel;
+    return staging;
+}
+
+static int start_sums(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+{
+    struct chunk *chunk = parcel->user;
+    struct ls_reducer *reducer = chunk->reducer;
+    const struct ls_slices *slices = reducer->store->slices;
+    const struct ls_bucket *bucket = chunk->reduction->bucket;
+    const int64_t *sums = ls_sums_all(reducer->store->sums);
+    size_t ranks = (size_t)reducer->peers->size, *bytes = reducer->blocks,
+           *offset = bytes + 2 * ranks;
+    size_t at = 0, own, count;
+    for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
+        ls_sums_clear_rest(reducer->store->sums, slices->order[i]);
+    chunk->staging = take_staging(reducer, parcel);
+    stretch(chunk, reducer->peers->rank, &own, &count);
+    for (int r = 0; r < reducer->peers->size; r++) {
+        size_t begin, n;
+        bool mine = r == reducer->peers->rank;
+        stretch(chunk, r, &begin, &n);
+        bytes[r] = mine ? 0 : ls_wire_bytes(n, reducer->wide);
+        offset[r] = at;
+        at += bytes[r];
+        if (!mine && !ls_wire_pack(chunk->staging->out + offset[r], sums + begin, n, reducer->wide))
+            atomic_store(&reducer->too_large, true);
+        size_t each = ls_wire_bytes(count, reducer->wide);
+        bytes[ranks + (size_t)r] = mine ? 0 : each;
+        offset[ranks + (size_t)r] = (size_t)(r - (r > reducer->peers->rank)) * each;
+    }
+    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_SUMS], at, memory_order_relaxed);
+    const struct ls_link_blocks out = {bytes, offset}, in = {bytes + ranks, offset + ranks};
+    return link->calls->exchange(link, LS_CHANNEL_BULK, chunk->staging->out, &out,
+                                 chunk->staging->in, &in, op);
+}
+
+static void finish_sums(struct ls_parcel *parcel)
+{
+    struct chunk *chunk = parcel->user;
+    struct ls_reducer *reducer = chunk->reducer;
+    int64_t *sums = ls_sums_all(reducer->store->sums);
+    size_t own, count;
+    stretch(chunk, reducer->peers->rank, &own, &count);
+    size_t each = ls_wire_bytes(count, reducer->wide);
+    int others = reducer->peers->size - 1;
+    if (LS_MUTANT(DEAF)) /* a rank does not hear the last of the others */
+        others -= reducer->peers->rank == 0;
+    for (int from = 0; from < others; from++)
+        ls_wire_add(sums + own, chunk->staging->in + (size_t)from * each, count, reducer->wide);
+    chunk->staging->user = NULL;
+}
+
+static void reduction_is_ready(struct ls_reducer *reducer, struct reduction *reduction)
+{
+    for (size_t i = 0; i < reduction->chunk_count; i++)
+        ls_courier_ready(reducer->peers->courier, &reduction->chunks[i].parcel);
+}
+
+/* By the worker that made it: a contribution has been added. */
+static void contributed(void *user, int parameter)
+{
+    struct ls_reducer *reducer = user;
+    int before = atomic_fetch_sub(&reducer->left[parameter], 1);
+    if (before <= 0)
+        atomic_store(&reducer->surplus, true);
+    struct reduction *reduction = &reducer->reductions[reducer->store->slices->bucket[parameter]];
+    if (before == 1 && atomic_fetch_sub(&reduction->left, 1) == 1)
+        reduction_is_ready(reducer, reduction);
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+static int start_weights(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+{
+    struct ls_reducer *reducer = parcel->user;
+    const size_t *cut = reducer->reductions[parcel->index].bucket->cut;
+    float *bucket =
+        reducer->store->flat + cut[0]; /* from there: links count no further than ints */
+    size_t ranks = (size_t)reducer->peers->size, *bytes = reducer->blocks,
+           *offset = bytes + 2 * ranks;
+    for (size_t r = 0; r < ranks; r++) {
+        bytes[r] = (cut[r + 1] - cut[r]) * sizeof(float);
+        offset[r] = (cut[r] - cut[0]) * sizeof(float);
+    }
+    size_t rank = (size_t)reducer->peers->rank;
+    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
+                              memory_order_relaxed);
+    const struct ls_link_blocks blocks = {bytes, offset};
+    return link->calls->gather(link, LS_CHANNEL_BULK, reducer->store->flat + cut[rank], bucket,
+                               &blocks, op);
+}
+
+static void finish_weights(struct ls_parcel *parcel)
+{
+    struct ls_reducer *reducer = parcel->user;
+    ls_store_convert_bucket(reducer->store, (int)parcel->index);
+}
+
+int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
+{
+    if (reducer == NULL)
+        return 0;
+    LS_TRY(ls_reducer_wait_all(reducer, error));
+    for (size_t i = reducer->reduction_count; i-- > 0;) { /* as the forward pass wants them */
+        ls_courier_queue(reducer->peers->courier, &reducer->reductions[i].weights);
+        ls_courier_ready(reducer->peers->courier, &reducer->reductions[i].weights);
+    }
+    return 0;
+}
+
+void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last)
+{
+    for (int b = last; b >= first; b--) {
+        if (ls_parcel_done(&reducer->reductions[b].weights))
+            continue;
+        uint64_t start = ls_nanoseconds();
+        (void)ls_courier_wait(reducer->peers->courier, &reducer->reductions[b].weights, NULL);
+        reducer->peers->waited[LS_WAIT_WEIGHTS] += ls_nanoseconds() - start;
+    }
+}
+
+int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
+{
+    for (size_t i = 0; reducer != NULL && i < reducer->reduction_count; i++)
+        LS_TRY(ls_courier_wait(reducer->peers->courier, &reducer->reductions[i].weights, error));
+    if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
+        return 0;
+    int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                         "cannot bring the weights into the layouts of the kernels");
+    return ls_peers_lone_failure(reducer->peers, status, error);
+}
+
+/* ---- Where this rank is ---------------------------------------------------------------------- */
+
+void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration)
+{
+    if (reducer == NULL)
+        return;
+    reducer->iteration = iteration;
+    ls_watch_note(reducer->peers->watch, iteration, NULL);
+}
+
+void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer)
+{
+    ls_watch_note(reducer->peers->watch, reducer->iteration, layer);
+}
+
+/* ---- A pass ---------------------------------------------------------------------------------- */
+
+int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
+                     struct ls_error *error)
+{
+    if (reducer == NULL)
+        return 0;
+    const struct ls_slices *slices = reducer->store->slices;
+    int own = 0;
+    atomic_store(&reducer->open, owner == NULL);
+    for (size_t u = 0; u < units && owner != NULL; u++)
+        own += owner[u] == reducer->peers->rank;
+    LS_TRY(ls_factor_reducer_begin(reducer->factors, owner, units, own, error));
+    for (size_t i = 0; i < reducer->order_count; i++)
+        ls_courier_queue(reducer->peers->courier, reducer->order[i]);
+    for (size_t b = 0; b < reducer->reduction_count; b++) {
+        struct reduction *reduction = &reducer->reductions[b];
+        int open = 0;
+        for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
+            int uses = reducer->store->slots[slices->order[i]].parameter->uses;
+            int left = owner != NULL ? uses * own : NOBODY_KNOWS;
+            atomic_store(&reducer->left[slices->order[i]], left);
+            open += left > 0;
+        }
+        atomic_store(&reduction->left, open);
+        if (open == 0)
+            reduction_is_ready(reducer, reduction);
+    }
+    if (own == 0 && owner != NULL)
+        ls_factor_reducer_ready(reducer->factors);
+    return 0;
+}
+
+void ls_reducer_expect(struct ls_reducer *reducer, int own)
+{
+    if (reducer == NULL || !atomic_exchange(&reducer->open, false))
+        return;
+    const struct ls_store *store = reducer->store;
+    for (size_t b = 0; b < reducer->reduction_count; b++) {
+        struct reduction *reduction = &reducer->reductions[b];
+        for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
+            int parameter = store->slices->order[i];
+            int surplus = NOBODY_KNOWS - store->slots[parameter].parameter->uses * own;
+            if (atomic_fetch_sub(&reducer->left[parameter], surplus) == surplus &&
+                atomic_fetch_sub(&reduction->left, 1) == 1)
+                reduction_is_ready(reducer, reduction);
+        }
+    }
+}
+
+int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size_t units,
+                              struct ls_error *error)
+{
+    if (reducer == NULL)
+        return 0;
+    LS_TRY(ls_factor_reducer_end(reducer->factors, owner, units, error));
+    for (size_t b = 0; b < reducer->reduction_count; b++)
+        reduction_is_ready(reducer, &reducer->reductions[b]);
+    uint64_t start = ls_nanoseconds();
+    for (size_t i = 0; i < reducer->order_count; i++)
+        LS_TRY(ls_courier_wait(reducer->peers->courier, reducer->order[i], error));
+    reducer->peers->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
+    int status = 0;
+    if (atomic_load(&reducer->surplus))
+        status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                         "a gradient left for other ranks before it was finished");
+    return ls_peers_lone_failure(reducer->peers, status, error);
+}
+
+/* ---- What ranks noted ------------------------------------------------------------------------ */
+
+/* Of a rank: this, notes of sums, notes of factors. */
+struct note {
+    uint32_t requests, too_large;
+};
+
+size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors)
+{
+    return sizeof(struct note) + ls_sums_note_bytes(parameters, rows) +
+           factors * sizeof(struct ls_factor_note);
+}
+
+static size_t note_bytes(const struct ls_reducer *reducer)
+{
+    return ls_reducer_note_bytes(reducer->store->set->count, ls_sums_all_rows(reducer->store->sums),
+                                 ls_factors_count(reducer->store->factors));
+}
+
+int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again,
+                     struct ls_error *error)
+{
+    *again = false;
+    if (reducer == NULL)
+        return 0;
+    struct ls_store *store = reducer->store;
+    size_t bytes = note_bytes(reducer), sums = sizeof(struct note);
+    size_t factors = sums + ls_sums_note_bytes(store->set->count, ls_sums_all_rows(store->sums));
+    unsigned char *mine = (unsigned char *)reducer->notes, *all = mine + bytes;
+    *reducer->notes = (struct note){*requests, atomic_exchange(&reducer->too_large, false)};
+    ls_sums_note(store->sums, mine + sums);
+    ls_factors_note(store->factors, (struct ls_factor_note *)(void *)(mine + factors));
+    LS_TRY(ls_peers_gather(reducer->peers, mine, bytes, all, error));
+    for (int r = 0; r < reducer->peers->size; r++, all += bytes) {
+        const struct note *note = (const struct note *)(void *)all;
+        *requests |= note->requests;
+        *again |= note->too_large != 0;
+        ls_sums_hear(store->sums, all + sums);
+        ls_factors_hear(store->factors, (const struct ls_factor_note *)(void *)(all + factors));
+    }
+    reducer->wide_left = *again ? STAY_WIDE : reducer->wide_left - reducer->wide;
+    reducer->wide = reducer->wide_left > 0;
+    return 0;
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+/* The largest part that any rank has of a bucket. */
+static size_t largest_part(const struct ls_slices *slices, size_t bucket)
+{
+    const size_t *cut = slices->buckets[bucket].cut;
+    size_t largest = 0;
+    for (int r = 0; r < slices->ranks; r++)
+        largest = cut[r + 1] - cut[r] > largest ? cut[r + 1] - cut[r] : largest;
+    return largest;
+}
+
+/* Elements of each part that are exchanged at a time. */
+static size_t chunk_elements(const struct ls_slices *slices)
+{
+    size_t each = CHUNK / (size_t)slices->ranks / 16 * 16, largest = 0;
+    for (size_t b = 0; b < slices->bucket_count; b++) {
+        size_t part = largest_part(slices, b);
+        largest = part > largest ? part : largest;
+    }
+    each = each < 1024 ? 1024 : each;
+    return largest < each ? largest : each;
+}
+
+size_t ls_reducer_chunks(const struct ls_slices *slices, size_t bucket)
+{
+    size_t part = largest_part(slices, bucket), each = chunk_elements(slices);
+    return each > 0 ? (part + each - 1) / each : 0;
+}
+
+size_t ls_reducer_bytes(const struct ls_slices *slices)
+{
+    size_t ranks = slices->ranks > 1 ? (size_t)slices->ranks : 0;
+    return 2 * LS_COURIER_UNDER_WAY * ls_wire_bytes(chunk_elements(slices) * ranks, false);
+}
+
+static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_error *error)
+{
+    struct reduction *reduction = &reducer->reductions[index];
+    reduction->bucket = &reducer->store->slices->buckets[index];
+    reduction->weights = (struct ls_parcel){
+        .start = start_weights, .finish = finish_weights, .user = reducer, .index = index};
+    size_t each = chunk_elements(reducer->store->slices);
+    reduction->chunk_count = ls_reducer_chunks(reducer->store->slices, index);
+    reduction->chunks = ls_alloc(reduction->chunk_count + 1, sizeof *reduction->chunks);
+    if (reduction->chunks == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    for (size_t i = 0; i < reduction->chunk_count; i++) {
+        struct chunk *chunk = &reduction->chunks[i];
+        chunk->reducer = reducer;
+        chunk->reduction = reduction;
+        chunk->begin = i * each;
+        chunk->count = each;
+        chunk->parcel.start = start_sums;
+        chunk->parcel.finish = finish_sums;
+        chunk->parcel.user = chunk;
+    }
+    return 0;
+}
+
+/* Inputs of inner products in forward order; then backwards, factors and buckets as they come. */
+static void put_in_order(struct ls_reducer *reducer)
+{
+    const struct ls_slices *slices = reducer->store->slices;
+    struct ls_parcel **next = reducer->order;
+    size_t factors = ls_factors_count(reducer->store->factors);
+    for (size_t f = 0; f < factors; f++)
+        *next++ = ls_factor_reducer_parcel(reducer->factors, f, LS_FACTOR_INPUT);
+    size_t bucket = 0;
+    for (size_t f = factors; f-- > 0 || bucket < reducer->reduction_count;) {
+        bool more = f < factors; /* else it has passed the first one */
+        int weight = more ? ls_factors_weight(reducer->store->factors, f)->index : -1;
+        for (; bucket < reducer->reduction_count; bucket++) {
+            const struct reduction *reduction = &reducer->reductions[bucket];
+            if (slices->order[reduction->bucket->last] < weight)
+                break;
+            for (size_t i = 0; i < reduction->chunk_count; i++)
+                *next++ = &reducer->reductions[bucket].chunks[i].parcel;
+        }
+        if (!more)
+            break;
+        *next++ = ls_factor_reducer_parcel(reducer->factors, f, LS_FACTOR_OUTPUT);
+    }
+    reducer->order_count = (size_t)(next - reducer->order);
+}
+
+static int create(struct ls_reducer *reducer, struct ls_error *error)
+{
+    struct ls_store *store = reducer->store;
+    size_t ranks = (size_t)reducer->peers->size, parcels = 2 * ls_factors_count(store->factors);
+    reducer->reductions = ls_alloc(store->slices->bucket_count + 1, sizeof *reducer->reductions);
+    reducer->reduction_count = reducer->reductions != NULL ? store->slices->bucket_count : 0;
+    reducer->left = ls_alloc(store->set->count + 1, sizeof *reducer->left);
+    reducer->blocks = ls_alloc(4 * ranks, sizeof *reducer->blocks);
+    reducer->notes = ls_alloc(ranks + 1, note_bytes(reducer));
+    if (reducer->reductions == NULL || reducer->left == NULL || reducer->blocks == NULL ||
+        reducer->notes == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    for (size_t b = 0; b < reducer->reduction_count; b++) {
+        LS_TRY(create_reduction(reducer, b, error));
+        parcels += reducer->reductions[b].chunk_count;
+    }
+    size_t bytes = ls_wire_bytes(chunk_elements(store->slices) * ranks, true);
+    for (int i = 0; i < LS_COURIER_UNDER_WAY && reducer->reduction_count > 0; i++) {
+        reducer->staging[i].out = ls_alloc_aligned(bytes);
+        reducer->staging[i].in = ls_alloc_aligned(bytes);
+        if (reducer->staging[i].out == NULL || reducer->staging[i].in == NULL)
+            return ls_fail_memory(error, "an exchange between ranks");
+    }
+    LS_TRY(ls_factor_reducer_create(store, reducer->peers, &reducer->factors, error));
+    reducer->order = ls_alloc(parcels + 1, sizeof *reducer->order);
+    if (reducer->order == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    put_in_order(reducer);
+    ls_sums_tell(store->sums, contributed, reducer);
+    return 0;
+}
+
+int ls_reducer_create(struct ls_store *store, struct ls_reducer **out, struct ls_error *error)
+{
+    *out = NULL;
+    if (!ls_peers_several(store->peers) || store->sums == NULL)
+        return 0;
+    struct ls_reducer *reducer = ls_alloc(1, sizeof *reducer);
+    if (reducer == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    reducer->store = store;
+    reducer->peers = store->peers;
+    int status = create(reducer, error);
+    if (status != 0)
+        ls_reducer_free(reducer);
+    else
+        *out = reducer;
+    return status;
+}
+
+void ls_reducer_free(struct ls_reducer *reducer)
+{
+    if (reducer == NULL)
+        return;
+    (void)ls_reducer_wait_all(reducer, NULL);
+    for (size_t b = 0; b < reducer->reduction_count && reducer->reductions != NULL; b++)
+        ls_free(reducer->reductions[b].chunks);
+    for (int i = 0; i < LS_COURIER_UNDER_WAY; i++) {
+        ls_free_aligned(reducer->staging[i].out);
+        ls_free_aligned(reducer->staging[i].in);
+    }
+    ls_factor_reducer_free(reducer->factors);
+    ls_free(reducer->reductions);
+    ls_free((void *)reducer->left);
+    ls_free((void *)reducer->order);
+    ls_free(reducer->notes);
+    ls_free(reducer->blocks);
+    ls_free(reducer);
+}

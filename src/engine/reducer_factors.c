@@ -1,0 +1,229 @@
+/* Factors between ranks: each has the rows of its own micro-batches of x and dy, all get all.
+ *
+ * Where every rank's rows lie in a row, in the order of ranks, they are sent from where they are to
+ * where they belong; else they are packed.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/reducer_inner.h"
+#include "transport/peers.h"
+
+struct side {
+    struct ls_parcel parcel;
+    struct ls_factor_reducer *reducer;
+    size_t factor;
+    enum ls_factor_side side;
+    _Atomic int left; /* micro-batches that have not recorded here */
+    float *packed;    /* all ranks' rows, rank by rank; NULL while nobody needed it */
+    size_t capacity;  /* numbers */
+};
+
+struct ls_factor_reducer {
+    struct ls_factors *factors;
+    struct ls_peers *peers;
+    struct side *sides; /* [factor][side] */
+    int *owner;         /* by micro-batch */
+    size_t units, unit_capacity;
+    bool known;     /* owners */
+    bool in_order;  /* the rows of ranks lie one behind the other */
+    size_t *blocks; /* [2 * ranks]: of the parcel that is started */
+};
+
+static size_t side_index(size_t factor, enum ls_factor_side side)
+{
+    return factor * LS_FACTOR_SIDES + (size_t)side;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* Copies the rows of micro-batches between their places and `packed`, rank by rank: of the own ones
+ * to there, of the others from there. */
+static void copy_rows(struct side *side, bool pack)
+{
+    const struct ls_factor_reducer *reducer = side->reducer;
+    size_t width;
+    float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
+    float *at = side->packed;
+    for (int r = 0; r < reducer->peers->size; r++)
+        for (size_t u = 0; u < reducer->units; u++) {
+            if (reducer->owner[u] != r)
+                continue;
+            size_t begin = ls_factors_row(reducer->factors, side->factor, u);
+            size_t numbers =
+                (ls_factors_row(reducer->factors, side->factor, u + 1) - begin) * width;
+            bool own = r == reducer->peers->rank;
+            if (pack && own)
+                memcpy(at, rows + begin * width, numbers * sizeof *at);
+            else if (!pack && !own)
+                memcpy(rows + begin * width, at, numbers * sizeof *at);
+            at += numbers;
+        }
+}
+
+static int start(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+{
+    struct side *side = parcel->user;
+    struct ls_factor_reducer *reducer = side->reducer;
+    size_t ranks = (size_t)reducer->peers->size, width, at = 0;
+    size_t *bytes = reducer->blocks, *offset = bytes + ranks;
+    float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
+    memset(bytes, 0, ranks * sizeof *bytes);
+    for (size_t u = 0; u < reducer->units; u++)
+        bytes[reducer->owner[u]] += (ls_factors_row(reducer->factors, side->factor, u + 1) -
+                                     ls_factors_row(reducer->factors, side->factor, u)) *
+                                    width * sizeof(float);
+    for (size_t r = 0; r < ranks; at += bytes[r++])
+        offset[r] = at;
+    if (!reducer->in_order) {
+        copy_rows(side, true);
+        rows = side->packed;
+    }
+    size_t rank = (size_t)reducer->peers->rank;
+    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_FACTORS], bytes[rank] * (ranks - 1),
+                              memory_order_relaxed);
+    const struct ls_link_blocks blocks = {bytes, offset};
+    return link->calls->gather(link, LS_CHANNEL_BULK, (unsigned char *)rows + offset[rank], rows,
+                               &blocks, op);
+}
+
+static void finish(struct ls_parcel *parcel)
+{
+    struct side *side = parcel->user;
+    if (!side->reducer->in_order)
+        copy_rows(side, false);
+}
+
+/* ---- A pass ---------------------------------------------------------------------------------- */
+
+/* By the worker that recorded it. */
+static void recorded(void *user, size_t factor, enum ls_factor_side which)
+{
+    struct ls_factor_reducer *reducer = user;
+    struct side *side = &reducer->sides[side_index(factor, which)];
+    if (atomic_fetch_sub(&side->left, 1) == 1)
+        ls_courier_ready(reducer->peers->courier, &side->parcel);
+}
+
+void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
+{
+    size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
+    for (size_t i = 0; i < count; i++)
+        ls_courier_ready(reducer->peers->courier, &reducer->sides[i].parcel);
+}
+
+/* Room to pack all rows, where they do not lie as they are sent. */
+static int reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
+{
+    size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
+    for (size_t i = 0; i < count && !reducer->in_order; i++) {
+        struct side *side = &reducer->sides[i];
+        size_t width;
+        (void)ls_factors_side(reducer->factors, side->factor, side->side, &width);
+        size_t numbers = ls_factors_row(reducer->factors, side->factor, reducer->units) * width;
+        if (numbers <= side->capacity)
+            continue;
+        ls_free_aligned(side->packed);
+        side->capacity = 0;
+        side->packed = ls_alloc_aligned(numbers * sizeof *side->packed);
+        if (side->packed == NULL)
+            return ls_fail_memory(error, "an exchange between ranks");
+        side->capacity = numbers;
+    }
+    return 0;
+}
+
+static int learn_owners(struct ls_factor_reducer *reducer, const int *owner, size_t units,
+                        struct ls_error *error)
+{
+    if (units > reducer->unit_capacity) {
+        int *longer = ls_resize(reducer->owner, units, sizeof *longer);
+        if (longer == NULL)
+            return ls_fail_memory(error, "an exchange between ranks");
+        reducer->owner = longer;
+        reducer->unit_capacity = units;
+    }
+    reducer->units = units;
+    reducer->in_order = reducer->known = true;
+    for (size_t u = 0; u < units; u++) {
+        reducer->owner[u] = owner[u];
+        reducer->in_order &= u == 0 || owner[u] >= owner[u - 1];
+    }
+    return reserve(reducer, error);
+}
+
+int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
+                            int own, struct ls_error *error)
+{
+    size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
+    if (count == 0)
+        return 0;
+    reducer->known = false;
+    for (size_t i = 0; i < count; i++) /* more than ever come, if it is not known how many */
+        atomic_store(&reducer->sides[i].left, owner != NULL ? own : (int)units + 1);
+    return owner != NULL ? learn_owners(reducer, owner, units, error) : 0;
+}
+
+int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,
+                          struct ls_error *error)
+{
+    if (ls_factors_count(reducer->factors) == 0)
+        return 0;
+    if (!reducer->known)
+        LS_TRY(learn_owners(reducer, owner, units, error));
+    ls_factor_reducer_ready(reducer);
+    return 0;
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
+                             struct ls_factor_reducer **out, struct ls_error *error)
+{
+    *out = NULL;
+    size_t count = ls_factors_count(store->factors) * LS_FACTOR_SIDES;
+    struct ls_factor_reducer *reducer = ls_alloc(1, sizeof *reducer);
+    if (reducer == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    reducer->factors = store->factors;
+    reducer->peers = peers;
+    reducer->sides = ls_alloc(count + 1, sizeof *reducer->sides);
+    reducer->blocks = ls_alloc(2 * (size_t)peers->size, sizeof *reducer->blocks);
+    if (reducer->sides == NULL || reducer->blocks == NULL) {
+        ls_factor_reducer_free(reducer);
+        return ls_fail_memory(error, "an exchange between ranks");
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct side *side = &reducer->sides[i];
+        side->reducer = reducer;
+        side->factor = i / LS_FACTOR_SIDES;
+        side->side = (enum ls_factor_side)(i % LS_FACTOR_SIDES);
+        side->parcel.start = start;
+        side->parcel.finish = finish;
+        side->parcel.user = side;
+    }
+    if (count > 0)
+        ls_factors_tell(store->factors, recorded, reducer);
+    *out = reducer;
+    return 0;
+}
+
+void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
+{
+    if (reducer == NULL)
+        return;
+    size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
+    for (size_t i = 0; i < count && reducer->sides != NULL; i++)
+        ls_free_aligned(reducer->sides[i].packed);
+    ls_free(reducer->sides);
+    ls_free(reducer->owner);
+    ls_free(reducer->blocks);
+    ls_free(reducer);
+}
+
+struct ls_parcel *ls_factor_reducer_parcel(struct ls_factor_reducer *reducer, size_t factor,
+                                           enum ls_factor_side side)
+{
+    return &reducer->sides[side_index(factor, side)].parcel;
+}

@@ -1,0 +1,26 @@
+/* The factors' part of reducer; for the files of reducer only. See engine/reducer.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_REDUCER_INNER_H
+#define LS_ENGINE_REDUCER_INNER_H
+
+#include "engine/factors.h"
+#include "engine/store.h"
+#include "transport/courier.h"
+
+struct ls_factor_reducer;
+
+int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
+                             struct ls_factor_reducer **reducer, struct ls_error *error);
+void ls_factor_reducer_free(struct ls_factor_reducer *reducer);
+/* What carries one side of a factor. */
+struct ls_parcel *ls_factor_reducer_parcel(struct ls_factor_reducer *reducer, size_t factor,
+                                           enum ls_factor_side side);
+/* Begins a pass of which this rank runs `own` micro-batches; see ls_reducer_begin. */
+int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
+                            int own, struct ls_error *error);
+/* Nothing of it is to come any more. */
+void ls_factor_reducer_ready(struct ls_factor_reducer *reducer);
+int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,
+                          struct ls_error *error);
+
+#endif
