@@ -10,8 +10,8 @@
  * The first line it writes comes after one run of its own, which makes kernels and touches memory.
  * Only rank 0 of a job has a standard input; it writes the number of updates of its turn i into the
  * file TURNS/i, for which the others wait. Its lines have more: seconds of waiting for small
- * exchanges, for gradients and for weights; seconds that parcels were under way; bytes that it sent
- * of sums, weights, factors and small exchanges.
+ * exchanges, for gradients and for weights; seconds that collectives were under way; bytes that it
+ * sent of sums, weights, factors and small exchanges.
  *
  * Public interface only, so that it is measured as any program that uses the library.
  *

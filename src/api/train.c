@@ -97,8 +97,8 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
     return status;
 }
 
-/* Where other ranks are lost nothing may be freed any more: the courier may be at work on it, with
- * what other ranks send. So this is as far as the process gets (except in tests). */
+/* Where other ranks are lost nothing may be freed any more: the progress thread may be at work on
+ * it, with what other ranks send. So this is as far as the process gets (except in tests). */
 static int unless_lost(struct ls_peers *peers, int status, const struct ls_error *error)
 {
     char text[2048] = "other ranks are lost";

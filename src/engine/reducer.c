@@ -22,20 +22,20 @@ enum {
 /* Memory for a chunk on its way. */
 struct staging {
     unsigned char *out, *in;
-    const struct ls_parcel *user; /* NULL: free */
+    const struct ls_collective *user; /* NULL: free */
 };
 
 struct reduction {
     const struct ls_bucket *bucket;
     struct chunk {
-        struct ls_parcel parcel;
+        struct ls_collective collective;
         struct ls_reducer *reducer;
         struct reduction *reduction;
         size_t begin, count; /* of each rank's part: elements [begin, begin + count), if so many */
         struct staging *staging;
     } * chunks;
     size_t chunk_count;
-    struct ls_parcel weights;
+    struct ls_collective weights;
     _Atomic int left; /* parameters that are not finished here */
 };
 
@@ -47,8 +47,8 @@ struct ls_reducer {
     struct ls_factor_reducer *factors;
     _Atomic int *left; /* by parameter: contributions that are still to come here */
     _Atomic bool open; /* it is not known how many: more than there can be */
-    struct staging staging[LS_COURIER_UNDER_WAY]; /* more chunks are never under way */
-    struct ls_parcel **order;                     /* gradients and factors, as they are finished */
+    struct staging staging[LS_COLLECTIVES_UNDER_WAY]; /* more chunks are never under way */
+    struct ls_collective **order; /* gradients and factors, as they are finished */
     size_t order_count;
     int64_t iteration;
     bool wide;
@@ -56,7 +56,7 @@ struct ls_reducer {
     _Atomic bool too_large; /* a sum did not fit on its way */
     _Atomic bool surplus;   /* a contribution came after the bucket had left */
     struct note *notes;     /* of this rank, then of all */
-    size_t *blocks;         /* the courier's: [4 * ranks] */
+    size_t *blocks;         /* the progress thread's: [4 * ranks] */
 };
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -71,18 +71,20 @@ static void stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *
     *count = left < chunk->count ? left : chunk->count;
 }
 
-static struct staging *take_staging(struct ls_reducer *reducer, const struct ls_parcel *parcel)
+static struct staging *take_staging(struct ls_reducer *reducer,
+                                    const struct ls_collective *collective)
 {
     struct staging *staging = reducer->staging;
-    while (staging->user != NULL) /* there are as many as the courier has under way */
+    while (staging->user != NULL) /* there are as many as the progress thread has under way */
         staging++;
-    staging->user = parcel;
+    staging->user = collective;
     return staging;
 }
 
-static int start_sums(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+static int start_sums(struct ls_collective *collective, struct ls_link *link,
+                      struct ls_link_op **op)
 {
-    struct chunk *chunk = parcel->user;
+    struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
     const struct ls_slices *slices = reducer->store->slices;
     const struct ls_bucket *bucket = chunk->reduction->bucket;
@@ -92,7 +94,7 @@ static int start_sums(struct ls_parcel *parcel, struct ls_link *link, struct ls_
     size_t at = 0, own, count;
     for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
         ls_sums_clear_rest(reducer->store->sums, slices->order[i]);
-    chunk->staging = take_staging(reducer, parcel);
+    chunk->staging = take_staging(reducer, collective);
     stretch(chunk, reducer->peers->rank, &own, &count);
     for (int r = 0; r < reducer->peers->size; r++) {
         size_t begin, n;
@@ -113,9 +115,9 @@ static int start_sums(struct ls_parcel *parcel, struct ls_link *link, struct ls_
                                  chunk->staging->in, &in, op);
 }
 
-static void finish_sums(struct ls_parcel *parcel)
+static void finish_sums(struct ls_collective *collective)
 {
-    struct chunk *chunk = parcel->user;
+    struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
     int64_t *sums = ls_sums_all(reducer->store->sums);
     size_t own, count;
@@ -132,7 +134,7 @@ static void finish_sums(struct ls_parcel *parcel)
 static void reduction_is_ready(struct ls_reducer *reducer, struct reduction *reduction)
 {
     for (size_t i = 0; i < reduction->chunk_count; i++)
-        ls_courier_ready(reducer->peers->courier, &reduction->chunks[i].parcel);
+        ls_progress_thread_ready(reducer->peers->progress_thread, &reduction->chunks[i].collective);
 }
 
 /* By the worker that made it: a contribution has been added. */
@@ -149,10 +151,11 @@ static void contributed(void *user, int parameter)
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-static int start_weights(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+static int start_weights(struct ls_collective *collective, struct ls_link *link,
+                         struct ls_link_op **op)
 {
-    struct ls_reducer *reducer = parcel->user;
-    const size_t *cut = reducer->reductions[parcel->index].bucket->cut;
+    struct ls_reducer *reducer = collective->user;
+    const size_t *cut = reducer->reductions[collective->index].bucket->cut;
     float *bucket =
         reducer->store->flat + cut[0]; /* from there: links count no further than ints */
     size_t ranks = (size_t)reducer->peers->size, *bytes = reducer->blocks,
@@ -169,10 +172,10 @@ static int start_weights(struct ls_parcel *parcel, struct ls_link *link, struct 
                                &blocks, op);
 }
 
-static void finish_weights(struct ls_parcel *parcel)
+static void finish_weights(struct ls_collective *collective)
 {
-    struct ls_reducer *reducer = parcel->user;
-    ls_store_convert_bucket(reducer->store, (int)parcel->index);
+    struct ls_reducer *reducer = collective->user;
+    ls_store_convert_bucket(reducer->store, (int)collective->index);
 }
 
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
@@ -181,8 +184,8 @@ int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
         return 0;
     LS_TRY(ls_reducer_wait_all(reducer, error));
     for (size_t i = reducer->reduction_count; i-- > 0;) { /* as the forward pass wants them */
-        ls_courier_queue(reducer->peers->courier, &reducer->reductions[i].weights);
-        ls_courier_ready(reducer->peers->courier, &reducer->reductions[i].weights);
+        ls_progress_thread_queue(reducer->peers->progress_thread, &reducer->reductions[i].weights);
+        ls_progress_thread_ready(reducer->peers->progress_thread, &reducer->reductions[i].weights);
     }
     return 0;
 }
@@ -190,10 +193,11 @@ int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
 void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last)
 {
     for (int b = last; b >= first; b--) {
-        if (ls_parcel_done(&reducer->reductions[b].weights))
+        if (ls_collective_done(&reducer->reductions[b].weights))
             continue;
         uint64_t start = ls_nanoseconds();
-        (void)ls_courier_wait(reducer->peers->courier, &reducer->reductions[b].weights, NULL);
+        (void)ls_progress_thread_wait(reducer->peers->progress_thread,
+                                      &reducer->reductions[b].weights, NULL);
         reducer->peers->waited[LS_WAIT_WEIGHTS] += ls_nanoseconds() - start;
     }
 }
@@ -201,7 +205,8 @@ void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last)
 int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
 {
     for (size_t i = 0; reducer != NULL && i < reducer->reduction_count; i++)
-        LS_TRY(ls_courier_wait(reducer->peers->courier, &reducer->reductions[i].weights, error));
+        LS_TRY(ls_progress_thread_wait(reducer->peers->progress_thread,
+                                       &reducer->reductions[i].weights, error));
     if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
         return 0;
     int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
@@ -238,7 +243,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
         own += owner[u] == reducer->peers->rank;
     LS_TRY(ls_factor_reducer_begin(reducer->factors, owner, units, own, error));
     for (size_t i = 0; i < reducer->order_count; i++)
-        ls_courier_queue(reducer->peers->courier, reducer->order[i]);
+        ls_progress_thread_queue(reducer->peers->progress_thread, reducer->order[i]);
     for (size_t b = 0; b < reducer->reduction_count; b++) {
         struct reduction *reduction = &reducer->reductions[b];
         int open = 0;
@@ -284,7 +289,7 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
         reduction_is_ready(reducer, &reducer->reductions[b]);
     uint64_t start = ls_nanoseconds();
     for (size_t i = 0; i < reducer->order_count; i++)
-        LS_TRY(ls_courier_wait(reducer->peers->courier, reducer->order[i], error));
+        LS_TRY(ls_progress_thread_wait(reducer->peers->progress_thread, reducer->order[i], error));
     reducer->peers->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
     int status = 0;
     if (atomic_load(&reducer->surplus))
@@ -371,14 +376,14 @@ size_t ls_reducer_chunks(const struct ls_slices *slices, size_t bucket)
 size_t ls_reducer_bytes(const struct ls_slices *slices)
 {
     size_t ranks = slices->ranks > 1 ? (size_t)slices->ranks : 0;
-    return 2 * LS_COURIER_UNDER_WAY * ls_wire_bytes(chunk_elements(slices) * ranks, false);
+    return 2 * LS_COLLECTIVES_UNDER_WAY * ls_wire_bytes(chunk_elements(slices) * ranks, false);
 }
 
 static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_error *error)
 {
     struct reduction *reduction = &reducer->reductions[index];
     reduction->bucket = &reducer->store->slices->buckets[index];
-    reduction->weights = (struct ls_parcel){
+    reduction->weights = (struct ls_collective){
         .start = start_weights, .finish = finish_weights, .user = reducer, .index = index};
     size_t each = chunk_elements(reducer->store->slices);
     reduction->chunk_count = ls_reducer_chunks(reducer->store->slices, index);
@@ -391,9 +396,9 @@ static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_
         chunk->reduction = reduction;
         chunk->begin = i * each;
         chunk->count = each;
-        chunk->parcel.start = start_sums;
-        chunk->parcel.finish = finish_sums;
-        chunk->parcel.user = chunk;
+        chunk->collective.start = start_sums;
+        chunk->collective.finish = finish_sums;
+        chunk->collective.user = chunk;
     }
     return 0;
 }
@@ -402,10 +407,10 @@ static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_
 static void put_in_order(struct ls_reducer *reducer)
 {
     const struct ls_slices *slices = reducer->store->slices;
-    struct ls_parcel **next = reducer->order;
+    struct ls_collective **next = reducer->order;
     size_t factors = ls_factors_count(reducer->store->factors);
     for (size_t f = 0; f < factors; f++)
-        *next++ = ls_factor_reducer_parcel(reducer->factors, f, LS_FACTOR_INPUT);
+        *next++ = ls_factor_reducer_collective(reducer->factors, f, LS_FACTOR_INPUT);
     size_t bucket = 0;
     for (size_t f = factors; f-- > 0 || bucket < reducer->reduction_count;) {
         bool more = f < factors; /* else it has passed the first one */
@@ -415,11 +420,11 @@ static void put_in_order(struct ls_reducer *reducer)
             if (slices->order[reduction->bucket->last] < weight)
                 break;
             for (size_t i = 0; i < reduction->chunk_count; i++)
-                *next++ = &reducer->reductions[bucket].chunks[i].parcel;
+                *next++ = &reducer->reductions[bucket].chunks[i].collective;
         }
         if (!more)
             break;
-        *next++ = ls_factor_reducer_parcel(reducer->factors, f, LS_FACTOR_OUTPUT);
+        *next++ = ls_factor_reducer_collective(reducer->factors, f, LS_FACTOR_OUTPUT);
     }
     reducer->order_count = (size_t)(next - reducer->order);
 }
@@ -427,7 +432,7 @@ static void put_in_order(struct ls_reducer *reducer)
 static int create(struct ls_reducer *reducer, struct ls_error *error)
 {
     struct ls_store *store = reducer->store;
-    size_t ranks = (size_t)reducer->peers->size, parcels = 2 * ls_factors_count(store->factors);
+    size_t ranks = (size_t)reducer->peers->size, collectives = 2 * ls_factors_count(store->factors);
     reducer->reductions = ls_alloc(store->slices->bucket_count + 1, sizeof *reducer->reductions);
     reducer->reduction_count = reducer->reductions != NULL ? store->slices->bucket_count : 0;
     reducer->left = ls_alloc(store->set->count + 1, sizeof *reducer->left);
@@ -438,17 +443,17 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
         return ls_fail_memory(error, "an exchange between ranks");
     for (size_t b = 0; b < reducer->reduction_count; b++) {
         LS_TRY(create_reduction(reducer, b, error));
-        parcels += reducer->reductions[b].chunk_count;
+        collectives += reducer->reductions[b].chunk_count;
     }
     size_t bytes = ls_wire_bytes(chunk_elements(store->slices) * ranks, true);
-    for (int i = 0; i < LS_COURIER_UNDER_WAY && reducer->reduction_count > 0; i++) {
+    for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY && reducer->reduction_count > 0; i++) {
         reducer->staging[i].out = ls_alloc_aligned(bytes);
         reducer->staging[i].in = ls_alloc_aligned(bytes);
         if (reducer->staging[i].out == NULL || reducer->staging[i].in == NULL)
             return ls_fail_memory(error, "an exchange between ranks");
     }
     LS_TRY(ls_factor_reducer_create(store, reducer->peers, &reducer->factors, error));
-    reducer->order = ls_alloc(parcels + 1, sizeof *reducer->order);
+    reducer->order = ls_alloc(collectives + 1, sizeof *reducer->order);
     if (reducer->order == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     put_in_order(reducer);
@@ -481,7 +486,7 @@ void ls_reducer_free(struct ls_reducer *reducer)
     (void)ls_reducer_wait_all(reducer, NULL);
     for (size_t b = 0; b < reducer->reduction_count && reducer->reductions != NULL; b++)
         ls_free(reducer->reductions[b].chunks);
-    for (int i = 0; i < LS_COURIER_UNDER_WAY; i++) {
+    for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY; i++) {
         ls_free_aligned(reducer->staging[i].out);
         ls_free_aligned(reducer->staging[i].in);
     }

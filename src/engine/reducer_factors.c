@@ -11,7 +11,7 @@
 #include "transport/peers.h"
 
 struct side {
-    struct ls_parcel parcel;
+    struct ls_collective collective;
     struct ls_factor_reducer *reducer;
     size_t factor;
     enum ls_factor_side side;
@@ -28,7 +28,7 @@ struct ls_factor_reducer {
     size_t units, unit_capacity;
     bool known;     /* owners */
     bool in_order;  /* the rows of ranks lie one behind the other */
-    size_t *blocks; /* [2 * ranks]: of the parcel that is started */
+    size_t *blocks; /* [2 * ranks]: of the collective that is started */
 };
 
 static size_t side_index(size_t factor, enum ls_factor_side side)
@@ -62,9 +62,9 @@ static void copy_rows(struct side *side, bool pack)
         }
 }
 
-static int start(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_op **op)
+static int start(struct ls_collective *collective, struct ls_link *link, struct ls_link_op **op)
 {
-    struct side *side = parcel->user;
+    struct side *side = collective->user;
     struct ls_factor_reducer *reducer = side->reducer;
     size_t ranks = (size_t)reducer->peers->size, width, at = 0;
     size_t *bytes = reducer->blocks, *offset = bytes + ranks;
@@ -88,9 +88,9 @@ static int start(struct ls_parcel *parcel, struct ls_link *link, struct ls_link_
                                &blocks, op);
 }
 
-static void finish(struct ls_parcel *parcel)
+static void finish(struct ls_collective *collective)
 {
-    struct side *side = parcel->user;
+    struct side *side = collective->user;
     if (!side->reducer->in_order)
         copy_rows(side, false);
 }
@@ -103,14 +103,14 @@ static void recorded(void *user, size_t factor, enum ls_factor_side which)
     struct ls_factor_reducer *reducer = user;
     struct side *side = &reducer->sides[side_index(factor, which)];
     if (atomic_fetch_sub(&side->left, 1) == 1)
-        ls_courier_ready(reducer->peers->courier, &side->parcel);
+        ls_progress_thread_ready(reducer->peers->progress_thread, &side->collective);
 }
 
 void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count; i++)
-        ls_courier_ready(reducer->peers->courier, &reducer->sides[i].parcel);
+        ls_progress_thread_ready(reducer->peers->progress_thread, &reducer->sides[i].collective);
 }
 
 /* Room to pack all rows, where they do not lie as they are sent. */
@@ -199,9 +199,9 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
         side->reducer = reducer;
         side->factor = i / LS_FACTOR_SIDES;
         side->side = (enum ls_factor_side)(i % LS_FACTOR_SIDES);
-        side->parcel.start = start;
-        side->parcel.finish = finish;
-        side->parcel.user = side;
+        side->collective.start = start;
+        side->collective.finish = finish;
+        side->collective.user = side;
     }
     if (count > 0)
         ls_factors_tell(store->factors, recorded, reducer);
@@ -222,8 +222,8 @@ void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
     ls_free(reducer);
 }
 
-struct ls_parcel *ls_factor_reducer_parcel(struct ls_factor_reducer *reducer, size_t factor,
-                                           enum ls_factor_side side)
+struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *reducer, size_t factor,
+                                                   enum ls_factor_side side)
 {
-    return &reducer->sides[side_index(factor, side)].parcel;
+    return &reducer->sides[side_index(factor, side)].collective;
 }

@@ -5,7 +5,7 @@
 
 #include "engine/factors.h"
 #include "engine/store.h"
-#include "transport/courier.h"
+#include "transport/progress_thread.h"
 
 struct ls_factor_reducer;
 
@@ -13,8 +13,8 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
                              struct ls_factor_reducer **reducer, struct ls_error *error);
 void ls_factor_reducer_free(struct ls_factor_reducer *reducer);
 /* What carries one side of a factor. */
-struct ls_parcel *ls_factor_reducer_parcel(struct ls_factor_reducer *reducer, size_t factor,
-                                           enum ls_factor_side side);
+struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *reducer, size_t factor,
+                                                   enum ls_factor_side side);
 /* Begins a pass of which this rank runs `own` micro-batches; see ls_reducer_begin. */
 int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
                             int own, struct ls_error *error);

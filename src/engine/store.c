@@ -237,7 +237,8 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     size_t count = store->views->count;
     if (store->view_count == count)
         return 0;
-    LS_TRY(ls_reducer_wait_all(store->reducer, error)); /* the courier converts views, too */
+    LS_TRY(
+        ls_reducer_wait_all(store->reducer, error)); /* the progress thread converts views, too */
     struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
     if (longer == NULL)
         return ls_fail_memory(error, "parameters");

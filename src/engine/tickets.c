@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "transport/courier.h"
+#include "transport/progress_thread.h"
 #include "transport/watch.h"
 
 enum { ASK = LS_MESSAGE_OTHERS, GRANT };
@@ -235,7 +235,7 @@ int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
         }
     }
     pthread_mutex_unlock(&tickets->lock);
-    ls_courier_listen(tickets->peers->courier, true);
+    ls_progress_thread_listen(tickets->peers->progress_thread, true);
     return status;
 }
 
@@ -283,7 +283,7 @@ int ls_tickets_end(struct ls_tickets *tickets, int *owners, struct ls_error *err
     size_t each = words(tickets), units = tickets->end - tickets->begin;
     uint32_t *all = tickets->had + each;
     int status = ls_peers_gather(tickets->peers, tickets->had, each * sizeof *all, all, error);
-    ls_courier_listen(tickets->peers->courier, false);
+    ls_progress_thread_listen(tickets->peers->progress_thread, false);
     LS_TRY(status);
     for (size_t i = 0; i < units; i++) {
         int found = 0;

@@ -1,9 +1,9 @@
 /* The model of a training on several ranks. See solver/scaling.h.
  *
- * Links carry one parcel after the other, in the order in which they become ready; a parcel takes
- * (ranks - 1) messages and the bytes that the rank with the most of them sends or receives. Small
- * exchanges go directly from each rank to each other. Exactly these parcels are sent by the engine
- * (engine/slices.h says what is in which).
+ * Links carry one collective after the other, in the order in which they become ready; a collective
+ * takes (ranks - 1) messages and the bytes that the rank with the most of them sends or receives.
+ * Small exchanges go directly from each rank to each other. Exactly these collectives are sent by
+ * the engine (engine/slices.h says what is in which).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/scaling.h"
@@ -49,11 +49,11 @@ static double small(const struct model *model, int count, double bytes)
            others * bytes / model->link->bandwidth;
 }
 
-/* So many parcels, of `bytes` in all, that are ready then: when they have arrived. */
-static double carry(struct model *model, double ready, double parcels, double bytes)
+/* So many collectives, of `bytes` in all, that are ready then: when they have arrived. */
+static double carry(struct model *model, double ready, double collectives, double bytes)
 {
     double start = ready > model->link_free ? ready : model->link_free;
-    model->link_free = start + parcels * (model->ranks - 1) * model->link->message +
+    model->link_free = start + collectives * (model->ranks - 1) * model->link->message +
                        bytes / model->link->bandwidth;
     model->transfer += model->link_free - start;
     return model->link_free + model->link->latency;
@@ -137,8 +137,8 @@ static double carry_factors(struct model *model, size_t layer, int side, const d
     return bytes > 0 ? carry(model, finished[layer], 1, most_rows(model) * bytes) : 0;
 }
 
-/* Waiting for gradients: from the end of the pass to the arrival of all. Parcels leave in the order
- * of engine/reducer.c: inputs of inner products, then what else is finished, backwards. */
+/* Waiting for gradients: from the end of the pass to the arrival of all. Collectives leave in the
+ * order of engine/reducer.c: inputs of inner products, then what else is finished, backwards. */
 static double wait_for_sums(struct model *model)
 {
     const struct ls_scaling_load *load = model->load;

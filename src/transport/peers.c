@@ -10,7 +10,7 @@
 #include "base/deal.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "transport/courier.h"
+#include "transport/progress_thread.h"
 #include "transport/watch.h"
 
 enum {
@@ -70,8 +70,8 @@ int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(voi
 {
     int status = 0;
     peers->workers = workers;
-    if (peers->courier == NULL)
-        status = ls_courier_start(peers, enter_thread, &peers->courier, error);
+    if (peers->progress_thread == NULL)
+        status = ls_progress_thread_start(peers, enter_thread, &peers->progress_thread, error);
     int mine = status == 0 ? workers : 0; /* the others wait for this in any case */
     int lost = ls_peers_gather(peers, &mine, sizeof mine, peers->first + 1, error);
     for (int r = 0; r < peers->size && lost == 0; r++)
@@ -83,7 +83,7 @@ void ls_peers_end(struct ls_peers *peers)
 {
     if (peers == NULL)
         return;
-    ls_courier_stop(peers->courier);
+    ls_progress_thread_stop(peers->progress_thread);
     peers->link->calls->end(peers->link);
     release(peers);
 }
@@ -124,7 +124,7 @@ int ls_peers_lost(struct ls_peers *peers, struct ls_error *error)
     while (!ls_watch_alarm(peers->watch) && ls_clock() < deadline) {
         struct timespec time = {.tv_nsec = 10000000};
         nanosleep(&time, NULL);
-        if (peers->courier == NULL)
+        if (peers->progress_thread == NULL)
             ls_watch_turn(peers->watch);
     }
     if (ls_watch_alarm(peers->watch))
@@ -152,7 +152,7 @@ static int wait_for(struct ls_peers *peers, struct ls_link_op **op, struct ls_er
             continue;
         if (!waiting)
             ls_watch_wait(peers->watch, waiting = true);
-        if (peers->courier == NULL)
+        if (peers->progress_thread == NULL)
             ls_watch_turn(peers->watch);
         if (ls_watch_alarm(peers->watch) || atomic_load(&peers->broken)) {
             status = ls_peers_lost(peers, error);

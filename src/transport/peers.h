@@ -3,7 +3,7 @@
  *
  * Micro-batches belong to ranks, and so do slices of what is learned. Two ways lead between ranks:
  * small exchanges, which all ranks enter in the same order of the program and wait for, and
- * parcels, which a courier carries under the computation (transport/courier.h).
+ * collectives, which a progress thread carries under the computation (transport/progress_thread.h).
  *
  * Small exchanges are entered by one thread at a time, the one that is worker 0. They fail with
  * LOCKSTEP_LOST when a rank is not heard of in time, or when another one failed; nothing can be
@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "transport/link.h"
 
-struct ls_courier;
+struct ls_progress_thread;
 struct ls_watch;
 
 /* What has been handed to other ranks, in bytes (to each of them). */
@@ -49,13 +49,13 @@ struct ls_peers {
     int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
     bool dynamic;   /* micro-batches go to who is free */
-    struct ls_watch *watch;     /* who is alive (transport/watch.h) */
-    struct ls_courier *courier; /* NULL until ls_peers_start */
-    uint32_t rounds;            /* of tickets that have begun (engine/tickets.h) */
-    _Atomic bool broken;        /* a message did not go: whoever waits is lost */
+    struct ls_watch *watch;                     /* who is alive (transport/watch.h) */
+    struct ls_progress_thread *progress_thread; /* NULL until ls_peers_start */
+    uint32_t rounds;                            /* of tickets that have begun (engine/tickets.h) */
+    _Atomic bool broken;                        /* a message did not go: whoever waits is lost */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
-    _Atomic uint64_t under_way;        /* nanoseconds that parcels were */
+    _Atomic uint64_t under_way;        /* nanoseconds that collectives were */
     /* Memory of small exchanges, grown as needed. */
     unsigned char *out, *in;
     size_t out_size, in_size;
@@ -76,9 +76,9 @@ struct ls_peers_options {
 /* Takes over a link (also where it fails). */
 int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options,
                     struct ls_peers **peers, struct ls_error *error);
-/* Says how many workers this rank has, learns how many the others have, starts the courier. Again
- * for another number of workers. `enter_thread` prepares the courier's thread for computing. A rank
- * that cannot start has no workers; the others do not fail here (see ls_peers_agree). */
+/* Says how many workers this rank has, learns how many the others have, starts the progress thread.
+ * Again for another number of workers. `enter_thread` prepares the progress thread for computing. A
+ * rank that cannot start has no workers; the others do not fail here (see ls_peers_agree). */
 int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(void),
                    struct ls_error *error);
 /* Ends the job in good order: all ranks call it. */

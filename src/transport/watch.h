@@ -1,7 +1,7 @@
 /* The watch: signs of life between the ranks of a job, so that a rank that dies, hangs or fails
  * ends it in time, with a message that names it.
  *
- * Each rank notes what it is doing. The courier's thread takes a turn now and then: it sends that
+ * Each rank notes what it is doing. The progress thread takes a turn now and then: it sends that
  * note to rank 0, and rank 0's to the others; it looks whether processes of the same machine still
  * are there. These are the rules:
  *
@@ -61,7 +61,7 @@ void ls_watch_note(struct ls_watch *watch, int64_t iteration, const char *layer)
 /* It waits for other ranks (true), or goes on. Threads that wait are counted. */
 void ls_watch_wait(struct ls_watch *watch, bool waiting);
 
-/* The courier's: tells and hears what is due. Cheap when nothing is. */
+/* The progress thread's: tells and hears what is due. Cheap when nothing is. */
 void ls_watch_turn(struct ls_watch *watch);
 /* Something may have happened (a signal): look at all there is in the next turns. May be called by
  * a signal's handler. */

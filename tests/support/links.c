@@ -148,14 +148,14 @@ static void *transfer_bulk(void *user)
 
 int ls_test_link_two_threads(struct ls_link *link)
 {
-    struct rank rank = {.link = link}, courier = {.link = link};
+    struct rank rank = {.link = link}, progress_thread = {.link = link};
     pthread_t thread;
-    if (pthread_create(&thread, NULL, transfer_bulk, &courier) != 0)
+    if (pthread_create(&thread, NULL, transfer_bulk, &progress_thread) != 0)
         return __LINE__;
     transfer_in_turn(&rank, LS_CHANNEL_SMALL);
     CHECK(&rank, ls_test_link_messages(link) == 0);
     pthread_join(thread, NULL);
-    return rank.failed != 0 ? rank.failed : courier.failed;
+    return rank.failed != 0 ? rank.failed : progress_thread.failed;
 }
 
 int ls_test_link_large(struct ls_link *link, size_t bytes)

@@ -1,0 +1,277 @@
+/* The progress thread. See transport/progress_thread.h.
+ *
+ * One thread at a time drives: it sends what is ready and asks about what is under way. That is the
+ * progress thread's own thread, which asks at intervals, unless a worker has nothing better to do
+ * than to wait for a collective: then it drives itself, without rest, on the core that it has.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/progress_thread.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "transport/watch.h"
+
+enum {
+    FIRST_REST = 20000, /* nanoseconds between questions, at first */
+    LONGEST_REST = 200000,
+    IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
+    LISTENING_REST = 300000,
+    SPINS = 200 /* rounds of a waiting worker before it lets others on its core */
+};
+
+struct ls_progress_thread {
+    struct ls_peers *peers;
+    void (*enter_thread)(void);
+    pthread_t thread;
+    pthread_mutex_t lock;              /* guards what follows */
+    pthread_cond_t work;               /* something became ready, or it is time to stop */
+    pthread_cond_t done;               /* a collective arrived */
+    struct ls_collective *head, *tail; /* queued, not yet on their way; the head goes next */
+    int listening;                     /* who waits for messages */
+    bool stop, failed;
+    bool driven; /* by some thread; what follows is its own then */
+    struct ls_collective *sent[LS_COLLECTIVES_UNDER_WAY];
+    int sent_count;
+    uint64_t since; /* when the first of them left */
+};
+
+static int state_of(const struct ls_collective *collective)
+{
+    return atomic_load_explicit(&collective->state, memory_order_acquire);
+}
+
+static void set_state(struct ls_collective *collective, enum ls_collective_state state)
+{
+    atomic_store_explicit(&collective->state, state, memory_order_release);
+}
+
+/* With the lock held, except while operations are started: sends what may go. */
+static void send_ready(struct ls_progress_thread *progress_thread)
+{
+    while (progress_thread->head != NULL &&
+           state_of(progress_thread->head) == LS_COLLECTIVE_READY &&
+           progress_thread->sent_count < LS_COLLECTIVES_UNDER_WAY && !progress_thread->failed) {
+        struct ls_collective *collective = progress_thread->head;
+        progress_thread->head = collective->next;
+        if (progress_thread->head == NULL)
+            progress_thread->tail = NULL;
+        collective->op = NULL;
+        set_state(collective, LS_COLLECTIVE_SENT);
+        if (progress_thread->sent_count == 0)
+            progress_thread->since = ls_nanoseconds();
+        progress_thread->sent[progress_thread->sent_count++] = collective;
+        pthread_mutex_unlock(&progress_thread->lock);
+        int result = collective->start(collective, progress_thread->peers->link, &collective->op);
+        pthread_mutex_lock(&progress_thread->lock);
+        progress_thread->failed |= result != 0;
+    }
+}
+
+/* Asks about what is under way, without the lock; whether anything arrived. */
+static bool ask(struct ls_progress_thread *progress_thread)
+{
+    bool arrived = false;
+    struct ls_link *link = progress_thread->peers->link;
+    for (int i = 0; i < progress_thread->sent_count && !progress_thread->failed;) {
+        struct ls_collective *collective = progress_thread->sent[i];
+        enum ls_link_result result = link->calls->test(link, &collective->op);
+        if (result == LS_LINK_RUNNING) {
+            i++;
+            continue;
+        }
+        if (result == LS_LINK_FAILED) {
+            progress_thread->failed = true;
+            break;
+        }
+        if (collective->finish != NULL)
+            collective->finish(collective);
+        for (int k = i + 1; k < progress_thread->sent_count; k++)
+            progress_thread->sent[k - 1] = progress_thread->sent[k];
+        if (--progress_thread->sent_count == 0)
+            progress_thread->peers->under_way += ls_nanoseconds() - progress_thread->since;
+        set_state(collective, LS_COLLECTIVE_DONE);
+        arrived = true;
+    }
+    return arrived;
+}
+
+/* With the lock held, except while it works, and nobody driving: one round. Whether anything has
+ * arrived. */
+static bool drive(struct ls_progress_thread *progress_thread)
+{
+    progress_thread->driven = true;
+    send_ready(progress_thread);
+    pthread_mutex_unlock(&progress_thread->lock);
+    bool arrived = ask(progress_thread);
+    pthread_mutex_lock(&progress_thread->lock);
+    progress_thread->driven = false;
+    if (arrived || progress_thread->failed)
+        pthread_cond_broadcast(&progress_thread->done);
+    return arrived;
+}
+
+static struct timespec soon(long nanoseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += nanoseconds;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+/* With the lock held: whether there is anything to drive. */
+static bool has_work(const struct ls_progress_thread *progress_thread)
+{
+    bool ready =
+        progress_thread->head != NULL && state_of(progress_thread->head) == LS_COLLECTIVE_READY;
+    return !progress_thread->failed && !progress_thread->driven &&
+           (ready || progress_thread->sent_count > 0);
+}
+
+static void *carry(void *argument)
+{
+    struct ls_progress_thread *progress_thread = argument;
+    long pause = FIRST_REST;
+    ls_unpin_thread();
+    if (progress_thread->enter_thread != NULL)
+        progress_thread->enter_thread();
+    pthread_mutex_lock(&progress_thread->lock);
+    while (!progress_thread->stop) {
+        bool work = has_work(progress_thread);
+        if (work && drive(progress_thread)) {
+            pause = FIRST_REST;
+            continue;
+        }
+        bool listening = progress_thread->listening > 0;
+        pthread_mutex_unlock(&progress_thread->lock);
+        ls_watch_turn(progress_thread->peers->watch);
+        if (listening)
+            ls_watch_hear_now(progress_thread->peers->watch);
+        pthread_mutex_lock(&progress_thread->lock);
+        if (progress_thread->stop || (!work && has_work(progress_thread)))
+            continue;
+        struct timespec until = soon(work ? pause : listening ? LISTENING_REST : IDLE_REST);
+        pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
+        pause = work && pause < LONGEST_REST ? pause + pause / 2 : FIRST_REST;
+    }
+    pthread_mutex_unlock(&progress_thread->lock);
+    return NULL;
+}
+
+int ls_progress_thread_start(struct ls_peers *peers, void (*enter_thread)(void),
+                             struct ls_progress_thread **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_progress_thread *progress_thread = ls_alloc(1, sizeof *progress_thread);
+    if (progress_thread == NULL)
+        return ls_fail_memory(error, "a progress thread between ranks");
+    progress_thread->peers = peers;
+    progress_thread->enter_thread = enter_thread;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&progress_thread->lock, NULL);
+    pthread_cond_init(&progress_thread->work, &monotonic);
+    pthread_cond_init(&progress_thread->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int result = pthread_create(&progress_thread->thread, NULL, carry, progress_thread);
+    if (result == 0) {
+        *out = progress_thread;
+        return 0;
+    }
+    pthread_cond_destroy(&progress_thread->work);
+    pthread_cond_destroy(&progress_thread->done);
+    pthread_mutex_destroy(&progress_thread->lock);
+    ls_free(progress_thread);
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                   "a thread to exchange data between ranks could not be started (error %d)",
+                   result);
+}
+
+void ls_progress_thread_stop(struct ls_progress_thread *progress_thread)
+{
+    if (progress_thread == NULL)
+        return;
+    pthread_mutex_lock(&progress_thread->lock);
+    progress_thread->stop = true;
+    pthread_cond_signal(&progress_thread->work);
+    pthread_mutex_unlock(&progress_thread->lock);
+    pthread_join(progress_thread->thread, NULL);
+    pthread_cond_destroy(&progress_thread->work);
+    pthread_cond_destroy(&progress_thread->done);
+    pthread_mutex_destroy(&progress_thread->lock);
+    ls_free(progress_thread);
+}
+
+void ls_progress_thread_listen(struct ls_progress_thread *progress_thread, bool on)
+{
+    if (progress_thread == NULL)
+        return;
+    pthread_mutex_lock(&progress_thread->lock);
+    progress_thread->listening += on ? 1 : -1;
+    if (on)
+        pthread_cond_signal(&progress_thread->work);
+    pthread_mutex_unlock(&progress_thread->lock);
+}
+
+void ls_progress_thread_queue(struct ls_progress_thread *progress_thread,
+                              struct ls_collective *collective)
+{
+    pthread_mutex_lock(&progress_thread->lock);
+    collective->next = NULL;
+    set_state(collective, LS_COLLECTIVE_QUEUED);
+    if (progress_thread->tail != NULL)
+        progress_thread->tail->next = collective;
+    else
+        progress_thread->head = collective;
+    progress_thread->tail = collective;
+    pthread_mutex_unlock(&progress_thread->lock);
+}
+
+void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
+                              struct ls_collective *collective)
+{
+    pthread_mutex_lock(&progress_thread->lock);
+    if (state_of(collective) == LS_COLLECTIVE_QUEUED) {
+        set_state(collective, LS_COLLECTIVE_READY);
+        if (progress_thread->head == collective)
+            pthread_cond_signal(&progress_thread->work);
+    }
+    pthread_mutex_unlock(&progress_thread->lock);
+}
+
+/* With the lock held: a round of somebody who waits. Whether nobody needs to wait any longer. */
+static bool wait_a_round(struct ls_progress_thread *progress_thread, int round)
+{
+    if (progress_thread->driven) { /* another one waits as well */
+        struct timespec until = soon(1000000);
+        pthread_cond_timedwait(&progress_thread->done, &progress_thread->lock, &until);
+    } else if (!drive(progress_thread) && round > SPINS) {
+        long rest = 2000L * (round - SPINS);
+        struct timespec until = soon(rest < LONGEST_REST ? rest : LONGEST_REST);
+        pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
+    }
+    return progress_thread->failed || ls_watch_alarm(progress_thread->peers->watch);
+}
+
+int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
+                            struct ls_collective *collective, struct ls_error *error)
+{
+    bool lost = false;
+    if (ls_collective_done(collective))
+        return 0;
+    ls_watch_wait(progress_thread->peers->watch, true);
+    pthread_mutex_lock(&progress_thread->lock);
+    for (int round = 0; !ls_collective_done(collective) && !lost; round++)
+        lost = wait_a_round(progress_thread, round);
+    if (has_work(progress_thread)) /* the progress thread goes on with the rest */
+        pthread_cond_signal(&progress_thread->work);
+    pthread_mutex_unlock(&progress_thread->lock);
+    ls_watch_wait(progress_thread->peers->watch, false);
+    return lost && !ls_collective_done(collective) ? ls_peers_lost(progress_thread->peers, error)
+                                                   : 0;
+}

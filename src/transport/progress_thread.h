@@ -1,0 +1,64 @@
+/* The progress thread: a thread that carries collectives between ranks while others compute.
+ *
+ * Collectives go in the order in which they were queued, the same on all ranks, each as soon as it
+ * is ready and those before it are on their way. The progress thread sleeps while nothing is to be
+ * done, and asks at growing intervals while something is under way: it shares cores with the
+ * workers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TRANSPORT_PROGRESS_THREAD_H
+#define LS_TRANSPORT_PROGRESS_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "transport/peers.h"
+
+enum { LS_COLLECTIVES_UNDER_WAY = 4 }; /* collectives at a time */
+
+enum ls_collective_state {
+    LS_COLLECTIVE_IDLE,
+    LS_COLLECTIVE_QUEUED,
+    LS_COLLECTIVE_READY,
+    LS_COLLECTIVE_SENT,
+    LS_COLLECTIVE_DONE
+};
+
+struct ls_collective {
+    /* By the progress thread: starts the operation (see struct ls_link_calls), 0 or -1. */
+    int (*start)(struct ls_collective *collective, struct ls_link *link, struct ls_link_op **op);
+    /* (optional) By the progress thread: what arrived is put to use. */
+    void (*finish)(struct ls_collective *collective);
+    void *user;
+    size_t index;               /* the user's */
+    _Atomic int state;          /* enum ls_collective_state */
+    struct ls_collective *next; /* the progress thread's */
+    struct ls_link_op *op;
+};
+
+/* `enter_thread` prepares the thread for computing; may be NULL. */
+int ls_progress_thread_start(struct ls_peers *peers, void (*enter_thread)(void),
+                             struct ls_progress_thread **progress_thread, struct ls_error *error);
+/* Nothing may be under way. */
+void ls_progress_thread_stop(struct ls_progress_thread *progress_thread);
+
+/* Messages are waited for (true): they are heard within a fraction of a millisecond, until that is
+ * called off. Calls are counted. NULL: nobody does. */
+void ls_progress_thread_listen(struct ls_progress_thread *progress_thread, bool on);
+
+/* Appends a collective that is IDLE or DONE; it lives until it is DONE. */
+void ls_progress_thread_queue(struct ls_progress_thread *progress_thread,
+                              struct ls_collective *collective);
+/* It may go. Any thread. */
+void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
+                              struct ls_collective *collective);
+/* Waits until a queued collective has arrived, or was never queued. Any thread. */
+int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
+                            struct ls_collective *collective, struct ls_error *error);
+static inline bool ls_collective_done(const struct ls_collective *collective)
+{
+    int state = atomic_load_explicit(&collective->state, memory_order_acquire);
+    return state == LS_COLLECTIVE_DONE || state == LS_COLLECTIVE_IDLE;
+}
+
+#endif
