@@ -55,16 +55,16 @@ static int compare_greetings(const struct greeting *all, int size, struct ls_err
     return 0;
 }
 
-static int greet(struct ls_peers *peers, struct ls_error *error)
+static int greet(struct ls_comm *comm, struct ls_error *error)
 {
     struct greeting mine = {.version = LOCKSTEP_VERSION};
-    struct greeting *all = ls_alloc((size_t)peers->size, sizeof *all);
+    struct greeting *all = ls_alloc((size_t)comm->size, sizeof *all);
     if (all == NULL)
         return ls_fail_memory(error, "a job");
-    snprintf(mine.host, sizeof mine.host, "%s", peers->link->host);
-    int status = ls_peers_gather(peers, &mine, sizeof mine, all, error);
+    snprintf(mine.host, sizeof mine.host, "%s", comm->link->host);
+    int status = ls_comm_all_gather(comm, &mine, sizeof mine, all, error);
     if (status == 0)
-        status = compare_greetings(all, peers->size, error);
+        status = compare_greetings(all, comm->size, error);
     ls_free(all);
     return status;
 }
@@ -100,19 +100,19 @@ int ls_job_share(const struct ls_card *cards, int size, int rank, int usable)
 
 static int meet(struct lockstep_job *job, struct ls_error *error)
 {
-    struct ls_peers *peers = job->peers;
-    struct ls_card mine = {.identity = ls_watch_self(peers->watch)};
-    struct ls_card *cards = ls_alloc((size_t)peers->size, sizeof *cards);
-    struct ls_identity *all = ls_alloc((size_t)peers->size, sizeof *all);
+    struct ls_comm *comm = job->comm;
+    struct ls_card mine = {.identity = ls_watch_self(comm->watch)};
+    struct ls_card *cards = ls_alloc((size_t)comm->size, sizeof *cards);
+    struct ls_identity *all = ls_alloc((size_t)comm->size, sizeof *all);
     ls_cpu_mask(mine.cores);
     int status = cards == NULL || all == NULL ? ls_fail_memory(error, "a job") : 0;
     if (status == 0)
-        status = ls_peers_gather(peers, &mine, sizeof mine, cards, error);
-    for (int r = 0; r < peers->size && status == 0; r++)
+        status = ls_comm_all_gather(comm, &mine, sizeof mine, cards, error);
+    for (int r = 0; r < comm->size && status == 0; r++)
         all[r] = cards[r].identity;
     if (status == 0) {
-        job->workers = ls_job_share(cards, peers->size, peers->rank, ls_cpu_count());
-        status = ls_watch_meet(peers->watch, all, error);
+        job->workers = ls_job_share(cards, comm->size, comm->rank, ls_cpu_count());
+        status = ls_watch_meet(comm->watch, all, error);
     }
     ls_free(cards);
     ls_free(all);
@@ -122,9 +122,9 @@ static int meet(struct lockstep_job *job, struct ls_error *error)
 static int set_up(struct lockstep_job *job, const struct lockstep_job_options *options,
                   struct ls_error *error)
 {
-    struct ls_watch *watch = job->peers->watch;
+    struct ls_watch *watch = job->comm->watch;
     ls_watch_set_tell(watch, options->failed, options->user);
-    LS_TRY(greet(job->peers, error));
+    LS_TRY(greet(job->comm, error));
     LS_TRY(meet(job, error));
     job->has_status_file = options->status_file != NULL;
     return ls_watch_set_status_file(watch, options->status_file, error);
@@ -134,26 +134,26 @@ int ls_job_open(struct ls_link *link, const struct lockstep_job_options *options
                 struct lockstep_job **out, struct ls_error *error)
 {
     *out = NULL;
-    const struct ls_peers_options peers_options = {.timeout = options->timeout,
-                                                   .dynamic = options->dynamic_balance != 0};
+    const struct ls_comm_options comm_options = {.timeout = options->timeout,
+                                                 .dynamic = options->dynamic_balance != 0};
     struct lockstep_job *job = ls_alloc(1, sizeof *job);
     if (job == NULL) {
         link->calls->abort(link, LOCKSTEP_RESOURCE);
         return ls_fail_memory(error, "a job");
     }
-    int status = ls_peers_create(link, &peers_options, &job->peers, error);
+    int status = ls_comm_create(link, &comm_options, &job->comm, error);
     if (status != 0) {
         ls_free(job);
         return status;
     }
-    status = ls_peers_agree(job->peers, set_up(job, options, error), error);
+    status = ls_comm_agree(job->comm, set_up(job, options, error), error);
     if (status == 0) {
         *out = job;
         return 0;
     }
     if (status == LOCKSTEP_LOST) /* no good order is left to end it in */
-        ls_watch_give_up(job->peers->watch, status, "the job could not be set up");
-    ls_peers_end(job->peers);
+        ls_watch_give_up(job->comm->watch, status, "the job could not be set up");
+    ls_comm_end(job->comm);
     ls_free(job);
     return status;
 }
@@ -180,7 +180,7 @@ void ls_job_place_status(struct lockstep_job *job, const char *prefix)
     ls_text_add(&path, "status.json");
     /* Where that cannot be written, no snapshot can: the trainer says so. */
     job->has_status_file =
-        !path.failed && ls_watch_set_status_file(job->peers->watch, path.data, NULL) == 0;
+        !path.failed && ls_watch_set_status_file(job->comm->watch, path.data, NULL) == 0;
     ls_text_free(&path);
 }
 
@@ -188,12 +188,12 @@ void ls_job_place_status(struct lockstep_job *job, const char *prefix)
 
 int lockstep_job_rank(const struct lockstep_job *job)
 {
-    return job != NULL ? job->peers->rank : 0;
+    return job != NULL ? job->comm->rank : 0;
 }
 
 int lockstep_job_size(const struct lockstep_job *job)
 {
-    return job != NULL ? job->peers->size : 1;
+    return job != NULL ? job->comm->size : 1;
 }
 
 int lockstep_job_workers(const struct lockstep_job *job)
@@ -204,13 +204,13 @@ int lockstep_job_workers(const struct lockstep_job *job)
 int lockstep_job_agree(struct lockstep_job *job, int status, struct lockstep_error *error)
 {
     struct ls_error *inner = error != NULL ? &error->inner : NULL;
-    return job != NULL ? ls_peers_agree(job->peers, status, inner) : status;
+    return job != NULL ? ls_comm_agree(job->comm, status, inner) : status;
 }
 
 void lockstep_job_look(struct lockstep_job *job)
 {
     if (job != NULL)
-        ls_watch_hurry(job->peers->watch);
+        ls_watch_hurry(job->comm->watch);
 }
 
 int lockstep_job_close(struct lockstep_job *job, int status, struct lockstep_error *error)
@@ -218,8 +218,8 @@ int lockstep_job_close(struct lockstep_job *job, int status, struct lockstep_err
     if (job == NULL)
         return status;
     const char *text = status != 0 && error != NULL ? lockstep_error_text(error) : NULL;
-    int agreed = ls_watch_leave(job->peers->watch, status, text);
-    ls_peers_end(job->peers);
+    int agreed = ls_watch_leave(job->comm->watch, status, text);
+    ls_comm_end(job->comm);
     ls_free(job);
     return agreed;
 }

@@ -5,11 +5,11 @@
 
 #include "base/thread.h"
 #include "lockstep/lockstep.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 struct lockstep_job {
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     int workers; /* of this rank, unless told otherwise */
     bool has_status_file;
 };
@@ -18,9 +18,9 @@ struct lockstep_job {
 int ls_job_open(struct ls_link *link, const struct lockstep_job_options *options,
                 struct lockstep_job **job, struct ls_error *error);
 
-static inline struct ls_peers *ls_job_peers(struct lockstep_job *job)
+static inline struct ls_comm *ls_job_comm(struct lockstep_job *job)
 {
-    return job != NULL ? job->peers : NULL;
+    return job != NULL ? job->comm : NULL;
 }
 
 /* Unless the job has one: status.json goes beside the snapshots of this prefix. */

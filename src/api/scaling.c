@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "solver/timing.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { WORKERS_MAX = 4096, TIMED = 5 };
 
@@ -205,16 +205,16 @@ const struct lockstep_scaling_row *lockstep_scaling_rows(const struct lockstep_s
 void lockstep_job_figures(const struct lockstep_job *job, struct lockstep_job_figures *figures)
 {
     *figures = (struct lockstep_job_figures){.small = 0};
-    if (job == NULL || job->peers == NULL)
+    if (job == NULL || job->comm == NULL)
         return;
-    const struct ls_peers *peers = job->peers;
-    figures->sent = (struct lockstep_traffic){.sums = peers->sent[LS_TRAFFIC_SUMS],
-                                              .weights = peers->sent[LS_TRAFFIC_WEIGHTS],
-                                              .factors = peers->sent[LS_TRAFFIC_FACTORS],
-                                              .small = peers->sent[LS_TRAFFIC_SMALL]};
-    figures->small = (double)peers->waited[LS_WAIT_SMALL] * 1e-9;
-    figures->wait_sums = (double)peers->waited[LS_WAIT_SUMS] * 1e-9;
+    const struct ls_comm *comm = job->comm;
+    figures->sent = (struct lockstep_traffic){.sums = comm->sent[LS_TRAFFIC_SUMS],
+                                              .weights = comm->sent[LS_TRAFFIC_WEIGHTS],
+                                              .factors = comm->sent[LS_TRAFFIC_FACTORS],
+                                              .small = comm->sent[LS_TRAFFIC_SMALL]};
+    figures->small = (double)comm->waited[LS_WAIT_SMALL] * 1e-9;
+    figures->wait_sums = (double)comm->waited[LS_WAIT_SUMS] * 1e-9;
     figures->wait_weights =
-        (double)peers->waited[LS_WAIT_WEIGHTS] * 1e-9 / (peers->workers > 0 ? peers->workers : 1);
-    figures->transfer = (double)peers->under_way * 1e-9;
+        (double)comm->waited[LS_WAIT_WEIGHTS] * 1e-9 / (comm->workers > 0 ? comm->workers : 1);
+    figures->transfer = (double)comm->under_way * 1e-9;
 }

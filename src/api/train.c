@@ -91,7 +91,7 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
         return ls_trainer_load_weights(trainer, options->weights, error);
     char *weights;
     int status = ls_api_solver_weights(trainer->solver, &weights, error);
-    LS_TRY(ls_peers_lone_failure(trainer->peers, status, error));
+    LS_TRY(ls_comm_abort(trainer->comm, status, error));
     status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
     ls_free(weights);
     return status;
@@ -99,27 +99,27 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
 
 /* Where other ranks are lost nothing may be freed any more: the progress thread may be at work on
  * it, with what other ranks send. So this is as far as the process gets (except in tests). */
-static int unless_lost(struct ls_peers *peers, int status, const struct ls_error *error)
+static int unless_lost(struct ls_comm *comm, int status, const struct ls_error *error)
 {
     char text[2048] = "other ranks are lost";
-    if (status != LOCKSTEP_LOST || !ls_peers_several(peers))
+    if (status != LOCKSTEP_LOST || !ls_comm_several(comm))
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
-    return ls_watch_leave(peers->watch, status, text);
+    return ls_watch_leave(comm->watch, status, text);
 }
 
 /* A resume computes with the instruction set of its snapshot, unless another one is pinned. All
  * ranks hear of it from rank 0, which sees the snapshot. Whether another one was taken for it. */
 static int offer_isa(const struct lockstep_solver *solver,
-                     const struct lockstep_train_options *options, struct ls_peers *peers,
+                     const struct lockstep_train_options *options, struct ls_comm *comm,
                      bool *taken, struct ls_error *error)
 {
     const struct ls_solver_definition *definition = solver->definition;
     char isa[16] = "";
     int status = 0;
     *taken = false;
-    if (options->resume != NULL && ls_peers_rank(peers) == 0) {
+    if (options->resume != NULL && ls_comm_rank(comm) == 0) {
         char *prefix =
             options->snapshot_prefix != NULL
                 ? ls_snapshot_prefix(definition->definition->file, options->snapshot_prefix)
@@ -128,9 +128,9 @@ static int offer_isa(const struct lockstep_solver *solver,
                                 : ls_environment_isa(prefix, options->resume, isa, error);
         ls_free(prefix);
     }
-    LS_TRY(ls_peers_agree(peers, status, error));
-    if (ls_peers_several(peers))
-        LS_TRY(ls_peers_broadcast(peers, isa, sizeof isa, error));
+    LS_TRY(ls_comm_agree(comm, status, error));
+    if (ls_comm_several(comm))
+        LS_TRY(ls_comm_broadcast(comm, isa, sizeof isa, error));
     if (options->isa == NULL && isa[0] != '\0')
         *taken = ls_api_offer_isa(isa);
     return 0;
@@ -173,27 +173,27 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_trainer *trainer = NULL;
-    struct ls_peers *peers = ls_job_peers(options->job);
+    struct ls_comm *comm = ls_job_comm(options->job);
     *out = NULL;
     if (options->struct_size != sizeof *options)
         return check_options(options, inner);
     place_status(solver, options);
     bool isa_taken = false;
-    int status = offer_isa(solver, options, peers, &isa_taken, inner);
+    int status = offer_isa(solver, options, comm, &isa_taken, inner);
     if (status == 0)
-        status = ls_peers_agree(peers, prepare(solver, options, &trainer, inner), inner);
+        status = ls_comm_agree(comm, prepare(solver, options, &trainer, inner), inner);
     struct lockstep_train_options mine = *options;
     if (status == 0) {
         mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
         if (mine.workers == 0)
             mine.workers = lockstep_job_workers(options->job);
-        status = ls_trainer_join(solver->definition, &mine, peers, &trainer->inner, inner);
+        status = ls_trainer_join(solver->definition, &mine, comm, &trainer->inner, inner);
     }
     if (status == 0) {
         trainer->inner->isa_taken = isa_taken;
         status = start(trainer->inner, &mine, inner);
     }
-    status = unless_lost(peers, status, inner);
+    status = unless_lost(comm, status, inner);
     if (status != 0)
         lockstep_trainer_free(trainer);
     else
@@ -215,11 +215,11 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    struct ls_peers *peers = trainer->inner->peers;
+    struct ls_comm *comm = trainer->inner->comm;
     int status = ls_trainer_run(trainer->inner, iterations, inner);
-    if (peers != NULL)
-        ls_watch_note(peers->watch, trainer->inner->iteration, NULL);
-    return unless_lost(peers, status, inner);
+    if (comm != NULL)
+        ls_watch_note(comm->watch, trainer->inner->iteration, NULL);
+    return unless_lost(comm, status, inner);
 }
 
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
@@ -232,7 +232,7 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
     for (int64_t i = 0; i < count && status == 0; i++)
         status = ls_trainer_update(trainer->inner, inner);
     ls_team_leave(trainer->inner->engine->team);
-    return unless_lost(trainer->inner->peers, status, inner);
+    return unless_lost(trainer->inner->comm, status, inner);
 }
 
 int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
@@ -244,7 +244,7 @@ int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
     ls_team_enter(engine->team);
     int status = ls_engine_hash_weights(engine, hash, inner);
     ls_team_leave(engine->team);
-    return unless_lost(trainer->inner->peers, status, inner);
+    return unless_lost(trainer->inner->comm, status, inner);
 }
 
 int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer, uint64_t *weights,
@@ -282,7 +282,7 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is no test net %d (of %zu)", index,
                        trainer->inner->test_count);
     int status = ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner);
-    LS_TRY(unless_lost(trainer->inner->peers, status, inner));
+    LS_TRY(unless_lost(trainer->inner->comm, status, inner));
     *outputs = trainer->inner->outputs.items;
     *count = trainer->inner->outputs.count;
     return 0;
@@ -295,7 +295,7 @@ int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path
     struct ls_error *inner = ls_api_error(error);
     int status = path != NULL ? ls_trainer_write(trainer->inner, path, inner)
                               : ls_snapshots_take(trainer->inner, true, inner);
-    return unless_lost(trainer->inner->peers, status, inner);
+    return unless_lost(trainer->inner->comm, status, inner);
 }
 
 void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer, int64_t *counts,

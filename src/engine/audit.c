@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "ir/layer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum {
     COMPUTATIONS = 4,
@@ -100,7 +100,7 @@ static int create(struct ls_audit *audit, struct ls_error *error)
     const struct ls_pass *pass = audit->pass;
     const struct ls_graph *graph = ls_net_graph(pass->net);
     size_t units = pass->unit_capacity, workers = (size_t)pass->engine->workers;
-    size_t ranks = ls_peers_several(pass->engine->peers) ? (size_t)pass->engine->peers->size : 1;
+    size_t ranks = ls_comm_several(pass->engine->comm) ? (size_t)pass->engine->comm->size : 1;
     audit->parameters = graph->parameters->count;
     audit->syncs = graph->sync_count;
     audit->things = audit->parameters + audit->syncs + 1;
@@ -309,7 +309,7 @@ static void compute_one(struct ls_audit *audit, size_t item, int worker)
 static void compute_some(void *argument, int worker)
 {
     struct ls_audit *audit = argument;
-    int rank = ls_peers_rank(audit->pass->engine->peers);
+    int rank = ls_comm_rank(audit->pass->engine->comm);
     for (size_t i = 0; i < audit->count; i++) {
         const struct audited *item = &audit->items[i];
         if (item->wanted && item->by[audit->round].rank == rank &&
@@ -324,8 +324,8 @@ static int share(struct ls_audit *audit, int computation, struct ls_error *error
     size_t bytes = audit->line * sizeof(uint64_t);
     for (size_t i = 0; i < audit->count; i++)
         audit->owners[i] = audit->items[i].by[computation].rank;
-    return ls_peers_share(audit->pass->engine->peers, audit->hash[computation], bytes, bytes,
-                          audit->owners, audit->count, error);
+    return ls_comm_all_gather_items(audit->pass->engine->comm, audit->hash[computation], bytes,
+                                    bytes, audit->owners, audit->count, error);
 }
 
 /* Computes all items that are wanted. */
@@ -337,7 +337,7 @@ static int compute(struct ls_audit *audit, int computation, struct ls_error *err
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;
-        return ls_peers_lone_failure(pass->engine->peers, pass->failure.status, &pass->failure);
+        return ls_comm_abort(pass->engine->comm, pass->failure.status, &pass->failure);
     }
     return share(audit, computation, error);
 }
@@ -356,8 +356,8 @@ static struct place elsewhere(const struct ls_audit *audit, const struct place *
 {
     const struct ls_engine *engine = audit->pass->engine;
     const int alone[2] = {0, engine->workers};
-    const int *first = ls_peers_several(engine->peers) ? engine->peers->first : alone;
-    const int ranks = ls_peers_several(engine->peers) ? engine->peers->size : 1;
+    const int *first = ls_comm_several(engine->comm) ? engine->comm->first : alone;
+    const int ranks = ls_comm_several(engine->comm) ? engine->comm->size : 1;
     const size_t all = (size_t)first[ranks];
     struct place found = avoid[0];
     int best = 0;
@@ -410,11 +410,11 @@ static const char *first_difference(const struct ls_audit *audit, size_t item, i
 
 static int learn_hosts(struct ls_audit *audit, struct ls_error *error)
 {
-    struct ls_peers *peers = audit->pass->engine->peers;
-    if (audit->knows_hosts || !ls_peers_several(peers))
+    struct ls_comm *comm = audit->pass->engine->comm;
+    if (audit->knows_hosts || !ls_comm_several(comm))
         return 0;
     audit->knows_hosts = true;
-    return ls_peers_gather(peers, peers->link->host, HOST_SIZE, audit->hosts, error);
+    return ls_comm_all_gather(comm, comm->link->host, HOST_SIZE, audit->hosts, error);
 }
 
 static struct ls_audit_finding finding_of(const struct ls_audit *audit, size_t item,
@@ -429,7 +429,7 @@ static struct ls_audit_finding finding_of(const struct ls_audit *audit, size_t i
                                        .micro_batch = what->unit,
                                        .first = range->ordinal,
                                        .last = range->ordinal + range->count - 1};
-    if (ls_peers_several(audit->pass->engine->peers))
+    if (ls_comm_several(audit->pass->engine->comm))
         finding.host = audit->hosts[finding.rank];
     finding.name = first_difference(audit, item, computation, right, &finding.differing);
     return finding;
@@ -537,7 +537,7 @@ static int decide(struct ls_audit *audit, int64_t iteration, bool *wrong, struct
 int ls_audit_check(struct ls_audit *audit, int64_t iteration, bool *wrong, struct ls_error *error)
 {
     const struct ls_pass *pass = audit->pass;
-    const int rank = ls_peers_rank(pass->engine->peers);
+    const int rank = ls_comm_rank(pass->engine->comm);
     bool differ = false;
     *wrong = false;
     if (audit->count == 0)
@@ -578,7 +578,7 @@ bool ls_audit_doubt(struct ls_audit *audit, size_t unit)
 
 int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
 {
-    struct ls_peers *peers = audit->pass->engine->peers;
+    struct ls_comm *comm = audit->pass->engine->comm;
     const struct ls_batch *range = &audit->pass->units[audit->doubtful].range;
     size_t unit = audit->doubtful;
     int rank = audit->doubtful_rank;
@@ -586,8 +586,8 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
         return 0;
     audit->doubts = false;
     LS_TRY(learn_hosts(audit, error));
-    LS_TRY(ls_peers_share(peers, &audit->runners[unit], sizeof *audit->runners,
-                          sizeof *audit->runners, &rank, 1, error));
+    LS_TRY(ls_comm_all_gather_items(comm, &audit->runners[unit], sizeof *audit->runners,
+                                    sizeof *audit->runners, &rank, 1, error));
     struct ls_audit_finding finding = {.own = true,
                                        .rank = rank,
                                        .worker = (int)(uint32_t)audit->runners[unit],
@@ -597,7 +597,7 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
                                        .last = range->ordinal + range->count - 1,
                                        .name = "a number that was not finite",
                                        .differing = 1};
-    if (ls_peers_several(peers))
+    if (ls_comm_several(comm))
         finding.host = audit->hosts[rank];
     keep_finding(audit, &finding);
     return 0;

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "engine/reducer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum {
     BLOCK = 1 << 16, /* elements that a worker takes at a time */
@@ -140,14 +140,14 @@ static void name_ranks(const uint64_t *hashes, int ranks, size_t stride, const c
 static int explain(const struct ls_engine *engine, const uint64_t *parameter, int64_t iteration,
                    uint64_t *all, char (*hosts)[64], struct ls_error *error)
 {
-    struct ls_peers *peers = engine->peers;
+    struct ls_comm *comm = engine->comm;
     size_t count = engine->store->set->count, which = 0;
     char who[RANKS_NAMED * 100 + 40];
-    LS_TRY(ls_peers_gather(peers, parameter, count * sizeof *parameter, all, error));
-    LS_TRY(ls_peers_gather(peers, peers->link->host, sizeof *hosts, hosts, error));
-    while (which + 1 < count && all_same(all + which, peers->size, count))
+    LS_TRY(ls_comm_all_gather(comm, parameter, count * sizeof *parameter, all, error));
+    LS_TRY(ls_comm_all_gather(comm, comm->link->host, sizeof *hosts, hosts, error));
+    while (which + 1 < count && all_same(all + which, comm->size, count))
         which++;
-    name_ranks(all + which, peers->size, count, (const char(*)[64])hosts, who, sizeof who);
+    name_ranks(all + which, comm->size, count, (const char(*)[64])hosts, who, sizeof who);
     if (iteration == LS_WEIGHTS_BEGIN)
         return ls_fail(
             error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
@@ -168,16 +168,16 @@ static int explain(const struct ls_engine *engine, const uint64_t *parameter, in
 static int compare(struct ls_engine *engine, struct comparison *job, int64_t iteration,
                    uint64_t *all, struct ls_error *error)
 {
-    struct ls_peers *peers = engine->peers;
+    struct ls_comm *comm = engine->comm;
     uint64_t mine = hash_weights(engine, job);
-    LS_TRY(ls_peers_gather(peers, &mine, sizeof mine, all, error));
-    if (all_same(all, peers->size, 1))
+    LS_TRY(ls_comm_all_gather(comm, &mine, sizeof mine, all, error));
+    if (all_same(all, comm->size, 1))
         return 0;
-    size_t count = engine->store->set->count, ranks = (size_t)peers->size;
+    size_t count = engine->store->set->count, ranks = (size_t)comm->size;
     uint64_t *more = ls_alloc(ranks * count, sizeof *more);
     char(*hosts)[64] = ls_alloc(ranks, sizeof *hosts);
     int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
-    status = ls_peers_agree(peers, status, error);
+    status = ls_comm_agree(comm, status, error);
     if (status == 0 && more != NULL && hosts != NULL)
         status = explain(engine, job->parameter, iteration, more, hosts, error);
     ls_free(more);
@@ -187,18 +187,17 @@ static int compare(struct ls_engine *engine, struct comparison *job, int64_t ite
 
 int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
 {
-    if (!ls_peers_several(engine->peers))
+    if (!ls_comm_several(engine->comm))
         return 0;
     const struct ls_store *store = engine->store;
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
-    size_t count = store->set->count, ranks = (size_t)engine->peers->size;
+    size_t count = store->set->count, ranks = (size_t)engine->comm->size;
     struct comparison job = {.store = store};
     for (size_t i = 0; i < count; i++)
         job.blocks += blocks_of(&store->slots[i]);
     uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
     if (memory == NULL)
-        return ls_peers_lone_failure(engine->peers, ls_fail_memory(error, "a comparison of ranks"),
-                                     error);
+        return ls_comm_abort(engine->comm, ls_fail_memory(error, "a comparison of ranks"), error);
     job.block = memory;
     job.parameter = memory + job.blocks;
     int status = compare(engine, &job, iteration, memory + job.blocks + count, error);

@@ -9,19 +9,19 @@
 #include "base/memory.h"
 #include "engine/store.h"
 #include "engine/reducer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 /* ---- Who has what ---------------------------------------------------------------------------- */
 
 int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
 {
     size_t count = store->set->count;
-    if (!ls_peers_several(store->peers))
+    if (!ls_comm_several(store->comm))
         return 0;
-    store->owned = ls_alloc((count + 1) * (size_t)store->peers->size, sizeof *store->owned);
+    store->owned = ls_alloc((count + 1) * (size_t)store->comm->size, sizeof *store->owned);
     if (store->owned == NULL)
         return ls_fail_memory(error, "parameters");
-    for (int r = 0; r < store->peers->size; r++)
+    for (int r = 0; r < store->comm->size; r++)
         for (size_t i = 0; i < count; i++) {
             struct ls_range *part = &store->owned[(size_t)r * (count + 1) + i];
             ls_slices_own(store->slices, (int)i, store->slots[i].elements, r, &part->begin,
@@ -40,7 +40,7 @@ static bool whole_here(const struct ls_slot *slot)
 bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array)
 {
     const struct ls_range *first = store->owned; /* what rank 0 has */
-    if (array == LS_WEIGHTS || !ls_peers_several(store->peers))
+    if (array == LS_WEIGHTS || !ls_comm_several(store->comm))
         return false;
     return first[parameter].begin > 0 ||
            first[parameter].end < store->slots[parameter].elements * sizeof(float);
@@ -72,21 +72,21 @@ static int collect(const struct ls_store *store, int parameter, enum ls_store_ar
     const struct ls_parameter *what = slot->parameter;
     float *whole = NULL, *own = NULL;
     int status = 0;
-    if (store->peers->rank == 0 && what->layout == &ls_layout_plain)
+    if (store->comm->rank == 0 && what->layout == &ls_layout_plain)
         whole = plain;
-    else if (store->peers->rank == 0)
+    else if (store->comm->rank == 0)
         whole = own = ls_alloc_aligned(slot->elements * sizeof *own);
-    if (store->peers->rank == 0 && whole == NULL)
+    if (store->comm->rank == 0 && whole == NULL)
         status = ls_fail_memory(error, what->name);
-    status = ls_peers_agree(store->peers, status, error);
+    status = ls_comm_agree(store->comm, status, error);
     if (status == 0)
-        status = ls_peers_collect(store->peers, array_of(store, parameter, array), whole,
-                                  store->owned + parameter, store->set->count + 1, error);
+        status = ls_comm_gather(store->comm, array_of(store, parameter, array), whole,
+                                store->owned + parameter, store->set->count + 1, error);
     if (status == 0) {
         if (own != NULL)
             status =
                 store->backend->parameter_to_plain(what->layout, &what->shape, own, plain, error);
-        status = ls_peers_agree(store->peers, status, error);
+        status = ls_comm_agree(store->comm, status, error);
     }
     ls_free_aligned(own);
     return status;
@@ -131,11 +131,11 @@ static int gather_sums(const struct ls_store *store, int parameter, float *gradi
     float *own = gradient + slot->own_begin;
     if (slot->own_end > slot->own_begin)
         ls_sums_read(store->sums, parameter, slot->own_begin, slot->own_end - slot->own_begin, own);
-    if (!ls_peers_several(store->peers))
+    if (!ls_comm_several(store->comm))
         return 0;
-    LS_TRY(ls_peers_collect(store->peers, own, gradient, store->owned + parameter,
-                            store->set->count + 1, error));
-    return ls_peers_broadcast(store->peers, gradient, slot->elements * sizeof *gradient, error);
+    LS_TRY(ls_comm_gather(store->comm, own, gradient, store->owned + parameter,
+                          store->set->count + 1, error));
+    return ls_comm_broadcast(store->comm, gradient, slot->elements * sizeof *gradient, error);
 }
 
 int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
@@ -144,7 +144,7 @@ int ls_store_read_gradient(const struct ls_store *store, int parameter, float *p
     const struct ls_slot *slot = &store->slots[parameter];
     float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
     int status = gradient == NULL ? ls_fail_memory(error, "a gradient") : 0;
-    status = ls_peers_agree(store->peers, status, error);
+    status = ls_comm_agree(store->comm, status, error);
     if (status == 0 && ls_store_has_factors(store, parameter) && store->factors != NULL)
         multiply_factors(store, slot, gradient);
     else if (status == 0 && slot->parameter->trained && store->sums != NULL)

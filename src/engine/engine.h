@@ -17,12 +17,12 @@
 #include "engine/store.h"
 #include "engine/team.h"
 
-struct ls_peers;
+struct ls_comm;
 struct ls_tickets;
 
 struct ls_engine {
     const struct ls_backend *backend;
-    struct ls_peers *peers;     /* other ranks of the job, the owner's; NULL: none */
+    struct ls_comm *comm;       /* other ranks of the job, the owner's; NULL: none */
     struct ls_tickets *tickets; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_team *team;
     struct ls_store *store;

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -268,7 +268,7 @@ uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t u
 
 /* ---- Other ranks ----------------------------------------------------------------------------- */
 
-int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int sync, size_t begin,
+int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,
                       size_t end, const int *owner, struct ls_error *error)
 {
     const struct ls_sync *what = &exchange->graph->syncs[sync];
@@ -279,20 +279,20 @@ int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int 
     }
     size_t bytes = (size_t)(parts * ls_sync_row(what)) * sizeof(double);
     double *rows = exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync];
-    LS_TRY(ls_peers_share(peers, rows, exchange->row_doubles * sizeof(double), bytes, owner + begin,
-                          end - begin, error));
+    LS_TRY(ls_comm_all_gather_items(comm, rows, exchange->row_doubles * sizeof(double), bytes,
+                                    owner + begin, end - begin, error));
     for (size_t i = 0; LS_MUTANT(SELFISH) && i < end - begin; i++) /* a rank's own samples */
-        for (size_t own = 0; own < end - begin && owner[begin + i] != peers->rank; own++)
-            if (owner[begin + own] == peers->rank)
+        for (size_t own = 0; own < end - begin && owner[begin + i] != comm->rank; own++)
+            if (owner[begin + own] == comm->rank)
                 memcpy(rows + i * exchange->row_doubles, rows + own * exchange->row_doubles, bytes);
     return 0;
 }
 
-int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_peers *peers, size_t units,
+int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, size_t units,
                            const int *owner, struct ls_error *error)
 {
-    return ls_peers_share(peers, exchange->rows, exchange->row_doubles * sizeof(double),
-                          exchange->kept_doubles * sizeof(double), owner, units, error);
+    return ls_comm_all_gather_items(comm, exchange->rows, exchange->row_doubles * sizeof(double),
+                                    exchange->kept_doubles * sizeof(double), owner, units, error);
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */

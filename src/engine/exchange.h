@@ -15,7 +15,7 @@
 #include "ir/graph.h"
 #include "ir/kernel.h"
 
-struct ls_peers;
+struct ls_comm;
 
 /* Who belongs to the groups of one grouping, over all batches of an update. */
 struct ls_members {
@@ -89,10 +89,10 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
                        int worker);
 /* Shares what the units [begin, end) of a batch left at a sync point with the other ranks of the
  * job; owner[i] is the rank of unit i. By one thread, before the merging. */
-int ls_exchange_share(struct ls_exchange *exchange, struct ls_peers *peers, int sync, size_t begin,
+int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,
                       size_t end, const int *owner, struct ls_error *error);
 /* The same, after the pass, for what moving averages are made of and no sync point has shared. */
-int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_peers *peers, size_t units,
+int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, size_t units,
                            const int *owner, struct ls_error *error);
 /* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the
  * context is of. */

@@ -14,7 +14,7 @@
 #include "engine/rows.h"
 #include "engine/slices.h"
 #include "engine/reducer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum {
     BASE = 17 << 18,    /* libraries, the environment's fingerprint */
@@ -54,7 +54,7 @@ size_t ls_view_bytes(const struct ls_view *view)
 static int most_owned(const struct ls_parameter_set *set, const struct ls_store_options *store,
                       size_t *bytes, size_t *reducer, struct ls_error *error)
 {
-    int ranks = ls_peers_several(store->peers) ? store->peers->size : 1;
+    int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
     struct ls_slices *slices = NULL;
     size_t *elements = ls_alloc(2 * set->count + 1, sizeof *elements);
     size_t *sums = elements != NULL ? elements + set->count : NULL;
@@ -211,7 +211,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
         size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float), copies = 0;
         /* Written from where it lies, unless that is another layout, or with other ranks. */
         copies += parameter->layout != &ls_layout_plain;
-        copies += ls_peers_several(store->peers) && parameter->trained &&
+        copies += ls_comm_several(store->comm) && parameter->trained &&
                   parameter->factoring.weight == NULL && (store->histories > 0 || store->average);
         forecast->snapshot = larger(forecast->snapshot, copies * bytes);
     }
@@ -220,7 +220,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
 size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_store_options *store)
 {
     size_t bytes = 0;
-    if (ls_peers_rank(store->peers) != 0)
+    if (ls_comm_rank(store->comm) != 0)
         return 0;
     for (size_t i = 0; i < set->count; i++) {
         size_t arrays = 1;

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "engine/pass.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 void ls_pass_deal(struct ls_pass *pass)
 {
-    const struct ls_peers *peers = pass->engine->peers;
+    const struct ls_comm *comm = pass->engine->comm;
     for (size_t i = 0; i < pass->wave_count; i++) {
         int slots = 0;
         for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++) {
-            bool own = pass->units[unit].rank == ls_peers_rank(peers);
+            bool own = pass->units[unit].rank == ls_comm_rank(comm);
             pass->units[unit].slot = own ? slots++ : -1;
         }
     }
@@ -74,15 +74,15 @@ void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
 
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 {
-    struct ls_peers *peers = pass->engine->peers;
+    struct ls_comm *comm = pass->engine->comm;
     if (pass->failed_unit == SIZE_MAX && pass->broken_unit != SIZE_MAX)
         ls_pass_note_failure(pass, pass->broken_unit, &pass->broken);
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;
-        return ls_peers_lone_failure(peers, pass->failure.status, &pass->failure);
+        return ls_comm_abort(comm, pass->failure.status, &pass->failure);
     }
     size_t bytes = pass->record_stride * sizeof *pass->records;
-    return ls_peers_share(peers, pass->records, bytes, bytes, pass->owners, pass->unit_count,
-                          error);
+    return ls_comm_all_gather_items(comm, pass->records, bytes, bytes, pass->owners,
+                                    pass->unit_count, error);
 }

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "engine/pass.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 static int create_for_worker(struct ls_pass *pass, size_t worker, struct ls_error *error)
 {
@@ -141,8 +141,9 @@ int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(pass->net);
     double *counts =
         pass->records + graph->normalizers[graph->syncs[sync].normalizer].record_offset;
-    return ls_peers_share(pass->engine->peers, counts, pass->record_stride * sizeof *counts,
-                          sizeof *counts, pass->owners, pass->unit_count, error);
+    return ls_comm_all_gather_items(pass->engine->comm, counts,
+                                    pass->record_stride * sizeof *counts, sizeof *counts,
+                                    pass->owners, pass->unit_count, error);
 }
 
 void ls_pass_merge_count(struct ls_pass *pass, int sync)

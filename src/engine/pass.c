@@ -19,7 +19,7 @@
 #include "engine/tickets.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum {
     RECORDS_AT_ONCE = 1 << 20, /* doubles in the records of a test's job */
@@ -88,8 +88,8 @@ static int create(struct ls_pass *pass, struct ls_error *error)
         pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     struct ls_engine *engine = pass->engine;
-    if (ls_peers_several(engine->peers) && engine->peers->dynamic && engine->tickets == NULL)
-        LS_TRY(ls_tickets_create(engine->peers, &engine->tickets, error));
+    if (ls_comm_several(engine->comm) && engine->comm->dynamic && engine->tickets == NULL)
+        LS_TRY(ls_tickets_create(engine->comm, &engine->tickets, error));
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_read(pass, error));
     LS_TRY(ls_pass_create_averages(pass, error));
@@ -157,14 +157,14 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
 {
     int64_t n = 0;
     size_t first = pass->unit_count;
-    const struct ls_peers *peers = pass->engine->peers;
+    const struct ls_comm *comm = pass->engine->comm;
     LS_TRY(ls_batching_cut(&pass->net->batching, batch, pass->micro, &n, error));
     for (int64_t i = 0; i < n; i++) {
         struct ls_unit *unit = &pass->units[pass->unit_count++];
         *unit = (struct ls_unit){
             .update = update,
             .index = (*index)++,
-            .rank = ls_peers_several(peers) ? ls_peers_dealt(peers, i, n) : 0,
+            .rank = ls_comm_several(comm) ? ls_comm_owner(comm, i, n) : 0,
             .range = {.ordinal = pass->micro[i].ordinal, .count = pass->micro[i].count}};
         LS_TRY(ls_net_require(pass->net, &pass->micro[i], &unit->plan, error));
     }
@@ -214,7 +214,7 @@ static int find_bad_label(const struct ls_pass *pass, const struct ls_batch *ran
                           struct ls_error *error)
 {
     int status = ls_net_find_bad_label(pass->net, range->ordinal, range->count, error);
-    return ls_peers_agree(pass->engine->peers, status, error);
+    return ls_comm_agree(pass->engine->comm, status, error);
 }
 
 /* The first unit whose loss is not finite ends the run before the weights change. */
@@ -370,7 +370,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         ls_audit_begin_update(pass->audit);
     ls_reducer_iteration(engine->store->reducer, iteration);
     int status = add_update(pass, update, &samples, error);
-    LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
+    LS_TRY(ls_comm_abort(engine->comm, status, error));
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
@@ -390,7 +390,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         ls_feed_seek(feed, update);
     }
     if (pass->averages != NULL)
-        LS_TRY(ls_exchange_share_kept(pass->exchange, engine->peers, pass->unit_count, pass->owners,
+        LS_TRY(ls_exchange_share_kept(pass->exchange, engine->comm, pass->unit_count, pass->owners,
                                       error));
     LS_TRY(ls_pass_find_averages(pass, iteration, error));
     ls_pass_merge_records(pass, 0, pass->unit_count);
@@ -460,7 +460,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
             return LOCKSTEP_STOPPED;
         int64_t end = begin + at_once < batches ? begin + at_once : batches;
         int status = add_batches(pass, begin, end, &samples, error);
-        LS_TRY(ls_peers_lone_failure(engine->peers, status, error));
+        LS_TRY(ls_comm_abort(engine->comm, status, error));
         ls_pass_start(pass, feed, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "engine/pass.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { WORDS = sizeof(struct ls_digests) / sizeof(double) };
 _Static_assert(sizeof(struct ls_digests) % sizeof(double) == 0, "digests as doubles");
@@ -98,7 +98,7 @@ int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error)
         if (error != NULL)
             *error = pass->bad_data;
     }
-    return ls_peers_agree(pass->engine->peers, status, error);
+    return ls_comm_agree(pass->engine->comm, status, error);
 }
 
 size_t ls_pass_units(const struct ls_pass *pass)

@@ -41,7 +41,7 @@ struct reduction {
 
 struct ls_reducer {
     struct ls_store *store;
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     struct reduction *reductions; /* by bucket */
     size_t reduction_count;
     struct ls_factor_reducer *factors;
@@ -89,16 +89,16 @@ static int start_sums(struct ls_collective *collective, struct ls_link *link,
     const struct ls_slices *slices = reducer->store->slices;
     const struct ls_bucket *bucket = chunk->reduction->bucket;
     const int64_t *sums = ls_sums_all(reducer->store->sums);
-    size_t ranks = (size_t)reducer->peers->size, *bytes = reducer->blocks,
+    size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     size_t at = 0, own, count;
     for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
         ls_sums_clear_rest(reducer->store->sums, slices->order[i]);
     chunk->staging = take_staging(reducer, collective);
-    stretch(chunk, reducer->peers->rank, &own, &count);
-    for (int r = 0; r < reducer->peers->size; r++) {
+    stretch(chunk, reducer->comm->rank, &own, &count);
+    for (int r = 0; r < reducer->comm->size; r++) {
         size_t begin, n;
-        bool mine = r == reducer->peers->rank;
+        bool mine = r == reducer->comm->rank;
         stretch(chunk, r, &begin, &n);
         bytes[r] = mine ? 0 : ls_wire_bytes(n, reducer->wide);
         offset[r] = at;
@@ -107,9 +107,9 @@ static int start_sums(struct ls_collective *collective, struct ls_link *link,
             atomic_store(&reducer->too_large, true);
         size_t each = ls_wire_bytes(count, reducer->wide);
         bytes[ranks + (size_t)r] = mine ? 0 : each;
-        offset[ranks + (size_t)r] = (size_t)(r - (r > reducer->peers->rank)) * each;
+        offset[ranks + (size_t)r] = (size_t)(r - (r > reducer->comm->rank)) * each;
     }
-    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_SUMS], at, memory_order_relaxed);
+    atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_SUMS], at, memory_order_relaxed);
     const struct ls_link_blocks out = {bytes, offset}, in = {bytes + ranks, offset + ranks};
     return link->calls->exchange(link, LS_CHANNEL_BULK, chunk->staging->out, &out,
                                  chunk->staging->in, &in, op);
@@ -121,11 +121,11 @@ static void finish_sums(struct ls_collective *collective)
     struct ls_reducer *reducer = chunk->reducer;
     int64_t *sums = ls_sums_all(reducer->store->sums);
     size_t own, count;
-    stretch(chunk, reducer->peers->rank, &own, &count);
+    stretch(chunk, reducer->comm->rank, &own, &count);
     size_t each = ls_wire_bytes(count, reducer->wide);
-    int others = reducer->peers->size - 1;
+    int others = reducer->comm->size - 1;
     if (LS_MUTANT(DEAF)) /* a rank does not hear the last of the others */
-        others -= reducer->peers->rank == 0;
+        others -= reducer->comm->rank == 0;
     for (int from = 0; from < others; from++)
         ls_wire_add(sums + own, chunk->staging->in + (size_t)from * each, count, reducer->wide);
     chunk->staging->user = NULL;
@@ -134,7 +134,7 @@ static void finish_sums(struct ls_collective *collective)
 static void reduction_is_ready(struct ls_reducer *reducer, struct reduction *reduction)
 {
     for (size_t i = 0; i < reduction->chunk_count; i++)
-        ls_progress_thread_ready(reducer->peers->progress_thread, &reduction->chunks[i].collective);
+        ls_progress_thread_ready(reducer->comm->progress_thread, &reduction->chunks[i].collective);
 }
 
 /* By the worker that made it: a contribution has been added. */
@@ -158,14 +158,14 @@ static int start_weights(struct ls_collective *collective, struct ls_link *link,
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
     float *bucket =
         reducer->store->flat + cut[0]; /* from there: links count no further than ints */
-    size_t ranks = (size_t)reducer->peers->size, *bytes = reducer->blocks,
+    size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
         bytes[r] = (cut[r + 1] - cut[r]) * sizeof(float);
         offset[r] = (cut[r] - cut[0]) * sizeof(float);
     }
-    size_t rank = (size_t)reducer->peers->rank;
-    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
+    size_t rank = (size_t)reducer->comm->rank;
+    atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
     const struct ls_link_blocks blocks = {bytes, offset};
     return link->calls->gather(link, LS_CHANNEL_BULK, reducer->store->flat + cut[rank], bucket,
@@ -184,8 +184,8 @@ int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
         return 0;
     LS_TRY(ls_reducer_wait_all(reducer, error));
     for (size_t i = reducer->reduction_count; i-- > 0;) { /* as the forward pass wants them */
-        ls_progress_thread_queue(reducer->peers->progress_thread, &reducer->reductions[i].weights);
-        ls_progress_thread_ready(reducer->peers->progress_thread, &reducer->reductions[i].weights);
+        ls_progress_thread_queue(reducer->comm->progress_thread, &reducer->reductions[i].weights);
+        ls_progress_thread_ready(reducer->comm->progress_thread, &reducer->reductions[i].weights);
     }
     return 0;
 }
@@ -196,22 +196,22 @@ void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last)
         if (ls_collective_done(&reducer->reductions[b].weights))
             continue;
         uint64_t start = ls_nanoseconds();
-        (void)ls_progress_thread_wait(reducer->peers->progress_thread,
+        (void)ls_progress_thread_wait(reducer->comm->progress_thread,
                                       &reducer->reductions[b].weights, NULL);
-        reducer->peers->waited[LS_WAIT_WEIGHTS] += ls_nanoseconds() - start;
+        reducer->comm->waited[LS_WAIT_WEIGHTS] += ls_nanoseconds() - start;
     }
 }
 
 int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
 {
     for (size_t i = 0; reducer != NULL && i < reducer->reduction_count; i++)
-        LS_TRY(ls_progress_thread_wait(reducer->peers->progress_thread,
+        LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread,
                                        &reducer->reductions[i].weights, error));
     if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
         return 0;
     int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                          "cannot bring the weights into the layouts of the kernels");
-    return ls_peers_lone_failure(reducer->peers, status, error);
+    return ls_comm_abort(reducer->comm, status, error);
 }
 
 /* ---- Where this rank is ---------------------------------------------------------------------- */
@@ -221,12 +221,12 @@ void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration)
     if (reducer == NULL)
         return;
     reducer->iteration = iteration;
-    ls_watch_note(reducer->peers->watch, iteration, NULL);
+    ls_watch_note(reducer->comm->watch, iteration, NULL);
 }
 
 void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer)
 {
-    ls_watch_note(reducer->peers->watch, reducer->iteration, layer);
+    ls_watch_note(reducer->comm->watch, reducer->iteration, layer);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
@@ -240,10 +240,10 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
     int own = 0;
     atomic_store(&reducer->open, owner == NULL);
     for (size_t u = 0; u < units && owner != NULL; u++)
-        own += owner[u] == reducer->peers->rank;
+        own += owner[u] == reducer->comm->rank;
     LS_TRY(ls_factor_reducer_begin(reducer->factors, owner, units, own, error));
     for (size_t i = 0; i < reducer->order_count; i++)
-        ls_progress_thread_queue(reducer->peers->progress_thread, reducer->order[i]);
+        ls_progress_thread_queue(reducer->comm->progress_thread, reducer->order[i]);
     for (size_t b = 0; b < reducer->reduction_count; b++) {
         struct reduction *reduction = &reducer->reductions[b];
         int open = 0;
@@ -289,13 +289,13 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
         reduction_is_ready(reducer, &reducer->reductions[b]);
     uint64_t start = ls_nanoseconds();
     for (size_t i = 0; i < reducer->order_count; i++)
-        LS_TRY(ls_progress_thread_wait(reducer->peers->progress_thread, reducer->order[i], error));
-    reducer->peers->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
+        LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread, reducer->order[i], error));
+    reducer->comm->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
     int status = 0;
     if (atomic_load(&reducer->surplus))
         status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                          "a gradient left for other ranks before it was finished");
-    return ls_peers_lone_failure(reducer->peers, status, error);
+    return ls_comm_abort(reducer->comm, status, error);
 }
 
 /* ---- What ranks noted ------------------------------------------------------------------------ */
@@ -330,8 +330,8 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
     *reducer->notes = (struct note){*requests, atomic_exchange(&reducer->too_large, false)};
     ls_sums_note(store->sums, mine + sums);
     ls_factors_note(store->factors, (struct ls_factor_note *)(void *)(mine + factors));
-    LS_TRY(ls_peers_gather(reducer->peers, mine, bytes, all, error));
-    for (int r = 0; r < reducer->peers->size; r++, all += bytes) {
+    LS_TRY(ls_comm_all_gather(reducer->comm, mine, bytes, all, error));
+    for (int r = 0; r < reducer->comm->size; r++, all += bytes) {
         const struct note *note = (const struct note *)(void *)all;
         *requests |= note->requests;
         *again |= note->too_large != 0;
@@ -432,7 +432,7 @@ static void put_in_order(struct ls_reducer *reducer)
 static int create(struct ls_reducer *reducer, struct ls_error *error)
 {
     struct ls_store *store = reducer->store;
-    size_t ranks = (size_t)reducer->peers->size, collectives = 2 * ls_factors_count(store->factors);
+    size_t ranks = (size_t)reducer->comm->size, collectives = 2 * ls_factors_count(store->factors);
     reducer->reductions = ls_alloc(store->slices->bucket_count + 1, sizeof *reducer->reductions);
     reducer->reduction_count = reducer->reductions != NULL ? store->slices->bucket_count : 0;
     reducer->left = ls_alloc(store->set->count + 1, sizeof *reducer->left);
@@ -452,7 +452,7 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
         if (reducer->staging[i].out == NULL || reducer->staging[i].in == NULL)
             return ls_fail_memory(error, "an exchange between ranks");
     }
-    LS_TRY(ls_factor_reducer_create(store, reducer->peers, &reducer->factors, error));
+    LS_TRY(ls_factor_reducer_create(store, reducer->comm, &reducer->factors, error));
     reducer->order = ls_alloc(collectives + 1, sizeof *reducer->order);
     if (reducer->order == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
@@ -464,13 +464,13 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
 int ls_reducer_create(struct ls_store *store, struct ls_reducer **out, struct ls_error *error)
 {
     *out = NULL;
-    if (!ls_peers_several(store->peers) || store->sums == NULL)
+    if (!ls_comm_several(store->comm) || store->sums == NULL)
         return 0;
     struct ls_reducer *reducer = ls_alloc(1, sizeof *reducer);
     if (reducer == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->store = store;
-    reducer->peers = store->peers;
+    reducer->comm = store->comm;
     int status = create(reducer, error);
     if (status != 0)
         ls_reducer_free(reducer);

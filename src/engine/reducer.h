@@ -14,7 +14,7 @@
 #define LS_ENGINE_REDUCER_H
 
 #include "engine/store.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 struct ls_reducer;
 

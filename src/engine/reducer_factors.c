@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "engine/reducer_inner.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 struct side {
     struct ls_collective collective;
@@ -22,7 +22,7 @@ struct side {
 
 struct ls_factor_reducer {
     struct ls_factors *factors;
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     struct side *sides; /* [factor][side] */
     int *owner;         /* by micro-batch */
     size_t units, unit_capacity;
@@ -46,14 +46,14 @@ static void copy_rows(struct side *side, bool pack)
     size_t width;
     float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
     float *at = side->packed;
-    for (int r = 0; r < reducer->peers->size; r++)
+    for (int r = 0; r < reducer->comm->size; r++)
         for (size_t u = 0; u < reducer->units; u++) {
             if (reducer->owner[u] != r)
                 continue;
             size_t begin = ls_factors_row(reducer->factors, side->factor, u);
             size_t numbers =
                 (ls_factors_row(reducer->factors, side->factor, u + 1) - begin) * width;
-            bool own = r == reducer->peers->rank;
+            bool own = r == reducer->comm->rank;
             if (pack && own)
                 memcpy(at, rows + begin * width, numbers * sizeof *at);
             else if (!pack && !own)
@@ -66,7 +66,7 @@ static int start(struct ls_collective *collective, struct ls_link *link, struct 
 {
     struct side *side = collective->user;
     struct ls_factor_reducer *reducer = side->reducer;
-    size_t ranks = (size_t)reducer->peers->size, width, at = 0;
+    size_t ranks = (size_t)reducer->comm->size, width, at = 0;
     size_t *bytes = reducer->blocks, *offset = bytes + ranks;
     float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
     memset(bytes, 0, ranks * sizeof *bytes);
@@ -80,8 +80,8 @@ static int start(struct ls_collective *collective, struct ls_link *link, struct 
         copy_rows(side, true);
         rows = side->packed;
     }
-    size_t rank = (size_t)reducer->peers->rank;
-    atomic_fetch_add_explicit(&reducer->peers->sent[LS_TRAFFIC_FACTORS], bytes[rank] * (ranks - 1),
+    size_t rank = (size_t)reducer->comm->rank;
+    atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_FACTORS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
     const struct ls_link_blocks blocks = {bytes, offset};
     return link->calls->gather(link, LS_CHANNEL_BULK, (unsigned char *)rows + offset[rank], rows,
@@ -103,14 +103,14 @@ static void recorded(void *user, size_t factor, enum ls_factor_side which)
     struct ls_factor_reducer *reducer = user;
     struct side *side = &reducer->sides[side_index(factor, which)];
     if (atomic_fetch_sub(&side->left, 1) == 1)
-        ls_progress_thread_ready(reducer->peers->progress_thread, &side->collective);
+        ls_progress_thread_ready(reducer->comm->progress_thread, &side->collective);
 }
 
 void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count; i++)
-        ls_progress_thread_ready(reducer->peers->progress_thread, &reducer->sides[i].collective);
+        ls_progress_thread_ready(reducer->comm->progress_thread, &reducer->sides[i].collective);
 }
 
 /* Room to pack all rows, where they do not lie as they are sent. */
@@ -178,7 +178,7 @@ int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, s
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
+int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
                              struct ls_factor_reducer **out, struct ls_error *error)
 {
     *out = NULL;
@@ -187,9 +187,9 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
     if (reducer == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->factors = store->factors;
-    reducer->peers = peers;
+    reducer->comm = comm;
     reducer->sides = ls_alloc(count + 1, sizeof *reducer->sides);
-    reducer->blocks = ls_alloc(2 * (size_t)peers->size, sizeof *reducer->blocks);
+    reducer->blocks = ls_alloc(2 * (size_t)comm->size, sizeof *reducer->blocks);
     if (reducer->sides == NULL || reducer->blocks == NULL) {
         ls_factor_reducer_free(reducer);
         return ls_fail_memory(error, "an exchange between ranks");

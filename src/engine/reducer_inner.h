@@ -9,7 +9,7 @@
 
 struct ls_factor_reducer;
 
-int ls_factor_reducer_create(struct ls_store *store, struct ls_peers *peers,
+int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
                              struct ls_factor_reducer **reducer, struct ls_error *error);
 void ls_factor_reducer_free(struct ls_factor_reducer *reducer);
 /* What carries one side of a factor. */

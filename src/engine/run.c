@@ -18,7 +18,7 @@
 #include "engine/stopwatch.h"
 #include "engine/tickets.h"
 #include "engine/reducer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #ifdef LS_FAULTY_CORE
 #include LS_FAULTY_CORE
 #endif
@@ -60,7 +60,7 @@ int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_
 {
 #ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
     struct ls_fault fault;
-    ls_fault_begin(&fault, ls_peers_rank(pass->engine->peers), worker, segment, context);
+    ls_fault_begin(&fault, ls_comm_rank(pass->engine->comm), worker, segment, context);
     int status = ls_net_run(plan, slot, segment, inputs, &fault.context, error);
     ls_fault_end(&fault);
     return status;
@@ -274,10 +274,10 @@ static void run_rounds(struct ls_pass *pass)
 static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
     struct ls_error *error = ls_pass_error();
-    struct ls_peers *peers = pass->engine->peers;
+    struct ls_comm *comm = pass->engine->comm;
     const struct ls_sync *what = &ls_net_graph(pass->net)->syncs[sync];
     int status = what->kind != LS_SYNC_COUNT
-                     ? ls_exchange_share(pass->exchange, peers, sync, wave->begin, wave->end,
+                     ? ls_exchange_share(pass->exchange, comm, sync, wave->begin, wave->end,
                                          pass->owners, error)
                      : ls_pass_share_count(pass, sync, error);
     if (status != 0)
@@ -305,7 +305,7 @@ static bool meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, 
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     int sync = plan->steps[plan->segment[segment + 1] - 1].prepared.op->attr.sync;
     ls_team_meet(team);
-    if (ls_peers_several(pass->engine->peers)) {
+    if (ls_comm_several(pass->engine->comm)) {
         if (worker == 0)
             share(pass, wave, sync);
         ls_team_meet(team);

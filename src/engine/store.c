@@ -11,7 +11,7 @@
 #include "engine/stopwatch.h"
 #include "engine/reducer.h"
 #include "ops/cpu/filler.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
@@ -39,7 +39,7 @@ static int lay_flat(struct ls_store *store, const struct ls_store_options *optio
                     struct ls_error *error)
 {
     size_t count = store->set->count;
-    int ranks = ls_peers_several(store->peers) ? store->peers->size : 1;
+    int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
     size_t *elements = ls_alloc(count + 1, sizeof *elements);
     if (elements == NULL)
         return ls_fail_memory(error, "parameters");
@@ -64,8 +64,8 @@ static int allocate_slot(struct ls_store *store, int index, const struct ls_stor
 {
     struct ls_slot *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
-    ls_slices_own(store->slices, index, slot->elements, ls_peers_rank(store->peers),
-                  &slot->own_begin, &slot->own_end);
+    ls_slices_own(store->slices, index, slot->elements, ls_comm_rank(store->comm), &slot->own_begin,
+                  &slot->own_end);
     size_t own = (slot->own_end - slot->own_begin) * sizeof(float);
     slot->weights = store->flat + store->slices->place[index];
     if (store->slices->bucket[index] < 0)
@@ -137,7 +137,7 @@ static int build(struct ls_store *store, const struct ls_store_options *options,
     for (size_t i = 0; i < count; i++) {
         LS_TRY(allocate_slot(store, (int)i, options, error));
         LS_TRY(fill(store, (int)i,
-                    LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_peers_rank(options->peers)
+                    LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_comm_rank(options->comm)
                                       : options->seed,
                     error));
     }
@@ -158,7 +158,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     if (store == NULL)
         return ls_fail_memory(error, "parameters");
     store->backend = backend;
-    store->peers = options->peers;
+    store->comm = options->comm;
     store->set = set;
     store->views = views;
     int status = build(store, options, error);

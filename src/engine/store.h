@@ -40,13 +40,13 @@ struct ls_view_memory {
     struct ls_converter *converter;
 };
 
-struct ls_peers;
+struct ls_comm;
 struct ls_range;
 struct ls_reducer;
 
 struct ls_store {
     const struct ls_backend *backend;
-    struct ls_peers *peers; /* NULL: none */
+    struct ls_comm *comm; /* NULL: none */
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_slot *slots;              /* by parameter */
@@ -67,7 +67,7 @@ struct ls_store {
 
 /* What a store holds besides weights. */
 struct ls_store_options {
-    struct ls_peers *peers; /* other ranks of the job, or NULL */
+    struct ls_comm *comm; /* other ranks of the job, or NULL */
     bool training;
     int workers;
     int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */

@@ -27,7 +27,7 @@ struct message {
 };
 
 struct ls_tickets {
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     pthread_mutex_t lock; /* guards what follows */
     uint32_t round;
     size_t begin, end;
@@ -49,24 +49,24 @@ static void hear(void *user, int from, const void *message, size_t bytes);
 
 /* ---- Making them ----------------------------------------------------------------------------- */
 
-int ls_tickets_create(struct ls_peers *peers, struct ls_tickets **out, struct ls_error *error)
+int ls_tickets_create(struct ls_comm *comm, struct ls_tickets **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_tickets *tickets = ls_alloc(1, sizeof *tickets);
     if (tickets == NULL)
         return ls_fail_memory(error, "micro-batches of ranks");
-    tickets->peers = peers;
-    tickets->round = peers->rounds;
+    tickets->comm = comm;
+    tickets->round = comm->rounds;
     tickets->none_left = true; /* until a round begins: what is heard now is of an earlier one */
-    tickets->capacity = 2 * (size_t)peers->workers + 1;
+    tickets->capacity = 2 * (size_t)comm->workers + 1;
     tickets->queue = ls_alloc(tickets->capacity, sizeof *tickets->queue);
-    tickets->pending = ls_alloc((size_t)peers->size, sizeof *tickets->pending);
+    tickets->pending = ls_alloc((size_t)comm->size, sizeof *tickets->pending);
     pthread_mutex_init(&tickets->lock, NULL);
     if (tickets->queue == NULL || tickets->pending == NULL) {
         ls_tickets_free(tickets);
         return ls_fail_memory(error, "micro-batches of ranks");
     }
-    ls_watch_listen(peers->watch, hear, tickets);
+    ls_watch_listen(comm->watch, hear, tickets);
     *out = tickets;
     return 0;
 }
@@ -75,7 +75,7 @@ void ls_tickets_free(struct ls_tickets *tickets)
 {
     if (tickets == NULL)
         return;
-    ls_watch_listen(tickets->peers->watch, NULL, NULL);
+    ls_watch_listen(tickets->comm->watch, NULL, NULL);
     pthread_mutex_destroy(&tickets->lock);
     ls_free(tickets->queue);
     ls_free(tickets->pending);
@@ -85,8 +85,8 @@ void ls_tickets_free(struct ls_tickets *tickets)
 
 void ls_tickets_given(const struct ls_tickets *tickets, size_t *first, size_t *count)
 {
-    *first = (size_t)tickets->peers->first[tickets->peers->rank];
-    *count = (size_t)tickets->peers->workers;
+    *first = (size_t)tickets->comm->first[tickets->comm->rank];
+    *count = (size_t)tickets->comm->workers;
 }
 
 /* ---- Asking and granting: with the lock held ------------------------------------------------- */
@@ -108,11 +108,11 @@ static void end_granting(struct ls_tickets *tickets)
 /* Behind a message that did not go there is none: who hears the end of a round has heard all. */
 static void send(struct ls_tickets *tickets, int to, const struct message *message)
 {
-    struct ls_link *link = tickets->peers->link;
-    if (atomic_load(&tickets->peers->broken) ||
+    struct ls_link *link = tickets->comm->link;
+    if (atomic_load(&tickets->comm->broken) ||
         link->calls->tell(link, to, message, sizeof *message) != 0)
-        atomic_store(&tickets->peers->broken, true);
-    atomic_fetch_add_explicit(&tickets->peers->sent[LS_TRAFFIC_SMALL], sizeof *message,
+        atomic_store(&tickets->comm->broken, true);
+    atomic_fetch_add_explicit(&tickets->comm->sent[LS_TRAFFIC_SMALL], sizeof *message,
                               memory_order_relaxed);
 }
 
@@ -130,7 +130,7 @@ static void grant(struct ls_tickets *tickets, int rank, uint32_t round, uint32_t
 static void ask(struct ls_tickets *tickets, size_t count)
 {
     struct message message = {.kind = ASK, .round = tickets->round, .count = (uint32_t)count};
-    if (tickets->peers->rank != 0) {
+    if (tickets->comm->rank != 0) {
         send(tickets, 0, &message);
         tickets->asked += count;
         return;
@@ -148,7 +148,7 @@ static void ask(struct ls_tickets *tickets, size_t count)
 /* What is granted or asked for is one for each worker, besides those that they have. */
 static void ask_ahead(struct ls_tickets *tickets)
 {
-    size_t ahead = tickets->count + tickets->asked, wanted = (size_t)tickets->peers->workers;
+    size_t ahead = tickets->count + tickets->asked, wanted = (size_t)tickets->comm->workers;
     if (!tickets->none_left && ahead < wanted)
         ask(tickets, wanted - ahead);
 }
@@ -197,7 +197,7 @@ static size_t words(const struct ls_tickets *tickets)
 /* Room for the bits of this rank, and of all behind them. */
 static int reserve(struct ls_tickets *tickets, size_t units, struct ls_error *error)
 {
-    size_t wanted = (units + 31) / 32 * ((size_t)tickets->peers->size + 1);
+    size_t wanted = (units + 31) / 32 * ((size_t)tickets->comm->size + 1);
     if (wanted > tickets->had_capacity) {
         uint32_t *longer = ls_resize(tickets->had, wanted, sizeof *longer);
         if (longer == NULL)
@@ -211,12 +211,12 @@ static int reserve(struct ls_tickets *tickets, size_t units, struct ls_error *er
 int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
                      void (*granted)(void *user, size_t unit), void *user, struct ls_error *error)
 {
-    size_t all = (size_t)tickets->peers->first[tickets->peers->size], first, count;
+    size_t all = (size_t)tickets->comm->first[tickets->comm->size], first, count;
     ls_tickets_given(tickets, &first, &count);
     pthread_mutex_lock(&tickets->lock);
     int status = reserve(tickets, end - begin, error);
     if (status == 0) {
-        tickets->round = ++tickets->peers->rounds;
+        tickets->round = ++tickets->comm->rounds;
         tickets->begin = begin;
         tickets->end = end;
         tickets->granted = granted;
@@ -229,13 +229,13 @@ int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
             receive(tickets, begin + i);
         if (tickets->next == end)
             end_granting(tickets);
-        for (int r = 0; r < tickets->peers->size; r++) {
+        for (int r = 0; r < tickets->comm->size; r++) {
             grant(tickets, r, tickets->round, tickets->pending[r]);
             tickets->pending[r] = 0;
         }
     }
     pthread_mutex_unlock(&tickets->lock);
-    ls_progress_thread_listen(tickets->peers->progress_thread, true);
+    ls_progress_thread_listen(tickets->comm->progress_thread, true);
     return status;
 }
 
@@ -260,7 +260,7 @@ static bool take(struct ls_tickets *tickets, size_t *unit)
 
 int ls_tickets_take(struct ls_tickets *tickets, size_t *unit, struct ls_error *error)
 {
-    struct ls_watch *watch = tickets->peers->watch;
+    struct ls_watch *watch = tickets->comm->watch;
     int status = 0, asked = 0;
     for (; status == 0 && !take(tickets, unit); asked++) {
         ls_watch_hear_now(watch);
@@ -270,8 +270,8 @@ int ls_tickets_take(struct ls_tickets *tickets, size_t *unit, struct ls_error *e
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
-        if (atomic_load(&tickets->peers->broken) || ls_watch_alarm(watch))
-            status = ls_peers_lost(tickets->peers, error);
+        if (atomic_load(&tickets->comm->broken) || ls_watch_alarm(watch))
+            status = ls_comm_lost(tickets->comm, error);
     }
     if (asked > SPINS)
         ls_watch_wait(watch, false);
@@ -282,12 +282,12 @@ int ls_tickets_end(struct ls_tickets *tickets, int *owners, struct ls_error *err
 {
     size_t each = words(tickets), units = tickets->end - tickets->begin;
     uint32_t *all = tickets->had + each;
-    int status = ls_peers_gather(tickets->peers, tickets->had, each * sizeof *all, all, error);
-    ls_progress_thread_listen(tickets->peers->progress_thread, false);
+    int status = ls_comm_all_gather(tickets->comm, tickets->had, each * sizeof *all, all, error);
+    ls_progress_thread_listen(tickets->comm->progress_thread, false);
     LS_TRY(status);
     for (size_t i = 0; i < units; i++) {
         int found = 0;
-        for (int r = 0; r < tickets->peers->size; r++)
+        for (int r = 0; r < tickets->comm->size; r++)
             if ((all[(size_t)r * each + i / 32] >> i % 32 & 1) != 0) {
                 owners[tickets->begin + i] = r;
                 found++;

@@ -11,13 +11,13 @@
 
 #include <stddef.h>
 
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 struct ls_tickets;
 
 /* All ranks make theirs before any begins a round; one at a time for a job. Rounds are numbered
  * through all of a job's trainers, so that a message that comes late is of no other one's. */
-int ls_tickets_create(struct ls_peers *peers, struct ls_tickets **tickets, struct ls_error *error);
+int ls_tickets_create(struct ls_comm *comm, struct ls_tickets **tickets, struct ls_error *error);
 /* NULL is nothing to free. */
 void ls_tickets_free(struct ls_tickets *tickets);
 

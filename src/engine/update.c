@@ -14,7 +14,7 @@
 #include "engine/reducer.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum {
     EVERYBODY = -1,
@@ -52,7 +52,7 @@ struct tiles_job {
 static const struct ls_tile *take(struct tiles_job *job, size_t *index)
 {
     const struct ls_store *store = job->engine->store;
-    const int rank = ls_peers_rank(job->engine->peers);
+    const int rank = ls_comm_rank(job->engine->comm);
     for (;;) {
         *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
         if (*index >= store->tile_count)
@@ -168,7 +168,7 @@ static void find_owners(const struct ls_engine *engine, struct ls_update_memory 
     for (size_t i = 0; i < store->tile_count; i++) {
         const struct ls_tile *tile = &store->tiles[i];
         memory->updated_by[i] = EVERYBODY;
-        memory->measured_by[i] = (int)(i * (size_t)engine->peers->size / store->tile_count);
+        memory->measured_by[i] = (int)(i * (size_t)engine->comm->size / store->tile_count);
         if (store->slices->bucket[tile->parameter] >= 0)
             memory->updated_by[i] = memory->measured_by[i] =
                 ls_slices_owner(store->slices, tile->parameter, tile->piece.begin);
@@ -179,12 +179,12 @@ static int prepare_for_ranks(const struct ls_engine *engine, struct ls_update_me
                              struct ls_error *error)
 {
     size_t count = engine->store->set->count, tiles = engine->store->tile_count;
-    if (!ls_peers_several(engine->peers))
+    if (!ls_comm_several(engine->comm))
         return 0;
     memory->updated_by = ls_alloc(tiles + 1, sizeof *memory->updated_by);
     memory->measured_by = ls_alloc(tiles + 1, sizeof *memory->measured_by);
     memory->all_seen =
-        ls_alloc((size_t)engine->peers->size * 2 * (count + 1), sizeof *memory->all_seen);
+        ls_alloc((size_t)engine->comm->size * 2 * (count + 1), sizeof *memory->all_seen);
     if (memory->updated_by == NULL || memory->measured_by == NULL || memory->all_seen == NULL)
         return ls_fail_memory(error, "the update");
     find_owners(engine, memory);
@@ -234,10 +234,10 @@ static int share_seen(struct ls_engine *engine, struct ls_error *error)
     _Atomic uint32_t *seen = engine->update->seen;
     size_t n = 2 * (engine->store->set->count + 1);
     uint32_t *all = engine->update->all_seen;
-    if (!ls_peers_several(engine->peers))
+    if (!ls_comm_several(engine->comm))
         return 0;
-    LS_TRY(ls_peers_gather(engine->peers, (const void *)seen, n * sizeof *all, all, error));
-    for (size_t i = 0; i < n * (size_t)engine->peers->size; i++)
+    LS_TRY(ls_comm_all_gather(engine->comm, (const void *)seen, n * sizeof *all, all, error));
+    for (size_t i = 0; i < n * (size_t)engine->comm->size; i++)
         ls_raise_to(&seen[i % n], all[i]);
     return 0;
 }
@@ -319,9 +319,9 @@ static int measure(struct tiles_job *job, struct ls_error *error)
     if (job->weights)
         LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
     ls_team_run(engine->team, measure_some, job);
-    return ls_peers_share(engine->peers, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
-                          CHUNKS_PER_TILE * sizeof *job->partial, job->owner,
-                          engine->store->tile_count, error);
+    return ls_comm_all_gather_items(
+        engine->comm, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
+        CHUNKS_PER_TILE * sizeof *job->partial, job->owner, engine->store->tile_count, error);
 }
 
 int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_error *error)

@@ -4,7 +4,7 @@
 
 #include "engine/audit.h"
 #include "solver/trainer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 static void report(struct ls_trainer *trainer, const struct ls_audit_finding *finding)
@@ -35,8 +35,8 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
                                    .differing = (int64_t)finding->differing};
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_AUDIT, .text = text, .audit = &audit};
     ls_trainer_event(trainer, &event);
-    if (ls_peers_several(trainer->peers))
-        ls_watch_found(trainer->peers->watch, text);
+    if (ls_comm_several(trainer->comm))
+        ls_watch_found(trainer->comm->watch, text);
 }
 
 void ls_trainer_report_findings(struct ls_trainer *trainer)

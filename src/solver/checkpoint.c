@@ -23,7 +23,7 @@
 #include "solver/data.h"
 #include "solver/notes.h"
 #include "solver/state.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -47,8 +47,8 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     struct draft *draft = user;
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
-    if (draft->trainer->peers != NULL) /* a slow disk is no rank that hangs */
-        ls_watch_note(draft->trainer->peers->watch, draft->trainer->iteration,
+    if (draft->trainer->comm != NULL) /* a slow disk is no rank that hangs */
+        ls_watch_note(draft->trainer->comm->watch, draft->trainer->iteration,
                       store->set->items[source->parameter]->layer);
     int status = ls_store_read(store, source->parameter, source->array, out, error);
     draft->agreed =
@@ -204,7 +204,7 @@ static int write_archive(struct ls_trainer *trainer, const char *path, struct ls
     if (status == 0)
         status = ls_archive_write(&draft.archive, path, error);
     free_draft(&draft);
-    return draft.agreed ? status : ls_peers_agree(trainer->peers, status, error);
+    return draft.agreed ? status : ls_comm_agree(trainer->comm, status, error);
 }
 
 /* What other ranks do while rank 0 writes or copies: they hand in their parts of arrays in the same
@@ -217,7 +217,7 @@ static int hand_in(struct ls_trainer *trainer, struct ls_error *error)
             if (ls_state_has(trainer, (size_t)i, ls_state_arrays[a].array) &&
                 ls_store_is_shared_out(store, i, ls_state_arrays[a].array))
                 LS_TRY(ls_store_read(store, i, ls_state_arrays[a].array, NULL, error));
-    return ls_peers_agree(trainer->peers, 0, error);
+    return ls_comm_agree(trainer->comm, 0, error);
 }
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
@@ -306,7 +306,7 @@ static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
         staged->archive.wrote = NULL;
     }
     free_draft(&draft);
-    return draft.agreed ? status : ls_peers_agree(trainer->peers, status, error);
+    return draft.agreed ? status : ls_comm_agree(trainer->comm, status, error);
 }
 
 static int compare(struct ls_trainer *trainer, struct ls_error *error)
@@ -321,8 +321,8 @@ int ls_checkpoint_stage(struct ls_trainer *trainer, struct ls_staged *staged,
                         struct ls_error *error)
 {
     LS_TRY(compare(trainer, error));
-    return ls_peers_rank(trainer->peers) == 0 ? stage_archive(trainer, staged, error)
-                                              : hand_in(trainer, error);
+    return ls_comm_rank(trainer->comm) == 0 ? stage_archive(trainer, staged, error)
+                                            : hand_in(trainer, error);
 }
 
 void ls_staged_free(struct ls_staged *staged)
@@ -338,8 +338,8 @@ void ls_staged_free(struct ls_staged *staged)
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error)
 {
     LS_TRY(compare(trainer, error));
-    return ls_peers_rank(trainer->peers) == 0 ? write_archive(trainer, path, error)
-                                              : hand_in(trainer, error);
+    return ls_comm_rank(trainer->comm) == 0 ? write_archive(trainer, path, error)
+                                            : hand_in(trainer, error);
 }
 
 bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
@@ -352,7 +352,7 @@ bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
 /* Rank 0's part of a caffemodel. */
 static int save_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
 {
-    if (ls_peers_rank(trainer->peers) != 0)
+    if (ls_comm_rank(trainer->comm) != 0)
         return 0;
     char *path = ls_catalog_caffemodel_path(trainer->prefix, trainer->iteration);
     if (path == NULL)
@@ -371,7 +371,7 @@ static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
     if (averaged)
         LS_TRY(ls_store_swap_average(trainer->store, error));
     int status = save_caffemodel(trainer, error);
-    status = ls_peers_agree(trainer->peers, status, error);
+    status = ls_comm_agree(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) {
         int back = ls_store_swap_average(trainer->store, error);
         status = status != 0 ? status : back;
@@ -383,7 +383,7 @@ int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error)
 {
     char *path = ls_catalog_path(trainer->prefix, trainer->iteration);
     int status = path == NULL ? ls_fail_memory(error, "a snapshot") : 0;
-    status = ls_peers_agree(trainer->peers, status, error);
+    status = ls_comm_agree(trainer->comm, status, error);
     if (status == 0)
         status = ls_trainer_write(trainer, path, error);
     if (status == 0)

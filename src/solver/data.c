@@ -12,7 +12,7 @@
 #include "snapshot/archive.h"
 #include "solver/notes.h"
 #include "solver/skipped.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { SAMPLED = 256 /* records that ranks compare at their start */ };
 
@@ -45,7 +45,7 @@ int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error)
         if (test->digests == NULL)
             return ls_fail_memory(error, "a trainer");
     }
-    return ls_peers_several(trainer->peers) && count > 0 ? begin_cross_check(trainer, error) : 0;
+    return ls_comm_several(trainer->comm) && count > 0 ? begin_cross_check(trainer, error) : 0;
 }
 
 void ls_data_end(struct ls_trainer *trainer)
@@ -211,7 +211,7 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
 int ls_data_share(struct ls_trainer *trainer, struct ls_error *error)
 {
     size_t bytes = (size_t)trainer->train->dataset_count * sizeof *trainer->epochs;
-    return bytes > 0 ? ls_peers_broadcast(trainer->peers, trainer->epochs, bytes, error) : 0;
+    return bytes > 0 ? ls_comm_broadcast(trainer->comm, trainer->epochs, bytes, error) : 0;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -243,11 +243,11 @@ static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error 
         trainer->read[d] = read.digests;
     }
     trainer->unchecked -= read.end - read.begin;
-    if (read.rank == ls_peers_rank(trainer->peers))
+    if (read.rank == ls_comm_rank(trainer->comm))
         return 0;
     ls_cross_check_add(trainer->cross_check, read.rank, read.begin, read.end, trainer->read);
     int status = ls_cross_check_found(trainer->cross_check, error);
-    return ls_peers_lone_failure(trainer->peers, status, error);
+    return ls_comm_abort(trainer->comm, status, error);
 }
 
 static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, struct ls_error *error)
@@ -290,8 +290,7 @@ int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
 {
     if (trainer->cross_check == NULL) /* on all ranks */
         return 0;
-    return ls_peers_agree(trainer->peers, ls_cross_check_finish(trainer->cross_check, error),
-                          error);
+    return ls_comm_agree(trainer->comm, ls_cross_check_finish(trainer->cross_check, error), error);
 }
 
 int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)

@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "solver/data.h"
 #include "solver/trainer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
                    struct ls_error *error)
@@ -60,13 +60,13 @@ static int stop_asked(void *user)
 {
     struct question *question = user;
     struct ls_trainer *trainer = question->trainer;
-    struct ls_peers *peers = trainer->peers;
+    struct ls_comm *comm = trainer->comm;
     uint32_t mine = ls_trainer_poll(trainer);
     question->status =
-        ls_peers_gather(peers, &mine, sizeof mine, trainer->answers, question->error);
+        ls_comm_all_gather(comm, &mine, sizeof mine, trainer->answers, question->error);
     if (question->status != 0)
         return 1;
-    for (int r = 0; r < (ls_peers_several(peers) ? peers->size : 1); r++)
+    for (int r = 0; r < (ls_comm_several(comm) ? comm->size : 1); r++)
         trainer->wanted |= trainer->answers[r];
     return (trainer->wanted & LS_STOP_WANTED) != 0;
 }
@@ -78,7 +78,7 @@ static int open_feed(struct ls_trainer *trainer, struct ls_test *test, int statu
     trainer->feed_ready = false; /* the test decodes into the same memory */
     if (status == 0 && test->feed == NULL)
         status = ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error);
-    return ls_peers_agree(trainer->peers, status, error);
+    return ls_comm_agree(trainer->comm, status, error);
 }
 
 static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status, int64_t *samples,
@@ -92,7 +92,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
         status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
                                 &question, &totals, error);
         if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
-            status = ls_peers_lone_failure(trainer->peers, status, error);
+            status = ls_comm_abort(trainer->comm, status, error);
     }
     if (question.status != 0)
         status = question.status;
@@ -106,7 +106,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     *samples = totals.samples;
     trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
     status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
-    return ls_peers_lone_failure(trainer->peers, status, error);
+    return ls_comm_abort(trainer->comm, status, error);
 }
 
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
@@ -125,7 +125,7 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
         int back = ls_store_swap_average(trainer->store, error);
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
-        back = ls_peers_lone_failure(trainer->peers, back, error);
+        back = ls_comm_abort(trainer->comm, back, error);
         status = status != 0 ? status : back;
     }
     ls_team_leave(trainer->engine->team);

@@ -10,7 +10,7 @@
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
 #include "solver/notes.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { NOTE_MAX = 1 << 16, SHOWN_MAX = 600 };
 

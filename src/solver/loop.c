@@ -13,7 +13,7 @@
 #include "solver/skipped.h"
 #include "solver/snapshots.h"
 #include "solver/trainer.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 struct loop {
     struct ls_trainer *trainer;
@@ -61,7 +61,7 @@ static void leave_out(struct ls_trainer *trainer, double since)
 static int report_update(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    if (trainer->callbacks.event == NULL || ls_peers_rank(trainer->peers) != 0)
+    if (trainer->callbacks.event == NULL || ls_comm_rank(trainer->comm) != 0)
         return 0;
     int64_t done = trainer->iteration - 1;
     bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
@@ -78,7 +78,7 @@ static int report_update(struct loop *loop)
               &trainer->display_iteration);
     int status = ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train),
                                 trainer->totals.record, loop->error);
-    LS_TRY(ls_peers_lone_failure(trainer->peers, status, loop->error));
+    LS_TRY(ls_comm_abort(trainer->comm, status, loop->error));
     event.outputs = trainer->outputs.items;
     event.output_count = trainer->outputs.count;
     ls_trainer_event(trainer, &event);
@@ -200,7 +200,7 @@ static int answer_requests(struct loop *loop)
     uint32_t mine = ls_trainer_poll(trainer), wanted = trainer->wanted;
     if (ls_snapshots_poll(trainer))
         mine |= LS_SNAPSHOT_FAILED;
-    if (ls_peers_several(trainer->peers))
+    if (ls_comm_several(trainer->comm))
         trainer->engine->requests |= mine;
     else
         wanted |= mine;
@@ -285,7 +285,7 @@ static int begin(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
     LS_TRY(ls_ranks_compare_end(trainer, loop->end, loop->error)); /* all come here */
-    if (ls_peers_rank(trainer->peers) == 0)
+    if (ls_comm_rank(trainer->comm) == 0)
         LS_TRY(ls_snapshots_claim(trainer, loop->error));
     LS_TRY(ls_trainer_check_averages(trainer, loop->error));
     return ls_trainer_report_start(trainer, loop->end, loop->error);
@@ -298,7 +298,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     if (cut)
         loop.end = iterations;
     trainer->run_end = loop.end;
-    int status = ls_peers_agree(trainer->peers, begin(&loop), error);
+    int status = ls_comm_agree(trainer->comm, begin(&loop), error);
     if (status != 0) {
         ls_snapshots_release(trainer->snapshots);
         return status;
@@ -312,7 +312,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     status = end_on_bad_data(&loop, status);
     if (status != 0)
         ls_snapshots_wait(trainer);
-    if (status == LOCKSTEP_DIVERGED && ls_peers_rank(trainer->peers) == 0)
+    if (status == LOCKSTEP_DIVERGED && ls_comm_rank(trainer->comm) == 0)
         ls_name_good_snapshots(trainer, error);
     ls_snapshots_release(trainer->snapshots);
     ls_team_leave(trainer->engine->team);

@@ -15,7 +15,7 @@
 #include "solver/data.h"
 #include "solver/environment.h"
 #include "solver/state.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 /* The first that differs is told: kernels, which the environment lists, follow from the definition.
  */
@@ -45,7 +45,7 @@ static void write_options(const struct ls_trainer *trainer,
                    : options->weights != NULL       ? "from weights (--weights)"
                    : trainer->solver->n_weights > 0 ? "from the solver's weights"
                                                     : "as the fillers say");
-    ls_text_format(text, "balance: %s\n", trainer->peers->dynamic ? "dynamic" : "static");
+    ls_text_format(text, "balance: %s\n", trainer->comm->dynamic ? "dynamic" : "static");
     ls_text_format(text, "snapshots that must be written: %s\n",
                    options->snapshot_required ? "all (--snapshot-required)" : "the last one");
     ls_text_format(text, "audited: %g of the micro-batches\n", trainer->audited_part);
@@ -161,16 +161,16 @@ static int show(struct ls_trainer *trainer, enum aspect aspect, const char *text
         uint64_t size;
         char host[64];
     } head = {.size = strlen(text)};
-    snprintf(head.host, sizeof head.host, "%s", trainer->peers->link->host);
-    LS_TRY(ls_peers_broadcast(trainer->peers, &head, sizeof head, error));
+    snprintf(head.host, sizeof head.host, "%s", trainer->comm->link->host);
+    LS_TRY(ls_comm_broadcast(trainer->comm, &head, sizeof head, error));
     size_t room = (head.size / 4 + 1) * 4; /* and what ends it */
     char *there = ls_alloc(room, 1);
-    int status = ls_peers_agree(
-        trainer->peers, there == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0, error);
-    if (status == 0 && trainer->peers->rank == 0)
+    int status = ls_comm_agree(
+        trainer->comm, there == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0, error);
+    if (status == 0 && trainer->comm->rank == 0)
         memcpy(there, text, head.size);
     if (status == 0)
-        status = ls_peers_broadcast(trainer->peers, there, room, error);
+        status = ls_comm_broadcast(trainer->comm, there, room, error);
     if (status == 0 && strcmp(text, there) != 0)
         status = say_difference(aspect, text, there, head.host, error);
     ls_free(there);
@@ -183,24 +183,24 @@ static int compare(struct ls_trainer *trainer, const struct ls_text *texts, uint
     uint64_t mine[ASPECTS];
     for (int i = 0; i < ASPECTS; i++)
         mine[i] = ls_hash(texts[i].data, texts[i].length, 0);
-    LS_TRY(ls_peers_gather(trainer->peers, mine, sizeof mine, all, error));
-    int aspect = first_difference(all, trainer->peers->size);
+    LS_TRY(ls_comm_all_gather(trainer->comm, mine, sizeof mine, all, error));
+    int aspect = first_difference(all, trainer->comm->size);
     if (aspect == ASPECTS)
         return 0;
     const char *text = texts[aspect].data != NULL ? texts[aspect].data : "";
-    return ls_peers_agree(trainer->peers, show(trainer, (enum aspect)aspect, text, error), error);
+    return ls_comm_agree(trainer->comm, show(trainer, (enum aspect)aspect, text, error), error);
 }
 
 int ls_ranks_compare(struct ls_trainer *trainer, const struct lockstep_train_options *options,
                      struct ls_error *error)
 {
-    if (!ls_peers_several(trainer->peers))
+    if (!ls_comm_several(trainer->comm))
         return 0;
     struct ls_text texts[ASPECTS] = {{0}};
-    uint64_t *all = ls_alloc((size_t)trainer->peers->size * ASPECTS, sizeof *all);
+    uint64_t *all = ls_alloc((size_t)trainer->comm->size * ASPECTS, sizeof *all);
     int status = all == NULL ? ls_fail_memory(error, "a comparison of ranks")
                              : write_texts(trainer, options, texts, error);
-    status = ls_peers_agree(trainer->peers, status, error);
+    status = ls_comm_agree(trainer->comm, status, error);
     if (status == 0)
         status = compare(trainer, texts, all, error);
     for (int i = 0; i < ASPECTS; i++)
@@ -212,7 +212,7 @@ int ls_ranks_compare(struct ls_trainer *trainer, const struct lockstep_train_opt
 int ls_ranks_compare_end(struct ls_trainer *trainer, int64_t end, struct ls_error *error)
 {
     int64_t first = end;
-    LS_TRY(ls_peers_broadcast(trainer->peers, &first, sizeof first, error));
+    LS_TRY(ls_comm_broadcast(trainer->comm, &first, sizeof first, error));
     if (first == end)
         return 0;
     return ls_fail(error, LOCKSTEP_DIFFERENT, NULL, "give all ranks the same --iterations",

@@ -12,7 +12,7 @@
 #include "solver/environment.h"
 #include "solver/trainer.h"
 #include "solver/write_time.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 #define SAY(...)  ls_trainer_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
 #define WARN(...) ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, __VA_ARGS__)
@@ -34,16 +34,16 @@ static void report_sync_points(struct ls_trainer *trainer)
 /* Returns how many there are on all ranks. */
 static int report_workers(struct ls_trainer *trainer, int64_t useful)
 {
-    const struct ls_peers *peers = trainer->peers;
+    const struct ls_comm *comm = trainer->comm;
     int workers = trainer->engine->workers;
-    if (!ls_peers_several(peers)) {
+    if (!ls_comm_several(comm)) {
         SAY("Workers: %d (up to %lld are useful; the result is the same on any number)", workers,
             ll(useful));
         return workers;
     }
-    workers = peers->first[peers->size];
+    workers = comm->first[comm->size];
     SAY("Workers: %d on %d ranks (up to %lld are useful; the result is the same on any number)",
-        workers, peers->size, ll(useful));
+        workers, comm->size, ll(useful));
     if (trainer->engine->workers > ls_cpu_count())
         WARN("rank 0 has %d workers on %d core%s: a launcher may have bound it there ('mpirun "
              "--bind-to none' does not)",
@@ -269,7 +269,7 @@ static void report_memory(struct ls_trainer *trainer)
 /* Who computes a second time what is audited. */
 static void report_audits(struct ls_trainer *trainer)
 {
-    bool several = ls_peers_several(trainer->peers);
+    bool several = ls_comm_several(trainer->comm);
     if (!(trainer->audited_part > 0))
         return;
     SAY("Audits: %g %% of the micro-batches are computed a second time, by %s",
@@ -355,8 +355,8 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     const struct ls_schedule *schedule = &trainer->schedule;
     const struct ls_batching *batching = &trainer->train->batching;
     const struct ls_plan *plan = trainer->train->plans[0]->plan;
-    const struct ls_peers *peers = trainer->peers;
-    bool several = ls_peers_several(peers), endless = batching->samples == INT64_MAX;
+    const struct ls_comm *comm = trainer->comm;
+    bool several = ls_comm_several(comm), endless = batching->samples == INT64_MAX;
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
     struct lockstep_run run = {
@@ -378,8 +378,8 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
         .micro_batch = ls_batching_largest(batching),
         .samples = endless ? 0 : batching->samples,
         .iterations_per_epoch = endless ? 0 : ls_batching_updates_per_epoch(batching),
-        .ranks = several ? peers->size : 1,
-        .workers = several ? peers->first[peers->size] : trainer->engine->workers,
+        .ranks = several ? comm->size : 1,
+        .workers = several ? comm->first[comm->size] : trainer->engine->workers,
         .flops_per_sample =
             (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples,
@@ -407,7 +407,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_model(trainer);
     report_memory(trainer);
     report_audits(trainer);
-    if (ls_peers_rank(trainer->peers) == 0)
+    if (ls_comm_rank(trainer->comm) == 0)
         report_snapshots(trainer);
     report_environment(trainer);
     report_tests(trainer);

@@ -19,7 +19,7 @@
 #include "solver/environment.h"
 #include "solver/notes.h"
 #include "solver/state.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
@@ -132,16 +132,16 @@ static int take_exponents(struct ls_trainer *trainer, const struct ls_archive *a
     size_t rows = ls_rows_all(store), at = 0;
     int32_t *exponents = ls_alloc(rows + 1, sizeof *exponents);
     int status = exponents == NULL ? ls_fail_memory(error, "a snapshot") : 0;
-    if (status == 0 && ls_peers_rank(trainer->peers) == 0)
+    if (status == 0 && ls_comm_rank(trainer->comm) == 0)
         status = read_exponents(trainer, archive, exponents, error);
-    status = ls_peers_agree(trainer->peers, status, error);
+    status = ls_comm_agree(trainer->comm, status, error);
     if (status == 0)
-        status = ls_peers_broadcast(trainer->peers, exponents, rows * sizeof *exponents, error);
+        status = ls_comm_broadcast(trainer->comm, exponents, rows * sizeof *exponents, error);
     for (size_t i = 0; i < store->set->count && status == 0 && !LS_MUTANT(EXPONENTS);
          at += ls_rows_count(store, (int)i), i++)
         status = ls_rows_write(trainer->store, (int)i, exponents + at, error);
     ls_free(exponents);
-    return ls_peers_agree(trainer->peers, status, error);
+    return ls_comm_agree(trainer->comm, status, error);
 }
 
 /* The losses of the last updates. A window of another length takes what it can; what it cannot
@@ -232,9 +232,9 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     LS_TRY(ls_state_hand_out(trainer, &reader, error));
     LS_TRY(take_exponents(trainer, archive, error));
     LS_TRY(ls_data_share(trainer, error));
-    LS_TRY(ls_peers_broadcast(trainer->peers, trainer->losses,
-                              (size_t)trainer->solver->average_loss * sizeof *trainer->losses,
-                              error));
+    LS_TRY(ls_comm_broadcast(trainer->comm, trainer->losses,
+                             (size_t)trainer->solver->average_loss * sizeof *trainer->losses,
+                             error));
     trainer->best = (struct ls_best){.known = summary->best_known != 0, .value = summary->best};
     trainer->iteration = summary->iteration;
     trainer->chain = summary->chain;
@@ -246,7 +246,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     ls_team_enter(trainer->engine->team);
     int status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
     ls_team_leave(trainer->engine->team);
-    return ls_peers_agree(trainer->peers, status, error);
+    return ls_comm_agree(trainer->comm, status, error);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -284,17 +284,17 @@ int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_
     struct summary summary = {.iteration = -1};
     char *path = NULL;
     int status = 0;
-    if (ls_peers_rank(trainer->peers) == 0) {
+    if (ls_comm_rank(trainer->comm) == 0) {
         ls_progress_hear(ls_state_note_piece, trainer);
         status = open_snapshot(trainer, resume, &archive, &path, &summary, error);
         ls_progress_hear(NULL, NULL);
     }
-    status = ls_peers_agree(trainer->peers, status, error);
+    status = ls_comm_agree(trainer->comm, status, error);
     if (status == 0)
-        status = ls_peers_broadcast(trainer->peers, &summary, sizeof summary, error);
+        status = ls_comm_broadcast(trainer->comm, &summary, sizeof summary, error);
     if (status == 0 && summary.iteration >= 0) {
         status = restore(trainer, &archive, &summary, error);
-        if (status == 0 && ls_peers_rank(trainer->peers) == 0)
+        if (status == 0 && ls_comm_rank(trainer->comm) == 0)
             report(trainer, path != NULL ? path : resume);
     }
     ls_archive_free(&archive);

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "schema/canonical.h"
 #include "snapshot/weights.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 const struct ls_state_array ls_state_arrays[LS_STATE_ARRAYS] = {
@@ -47,10 +47,10 @@ static int hand_out_array(struct ls_trainer *trainer, const struct ls_state_read
                           int *status, struct ls_error *error)
 {
     size_t size = (size_t)ls_shape_size(&trainer->parameters->items[parameter]->shape);
-    if (*status == 0 && ls_peers_rank(trainer->peers) == 0)
+    if (*status == 0 && ls_comm_rank(trainer->comm) == 0)
         *status = reader->read(reader->user, parameter, array, plain, error);
-    LS_TRY(ls_peers_agree(trainer->peers, *status, error));
-    LS_TRY(ls_peers_broadcast(trainer->peers, plain, size * sizeof *plain, error));
+    LS_TRY(ls_comm_agree(trainer->comm, *status, error));
+    LS_TRY(ls_comm_broadcast(trainer->comm, plain, size * sizeof *plain, error));
     *status = ls_store_write(trainer->store, (int)parameter, array->array, plain, error);
     return 0;
 }
@@ -67,7 +67,7 @@ int ls_state_hand_out(struct ls_trainer *trainer, const struct ls_state_reader *
                 agreed =
                     hand_out_array(trainer, reader, i, &ls_state_arrays[a], plain, &status, error);
     ls_free_aligned(plain);
-    return agreed != 0 ? agreed : ls_peers_agree(trainer->peers, status, error);
+    return agreed != 0 ? agreed : ls_comm_agree(trainer->comm, status, error);
 }
 
 int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
@@ -80,6 +80,6 @@ int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
 void ls_state_note_piece(void *user)
 {
     struct ls_trainer *trainer = user;
-    if (trainer->peers != NULL)
-        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+    if (trainer->comm != NULL)
+        ls_watch_note(trainer->comm->watch, trainer->iteration, NULL);
 }

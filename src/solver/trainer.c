@@ -18,7 +18,7 @@
 #include "solver/environment.h"
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
                                    .seed = trainer->seed,
                                    .micro_batch = trainer->micro_batch,
                                    .workers = trainer->workers,
-                                   .share = ls_peers_own(trainer->peers),
+                                   .share = ls_comm_own(trainer->comm),
                                    .iter_size = 1,
                                    .backend = &ls_backend_cpu,
                                    .parameters = trainer->parameters,
@@ -150,7 +150,7 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
 
 struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer)
 {
-    return (struct ls_store_options){.peers = trainer->peers,
+    return (struct ls_store_options){.comm = trainer->comm,
                                      .training = true,
                                      .workers = trainer->workers,
                                      .histories = ls_update_histories(trainer->update_kind),
@@ -183,7 +183,7 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->run_end = trainer->schedule.max_iter;
-    size_t ranks = ls_peers_several(trainer->peers) ? (size_t)trainer->peers->size : 1;
+    size_t ranks = ls_comm_several(trainer->comm) ? (size_t)trainer->comm->size : 1;
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
     trainer->answers = ls_alloc(ranks, sizeof *trainer->answers);
     if (trainer->losses == NULL || trainer->answers == NULL)
@@ -213,7 +213,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
     LS_TRY(ls_engine_create(&ls_backend_cpu, trainer->workers, &trainer->engine, error));
-    trainer->engine->peers = trainer->peers;
+    trainer->engine->comm = trainer->comm;
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
     LS_TRY(open_nets(trainer, error));
@@ -283,25 +283,25 @@ int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, 
 }
 
 int ls_trainer_join(const struct ls_solver_definition *definition,
-                    const struct lockstep_train_options *options, struct ls_peers *peers,
+                    const struct lockstep_train_options *options, struct ls_comm *comm,
                     struct ls_trainer **out, struct ls_error *error)
 {
     *out = NULL;
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     struct ls_trainer *trainer = new_trainer(definition, workers, error);
     int status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
-    if (ls_peers_several(peers)) { /* whatever happened here: the others wait for this */
-        int started = ls_peers_start(peers, workers, ls_backend_cpu.enter_thread, error);
+    if (ls_comm_several(comm)) { /* whatever happened here: the others wait for this */
+        int started = ls_comm_start(comm, workers, ls_backend_cpu.enter_thread, error);
         status = status != 0 ? status : started;
     }
     if (status == 0) {
         trainer->callbacks = options->callbacks;
         trainer->audited_part = options->audit;
         trainer->allow_other_numerics = options->allow_other_numerics != 0;
-        trainer->peers = peers;
+        trainer->comm = comm;
         status = create(trainer, options, error);
     }
-    status = ls_peers_agree(peers, status, error);
+    status = ls_comm_agree(comm, status, error);
     if (status == 0)
         status = ls_ranks_compare(trainer, options, error);
     if (status != 0)
@@ -322,8 +322,8 @@ void ls_trainer_free(struct ls_trainer *trainer)
 {
     if (trainer == NULL)
         return;
-    if (trainer->peers != NULL) /* it may name a layer, which goes */
-        ls_watch_note(trainer->peers->watch, trainer->iteration, NULL);
+    if (trainer->comm != NULL) /* it may name a layer, which goes */
+        ls_watch_note(trainer->comm->watch, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
     ls_feed_close(trainer->feed);
@@ -363,7 +363,7 @@ static void rule_for(void *user, const struct ls_parameter *parameter, struct ls
     const struct ls_trainer *trainer = user;
     *rule = trainer->rule;
     rule->rate *= parameter->lr_mult;
-    if (LS_MUTANT(RATE) && ls_peers_rank(trainer->peers) != 0)
+    if (LS_MUTANT(RATE) && ls_comm_rank(trainer->comm) != 0)
         rule->rate *= 1.5F;
     rule->decay *= parameter->decay_mult;
 }
@@ -507,7 +507,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));
-    if (!ls_peers_several(trainer->peers))
+    if (!ls_comm_several(trainer->comm))
         return 0;
     trainer->wanted |= trainer->engine->agreed_requests;
     trainer->engine->requests = trainer->engine->agreed_requests = 0;
@@ -523,7 +523,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
     if (status != 0)
         trainer->feed_ready = false;
     if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
-        status = ls_peers_lone_failure(trainer->peers, status, error);
+        status = ls_comm_abort(trainer->comm, status, error);
     ls_team_leave(trainer->engine->team);
     return status;
 }
@@ -532,7 +532,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 
 void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
 {
-    if (trainer->callbacks.event == NULL || ls_peers_rank(trainer->peers) != 0)
+    if (trainer->callbacks.event == NULL || ls_comm_rank(trainer->comm) != 0)
         return;
     event->iteration = trainer->iteration;
     if (trainer->train->batching.samples != INT64_MAX)

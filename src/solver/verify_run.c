@@ -22,7 +22,7 @@
 #include "solver/environment.h"
 #include "solver/state.h"
 #include "transport/local.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/watch.h"
 
 enum { DEFAULT_ITERATIONS = 50, PATIENCE = 300 /* seconds */ };
@@ -168,8 +168,8 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
             continue;
         float *copy = close_up->array[ls_state_arrays[a].array] = ls_alloc(bytes, 1);
         if (copy == NULL)
-            return ls_peers_lone_failure(
-                trainer->peers, ls_fail_memory(rank->error, "a verification"), rank->error);
+            return ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
+                                 rank->error);
         memcpy(copy, rank->plain, bytes);
     }
     if (close_up == NULL || rank->rank != 0)
@@ -179,8 +179,8 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
     close_up->shape = trainer->parameters->items[parameter]->shape;
     close_up->exponents = ls_alloc(rows + 1, sizeof *exponents);
     if (close_up->exponents == NULL)
-        return ls_peers_lone_failure(trainer->peers, ls_fail_memory(rank->error, "a verification"),
-                                     rank->error);
+        return ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
+                             rank->error);
     close_up->exponent_count = rows;
     memcpy(close_up->exponents, exponents, rows * sizeof *exponents);
     return 0;
@@ -224,7 +224,7 @@ static int after_update(void *user, struct ls_error *error)
     int64_t update = trainer->iteration - 1;
     bool wanted = close_up != NULL && close_up->update == update;
     uint64_t *row, hash = 0;
-    LS_TRY(ls_peers_lone_failure(trainer->peers, make_row(rank, update, &row), error));
+    LS_TRY(ls_comm_abort(trainer->comm, make_row(rank, update, &row), error));
     LS_TRY(ls_store_gather_weights(trainer->store, error));
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         bool near = wanted && close_up->parameter == (int)i;
@@ -243,7 +243,7 @@ static int after_update(void *user, struct ls_error *error)
             status =
                 add_figures(&close_up->figures, &close_up->figure_count, &close_up->figure_capacity,
                             update, -1, trainer->outputs.items, trainer->outputs.count, error);
-        LS_TRY(ls_peers_lone_failure(trainer->peers, status, error));
+        LS_TRY(ls_comm_abort(trainer->comm, status, error));
     }
     return 0;
 }
@@ -260,8 +260,8 @@ static int prepare(struct rank *rank)
         largest = elements(trainer, i) > largest ? elements(trainer, i) : largest;
     rank->plain = rank->rank == 0 ? ls_alloc_aligned(largest * sizeof *rank->plain) : NULL;
     if (rank->rank == 0 && rank->plain == NULL)
-        LS_TRY(ls_peers_lone_failure(trainer->peers, ls_fail_memory(rank->error, "a verification"),
-                                     rank->error));
+        LS_TRY(ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
+                             rank->error));
     trainer->after_update = after_update;
     trainer->after_update_user = rank;
     if (segment->resume != NULL)
@@ -285,7 +285,7 @@ static int64_t end_of(const struct rank *rank)
     return most < DEFAULT_ITERATIONS ? most : DEFAULT_ITERATIONS;
 }
 
-static int train(struct rank *rank, struct ls_peers *peers)
+static int train(struct rank *rank, struct ls_comm *comm)
 {
     struct segment *segment = rank->segment;
     struct lockstep_train_options options = {.struct_size = sizeof options,
@@ -295,7 +295,7 @@ static int train(struct rank *rank, struct ls_peers *peers)
                                              .snapshot_required = 1,
                                              .overwrite = 1,
                                              .callbacks = {rank, hear_event, answer}};
-    LS_TRY(ls_trainer_join(segment->run->definition, &options, peers, &rank->trainer, rank->error));
+    LS_TRY(ls_trainer_join(segment->run->definition, &options, comm, &rank->trainer, rank->error));
     int status = prepare(rank);
     if (rank->rank == 0) {
         segment->run->trace->parameters = rank->trainer->parameters->count;
@@ -326,19 +326,18 @@ static void tell_nobody(void *user, int status, const char *text)
 static void *run_rank(void *argument)
 {
     struct rank *rank = argument;
-    struct ls_peers *peers = NULL;
-    struct ls_peers_options options = {.timeout = PATIENCE,
-                                       .dynamic = rank->segment->what->dynamic};
+    struct ls_comm *comm = NULL;
+    struct ls_comm_options options = {.timeout = PATIENCE, .dynamic = rank->segment->what->dynamic};
     ls_backend_cpu.enter_thread();
-    int status = ls_peers_create(rank->link, &options, &peers, rank->error);
+    int status = ls_comm_create(rank->link, &options, &comm, rank->error);
     if (status == 0) {
-        ls_watch_set_tell(peers->watch, tell_nobody, NULL);
-        status = train(rank, peers);
+        ls_watch_set_tell(comm->watch, tell_nobody, NULL);
+        status = train(rank, comm);
     }
     if (status != 0 && status != LOCKSTEP_STOPPED)
         rank->link->calls->abort(rank->link, status); /* nobody waits for this one */
     rank->status = status;
-    ls_peers_end(peers);
+    ls_comm_end(comm);
     return NULL;
 }
 

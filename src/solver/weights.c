@@ -11,7 +11,7 @@
 #include "solver/environment.h"
 #include "solver/notes.h"
 #include "solver/state.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
@@ -212,15 +212,15 @@ static int read_weights(void *user, size_t parameter, const struct ls_state_arra
 static int share_weights(struct ls_trainer *trainer, int status, struct ls_error *error)
 {
     struct ls_state_reader reader = {.read = read_weights, .user = trainer->store, .fresh = true};
-    status = ls_peers_agree(trainer->peers, status, error);
-    if (status != 0 || !ls_peers_several(trainer->peers))
+    status = ls_comm_agree(trainer->comm, status, error);
+    if (status != 0 || !ls_comm_several(trainer->comm))
         return status;
     return ls_state_hand_out(trainer, &reader, error);
 }
 
 static int load_files(struct ls_trainer *trainer, const char *files, struct ls_error *error)
 {
-    if (ls_peers_rank(trainer->peers) != 0)
+    if (ls_comm_rank(trainer->comm) != 0)
         return 0;
     const struct ls_graph **graphs = ls_alloc(trainer->test_count + 1, sizeof *graphs);
     if (graphs == NULL)
@@ -243,7 +243,7 @@ int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struc
     ls_team_enter(trainer->engine->team);
     status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
     ls_team_leave(trainer->engine->team);
-    return ls_peers_agree(trainer->peers, status, error);
+    return ls_comm_agree(trainer->comm, status, error);
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */

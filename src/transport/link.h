@@ -1,5 +1,5 @@
 /* Links: what carries bytes between the processes (ranks) of a job. Whoever uses one speaks through
- * transport/peers.h; whoever writes one fills in struct ls_link_calls:
+ * transport/comm.h; whoever writes one fills in struct ls_link_calls:
  *
  *   transport/local.c   the ranks are threads of one process (for tests; it can be made slow)
  *   transport/mpi/      MPI; a module for each MPI library, loaded by transport/launch.c

@@ -23,7 +23,7 @@ enum {
 };
 
 struct ls_progress_thread {
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     void (*enter_thread)(void);
     pthread_t thread;
     pthread_mutex_t lock;              /* guards what follows */
@@ -64,7 +64,7 @@ static void send_ready(struct ls_progress_thread *progress_thread)
             progress_thread->since = ls_nanoseconds();
         progress_thread->sent[progress_thread->sent_count++] = collective;
         pthread_mutex_unlock(&progress_thread->lock);
-        int result = collective->start(collective, progress_thread->peers->link, &collective->op);
+        int result = collective->start(collective, progress_thread->comm->link, &collective->op);
         pthread_mutex_lock(&progress_thread->lock);
         progress_thread->failed |= result != 0;
     }
@@ -74,7 +74,7 @@ static void send_ready(struct ls_progress_thread *progress_thread)
 static bool ask(struct ls_progress_thread *progress_thread)
 {
     bool arrived = false;
-    struct ls_link *link = progress_thread->peers->link;
+    struct ls_link *link = progress_thread->comm->link;
     for (int i = 0; i < progress_thread->sent_count && !progress_thread->failed;) {
         struct ls_collective *collective = progress_thread->sent[i];
         enum ls_link_result result = link->calls->test(link, &collective->op);
@@ -91,7 +91,7 @@ static bool ask(struct ls_progress_thread *progress_thread)
         for (int k = i + 1; k < progress_thread->sent_count; k++)
             progress_thread->sent[k - 1] = progress_thread->sent[k];
         if (--progress_thread->sent_count == 0)
-            progress_thread->peers->under_way += ls_nanoseconds() - progress_thread->since;
+            progress_thread->comm->under_way += ls_nanoseconds() - progress_thread->since;
         set_state(collective, LS_COLLECTIVE_DONE);
         arrived = true;
     }
@@ -148,9 +148,9 @@ static void *carry(void *argument)
         }
         bool listening = progress_thread->listening > 0;
         pthread_mutex_unlock(&progress_thread->lock);
-        ls_watch_turn(progress_thread->peers->watch);
+        ls_watch_turn(progress_thread->comm->watch);
         if (listening)
-            ls_watch_hear_now(progress_thread->peers->watch);
+            ls_watch_hear_now(progress_thread->comm->watch);
         pthread_mutex_lock(&progress_thread->lock);
         if (progress_thread->stop || (!work && has_work(progress_thread)))
             continue;
@@ -162,14 +162,14 @@ static void *carry(void *argument)
     return NULL;
 }
 
-int ls_progress_thread_start(struct ls_peers *peers, void (*enter_thread)(void),
+int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
                              struct ls_progress_thread **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_progress_thread *progress_thread = ls_alloc(1, sizeof *progress_thread);
     if (progress_thread == NULL)
         return ls_fail_memory(error, "a progress thread between ranks");
-    progress_thread->peers = peers;
+    progress_thread->comm = comm;
     progress_thread->enter_thread = enter_thread;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -255,7 +255,7 @@ static bool wait_a_round(struct ls_progress_thread *progress_thread, int round)
         struct timespec until = soon(rest < LONGEST_REST ? rest : LONGEST_REST);
         pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
     }
-    return progress_thread->failed || ls_watch_alarm(progress_thread->peers->watch);
+    return progress_thread->failed || ls_watch_alarm(progress_thread->comm->watch);
 }
 
 int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
@@ -264,14 +264,13 @@ int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
     bool lost = false;
     if (ls_collective_done(collective))
         return 0;
-    ls_watch_wait(progress_thread->peers->watch, true);
+    ls_watch_wait(progress_thread->comm->watch, true);
     pthread_mutex_lock(&progress_thread->lock);
     for (int round = 0; !ls_collective_done(collective) && !lost; round++)
         lost = wait_a_round(progress_thread, round);
     if (has_work(progress_thread)) /* the progress thread goes on with the rest */
         pthread_cond_signal(&progress_thread->work);
     pthread_mutex_unlock(&progress_thread->lock);
-    ls_watch_wait(progress_thread->peers->watch, false);
-    return lost && !ls_collective_done(collective) ? ls_peers_lost(progress_thread->peers, error)
-                                                   : 0;
+    ls_watch_wait(progress_thread->comm->watch, false);
+    return lost && !ls_collective_done(collective) ? ls_comm_lost(progress_thread->comm, error) : 0;
 }

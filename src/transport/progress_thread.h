@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { LS_COLLECTIVES_UNDER_WAY = 4 }; /* collectives at a time */
 
@@ -37,7 +37,7 @@ struct ls_collective {
 };
 
 /* `enter_thread` prepares the thread for computing; may be NULL. */
-int ls_progress_thread_start(struct ls_peers *peers, void (*enter_thread)(void),
+int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
                              struct ls_progress_thread **progress_thread, struct ls_error *error);
 /* Nothing may be under way. */
 void ls_progress_thread_stop(struct ls_progress_thread *progress_thread);

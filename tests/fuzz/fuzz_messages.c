@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "engine/tickets.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 #include "transport/sums.h"
 #include "transport/watch_inner.h"
 #include "transport/wire.h"
@@ -32,7 +32,7 @@ struct ticket {
 
 static struct scene {
     struct ls_link link;
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     struct ls_tickets *tickets;
     const uint8_t *at, *end;
     double now, step; /* the clock goes on by a step whenever it is looked at */
@@ -219,28 +219,28 @@ static void open_scene(unsigned which)
 
 static void begin_job(void)
 {
-    const struct ls_peers_options options = {.timeout = TIMEOUT, .dynamic = true};
+    const struct ls_comm_options options = {.timeout = TIMEOUT, .dynamic = true};
     const struct ls_watch_senses senses = {.clock = look_at_clock, .look = look};
     struct ls_identity all[RANKS_MAX], self;
-    struct ls_peers *peers;
-    must(ls_peers_create(&scene.link, &options, &scene.peers, &scene.error) == 0);
-    peers = scene.peers;
-    ls_watch_set_senses(peers->watch, &senses);
-    ls_watch_set_tell(peers->watch, tell_user, NULL);
-    peers->workers = 1 + (int)(take() % 3);
-    for (int r = 0; r < peers->size; r++)
-        peers->first[r + 1] = peers->first[r] + peers->workers;
-    self = ls_watch_self(peers->watch);
+    struct ls_comm *comm;
+    must(ls_comm_create(&scene.link, &options, &scene.comm, &scene.error) == 0);
+    comm = scene.comm;
+    ls_watch_set_senses(comm->watch, &senses);
+    ls_watch_set_tell(comm->watch, tell_user, NULL);
+    comm->workers = 1 + (int)(take() % 3);
+    for (int r = 0; r < comm->size; r++)
+        comm->first[r + 1] = comm->first[r] + comm->workers;
+    self = ls_watch_self(comm->watch);
     memset(all, 0, sizeof all);
-    check_error(ls_peers_gather(peers, &self, sizeof self, all, &scene.error));
-    must(ls_watch_meet(peers->watch, all, &scene.error) == 0);
-    must(ls_tickets_create(peers, &scene.tickets, &scene.error) == 0);
+    check_error(ls_comm_all_gather(comm, &self, sizeof self, all, &scene.error));
+    must(ls_watch_meet(comm->watch, all, &scene.error) == 0);
+    must(ls_tickets_create(comm, &scene.tickets, &scene.error) == 0);
 }
 
 static bool over(void)
 {
-    return scene.aborted || ls_watch_alarm(scene.peers->watch) ||
-           atomic_load(&scene.peers->watch->resting);
+    return scene.aborted || ls_watch_alarm(scene.comm->watch) ||
+           atomic_load(&scene.comm->watch->resting);
 }
 
 /* ---- What the rank does ---------------------------------------------------------------------- */
@@ -281,8 +281,8 @@ static void share(void)
     size_t count = take() % NUMBERS;
     for (size_t i = 0; i < count; i++)
         owner[i] = (int)(take() % (unsigned)size);
-    check_error(ls_peers_share(scene.peers, items, sizeof *items, sizeof *items, owner, count,
-                               &scene.error));
+    check_error(ls_comm_all_gather_items(scene.comm, items, sizeof *items, sizeof *items, owner,
+                                         count, &scene.error));
 }
 
 static void collect(void)
@@ -294,8 +294,8 @@ static void collect(void)
         part[r].begin = at;
         part[r].end = at += 4 * (take() % NUMBERS);
     }
-    check_error(ls_peers_collect(scene.peers, mine, all, part, 1, &scene.error));
-    check_error(ls_peers_broadcast(scene.peers, all, sizeof all, &scene.error));
+    check_error(ls_comm_gather(scene.comm, mine, all, part, 1, &scene.error));
+    check_error(ls_comm_broadcast(scene.comm, all, sizeof all, &scene.error));
 }
 
 static void add_sums(void)
@@ -350,14 +350,14 @@ static void agree(void)
     int own = (int)(take() % 3);
     if (own != 0)
         ls_fail(&scene.error, own, "here", "a hint", "failed");
-    int status = ls_peers_agree(scene.peers, own, &scene.error);
+    int status = ls_comm_agree(scene.comm, own, &scene.error);
     must(own == 0 || status != 0);
     check_error(status);
 }
 
 static void act(unsigned what)
 {
-    struct ls_watch *watch = scene.peers->watch;
+    struct ls_watch *watch = scene.comm->watch;
     switch (what % 10) {
     case 0:
         scene.now += take() / 16.0;
@@ -407,11 +407,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         act(take());
     if (!over() && take() % 2 == 1) {
         scene.step = 1; /* others are lost in a moment */
-        ls_watch_leave(scene.peers->watch, (int)take() % 3, "the last words");
+        ls_watch_leave(scene.comm->watch, (int)take() % 3, "the last words");
     }
-    if (ls_watch_alarm(scene.peers->watch))
-        check_error(ls_watch_fail(scene.peers->watch, &scene.error));
+    if (ls_watch_alarm(scene.comm->watch))
+        check_error(ls_watch_fail(scene.comm->watch, &scene.error));
     ls_tickets_free(scene.tickets);
-    ls_peers_end(scene.peers);
+    ls_comm_end(scene.comm);
     return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "numerics/training.h"
 #include "transport/local.h"
-#include "transport/peers.h"
+#include "transport/comm.h"
 
 enum { RANKS_MAX = 6 };
 
@@ -117,7 +117,7 @@ static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
     return put_weights(rank, trainer);
 }
 
-static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
+static inline int run_rank_with(struct rank *rank, struct ls_comm *comm)
 {
     const struct job *job = rank->job;
     const struct lockstep_solver *solver = job->other[rank->rank];
@@ -131,7 +131,7 @@ static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
     options.audit = job->audit;
     options.snapshot_prefix = prefix != NULL ? prefix : "unnamed";
     solver = solver != NULL ? solver : job->solver;
-    LS_TRY(ls_trainer_join(solver->definition, &options, peers, &trainer, rank->error));
+    LS_TRY(ls_trainer_join(solver->definition, &options, comm, &trainer, rank->error));
     trainer->engine->before_micro_batch = before_micro_batch;
     trainer->engine->user = rank;
     if (job->prepare != NULL)
@@ -146,17 +146,17 @@ static inline int run_rank_with(struct rank *rank, struct ls_peers *peers)
 static inline void *run_rank(void *argument)
 {
     struct rank *rank = argument;
-    struct ls_peers *peers = NULL;
-    struct ls_peers_options options = {.timeout = 60, .dynamic = rank->job->dynamic};
+    struct ls_comm *comm = NULL;
+    struct ls_comm_options options = {.timeout = 60, .dynamic = rank->job->dynamic};
     rank->status =
-        rank->link == NULL ? 0 : ls_peers_create(rank->link, &options, &peers, rank->error);
+        rank->link == NULL ? 0 : ls_comm_create(rank->link, &options, &comm, rank->error);
     if (rank->status == 0)
-        rank->status = run_rank_with(rank, peers);
-    for (int t = 0; t < LS_TRAFFICS && peers != NULL; t++)
-        rank->sent[t] = atomic_load(&peers->sent[t]);
+        rank->status = run_rank_with(rank, comm);
+    for (int t = 0; t < LS_TRAFFICS && comm != NULL; t++)
+        rank->sent[t] = atomic_load(&comm->sent[t]);
     if (rank->status != 0 && rank->link != NULL && !rank->job->together)
         rank->link->calls->abort(rank->link, rank->status); /* nobody waits for this one */
-    ls_peers_end(peers);
+    ls_comm_end(comm);
     return NULL;
 }
 

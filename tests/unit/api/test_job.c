@@ -293,17 +293,17 @@ static void test_options(void **state)
 static void *greet_from_the_future(void *argument)
 {
     struct rank *rank = argument;
-    struct ls_peers_options options = {.timeout = 60};
+    struct ls_comm_options options = {.timeout = 60};
     struct ls_error error = {0};
-    struct ls_peers *peers;
+    struct ls_comm *comm;
     const char mine[128] = "99.0";
     char all[2][128];
-    rank->status = ls_peers_create(rank->link, &options, &peers, &error);
+    rank->status = ls_comm_create(rank->link, &options, &comm, &error);
     if (rank->status == 0)
-        rank->status = ls_peers_gather(peers, mine, sizeof mine, all, &error);
+        rank->status = ls_comm_all_gather(comm, mine, sizeof mine, all, &error);
     if (rank->status == 0)
-        rank->status = ls_peers_agree(peers, LOCKSTEP_DIFFERENT, &error);
-    ls_peers_end(peers);
+        rank->status = ls_comm_agree(comm, LOCKSTEP_DIFFERENT, &error);
+    ls_comm_end(comm);
     return NULL;
 }
 

@@ -51,14 +51,14 @@ static void take_all(struct rank *rank, struct ls_tickets *tickets, int trainer)
 }
 
 /* One round, in which rank 0 is slow: rank 1 takes all that is not given to rank 0 beforehand. */
-static void run_round(struct rank *rank, struct ls_peers *peers, int trainer)
+static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
 {
     struct ls_tickets *tickets = NULL;
-    CHECK(rank, ls_tickets_create(peers, &tickets, NULL) == 0);
-    CHECK(rank, ls_peers_agree(peers, 0, NULL) == 0); /* all have theirs, as trainers do it */
+    CHECK(rank, ls_tickets_create(comm, &tickets, NULL) == 0);
+    CHECK(rank, ls_comm_agree(comm, 0, NULL) == 0); /* all have theirs, as trainers do it */
     CHECK(rank, ls_tickets_begin(tickets, 0, UNITS, granted, NULL, NULL) == 0);
     pthread_barrier_wait(rank->barrier);
-    if (peers->rank == 0) { /* late: those of all trainers before */
+    if (comm->rank == 0) { /* late: those of all trainers before */
         struct message late = {.kind = LS_MESSAGE_OTHERS + 1, .unit = -1};
         for (int before = 1; before <= trainer; before++) {
             late.round = (uint32_t)before;
@@ -66,10 +66,10 @@ static void run_round(struct rank *rank, struct ls_peers *peers, int trainer)
         }
     }
     pthread_barrier_wait(rank->barrier);
-    if (peers->rank == 1)
+    if (comm->rank == 1)
         take_all(rank, tickets, trainer);
     pthread_barrier_wait(rank->barrier);
-    if (peers->rank == 0)
+    if (comm->rank == 0)
         take_all(rank, tickets, trainer);
     CHECK(rank, ls_tickets_end(tickets, rank->owners, NULL) == 0);
     ls_tickets_free(tickets);
@@ -78,13 +78,13 @@ static void run_round(struct rank *rank, struct ls_peers *peers, int trainer)
 static void *run_rank(void *user)
 {
     struct rank *rank = user;
-    struct ls_peers *peers = NULL;
-    struct ls_peers_options options = {.timeout = 60, .dynamic = true};
-    CHECK(rank, ls_peers_create(rank->link, &options, &peers, NULL) == 0);
-    CHECK(rank, ls_peers_start(peers, 1, NULL, NULL) == 0);
+    struct ls_comm *comm = NULL;
+    struct ls_comm_options options = {.timeout = 60, .dynamic = true};
+    CHECK(rank, ls_comm_create(rank->link, &options, &comm, NULL) == 0);
+    CHECK(rank, ls_comm_start(comm, 1, NULL, NULL) == 0);
     for (int trainer = 0; trainer < TRAINERS; trainer++)
-        run_round(rank, peers, trainer);
-    ls_peers_end(peers);
+        run_round(rank, comm, trainer);
+    ls_comm_end(comm);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
-/* Peers: the ranks of a job as the engine and the solver see them. NULL, or one rank, is a process
- * by itself.
+/* The communicator: the ranks of a job as the engine and the solver see them. NULL, or one rank, is
+ * a process by itself.
  *
  * Micro-batches belong to ranks, and so do slices of what is learned. Two ways lead between ranks:
  * small exchanges, which all ranks enter in the same order of the program and wait for, and
@@ -10,8 +10,8 @@
  * exchanged after that.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TRANSPORT_PEERS_H
-#define LS_TRANSPORT_PEERS_H
+#ifndef LS_TRANSPORT_COMM_H
+#define LS_TRANSPORT_COMM_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ enum ls_waiting {
     LS_WAITS
 };
 
-struct ls_peers {
+struct ls_comm {
     struct ls_link *link;
     int rank, size;
     int workers;    /* of this rank */
@@ -50,7 +50,7 @@ struct ls_peers {
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
     bool dynamic;   /* micro-batches go to who is free */
     struct ls_watch *watch;                     /* who is alive (transport/watch.h) */
-    struct ls_progress_thread *progress_thread; /* NULL until ls_peers_start */
+    struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
     uint32_t rounds;                            /* of tickets that have begun (engine/tickets.h) */
     _Atomic bool broken;                        /* a message did not go: whoever waits is lost */
     _Atomic uint64_t sent[LS_TRAFFICS];
@@ -68,61 +68,61 @@ struct ls_range {
     size_t begin, end;
 };
 
-struct ls_peers_options {
+struct ls_comm_options {
     double timeout;
     bool dynamic;
 };
 
 /* Takes over a link (also where it fails). */
-int ls_peers_create(struct ls_link *link, const struct ls_peers_options *options,
-                    struct ls_peers **peers, struct ls_error *error);
+int ls_comm_create(struct ls_link *link, const struct ls_comm_options *options,
+                   struct ls_comm **comm, struct ls_error *error);
 /* Says how many workers this rank has, learns how many the others have, starts the progress thread.
  * Again for another number of workers. `enter_thread` prepares the progress thread for computing. A
- * rank that cannot start has no workers; the others do not fail here (see ls_peers_agree). */
-int ls_peers_start(struct ls_peers *peers, int workers, void (*enter_thread)(void),
-                   struct ls_error *error);
+ * rank that cannot start has no workers; the others do not fail here (see ls_comm_agree). */
+int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
+                  struct ls_error *error);
 /* Ends the job in good order: all ranks call it. */
-void ls_peers_end(struct ls_peers *peers);
+void ls_comm_end(struct ls_comm *comm);
 
-static inline bool ls_peers_several(const struct ls_peers *peers)
+static inline bool ls_comm_several(const struct ls_comm *comm)
 {
-    return peers != NULL && peers->size > 1;
+    return comm != NULL && comm->size > 1;
 }
-static inline int ls_peers_rank(const struct ls_peers *peers)
+static inline int ls_comm_rank(const struct ls_comm *comm)
 {
-    return peers != NULL ? peers->rank : 0;
+    return comm != NULL ? comm->rank : 0;
 }
 
 /* Which rank item `index` of `count` belongs to where they are dealt by the number of workers: the
  * ranks have consecutive runs. */
-int ls_peers_dealt(const struct ls_peers *peers, int64_t index, int64_t count);
+int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
 /* This rank's share of what is dealt; everything, where it may get any of it. */
-struct ls_share ls_peers_own(const struct ls_peers *peers);
+struct ls_share ls_comm_own(const struct ls_comm *comm);
 
 /* The link has failed, or the watch is alarmed: says in `error` who is to blame, as far as that is
  * known (a moment later it often is). Returns LOCKSTEP_LOST. */
-int ls_peers_lost(struct ls_peers *peers, struct ls_error *error);
+int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody
  * has all afterwards. */
-int ls_peers_share(struct ls_peers *peers, void *base, size_t stride, size_t bytes,
-                   const int *owner, size_t count, struct ls_error *error);
+int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, size_t bytes,
+                             const int *owner, size_t count, struct ls_error *error);
 /* `bytes` bytes of each rank to all, in their order. */
-int ls_peers_gather(struct ls_peers *peers, const void *mine, size_t bytes, void *all,
-                    struct ls_error *error);
+int ls_comm_all_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all,
+                       struct ls_error *error);
 /* Rank 0's bytes to all (a multiple of 4). */
-int ls_peers_broadcast(struct ls_peers *peers, void *data, size_t bytes, struct ls_error *error);
+int ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes, struct ls_error *error);
 /* Every rank's bytes to rank 0: those of rank r, which it has at `mine`, belong at part[r * stride]
  * of `all` there (multiples of 4). */
-int ls_peers_collect(struct ls_peers *peers, const void *mine, void *all,
-                     const struct ls_range *part, size_t stride, struct ls_error *error);
+int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const struct ls_range *part,
+                   size_t stride, struct ls_error *error);
 /* Who failed? Every rank hands in how a step went for it; where it failed for any, all return the
  * status of the first rank for which it did. A rank whose own step went well gets a message that
  * names that rank and says what it said. */
-int ls_peers_agree(struct ls_peers *peers, int status, struct ls_error *error);
+int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error);
 /* Something failed here that need not have failed elsewhere, where others will go on and wait for
  * this rank: ends the job (ls_watch_give_up). Returns `status`, for tests and for a process by
  * itself. What is lost already is not given up again. */
-int ls_peers_lone_failure(struct ls_peers *peers, int status, const struct ls_error *error);
+int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error);
 
 #endif

@@ -1,0 +1,337 @@
+/* Small exchanges between the ranks of a job. See transport/comm.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/comm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/deal.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "transport/progress_thread.h"
+#include "transport/watch.h"
+
+enum {
+    SPINS = 2000,       /* questions before a waiting rank lets others on its core */
+    YIELDS = 20,        /* and before it sleeps between questions */
+    SLEEP_MAX = 200000, /* nanoseconds */
+    LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a link fails */
+    ALIGNMENT = 4
+};
+
+/* ---- A job's beginning and end --------------------------------------------------------------- */
+
+static void release(struct ls_comm *comm)
+{
+    ls_watch_free(comm->watch);
+    ls_free(comm->first);
+    ls_free(comm->bytes);
+    ls_free(comm->statuses);
+    ls_free_aligned(comm->out);
+    ls_free_aligned(comm->in);
+    ls_free(comm);
+}
+
+int ls_comm_create(struct ls_link *link, const struct ls_comm_options *options,
+                   struct ls_comm **out, struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_comm *comm = ls_alloc(1, sizeof *comm);
+    int status = comm == NULL ? ls_fail_memory(error, "a job") : 0;
+    if (status == 0) {
+        comm->link = link;
+        comm->rank = link->rank;
+        comm->size = link->size;
+        comm->timeout = options->timeout;
+        comm->dynamic = options->dynamic;
+        comm->first = ls_alloc((size_t)link->size + 1, sizeof *comm->first);
+        comm->bytes = ls_alloc(4 * (size_t)link->size, sizeof *comm->bytes);
+        comm->offset = comm->bytes != NULL ? comm->bytes + 2 * link->size : NULL;
+        comm->statuses = ls_alloc((size_t)link->size, sizeof *comm->statuses);
+        if (comm->first == NULL || comm->bytes == NULL || comm->statuses == NULL)
+            status = ls_fail_memory(error, "a job");
+    }
+    if (status == 0)
+        status = ls_watch_create(link, options->timeout, &comm->watch, error);
+    if (status == 0) {
+        *out = comm;
+        return 0;
+    }
+    if (comm != NULL)
+        release(comm);
+    link->calls->abort(link, status);
+    return status;
+}
+
+int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
+                  struct ls_error *error)
+{
+    int status = 0;
+    comm->workers = workers;
+    if (comm->progress_thread == NULL)
+        status = ls_progress_thread_start(comm, enter_thread, &comm->progress_thread, error);
+    int mine = status == 0 ? workers : 0; /* the others wait for this in any case */
+    int lost = ls_comm_all_gather(comm, &mine, sizeof mine, comm->first + 1, error);
+    for (int r = 0; r < comm->size && lost == 0; r++)
+        comm->first[r + 1] += comm->first[r];
+    return status != 0 ? status : lost;
+}
+
+void ls_comm_end(struct ls_comm *comm)
+{
+    if (comm == NULL)
+        return;
+    ls_progress_thread_stop(comm->progress_thread);
+    comm->link->calls->end(comm->link);
+    release(comm);
+}
+
+int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count)
+{
+    return ls_dealt(comm->first, comm->size, index, count);
+}
+
+struct ls_share ls_comm_own(const struct ls_comm *comm)
+{
+    if (!ls_comm_several(comm) || comm->dynamic)
+        return (struct ls_share){.any = ls_comm_several(comm)};
+    return (struct ls_share){
+        .before = comm->first[comm->rank], .own = comm->workers, .all = comm->first[comm->size]};
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* Between two questions: soon, while it may be a matter of microseconds; then seldom. */
+static void rest(int asked)
+{
+    if (asked < SPINS)
+        return;
+    if (asked < SPINS + YIELDS) {
+        sched_yield();
+        return;
+    }
+    long sleep = 20000L * (asked - SPINS - YIELDS + 1);
+    struct timespec time = {.tv_nsec = sleep < SLEEP_MAX ? sleep : SLEEP_MAX};
+    nanosleep(&time, NULL);
+}
+
+int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
+{
+    double deadline = ls_clock() + LOST_WAIT;
+    while (!ls_watch_alarm(comm->watch) && ls_clock() < deadline) {
+        struct timespec time = {.tv_nsec = 10000000};
+        nanosleep(&time, NULL);
+        if (comm->progress_thread == NULL)
+            ls_watch_turn(comm->watch);
+    }
+    if (ls_watch_alarm(comm->watch))
+        return ls_watch_fail(comm->watch, error);
+    return ls_fail(error, LOCKSTEP_LOST, NULL, NULL, "the connection to other ranks failed: %s",
+                   comm->link->failure);
+}
+
+/* Waits until an exchange is DONE, or somebody is lost. */
+static int wait_for(struct ls_comm *comm, struct ls_link_op **op, struct ls_error *error)
+{
+    bool waiting = false;
+    int status = 0;
+    uint64_t start = ls_nanoseconds();
+    for (int asked = 0;; asked++) {
+        enum ls_link_result result = comm->link->calls->test(comm->link, op);
+        if (result == LS_LINK_DONE)
+            break;
+        if (result == LS_LINK_FAILED) {
+            status = ls_comm_lost(comm, error);
+            break;
+        }
+        rest(asked);
+        if (asked < SPINS)
+            continue;
+        if (!waiting)
+            ls_watch_wait(comm->watch, waiting = true);
+        if (comm->progress_thread == NULL)
+            ls_watch_turn(comm->watch);
+        if (ls_watch_alarm(comm->watch) || atomic_load(&comm->broken)) {
+            status = ls_comm_lost(comm, error);
+            break;
+        }
+    }
+    if (waiting)
+        ls_watch_wait(comm->watch, false);
+    comm->waited[LS_WAIT_SMALL] += ls_nanoseconds() - start;
+    return status;
+}
+
+/* ---- Exchanges ------------------------------------------------------------------------------- */
+
+static int reserve(unsigned char **memory, size_t *size, size_t wanted, struct ls_error *error)
+{
+    if (wanted <= *size)
+        return 0;
+    ls_free_aligned(*memory);
+    *size = 0;
+    *memory = ls_alloc_aligned(wanted);
+    if (*memory == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    *size = wanted;
+    return 0;
+}
+
+/* Lays the blocks one behind the other; returns what they take together. */
+static size_t lay(const struct ls_comm *comm, const size_t *bytes, size_t *offset)
+{
+    size_t at = 0;
+    for (int r = 0; r < comm->size; r++) {
+        offset[r] = at;
+        at += bytes[r];
+    }
+    return at;
+}
+
+static int gather(struct ls_comm *comm, const void *mine, void *all, struct ls_error *error)
+{
+    const struct ls_link_blocks blocks = {comm->bytes, comm->offset};
+    struct ls_link_op *op = NULL;
+    atomic_fetch_add_explicit(&comm->sent[LS_TRAFFIC_SMALL],
+                              comm->bytes[comm->rank] * (size_t)(comm->size - 1),
+                              memory_order_relaxed);
+    if (comm->link->calls->gather(comm->link, LS_CHANNEL_SMALL, mine, all, &blocks, &op) != 0)
+        return ls_comm_lost(comm, error);
+    return wait_for(comm, &op, error);
+}
+
+int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, size_t bytes,
+                             const int *owner, size_t count, struct ls_error *error)
+{
+    if (!ls_comm_several(comm) || bytes == 0 || count == 0)
+        return 0;
+    memset(comm->bytes, 0, (size_t)comm->size * sizeof *comm->bytes);
+    for (size_t i = 0; i < count; i++)
+        comm->bytes[owner[i]] += bytes;
+    size_t all = lay(comm, comm->bytes, comm->offset);
+    LS_TRY(reserve(&comm->in, &comm->in_size, all, error));
+    unsigned char *items = base, *own = comm->in + comm->offset[comm->rank];
+    for (size_t i = 0, n = 0; i < count; i++)
+        if (owner[i] == comm->rank)
+            memcpy(own + bytes * n++, items + i * stride, bytes);
+    LS_TRY(gather(comm, own, comm->in, error));
+    for (size_t i = 0; i < count; i++) {
+        size_t *at = &comm->offset[owner[i]];
+        if (owner[i] != comm->rank)
+            memcpy(items + i * stride, comm->in + *at, bytes);
+        *at += bytes;
+    }
+    return 0;
+}
+
+int ls_comm_all_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all,
+                       struct ls_error *error)
+{
+    if (!ls_comm_several(comm)) {
+        memcpy(all, mine, bytes);
+        return 0;
+    }
+    for (int r = 0; r < comm->size; r++)
+        comm->bytes[r] = bytes;
+    lay(comm, comm->bytes, comm->offset);
+    return gather(comm, mine, all, error);
+}
+
+/* One rank's bytes to all. */
+static int broadcast_from(struct ls_comm *comm, int from, void *data, size_t bytes,
+                          struct ls_error *error)
+{
+    memset(comm->bytes, 0, (size_t)comm->size * sizeof *comm->bytes);
+    comm->bytes[from] = bytes;
+    memset(comm->offset, 0, (size_t)comm->size * sizeof *comm->offset);
+    return gather(comm, data, data, error);
+}
+
+int ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes, struct ls_error *error)
+{
+    return ls_comm_several(comm) ? broadcast_from(comm, 0, data, bytes, error) : 0;
+}
+
+int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const struct ls_range *part,
+                   size_t stride, struct ls_error *error)
+{
+    int ranks = ls_comm_several(comm) ? comm->size : 1;
+    size_t own = (size_t)ls_comm_rank(comm) * stride, bytes = part[own].end - part[own].begin;
+    if (ls_comm_rank(comm) == 0 && bytes > 0) /* it may lie there already */
+        memmove((unsigned char *)all + part[0].begin, mine, bytes);
+    if (ranks == 1)
+        return 0;
+    size_t *out = comm->bytes, *in = comm->bytes + ranks;
+    size_t *out_offset = comm->offset, *in_offset = comm->offset + ranks;
+    memset(comm->bytes, 0, 4 * (size_t)ranks * sizeof *comm->bytes);
+    if (comm->rank != 0) {
+        out[0] = bytes;
+        comm->sent[LS_TRAFFIC_SMALL] += bytes;
+    }
+    for (int r = 1; r < ranks && comm->rank == 0; r++) {
+        in[r] = part[(size_t)r * stride].end - part[(size_t)r * stride].begin;
+        in_offset[r] = part[(size_t)r * stride].begin;
+    }
+    struct ls_link_op *op = NULL;
+    const struct ls_link_blocks from = {out, out_offset}, to = {in, in_offset};
+    if (comm->link->calls->exchange(comm->link, LS_CHANNEL_SMALL, mine, &from, all, &to, &op) != 0)
+        return ls_comm_lost(comm, error);
+    return wait_for(comm, &op, error);
+}
+
+/* ---- Agreement ------------------------------------------------------------------------------- */
+
+/* What a rank says of its failure to the others. */
+struct last_words {
+    char host[64];
+    struct ls_problem problem;
+};
+
+/* Texts of another rank end where it says, or where their room does. */
+static void repeat_words(struct last_words *words, int rank, int status, struct ls_error *error)
+{
+    struct ls_problem *problem = &words->problem;
+    problem->place[sizeof problem->place - 1] = '\0';
+    problem->hint[sizeof problem->hint - 1] = '\0';
+    problem->message[sizeof problem->message - 1] = '\0';
+    ls_fail(error, status, problem->place, problem->hint, "%s (rank %d, host %.63s)",
+            problem->message, rank, words->host);
+}
+
+int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
+{
+    struct last_words words = {.host = ""};
+    _Static_assert(sizeof words % ALIGNMENT == 0, "what links carry");
+    if (!ls_comm_several(comm))
+        return status;
+    int32_t mine = status, *all = comm->statuses;
+    int result = ls_comm_all_gather(comm, &mine, sizeof mine, all, error);
+    int first = 0;
+    while (result == 0 && first < comm->size && all[first] == 0)
+        first++;
+    if (result == 0 && first < comm->size) {
+        result = all[first];
+        snprintf(words.host, sizeof words.host, "%s", comm->link->host);
+        if (error != NULL && error->count > 0)
+            words.problem = error->problems[0];
+        int lost = broadcast_from(comm, first, &words, sizeof words, error);
+        if (lost != 0)
+            result = lost;
+        else if (status == 0)
+            repeat_words(&words, first, result, error);
+    }
+    return result;
+}
+
+int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error)
+{
+    char text[2048] = "out of memory";
+    if (status == 0 || status == LOCKSTEP_LOST || !ls_comm_several(comm))
+        return status;
+    if (error != NULL && error->count > 0)
+        ls_error_format(error, text, sizeof text);
+    ls_watch_give_up(comm->watch, status, text);
+    return status;
+}
