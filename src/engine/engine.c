@@ -105,7 +105,7 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
                              .held = engine->held};
     plan->generation = engine->generation;
     LS_TRY(ls_net_bind(plan, engine->store, &slots, error));
-    return ls_team_stopwatch(engine->team) != NULL ? ls_net_take_time(plan, true, error) : 0;
+    return ls_team_profiler(engine->team) != NULL ? ls_net_take_time(plan, true, error) : 0;
 }
 
 int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,

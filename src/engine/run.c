@@ -15,7 +15,7 @@
 #include "engine/audit.h"
 #include "engine/gather.h"
 #include "engine/pass.h"
-#include "engine/stopwatch.h"
+#include "engine/profiler.h"
 #include "engine/tickets.h"
 #include "engine/reducer.h"
 #include "transport/comm.h"
@@ -79,11 +79,11 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
     if (engine->before_micro_batch != NULL)
         engine->before_micro_batch(engine->user, worker, (int)unit);
     pass->items[unit] = NULL;
-    struct ls_stopwatch *watch = ls_team_stopwatch(engine->team);
-    uint64_t start = ls_stopwatch_start(watch);
+    struct ls_profiler *profiler = ls_team_profiler(engine->team);
+    uint64_t start = ls_profiler_start(profiler);
     int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], error);
-    if (watch != NULL)
-        watch->worker[worker].data += ls_nanoseconds() - start;
+    if (profiler != NULL)
+        profiler->worker[worker].data += ls_nanoseconds() - start;
     if (status != 0)
         return ls_pass_note_bad_data(pass, unit, error);
     ls_pass_note_read(pass, unit, pass->items[unit]);
@@ -287,14 +287,14 @@ static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 /* Merges what the sync point is for. */
 static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
 {
-    struct ls_stopwatch *watch = ls_team_stopwatch(pass->engine->team);
-    uint64_t start = ls_stopwatch_start(watch);
+    struct ls_profiler *profiler = ls_team_profiler(pass->engine->team);
+    uint64_t start = ls_profiler_start(profiler);
     if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT)
         ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker);
     else if (worker == 0)
         ls_pass_merge_count(pass, sync);
-    if (watch != NULL)
-        watch->worker[worker].merging += ls_nanoseconds() - start;
+    if (profiler != NULL)
+        profiler->worker[worker].merging += ls_nanoseconds() - start;
 }
 
 /* All workers, of all ranks, meet at the sync point behind a segment; false: other ranks are lost.

@@ -8,7 +8,7 @@
 #include "base/mutant.h"
 #include "base/random.h"
 #include "engine/rows.h"
-#include "engine/stopwatch.h"
+#include "engine/profiler.h"
 #include "engine/reducer.h"
 #include "ops/cpu/filler.h"
 #include "transport/comm.h"
@@ -254,8 +254,8 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
 
 struct refresh {
     struct ls_store *store;
-    struct ls_stopwatch *watch; /* or NULL */
-    bool own;                   /* only those of weights that are not exchanged */
+    struct ls_profiler *profiler; /* or NULL */
+    bool own;                     /* only those of weights that are not exchanged */
     _Atomic size_t next;
     _Atomic bool failed;
 };
@@ -276,11 +276,11 @@ static void refresh_some(void *argument, int worker)
             return;
         if (refresh->own && bucket_of_view(store, i) >= 0)
             continue;
-        uint64_t start = ls_stopwatch_start(refresh->watch);
+        uint64_t start = ls_profiler_start(refresh->profiler);
         if (!convert_view(store, i))
             atomic_store(&refresh->failed, true);
-        if (refresh->watch != NULL)
-            refresh->watch->worker[worker].views[store->views->items[i].parameter->index] +=
+        if (refresh->profiler != NULL)
+            refresh->profiler->worker[worker].views[store->views->items[i].parameter->index] +=
                 ls_nanoseconds() - start;
     }
 }
@@ -289,7 +289,7 @@ static int refresh(struct ls_store *store, struct ls_team *team, bool own, struc
 {
     if (store->view_count == 0)
         return 0;
-    struct refresh refresh = {.store = store, .watch = ls_team_stopwatch(team), .own = own};
+    struct refresh refresh = {.store = store, .profiler = ls_team_profiler(team), .own = own};
     ls_team_run(team, refresh_some, &refresh);
     return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
 }

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/thread.h"
-#include "engine/stopwatch.h"
+#include "engine/profiler.h"
 
 struct member {
     struct ls_team *team;
@@ -31,7 +31,7 @@ struct ls_team {
     struct ls_barrier begin, end, middle;
     void (*job)(void *argument, int worker); /* NULL: go home */
     void *argument;
-    struct ls_stopwatch *watch; /* NULL: nobody wants to know */
+    struct ls_profiler *profiler; /* NULL: no profiling */
     bool pin;
     int entered;
     fenv_t caller_mode; /* of the calling thread, between enter and leave */
@@ -43,10 +43,10 @@ static _Thread_local int this_worker; /* of the thread's job */
 static void do_job(const struct ls_team *team, int worker)
 {
     this_worker = worker;
-    uint64_t start = ls_stopwatch_start(team->watch);
+    uint64_t start = ls_profiler_start(team->profiler);
     team->job(team->argument, worker);
-    if (team->watch != NULL)
-        team->watch->worker[worker].working += ls_nanoseconds() - start;
+    if (team->profiler != NULL)
+        team->profiler->worker[worker].working += ls_nanoseconds() - start;
 }
 
 static void *work(void *argument)
@@ -155,7 +155,7 @@ void ls_team_leave(struct ls_team *team)
 
 void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), void *argument)
 {
-    uint64_t start = ls_stopwatch_start(team->watch);
+    uint64_t start = ls_profiler_start(team->profiler);
     team->job = job;
     team->argument = argument;
     if (team->workers > 1)
@@ -163,25 +163,25 @@ void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), 
     do_job(team, 0);
     if (team->workers > 1)
         ls_barrier_wait(&team->end);
-    if (team->watch != NULL)
-        team->watch->jobs += ls_nanoseconds() - start;
+    if (team->profiler != NULL)
+        team->profiler->jobs += ls_nanoseconds() - start;
 }
 
 void ls_team_meet(struct ls_team *team)
 {
-    uint64_t start = ls_stopwatch_start(team->watch);
+    uint64_t start = ls_profiler_start(team->profiler);
     if (team->workers > 1)
         ls_barrier_wait(&team->middle);
-    if (team->watch != NULL)
-        team->watch->worker[this_worker].meeting += ls_nanoseconds() - start;
+    if (team->profiler != NULL)
+        team->profiler->worker[this_worker].meeting += ls_nanoseconds() - start;
 }
 
-void ls_team_watch(struct ls_team *team, struct ls_stopwatch *watch)
+void ls_team_profile(struct ls_team *team, struct ls_profiler *profiler)
 {
-    team->watch = watch;
+    team->profiler = profiler;
 }
 
-struct ls_stopwatch *ls_team_stopwatch(const struct ls_team *team)
+struct ls_profiler *ls_team_profiler(const struct ls_team *team)
 {
-    return team->watch;
+    return team->profiler;
 }

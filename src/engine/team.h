@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct ls_team;
-struct ls_stopwatch;
+struct ls_profiler;
 
 /* Starts workers - 1 threads; `enter_thread` is called first thing in each. */
 int ls_team_create(int workers, void (*enter_thread)(void), struct ls_team **team,
@@ -27,9 +27,9 @@ void ls_team_run(struct ls_team *team, void (*job)(void *argument, int worker), 
  * before is seen by all afterwards. */
 void ls_team_meet(struct ls_team *team);
 
-/* From now on (NULL: no longer) what jobs and meetings take is added to a stopwatch for as many
- * workers; ls_team_stopwatch is for those who count more. Not while workers run. */
-void ls_team_watch(struct ls_team *team, struct ls_stopwatch *watch);
-struct ls_stopwatch *ls_team_stopwatch(const struct ls_team *team);
+/* From now on (NULL: no longer) what jobs and meetings take is added to a profiler for as many
+ * workers; ls_team_profiler is for those who count more. Not while workers run. */
+void ls_team_profile(struct ls_team *team, struct ls_profiler *profiler);
+struct ls_profiler *ls_team_profiler(const struct ls_team *team);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
-#include "engine/stopwatch.h"
+#include "engine/profiler.h"
 #include "engine/reducer.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/update.h"
@@ -106,12 +106,12 @@ static void apply_piece(const struct tiles_job *job, int parameter,
                         struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
-    struct ls_stopwatch *watch = ls_team_stopwatch(job->engine->team);
-    uint64_t start = ls_stopwatch_start(watch);
+    struct ls_profiler *profiler = ls_team_profiler(job->engine->team);
+    uint64_t start = ls_profiler_start(profiler);
     const float *gradient = NULL;
     if (ls_store_has_factors(store, parameter))
         gradient = factored(store, parameter, piece, worker);
-    uint64_t middle = ls_stopwatch_start(watch);
+    uint64_t middle = ls_profiler_start(profiler);
     for (size_t r = 0; r < piece->rows; r++) {
         size_t begin = piece->begin + r * piece->row;
         if (gradient == NULL)
@@ -119,9 +119,9 @@ static void apply_piece(const struct tiles_job *job, int parameter,
         else
             apply_row(job, parameter, begin, piece->columns, gradient + r * piece->columns, seen);
     }
-    if (watch != NULL) {
-        watch->worker[worker].product[parameter] += middle - start;
-        watch->worker[worker].update[parameter] += ls_nanoseconds() - middle;
+    if (profiler != NULL) {
+        profiler->worker[worker].product[parameter] += middle - start;
+        profiler->worker[worker].update[parameter] += ls_nanoseconds() - middle;
     }
 }
 

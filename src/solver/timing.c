@@ -1,7 +1,7 @@
 /* Timing a training. See solver/timing.h.
  *
  * The clocks run while updates are done as always: of each step of the plans (engine/binding.c) and
- * of what workers do besides (engine/stopwatch.h). After each update the steps' clocks are read and
+ * of what workers do besides (engine/profiler.h). After each update the steps' clocks are read and
  * begin anew, because a plan may be gone after the next one. Times are added up in nanoseconds of
  * cores, then divided by workers and iterations.
  *
@@ -18,7 +18,7 @@
 #include "base/probe.h"
 #include "base/thread.h"
 #include "engine/pass.h"
-#include "engine/stopwatch.h"
+#include "engine/profiler.h"
 #include "ir/layer.h"
 
 enum { WARM_UP = 2, DEFAULT_ITERATIONS = 20 };
@@ -26,7 +26,7 @@ enum { WARM_UP = 2, DEFAULT_ITERATIONS = 20 };
 struct timer {
     struct ls_trainer *trainer;
     struct lockstep_timing *timing;
-    struct ls_stopwatch *watch;
+    struct ls_profiler *profiler;
     double *seconds; /* by iteration */
 };
 
@@ -232,8 +232,8 @@ static void add_parameters(struct timer *timer)
         struct lockstep_time_layer *row = row_of_parameter(timer, p);
         if (row == NULL)
             continue;
-        for (int w = 0; w < timer->watch->workers; w++) {
-            const struct ls_stopwatch_worker *worker = &timer->watch->worker[w];
+        for (int w = 0; w < timer->profiler->workers; w++) {
+            const struct ls_profiler_worker *worker = &timer->profiler->worker[w];
             row->part[LOCKSTEP_TIME_UPDATE].seconds += (double)worker->update[p] * 1e-9;
             row->part[LOCKSTEP_TIME_BACKWARD_WEIGHTS].seconds += (double)worker->product[p] * 1e-9;
             row->part[LOCKSTEP_TIME_REDUCTION].seconds += (double)worker->views[p] * 1e-9;
@@ -283,14 +283,14 @@ static double divide(struct timer *timer)
 static void find_totals(struct timer *timer)
 {
     struct lockstep_time_total *total = &timer->timing->total;
-    const struct ls_stopwatch *watch = timer->watch;
+    const struct ls_profiler *profiler = timer->profiler;
     double working = 0, n = (double)total->iterations;
-    double jobs = (double)watch->jobs * 1e-9 / n, cores = 1e-9 / n / watch->workers;
-    for (int w = 0; w < watch->workers; w++) {
-        working += (double)watch->worker[w].working * cores;
-        total->data += (double)watch->worker[w].data * cores;
-        total->meeting += (double)watch->worker[w].meeting * cores;
-        total->merging += (double)watch->worker[w].merging * cores;
+    double jobs = (double)profiler->jobs * 1e-9 / n, cores = 1e-9 / n / profiler->workers;
+    for (int w = 0; w < profiler->workers; w++) {
+        working += (double)profiler->worker[w].working * cores;
+        total->data += (double)profiler->worker[w].data * cores;
+        total->meeting += (double)profiler->worker[w].meeting * cores;
+        total->merging += (double)profiler->worker[w].merging * cores;
     }
     for (int64_t i = 0; i < total->iterations; i++)
         total->seconds += timer->seconds[i] / n;
@@ -320,7 +320,7 @@ static int measure(struct timer *timer, struct ls_error *error)
     struct ls_trainer *trainer = timer->trainer;
     struct ls_team *team = trainer->engine->team;
     int status = 0;
-    ls_team_watch(team, timer->watch);
+    ls_team_profile(team, timer->profiler);
     for (int64_t i = 0; i < timer->timing->total.iterations && status == 0; i++) {
         status = asked_to_stop(&trainer->callbacks);
         if (status == 0)
@@ -332,7 +332,7 @@ static int measure(struct timer *timer, struct ls_error *error)
         if (status == 0)
             read_clocks(timer);
     }
-    ls_team_watch(team, NULL);
+    ls_team_profile(team, NULL);
     return status;
 }
 
@@ -367,7 +367,8 @@ static int run(struct timer *timer, int64_t wanted, struct ls_error *error)
     if (timer->seconds == NULL)
         return ls_fail_memory(error, "a timing");
     LS_TRY(make_rows(timer, error));
-    LS_TRY(ls_stopwatch_create(trainer->workers, trainer->parameters->count, &timer->watch, error));
+    LS_TRY(
+        ls_profiler_create(trainer->workers, trainer->parameters->count, &timer->profiler, error));
     LS_TRY(probe(timer, &total->before, error));
     for (int64_t i = 0; i < warm_up; i++)
         LS_TRY(ls_trainer_update(trainer, error));
@@ -388,7 +389,7 @@ int ls_timing(const struct ls_solver_definition *definition,
     int status = ls_trainer_create(definition, &train, &timer.trainer, error);
     if (status == 0)
         status = run(&timer, options->iterations, error);
-    ls_stopwatch_free(timer.watch);
+    ls_profiler_free(timer.profiler);
     ls_free(timer.seconds);
     ls_trainer_free(timer.trainer);
     return status;

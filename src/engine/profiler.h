@@ -1,11 +1,11 @@
-/* A stopwatch: what the workers of a team do with their time, where somebody wants to know.
+/* The profiler: what the workers of a team do with their time. Optional.
  *
  * What a step of a plan takes is counted with its binding (engine/net.h); this is all the rest.
  * Each worker writes its own figures only. All are nanoseconds.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_ENGINE_STOPWATCH_H
-#define LS_ENGINE_STOPWATCH_H
+#ifndef LS_ENGINE_PROFILER_H
+#define LS_ENGINE_PROFILER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-struct ls_stopwatch_worker {
+struct ls_profiler_worker {
     uint64_t working;  /* in jobs, with all that is below */
     uint64_t meeting;  /* waiting for the others within a job */
     uint64_t data;     /* waiting for data */
@@ -24,20 +24,20 @@ struct ls_stopwatch_worker {
     char apart[64];    /* two workers do not write to one line of a cache */
 };
 
-struct ls_stopwatch {
+struct ls_profiler {
     uint64_t jobs; /* from the begin of each job until all workers are done with it */
     int workers;
-    struct ls_stopwatch_worker *worker;
+    struct ls_profiler_worker *worker;
 };
 
-int ls_stopwatch_create(int workers, size_t parameters, struct ls_stopwatch **watch,
-                        struct ls_error *error);
-void ls_stopwatch_free(struct ls_stopwatch *watch);
+int ls_profiler_create(int workers, size_t parameters, struct ls_profiler **profiler,
+                       struct ls_error *error);
+void ls_profiler_free(struct ls_profiler *profiler);
 
-/* The time now; 0 without a watch, because reading the clock takes some, too. */
-static inline uint64_t ls_stopwatch_start(const struct ls_stopwatch *watch)
+/* The time now; 0 without a profiler, because reading the clock takes some, too. */
+static inline uint64_t ls_profiler_start(const struct ls_profiler *profiler)
 {
-    return watch != NULL ? ls_nanoseconds() : 0;
+    return profiler != NULL ? ls_nanoseconds() : 0;
 }
 
 #endif
