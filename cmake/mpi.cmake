@@ -54,7 +54,7 @@ function(ls_mpi_module compiler)
   set(links ${shown})
   list(FILTER links INCLUDE REGEX "^(-L|-l|-Wl,)")
   list(TRANSFORM includes REPLACE "^-I" "")
-  add_library(lockstep_${kind} MODULE ${CMAKE_SOURCE_DIR}/src/transport/mpi/mpi_link.c)
+  add_library(lockstep_${kind} MODULE ${CMAKE_SOURCE_DIR}/src/transport/mpi/mpi_transport.c)
   target_include_directories(lockstep_${kind} SYSTEM PRIVATE ${includes})
   target_link_libraries(lockstep_${kind} PRIVATE ls_flags ${links})
   set_target_properties(lockstep_${kind} PROPERTIES

@@ -19,7 +19,7 @@ self=$(realpath "$0")
 source=$(realpath "$(dirname "$self")/..")
 release=bookworm
 # What rights, signals, terminals and processes mean to a test depends on the user.
-users_tests='^(cli_.*|faults_(data|files|prefixes|signals|snapshots|usage)|mpi_(cut_link|link|log)'
+users_tests='^(cli_.*|faults_(data|files|prefixes|signals|snapshots|usage)|mpi_(cut_link|transport|log)'
 users_tests="$users_tests|compat_test_(demo|install))\$"
 
 step() { printf '\n== %s\n' "$*"; }

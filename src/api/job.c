@@ -61,7 +61,7 @@ static int greet(struct ls_comm *comm, struct ls_error *error)
     struct greeting *all = ls_alloc((size_t)comm->size, sizeof *all);
     if (all == NULL)
         return ls_fail_memory(error, "a job");
-    snprintf(mine.host, sizeof mine.host, "%s", comm->link->host);
+    snprintf(mine.host, sizeof mine.host, "%s", comm->transport->host);
     int status = ls_comm_all_gather(comm, &mine, sizeof mine, all, error);
     if (status == 0)
         status = compare_greetings(all, comm->size, error);
@@ -130,7 +130,7 @@ static int set_up(struct lockstep_job *job, const struct lockstep_job_options *o
     return ls_watch_set_status_file(watch, options->status_file, error);
 }
 
-int ls_job_open(struct ls_link *link, const struct lockstep_job_options *options,
+int ls_job_open(struct ls_transport *transport, const struct lockstep_job_options *options,
                 struct lockstep_job **out, struct ls_error *error)
 {
     *out = NULL;
@@ -138,10 +138,10 @@ int ls_job_open(struct ls_link *link, const struct lockstep_job_options *options
                                                  .dynamic = options->dynamic_balance != 0};
     struct lockstep_job *job = ls_alloc(1, sizeof *job);
     if (job == NULL) {
-        link->calls->abort(link, LOCKSTEP_RESOURCE);
+        transport->calls->abort(transport, LOCKSTEP_RESOURCE);
         return ls_fail_memory(error, "a job");
     }
-    int status = ls_comm_create(link, &comm_options, &job->comm, error);
+    int status = ls_comm_create(transport, &comm_options, &job->comm, error);
     if (status != 0) {
         ls_free(job);
         return status;
@@ -162,11 +162,11 @@ int lockstep_job_open(const struct lockstep_job_options *options, struct lockste
                       struct lockstep_error *error)
 {
     struct ls_error *inner = ls_api_error(error);
-    struct ls_link *link;
+    struct ls_transport *transport;
     *job = NULL;
     LS_TRY(check_options(options, inner));
-    LS_TRY(ls_launch(&link, inner));
-    return link != NULL ? ls_job_open(link, options, job, inner) : 0;
+    LS_TRY(ls_launch(&transport, inner));
+    return transport != NULL ? ls_job_open(transport, options, job, inner) : 0;
 }
 
 void ls_job_place_status(struct lockstep_job *job, const char *prefix)

@@ -14,8 +14,8 @@ struct lockstep_job {
     bool has_status_file;
 };
 
-/* Joins over this link, which is taken over, also where it fails. */
-int ls_job_open(struct ls_link *link, const struct lockstep_job_options *options,
+/* Joins over this transport, which is taken over, also where it fails. */
+int ls_job_open(struct ls_transport *transport, const struct lockstep_job_options *options,
                 struct lockstep_job **job, struct ls_error *error);
 
 static inline struct ls_comm *ls_job_comm(struct lockstep_job *job)

@@ -20,7 +20,7 @@
 enum {
     COMPUTATIONS = 4,
     REPEATS_MAX = 8, /* of a pass, before it is not the accident of a core any more */
-    HOST_SIZE = 64   /* as in struct ls_link */
+    HOST_SIZE = 64   /* as in struct ls_transport */
 };
 
 /* Who computes. */
@@ -414,7 +414,7 @@ static int learn_hosts(struct ls_audit *audit, struct ls_error *error)
     if (audit->knows_hosts || !ls_comm_several(comm))
         return 0;
     audit->knows_hosts = true;
-    return ls_comm_all_gather(comm, comm->link->host, HOST_SIZE, audit->hosts, error);
+    return ls_comm_all_gather(comm, comm->transport->host, HOST_SIZE, audit->hosts, error);
 }
 
 static struct ls_audit_finding finding_of(const struct ls_audit *audit, size_t item,

@@ -144,7 +144,7 @@ static int explain(const struct ls_engine *engine, const uint64_t *parameter, in
     size_t count = engine->store->set->count, which = 0;
     char who[RANKS_NAMED * 100 + 40];
     LS_TRY(ls_comm_all_gather(comm, parameter, count * sizeof *parameter, all, error));
-    LS_TRY(ls_comm_all_gather(comm, comm->link->host, sizeof *hosts, hosts, error));
+    LS_TRY(ls_comm_all_gather(comm, comm->transport->host, sizeof *hosts, hosts, error));
     while (which + 1 < count && all_same(all + which, comm->size, count))
         which++;
     name_ranks(all + which, comm->size, count, (const char(*)[64])hosts, who, sizeof who);

@@ -81,8 +81,8 @@ static struct staging *take_staging(struct ls_reducer *reducer,
     return staging;
 }
 
-static int start_sums(struct ls_collective *collective, struct ls_link *link,
-                      struct ls_link_op **op)
+static int start_sums(struct ls_collective *collective, struct ls_transport *transport,
+                      struct ls_transport_op **op)
 {
     struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
@@ -110,9 +110,9 @@ static int start_sums(struct ls_collective *collective, struct ls_link *link,
         offset[ranks + (size_t)r] = (size_t)(r - (r > reducer->comm->rank)) * each;
     }
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_SUMS], at, memory_order_relaxed);
-    const struct ls_link_blocks out = {bytes, offset}, in = {bytes + ranks, offset + ranks};
-    return link->calls->exchange(link, LS_CHANNEL_BULK, chunk->staging->out, &out,
-                                 chunk->staging->in, &in, op);
+    const struct ls_transport_blocks out = {bytes, offset}, in = {bytes + ranks, offset + ranks};
+    return transport->calls->exchange(transport, LS_CHANNEL_BULK, chunk->staging->out, &out,
+                                      chunk->staging->in, &in, op);
 }
 
 static void finish_sums(struct ls_collective *collective)
@@ -151,13 +151,13 @@ static void contributed(void *user, int parameter)
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-static int start_weights(struct ls_collective *collective, struct ls_link *link,
-                         struct ls_link_op **op)
+static int start_weights(struct ls_collective *collective, struct ls_transport *transport,
+                         struct ls_transport_op **op)
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
     float *bucket =
-        reducer->store->flat + cut[0]; /* from there: links count no further than ints */
+        reducer->store->flat + cut[0]; /* from there: transports count no further than ints */
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
@@ -167,9 +167,9 @@ static int start_weights(struct ls_collective *collective, struct ls_link *link,
     size_t rank = (size_t)reducer->comm->rank;
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
-    const struct ls_link_blocks blocks = {bytes, offset};
-    return link->calls->gather(link, LS_CHANNEL_BULK, reducer->store->flat + cut[rank], bucket,
-                               &blocks, op);
+    const struct ls_transport_blocks blocks = {bytes, offset};
+    return transport->calls->gather(transport, LS_CHANNEL_BULK, reducer->store->flat + cut[rank],
+                                    bucket, &blocks, op);
 }
 
 static void finish_weights(struct ls_collective *collective)

@@ -62,7 +62,8 @@ static void copy_rows(struct side *side, bool pack)
         }
 }
 
-static int start(struct ls_collective *collective, struct ls_link *link, struct ls_link_op **op)
+static int start(struct ls_collective *collective, struct ls_transport *transport,
+                 struct ls_transport_op **op)
 {
     struct side *side = collective->user;
     struct ls_factor_reducer *reducer = side->reducer;
@@ -83,9 +84,9 @@ static int start(struct ls_collective *collective, struct ls_link *link, struct 
     size_t rank = (size_t)reducer->comm->rank;
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_FACTORS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
-    const struct ls_link_blocks blocks = {bytes, offset};
-    return link->calls->gather(link, LS_CHANNEL_BULK, (unsigned char *)rows + offset[rank], rows,
-                               &blocks, op);
+    const struct ls_transport_blocks blocks = {bytes, offset};
+    return transport->calls->gather(transport, LS_CHANNEL_BULK,
+                                    (unsigned char *)rows + offset[rank], rows, &blocks, op);
 }
 
 static void finish(struct ls_collective *collective)

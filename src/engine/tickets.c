@@ -108,9 +108,9 @@ static void end_granting(struct ls_tickets *tickets)
 /* Behind a message that did not go there is none: who hears the end of a round has heard all. */
 static void send(struct ls_tickets *tickets, int to, const struct message *message)
 {
-    struct ls_link *link = tickets->comm->link;
+    struct ls_transport *transport = tickets->comm->transport;
     if (atomic_load(&tickets->comm->broken) ||
-        link->calls->tell(link, to, message, sizeof *message) != 0)
+        transport->calls->tell(transport, to, message, sizeof *message) != 0)
         atomic_store(&tickets->comm->broken, true);
     atomic_fetch_add_explicit(&tickets->comm->sent[LS_TRAFFIC_SMALL], sizeof *message,
                               memory_order_relaxed);

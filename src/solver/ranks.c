@@ -161,7 +161,7 @@ static int show(struct ls_trainer *trainer, enum aspect aspect, const char *text
         uint64_t size;
         char host[64];
     } head = {.size = strlen(text)};
-    snprintf(head.host, sizeof head.host, "%s", trainer->comm->link->host);
+    snprintf(head.host, sizeof head.host, "%s", trainer->comm->transport->host);
     LS_TRY(ls_comm_broadcast(trainer->comm, &head, sizeof head, error));
     size_t room = (head.size / 4 + 1) * 4; /* and what ends it */
     char *there = ls_alloc(room, 1);

@@ -41,7 +41,7 @@ struct segment {
 struct rank {
     struct segment *segment;
     int rank;
-    struct ls_link *link;
+    struct ls_transport *transport;
     pthread_t thread;
     struct ls_trainer *trainer;
     float *plain; /* room for the largest parameter */
@@ -329,13 +329,13 @@ static void *run_rank(void *argument)
     struct ls_comm *comm = NULL;
     struct ls_comm_options options = {.timeout = PATIENCE, .dynamic = rank->segment->what->dynamic};
     ls_backend_cpu.enter_thread();
-    int status = ls_comm_create(rank->link, &options, &comm, rank->error);
+    int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
         ls_watch_set_tell(comm->watch, tell_nobody, NULL);
         status = train(rank, comm);
     }
     if (status != 0 && status != LOCKSTEP_STOPPED)
-        rank->link->calls->abort(rank->link, status); /* nobody waits for this one */
+        rank->transport->calls->abort(rank->transport, status); /* nobody waits for this one */
     rank->status = status;
     ls_comm_end(comm);
     return NULL;
@@ -361,9 +361,9 @@ static int run_segment(struct segment *segment, struct ls_error *error)
         struct rank alone = {.segment = segment, .error = error};
         return train(&alone, NULL);
     }
-    struct ls_link **links = ls_alloc((size_t)count, sizeof *links);
+    struct ls_transport **transports = ls_alloc((size_t)count, sizeof *transports);
     struct rank *ranks = ls_alloc((size_t)count, sizeof *ranks);
-    if (links == NULL || ranks == NULL)
+    if (transports == NULL || ranks == NULL)
         status = ls_fail_memory(error, "a verification");
     for (int r = 0; r < count && status == 0; r++) {
         ranks[r] = (struct rank){.segment = segment, .rank = r};
@@ -372,16 +372,17 @@ static int run_segment(struct segment *segment, struct ls_error *error)
             status = ls_fail_memory(error, "a verification");
     }
     if (status == 0)
-        status = ls_local_links(count, links, error);
+        status = ls_local_transports(count, transports, error);
     for (int r = 0; r < count && status == 0; r++) {
-        ranks[r].link = links[r];
+        ranks[r].transport = transports[r];
         if (pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]) != 0)
             status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "no more threads can be made");
         started += status == 0;
     }
-    for (int r = started; r < count && links != NULL && links[r] != NULL; r++) {
-        links[r]->calls->abort(links[r], status); /* those that have started do not wait for it */
-        links[r]->calls->end(links[r]);
+    for (int r = started; r < count && transports != NULL && transports[r] != NULL; r++) {
+        transports[r]->calls->abort(transports[r],
+                                    status); /* those that have started do not wait for it */
+        transports[r]->calls->end(transports[r]);
     }
     for (int r = 0; r < started; r++)
         pthread_join(ranks[r].thread, NULL);
@@ -390,7 +391,7 @@ static int run_segment(struct segment *segment, struct ls_error *error)
     for (int r = 0; r < count && ranks != NULL; r++)
         ls_free(ranks[r].error);
     ls_free(ranks);
-    ls_free(links);
+    ls_free(transports);
     return status;
 }
 

@@ -17,7 +17,7 @@ enum {
     SPINS = 2000,       /* questions before a waiting rank lets others on its core */
     YIELDS = 20,        /* and before it sleeps between questions */
     SLEEP_MAX = 200000, /* nanoseconds */
-    LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a link fails */
+    LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a transport fails */
     ALIGNMENT = 4
 };
 
@@ -34,34 +34,34 @@ static void release(struct ls_comm *comm)
     ls_free(comm);
 }
 
-int ls_comm_create(struct ls_link *link, const struct ls_comm_options *options,
+int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options *options,
                    struct ls_comm **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_comm *comm = ls_alloc(1, sizeof *comm);
     int status = comm == NULL ? ls_fail_memory(error, "a job") : 0;
     if (status == 0) {
-        comm->link = link;
-        comm->rank = link->rank;
-        comm->size = link->size;
+        comm->transport = transport;
+        comm->rank = transport->rank;
+        comm->size = transport->size;
         comm->timeout = options->timeout;
         comm->dynamic = options->dynamic;
-        comm->first = ls_alloc((size_t)link->size + 1, sizeof *comm->first);
-        comm->bytes = ls_alloc(4 * (size_t)link->size, sizeof *comm->bytes);
-        comm->offset = comm->bytes != NULL ? comm->bytes + 2 * link->size : NULL;
-        comm->statuses = ls_alloc((size_t)link->size, sizeof *comm->statuses);
+        comm->first = ls_alloc((size_t)transport->size + 1, sizeof *comm->first);
+        comm->bytes = ls_alloc(4 * (size_t)transport->size, sizeof *comm->bytes);
+        comm->offset = comm->bytes != NULL ? comm->bytes + 2 * transport->size : NULL;
+        comm->statuses = ls_alloc((size_t)transport->size, sizeof *comm->statuses);
         if (comm->first == NULL || comm->bytes == NULL || comm->statuses == NULL)
             status = ls_fail_memory(error, "a job");
     }
     if (status == 0)
-        status = ls_watch_create(link, options->timeout, &comm->watch, error);
+        status = ls_watch_create(transport, options->timeout, &comm->watch, error);
     if (status == 0) {
         *out = comm;
         return 0;
     }
     if (comm != NULL)
         release(comm);
-    link->calls->abort(link, status);
+    transport->calls->abort(transport, status);
     return status;
 }
 
@@ -84,7 +84,7 @@ void ls_comm_end(struct ls_comm *comm)
     if (comm == NULL)
         return;
     ls_progress_thread_stop(comm->progress_thread);
-    comm->link->calls->end(comm->link);
+    comm->transport->calls->end(comm->transport);
     release(comm);
 }
 
@@ -129,20 +129,20 @@ int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
     if (ls_watch_alarm(comm->watch))
         return ls_watch_fail(comm->watch, error);
     return ls_fail(error, LOCKSTEP_LOST, NULL, NULL, "the connection to other ranks failed: %s",
-                   comm->link->failure);
+                   comm->transport->failure);
 }
 
 /* Waits until an exchange is DONE, or somebody is lost. */
-static int wait_for(struct ls_comm *comm, struct ls_link_op **op, struct ls_error *error)
+static int wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls_error *error)
 {
     bool waiting = false;
     int status = 0;
     uint64_t start = ls_nanoseconds();
     for (int asked = 0;; asked++) {
-        enum ls_link_result result = comm->link->calls->test(comm->link, op);
-        if (result == LS_LINK_DONE)
+        enum ls_transport_result result = comm->transport->calls->test(comm->transport, op);
+        if (result == LS_TRANSPORT_DONE)
             break;
-        if (result == LS_LINK_FAILED) {
+        if (result == LS_TRANSPORT_FAILED) {
             status = ls_comm_lost(comm, error);
             break;
         }
@@ -192,12 +192,13 @@ static size_t lay(const struct ls_comm *comm, const size_t *bytes, size_t *offse
 
 static int gather(struct ls_comm *comm, const void *mine, void *all, struct ls_error *error)
 {
-    const struct ls_link_blocks blocks = {comm->bytes, comm->offset};
-    struct ls_link_op *op = NULL;
+    const struct ls_transport_blocks blocks = {comm->bytes, comm->offset};
+    struct ls_transport_op *op = NULL;
     atomic_fetch_add_explicit(&comm->sent[LS_TRAFFIC_SMALL],
                               comm->bytes[comm->rank] * (size_t)(comm->size - 1),
                               memory_order_relaxed);
-    if (comm->link->calls->gather(comm->link, LS_CHANNEL_SMALL, mine, all, &blocks, &op) != 0)
+    if (comm->transport->calls->gather(comm->transport, LS_CHANNEL_SMALL, mine, all, &blocks,
+                                       &op) != 0)
         return ls_comm_lost(comm, error);
     return wait_for(comm, &op, error);
 }
@@ -274,9 +275,10 @@ int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const stru
         in[r] = part[(size_t)r * stride].end - part[(size_t)r * stride].begin;
         in_offset[r] = part[(size_t)r * stride].begin;
     }
-    struct ls_link_op *op = NULL;
-    const struct ls_link_blocks from = {out, out_offset}, to = {in, in_offset};
-    if (comm->link->calls->exchange(comm->link, LS_CHANNEL_SMALL, mine, &from, all, &to, &op) != 0)
+    struct ls_transport_op *op = NULL;
+    const struct ls_transport_blocks from = {out, out_offset}, to = {in, in_offset};
+    if (comm->transport->calls->exchange(comm->transport, LS_CHANNEL_SMALL, mine, &from, all, &to,
+                                         &op) != 0)
         return ls_comm_lost(comm, error);
     return wait_for(comm, &op, error);
 }
@@ -303,7 +305,7 @@ static void repeat_words(struct last_words *words, int rank, int status, struct 
 int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
 {
     struct last_words words = {.host = ""};
-    _Static_assert(sizeof words % ALIGNMENT == 0, "what links carry");
+    _Static_assert(sizeof words % ALIGNMENT == 0, "what transports carry");
     if (!ls_comm_several(comm))
         return status;
     int32_t mine = status, *all = comm->statuses;
@@ -313,7 +315,7 @@ int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
         first++;
     if (result == 0 && first < comm->size) {
         result = all[first];
-        snprintf(words.host, sizeof words.host, "%s", comm->link->host);
+        snprintf(words.host, sizeof words.host, "%s", comm->transport->host);
         if (error != NULL && error->count > 0)
             words.problem = error->problems[0];
         int lost = broadcast_from(comm, first, &words, sizeof words, error);

@@ -20,7 +20,7 @@
 
 #include "base/deal.h"
 #include "base/error.h"
-#include "transport/link.h"
+#include "transport/transport.h"
 
 struct ls_progress_thread;
 struct ls_watch;
@@ -43,7 +43,7 @@ enum ls_waiting {
 };
 
 struct ls_comm {
-    struct ls_link *link;
+    struct ls_transport *transport;
     int rank, size;
     int workers;    /* of this rank */
     int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
@@ -73,8 +73,8 @@ struct ls_comm_options {
     bool dynamic;
 };
 
-/* Takes over a link (also where it fails). */
-int ls_comm_create(struct ls_link *link, const struct ls_comm_options *options,
+/* Takes over a transport (also where it fails). */
+int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options *options,
                    struct ls_comm **comm, struct ls_error *error);
 /* Says how many workers this rank has, learns how many the others have, starts the progress thread.
  * Again for another number of workers. `enter_thread` prepares the progress thread for computing. A
@@ -99,8 +99,8 @@ int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
 /* This rank's share of what is dealt; everything, where it may get any of it. */
 struct ls_share ls_comm_own(const struct ls_comm *comm);
 
-/* The link has failed, or the watch is alarmed: says in `error` who is to blame, as far as that is
- * known (a moment later it often is). Returns LOCKSTEP_LOST. */
+/* The transport has failed, or the watch is alarmed: says in `error` who is to blame, as far as
+ * that is known (a moment later it often is). Returns LOCKSTEP_LOST. */
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody

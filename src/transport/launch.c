@@ -1,4 +1,4 @@
-/* From the launcher's environment to a link. See transport/launch.h.
+/* From the launcher's environment to a transport. See transport/launch.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/launch.h"
 
@@ -149,28 +149,28 @@ static int choose_module(const struct launcher *launcher, const char *wish, char
 
 /* The module stays loaded: MPI's libraries cannot be taken out of a process. Their own modules need
  * their names, hence RTLD_GLOBAL. */
-static int open_module(const char *path, struct ls_link **link, struct ls_error *error)
+static int open_module(const char *path, struct ls_transport **transport, struct ls_error *error)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (module == NULL)
         return ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint, "cannot load the module: %s",
                        dlerror());
-    ls_link_open_function *open;
-    *(void **)&open = dlsym(module, "lockstep_link_open"); /* POSIX's way to a function */
+    ls_transport_open_function *open;
+    *(void **)&open = dlsym(module, "lockstep_transport_open"); /* POSIX's way to a function */
     if (open == NULL)
         return ls_fail(error, LOCKSTEP_RESOURCE, path, NULL, "is no module of Lockstep's");
     char message[512] = "";
-    *link = open(LS_LINK_ABI, message, sizeof message);
-    if (*link == NULL)
+    *transport = open(LS_TRANSPORT_ABI, message, sizeof message);
+    if (*transport == NULL)
         return ls_fail(error, LOCKSTEP_RESOURCE, path, NULL, "%s", message);
     return 0;
 }
 
 /* Processes that each believe to be alone would all do the same and write the same files. */
-static int check_size(const struct launcher *launcher, struct ls_link **link,
+static int check_size(const struct launcher *launcher, struct ls_transport **transport,
                       struct ls_error *error)
 {
-    int size = (*link)->size;
+    int size = (*transport)->size;
     if (launcher->size == 0 || launcher->size == size)
         return 0;
     int status = ls_fail(
@@ -178,15 +178,15 @@ static int check_size(const struct launcher *launcher, struct ls_link **link,
         "start it with the mpirun of that library, or name the other's in LOCKSTEP_MPI (openmpi, "
         "mpich); with srun, say --mpi=pmix or --mpi=pmi2",
         "%s has started %d processes, but %s, which Lockstep uses, knows of %d", launcher->name,
-        launcher->size, (*link)->name, size);
-    (*link)->calls->end(*link);
-    *link = NULL;
+        launcher->size, (*transport)->name, size);
+    (*transport)->calls->end(*transport);
+    *transport = NULL;
     return status;
 }
 
-int ls_launch(struct ls_link **link, struct ls_error *error)
+int ls_launch(struct ls_transport **transport, struct ls_error *error)
 {
-    *link = NULL;
+    *transport = NULL;
     const char *wish = getenv("LOCKSTEP_MPI");
     if (wish != NULL && wish[0] == '\0')
         wish = NULL;
@@ -195,11 +195,11 @@ int ls_launch(struct ls_link **link, struct ls_error *error)
         return 0;
     char path[PATH_MAX];
     LS_TRY(choose_module(&launcher, wish, path, error));
-    LS_TRY(open_module(path, link, error));
-    LS_TRY(check_size(&launcher, link, error));
-    if ((*link)->size == 1) {
-        (*link)->calls->end(*link);
-        *link = NULL;
+    LS_TRY(open_module(path, transport, error));
+    LS_TRY(check_size(&launcher, transport, error));
+    if ((*transport)->size == 1) {
+        (*transport)->calls->end(*transport);
+        *transport = NULL;
     }
     return 0;
 }

@@ -15,11 +15,11 @@
 #define LS_TRANSPORT_LAUNCH_H
 
 #include "base/error.h"
-#include "transport/link.h"
+#include "transport/transport.h"
 
-/* *link: NULL where this process was started by itself, or is the only one of its job. Waits for
- * the job's other processes. The thread that calls this also ends the link. */
-int ls_launch(struct ls_link **link, struct ls_error *error);
+/* *transport: NULL where this process was started by itself, or is the only one of its job. Waits
+ * for the job's other processes. The thread that calls this also ends the transport. */
+int ls_launch(struct ls_transport **transport, struct ls_error *error);
 
 /* How many processes the launcher has started, by its environment alone; 0: it does not say, 1:
  * there is none. *rank (may be NULL): this process. */

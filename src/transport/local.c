@@ -1,4 +1,4 @@
-/* Links between threads. See transport/local.h.
+/* Transports between threads. See transport/local.h.
  *
  * The ranks' k-th operations on a channel meet: the first of them makes a meeting, the last one to
  * be DONE with it frees it.
@@ -16,7 +16,7 @@
 
 enum { OUT_BYTES, OUT_OFFSET, IN_BYTES, IN_OFFSET, LISTS };
 
-struct ls_link_op {
+struct ls_transport_op {
     struct meeting *meeting;
     bool gather, fetched;
     const unsigned char *out;
@@ -31,7 +31,7 @@ struct meeting {
     uint64_t number; /* on its channel */
     int arrived, fetched, left;
     struct meeting *next;
-    struct ls_link_op ops[]; /* [rank]; their lists are behind them */
+    struct ls_transport_op ops[]; /* [rank]; their lists are behind them */
 };
 
 struct message {
@@ -43,7 +43,7 @@ struct message {
 };
 
 struct member {
-    struct ls_link link;
+    struct ls_transport transport;
     struct job *job;
     uint64_t started[LS_CHANNELS]; /* operations */
     uint64_t line;                 /* until when it sends or receives what has been started */
@@ -53,7 +53,7 @@ struct member {
 
 struct job {
     pthread_mutex_t lock; /* of all that follows */
-    int members;          /* whose links have not ended */
+    int members;          /* whose transports have not ended */
     uint64_t latency;     /* nanoseconds */
     double rate;          /* bytes a second; 0: any */
     bool ended;
@@ -63,9 +63,9 @@ struct job {
     struct member member[]; /* [rank] */
 };
 
-static struct member *member_of(struct ls_link *link)
+static struct member *member_of(struct ls_transport *transport)
 {
-    return (struct member *)link; /* its first field */
+    return (struct member *)transport; /* its first field */
 }
 
 /* The nanoseconds that bytes take. */
@@ -76,14 +76,14 @@ static uint64_t duration(const struct job *job, size_t bytes)
 
 static int fail(struct member *member, const char *text)
 {
-    snprintf(member->link.failure, sizeof member->link.failure, "%s", text);
+    snprintf(member->transport.failure, sizeof member->transport.failure, "%s", text);
     return -1;
 }
 
 static struct meeting *make_meeting(struct job *job, enum ls_channel channel, uint64_t number)
 {
     size_t size = (size_t)job->size;
-    size_t ops = size * sizeof(struct ls_link_op);
+    size_t ops = size * sizeof(struct ls_transport_op);
     struct meeting *meeting =
         ls_alloc(1, sizeof *meeting + ops + size * LISTS * size * sizeof(size_t));
     if (meeting == NULL)
@@ -123,7 +123,7 @@ static void forget_meeting(struct job *job, struct meeting *meeting)
 /* Bytes to other ranks, or from them, whichever are more. */
 static size_t load(const struct job *job, const struct meeting *meeting, int rank)
 {
-    const struct ls_link_op *op = &meeting->ops[rank];
+    const struct ls_transport_op *op = &meeting->ops[rank];
     size_t out = 0, in = 0;
     for (int other = 0; other < job->size; other++) {
         out += other != rank ? op->lists[OUT_BYTES][other] : 0;
@@ -145,7 +145,7 @@ static void set_dues(struct job *job, struct meeting *meeting)
             meeting->channel == LS_CHANNEL_SMALL ? now + time : member->line;
     }
     for (int rank = 0; rank < job->size; rank++) {
-        struct ls_link_op *op = &meeting->ops[rank];
+        struct ls_transport_op *op = &meeting->ops[rank];
         op->due = op->through;
         for (int from = 0; from < job->size; from++)
             if (op->lists[IN_BYTES][from] > 0 && op->due < meeting->ops[from].through)
@@ -154,8 +154,8 @@ static void set_dues(struct job *job, struct meeting *meeting)
     }
 }
 
-static void copy_lists(struct ls_link_op *op, int size, const struct ls_link_blocks *out,
-                       const struct ls_link_blocks *in)
+static void copy_lists(struct ls_transport_op *op, int size, const struct ls_transport_blocks *out,
+                       const struct ls_transport_blocks *in)
 {
     size_t bytes = (size_t)size * sizeof(size_t);
     memcpy(op->lists[OUT_BYTES], out->bytes, bytes);
@@ -166,8 +166,8 @@ static void copy_lists(struct ls_link_op *op, int size, const struct ls_link_blo
 
 /* With `out_blocks` NULL all ranks get the same block, this rank's of `in_blocks`. */
 static int start(struct member *member, enum ls_channel channel, const void *out,
-                 const struct ls_link_blocks *out_blocks, void *in,
-                 const struct ls_link_blocks *in_blocks, struct ls_link_op **result)
+                 const struct ls_transport_blocks *out_blocks, void *in,
+                 const struct ls_transport_blocks *in_blocks, struct ls_transport_op **result)
 {
     struct job *job = member->job;
     if (job->ended)
@@ -175,13 +175,13 @@ static int start(struct member *member, enum ls_channel channel, const void *out
     struct meeting *meeting = next_meeting(member, channel);
     if (meeting == NULL)
         return fail(member, "out of memory for an operation");
-    struct ls_link_op *op = &meeting->ops[member->link.rank];
+    struct ls_transport_op *op = &meeting->ops[member->transport.rank];
     op->gather = out_blocks == NULL;
     op->out = out;
     op->in = in;
     copy_lists(op, job->size, op->gather ? in_blocks : out_blocks, in_blocks);
     for (int rank = 0; op->gather && rank < job->size; rank++) {
-        op->lists[OUT_BYTES][rank] = in_blocks->bytes[member->link.rank];
+        op->lists[OUT_BYTES][rank] = in_blocks->bytes[member->transport.rank];
         op->lists[OUT_OFFSET][rank] = 0;
     }
     member->started[channel]++;
@@ -191,21 +191,21 @@ static int start(struct member *member, enum ls_channel channel, const void *out
     return 0;
 }
 
-static int gather(struct ls_link *link, enum ls_channel channel, const void *mine, void *all,
-                  const struct ls_link_blocks *blocks, struct ls_link_op **op)
+static int gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
+                  void *all, const struct ls_transport_blocks *blocks, struct ls_transport_op **op)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     pthread_mutex_lock(&member->job->lock);
     int result = start(member, channel, mine, NULL, all, blocks, op);
     pthread_mutex_unlock(&member->job->lock);
     return result;
 }
 
-static int exchange(struct ls_link *link, enum ls_channel channel, const void *out,
-                    const struct ls_link_blocks *out_blocks, void *in,
-                    const struct ls_link_blocks *in_blocks, struct ls_link_op **op)
+static int exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
+                    const struct ls_transport_blocks *out_blocks, void *in,
+                    const struct ls_transport_blocks *in_blocks, struct ls_transport_op **op)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     pthread_mutex_lock(&member->job->lock);
     int result = start(member, channel, out, out_blocks, in, in_blocks, op);
     pthread_mutex_unlock(&member->job->lock);
@@ -215,9 +215,9 @@ static int exchange(struct ls_link *link, enum ls_channel channel, const void *o
 /* Returns whether the ranks mean the same operation. */
 static bool fetch(const struct meeting *meeting, int rank, int size)
 {
-    const struct ls_link_op *op = &meeting->ops[rank];
+    const struct ls_transport_op *op = &meeting->ops[rank];
     for (int r = 0; r < size; r++) {
-        const struct ls_link_op *from = &meeting->ops[r];
+        const struct ls_transport_op *from = &meeting->ops[r];
         size_t bytes = op->lists[IN_BYTES][r];
         if (from->gather != op->gather || from->lists[OUT_BYTES][rank] != bytes)
             return false;
@@ -232,9 +232,9 @@ static bool fetch(const struct meeting *meeting, int rank, int size)
 /* This rank fetches whatever is there for it. Returns whether all was as it should be. */
 static bool fetch_all(struct member *member)
 {
-    int size = member->job->size, rank = member->link.rank;
+    int size = member->job->size, rank = member->transport.rank;
     for (struct meeting *meeting = member->job->meetings; meeting; meeting = meeting->next) {
-        struct ls_link_op *op = &meeting->ops[rank];
+        struct ls_transport_op *op = &meeting->ops[rank];
         if (meeting->arrived < size || op->fetched)
             continue;
         if (!fetch(meeting, rank, size))
@@ -245,7 +245,7 @@ static bool fetch_all(struct member *member)
     return true;
 }
 
-static enum ls_link_result move_on(struct member *member, struct ls_link_op *op)
+static enum ls_transport_result move_on(struct member *member, struct ls_transport_op *op)
 {
     struct job *job = member->job;
     struct meeting *meeting = op->meeting;
@@ -254,31 +254,31 @@ static enum ls_link_result move_on(struct member *member, struct ls_link_op *op)
     if (!fetch_all(member))
         return fail(member, "ranks have started different operations, or of other sizes");
     if (meeting->fetched < job->size || ls_nanoseconds() < op->due)
-        return LS_LINK_RUNNING;
+        return LS_TRANSPORT_RUNNING;
     if (++meeting->left == job->size)
         forget_meeting(job, meeting);
-    return LS_LINK_DONE;
+    return LS_TRANSPORT_DONE;
 }
 
-static enum ls_link_result test(struct ls_link *link, struct ls_link_op **op)
+static enum ls_transport_result test(struct ls_transport *transport, struct ls_transport_op **op)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     pthread_mutex_lock(&member->job->lock);
-    enum ls_link_result result = move_on(member, *op);
+    enum ls_transport_result result = move_on(member, *op);
     pthread_mutex_unlock(&member->job->lock);
-    if (result == LS_LINK_DONE)
+    if (result == LS_TRANSPORT_DONE)
         *op = NULL;
     return result;
 }
 
-static int tell(struct ls_link *link, int to, const void *data, size_t bytes)
+static int tell(struct ls_transport *transport, int to, const void *data, size_t bytes)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     struct job *job = member->job;
     struct message *message = ls_alloc(1, sizeof *message + bytes);
     pthread_mutex_lock(&job->lock);
     int result = 0;
-    if (message == NULL || bytes > LS_LINK_MESSAGE) {
+    if (message == NULL || bytes > LS_TRANSPORT_MESSAGE) {
         result =
             fail(member, message == NULL ? "out of memory for a message" : "a message is too long");
         ls_free(message);
@@ -286,7 +286,7 @@ static int tell(struct ls_link *link, int to, const void *data, size_t bytes)
         ls_free(message);
     } else {
         *message = (struct message){
-            .from = link->rank, .due = ls_nanoseconds() + job->latency, .bytes = bytes};
+            .from = transport->rank, .due = ls_nanoseconds() + job->latency, .bytes = bytes};
         memcpy(message->data, data, bytes);
         struct member *hearer = &job->member[to];
         if (hearer->last != NULL)
@@ -299,9 +299,9 @@ static int tell(struct ls_link *link, int to, const void *data, size_t bytes)
     return result;
 }
 
-static int hear(struct ls_link *link, int *from, void *data, size_t room)
+static int hear(struct ls_transport *transport, int *from, void *data, size_t room)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     struct job *job = member->job;
     size_t bytes = 0;
     pthread_mutex_lock(&job->lock);
@@ -334,9 +334,9 @@ static void free_job(struct job *job)
     ls_free(job);
 }
 
-static void end(struct ls_link *link)
+static void end(struct ls_transport *transport)
 {
-    struct job *job = member_of(link)->job;
+    struct job *job = member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     bool last = --job->members == 0;
     pthread_mutex_unlock(&job->lock);
@@ -344,9 +344,9 @@ static void end(struct ls_link *link)
         free_job(job);
 }
 
-static void end_job(struct ls_link *link, int code)
+static void end_job(struct ls_transport *transport, int code)
 {
-    struct job *job = member_of(link)->job;
+    struct job *job = member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     if (!job->ended)
         job->code = code;
@@ -354,7 +354,7 @@ static void end_job(struct ls_link *link, int code)
     pthread_mutex_unlock(&job->lock);
 }
 
-static const struct ls_link_calls calls = {
+static const struct ls_transport_calls calls = {
     .gather = gather,
     .exchange = exchange,
     .test = test,
@@ -364,49 +364,49 @@ static const struct ls_link_calls calls = {
     .abort = end_job,
 };
 
-int ls_local_links(int size, struct ls_link **links, struct ls_error *error)
+int ls_local_transports(int size, struct ls_transport **transports, struct ls_error *error)
 {
     struct job *job = ls_alloc(1, sizeof *job + (size_t)size * sizeof(struct member));
     if (job == NULL || pthread_mutex_init(&job->lock, NULL) != 0) {
         ls_free(job);
-        return ls_fail_memory(error, "links between threads");
+        return ls_fail_memory(error, "transports between threads");
     }
     job->size = job->members = size;
     for (int rank = 0; rank < size; rank++) {
         struct member *member = &job->member[rank];
         member->job = job;
-        member->link = (struct ls_link){.calls = &calls,
-                                        .name = "threads",
-                                        .rank = rank,
-                                        .size = size,
-                                        .host_rank = rank,
-                                        .host_size = size,
-                                        .host = "localhost"};
-        links[rank] = &member->link;
+        member->transport = (struct ls_transport){.calls = &calls,
+                                                  .name = "threads",
+                                                  .rank = rank,
+                                                  .size = size,
+                                                  .host_rank = rank,
+                                                  .host_size = size,
+                                                  .host = "localhost"};
+        transports[rank] = &member->transport;
     }
     return 0;
 }
 
-void ls_local_delay(struct ls_link *link, double latency, double bytes_per_second)
+void ls_local_delay(struct ls_transport *transport, double latency, double bytes_per_second)
 {
-    struct job *job = member_of(link)->job;
+    struct job *job = member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     job->latency = (uint64_t)(latency * 1e9);
     job->rate = bytes_per_second;
     pthread_mutex_unlock(&job->lock);
 }
 
-void ls_local_mute(struct ls_link *link)
+void ls_local_mute(struct ls_transport *transport)
 {
-    struct member *member = member_of(link);
+    struct member *member = member_of(transport);
     pthread_mutex_lock(&member->job->lock);
     member->muted = true;
     pthread_mutex_unlock(&member->job->lock);
 }
 
-bool ls_local_ended(struct ls_link *link, int *code)
+bool ls_local_ended(struct ls_transport *transport, int *code)
 {
-    struct job *job = member_of(link)->job;
+    struct job *job = member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     bool ended = job->ended;
     if (code != NULL)

@@ -1,6 +1,6 @@
-/* Links between the threads of one process: each rank of the job is a thread, or several. For
- * verification (solver/verify_run.c), for tests of all that stands on links, and for trying out
- * what a slow network would cost.
+/* Transports between the threads of one process: each rank of the job is a thread, or several. For
+ * verification (solver/verify_run.c), for tests of all that stands on transports, and for trying
+ * out what a slow network would cost.
  *
  * Operations move on in `test` alone, as those of a real network may: each rank fetches there what
  * is for it, of all operations that all ranks have started, and none is DONE before all ranks have
@@ -13,22 +13,23 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "transport/link.h"
+#include "transport/transport.h"
 
-/* Makes links[0..size-1], one for each rank; each is given back by its `end`, which waits for
+/* Makes transports[0..size-1], one for each rank; each is given back by its `end`, which waits for
  * nobody. Their `abort` returns: see ls_local_ended. */
-int ls_local_links(int size, struct ls_link **links, struct ls_error *error);
+int ls_local_transports(int size, struct ls_transport **transports, struct ls_error *error);
 
 /* From now on nothing arrives earlier than `latency` seconds after all have started it plus the
  * time that its bytes take: a rank sends and receives `bytes_per_second` each (0: any number), one
- * operation after another; those of the small channel go in between. Any of the job's links. */
-void ls_local_delay(struct ls_link *link, double latency, double bytes_per_second);
+ * operation after another; those of the small channel go in between. Any of the job's transports.
+ */
+void ls_local_delay(struct ls_transport *transport, double latency, double bytes_per_second);
 
 /* As if this rank hung: what it tells is lost, and what it starts from now on reaches nobody. */
-void ls_local_mute(struct ls_link *link);
+void ls_local_mute(struct ls_transport *transport);
 
 /* Whether some rank has called `abort`, and with which code (may be NULL). Operations fail from
  * then on; messages still go. */
-bool ls_local_ended(struct ls_link *link, int *code);
+bool ls_local_ended(struct ls_transport *transport, int *code);
 
 #endif

@@ -64,7 +64,8 @@ static void send_ready(struct ls_progress_thread *progress_thread)
             progress_thread->since = ls_nanoseconds();
         progress_thread->sent[progress_thread->sent_count++] = collective;
         pthread_mutex_unlock(&progress_thread->lock);
-        int result = collective->start(collective, progress_thread->comm->link, &collective->op);
+        int result =
+            collective->start(collective, progress_thread->comm->transport, &collective->op);
         pthread_mutex_lock(&progress_thread->lock);
         progress_thread->failed |= result != 0;
     }
@@ -74,15 +75,15 @@ static void send_ready(struct ls_progress_thread *progress_thread)
 static bool ask(struct ls_progress_thread *progress_thread)
 {
     bool arrived = false;
-    struct ls_link *link = progress_thread->comm->link;
+    struct ls_transport *transport = progress_thread->comm->transport;
     for (int i = 0; i < progress_thread->sent_count && !progress_thread->failed;) {
         struct ls_collective *collective = progress_thread->sent[i];
-        enum ls_link_result result = link->calls->test(link, &collective->op);
-        if (result == LS_LINK_RUNNING) {
+        enum ls_transport_result result = transport->calls->test(transport, &collective->op);
+        if (result == LS_TRANSPORT_RUNNING) {
             i++;
             continue;
         }
-        if (result == LS_LINK_FAILED) {
+        if (result == LS_TRANSPORT_FAILED) {
             progress_thread->failed = true;
             break;
         }

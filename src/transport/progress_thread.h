@@ -25,15 +25,16 @@ enum ls_collective_state {
 };
 
 struct ls_collective {
-    /* By the progress thread: starts the operation (see struct ls_link_calls), 0 or -1. */
-    int (*start)(struct ls_collective *collective, struct ls_link *link, struct ls_link_op **op);
+    /* By the progress thread: starts the operation (see struct ls_transport_calls), 0 or -1. */
+    int (*start)(struct ls_collective *collective, struct ls_transport *transport,
+                 struct ls_transport_op **op);
     /* (optional) By the progress thread: what arrived is put to use. */
     void (*finish)(struct ls_collective *collective);
     void *user;
     size_t index;               /* the user's */
     _Atomic int state;          /* enum ls_collective_state */
     struct ls_collective *next; /* the progress thread's */
-    struct ls_link_op *op;
+    struct ls_transport_op *op;
 };
 
 /* `enter_thread` prepares the thread for computing; may be NULL. */

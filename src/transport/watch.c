@@ -37,7 +37,7 @@ static void tell_stderr(void *user, int status, const char *text)
 /* Rank 0 knows all ranks from the start, the others rank 0. */
 static int make_members(struct ls_watch *watch, struct ls_error *error)
 {
-    watch->member_count = watch->link->rank == 0 ? watch->link->size : 1;
+    watch->member_count = watch->transport->rank == 0 ? watch->transport->size : 1;
     watch->members = ls_alloc((size_t)watch->member_count, sizeof *watch->members);
     if (watch->members == NULL)
         return ls_fail_memory(error, "a job");
@@ -48,18 +48,18 @@ static int make_members(struct ls_watch *watch, struct ls_error *error)
     return 0;
 }
 
-int ls_watch_create(struct ls_link *link, double timeout, struct ls_watch **out,
+int ls_watch_create(struct ls_transport *transport, double timeout, struct ls_watch **out,
                     struct ls_error *error)
 {
     *out = NULL;
     struct ls_watch *watch = ls_alloc(1, sizeof *watch);
     if (watch == NULL)
         return ls_fail_memory(error, "a job");
-    watch->link = link;
+    watch->transport = transport;
     watch->timeout = timeout;
     watch->tell = tell_stderr;
     watch->senses = (struct ls_watch_senses){.clock = own_clock, .look = own_look};
-    watch->leads = link->host_rank == 0;
+    watch->leads = transport->host_rank == 0;
     watch->last_rank = -1;
     atomic_init(&watch->iteration, -1);
     pthread_mutex_init(&watch->lock, NULL);
@@ -110,7 +110,7 @@ void ls_watch_set_senses(struct ls_watch *watch, const struct ls_watch_senses *s
 struct ls_identity ls_watch_self(const struct ls_watch *watch)
 {
     struct ls_identity self = {.process = ls_process_self()};
-    snprintf(self.host, sizeof self.host, "%s", watch->link->host);
+    snprintf(self.host, sizeof self.host, "%s", watch->transport->host);
     return self;
 }
 
@@ -134,7 +134,7 @@ static int find_neighbours(const struct ls_identity *all, int size, int rank,
 static void meet(struct ls_watch *watch, const struct ls_identity *all, struct ls_member *members,
                  const int *neighbours, int count)
 {
-    int rank = watch->link->rank;
+    int rank = watch->transport->rank;
     if (rank != 0) {
         members[0] = watch->members[0];
         watch->member_count = 1;
@@ -165,12 +165,12 @@ int ls_watch_meet(struct ls_watch *watch, const struct ls_identity *all, struct 
 {
     int neighbours[LS_WATCH_NEIGHBOURS];
     struct ls_member *members = NULL;
-    if (watch->link->rank != 0) {
+    if (watch->transport->rank != 0) {
         members = ls_alloc(1 + LS_WATCH_NEIGHBOURS, sizeof *members);
         if (members == NULL)
             return ls_fail_memory(error, "a job");
     }
-    int count = find_neighbours(all, watch->link->size, watch->link->rank, neighbours);
+    int count = find_neighbours(all, watch->transport->size, watch->transport->rank, neighbours);
     pthread_mutex_lock(&watch->lock);
     meet(watch, all, members, neighbours, count);
     pthread_mutex_unlock(&watch->lock);
@@ -179,7 +179,7 @@ int ls_watch_meet(struct ls_watch *watch, const struct ls_identity *all, struct 
 
 struct ls_member *ls_watch_member(struct ls_watch *watch, int rank)
 {
-    if (watch->link->rank == 0)
+    if (watch->transport->rank == 0)
         return rank >= 0 && rank < watch->member_count ? &watch->members[rank] : NULL;
     for (int i = 0; i < watch->member_count; i++)
         if (watch->members[i].rank == rank)
@@ -238,13 +238,13 @@ void ls_watch_send(struct ls_watch *watch, int to, enum ls_watch_message kind, i
     struct ls_word word = {
         .kind = kind, .status = status, .rank = rank, .doing = ls_watch_doing(watch)};
     snprintf(word.text, sizeof word.text, "%s", text != NULL ? text : "");
-    (void)watch->link->calls->tell(watch->link, to, &word, sizeof word);
+    (void)watch->transport->calls->tell(watch->transport, to, &word, sizeof word);
 }
 
 static void send_beat(struct ls_watch *watch, int to)
 {
     struct ls_beat beat = {.kind = LS_MESSAGE_BEAT, .doing = ls_watch_doing(watch)};
-    (void)watch->link->calls->tell(watch->link, to, &beat, sizeof beat);
+    (void)watch->transport->calls->tell(watch->transport, to, &beat, sizeof beat);
 }
 
 static void take_note(struct ls_member *member, const struct ls_doing *doing, double now)
@@ -284,12 +284,12 @@ static void hear_one(struct ls_watch *watch, int from, const void *message, size
 static void hear_all(struct ls_watch *watch, double now)
 {
     union {
-        unsigned char bytes[LS_LINK_MESSAGE];
+        unsigned char bytes[LS_TRANSPORT_MESSAGE];
         struct ls_word word; /* for its alignment */
     } message;
     int from = 0;
     for (int i = 0; i < HEARD_MOST; i++) {
-        int got = watch->link->calls->hear(watch->link, &from, &message, sizeof message);
+        int got = watch->transport->calls->hear(watch->transport, &from, &message, sizeof message);
         if (got <= 0)
             return;
         hear_one(watch, from, &message, (size_t)got, now);
@@ -307,13 +307,14 @@ static double beat_interval(const struct ls_watch *watch)
 /* Rank 0 answers all at once, but not more often than it can without doing much else. */
 static double answer_interval(const struct ls_watch *watch)
 {
-    double least = (double)watch->link->size / answers_a_second, interval = beat_interval(watch);
+    double least = (double)watch->transport->size / answers_a_second,
+           interval = beat_interval(watch);
     return interval > least ? interval : least;
 }
 
 static void beat(struct ls_watch *watch, double now)
 {
-    bool first = watch->link->rank == 0;
+    bool first = watch->transport->rank == 0;
     if (now >= watch->next_beat) {
         watch->next_beat = now + beat_interval(watch);
         if (!first)
@@ -322,7 +323,7 @@ static void beat(struct ls_watch *watch, double now)
     }
     if (first && now >= watch->next_answer) {
         watch->next_answer = now + answer_interval(watch);
-        for (int r = 1; r < watch->link->size; r++)
+        for (int r = 1; r < watch->transport->size; r++)
             if (!watch->members[r].left)
                 send_beat(watch, r);
     }
@@ -356,7 +357,7 @@ static void take_turn(struct ls_watch *watch, bool at_once)
     watch->next_hearing = now + hearing;
     forgive(watch, now);
     hear_all(watch, now);
-    if (watch->link->rank == 0) {
+    if (watch->transport->rank == 0) {
         struct ls_doing own = ls_watch_doing(watch);
         take_note(&watch->members[0], &own, now);
     }

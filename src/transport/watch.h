@@ -26,11 +26,11 @@
 
 #include "base/error.h"
 #include "base/process.h"
-#include "transport/link.h"
+#include "transport/transport.h"
 
 struct ls_watch;
 
-int ls_watch_create(struct ls_link *link, double timeout, struct ls_watch **watch,
+int ls_watch_create(struct ls_transport *transport, double timeout, struct ls_watch **watch,
                     struct ls_error *error);
 void ls_watch_free(struct ls_watch *watch);
 /* Where status.json goes (a copy is kept); NULL: nowhere. Rank 0 writes it at once ("running"). */
@@ -82,8 +82,9 @@ void ls_watch_give_up(struct ls_watch *watch, int status, const char *text);
  * is watched afterwards. */
 int ls_watch_leave(struct ls_watch *watch, int status, const char *text);
 
-/* Messages of a link begin with four bytes that say what they are. The watch hears all; those from
- * LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn. NULL: dropped. */
+/* Messages of a transport begin with four bytes that say what they are. The watch hears all; those
+ * from LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn. NULL: dropped.
+ */
 enum { LS_MESSAGE_OTHERS = 16 };
 typedef void ls_watch_hear(void *user, int from, const void *message, size_t bytes);
 void ls_watch_listen(struct ls_watch *watch, ls_watch_hear *hear, void *user);

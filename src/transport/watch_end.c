@@ -24,10 +24,10 @@ int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls
     ls_free(watch->status_file);
     watch->status_file = copy;
     pthread_mutex_unlock(&watch->lock);
-    if (watch->link->rank != 0 || path == NULL)
+    if (watch->transport->rank != 0 || path == NULL)
         return 0;
     struct ls_job_state state = {
-        .running = true, .ranks = watch->link->size, .host = watch->link->host};
+        .running = true, .ranks = watch->transport->size, .host = watch->transport->host};
     return ls_status_file_write(path, &state, error);
 }
 
@@ -37,13 +37,13 @@ void ls_watch_found(struct ls_watch *watch, const char *text)
     snprintf(watch->found, sizeof watch->found, "%s", text);
     watch->found_count++;
     struct ls_job_state state = {.running = true,
-                                 .ranks = watch->link->size,
+                                 .ranks = watch->transport->size,
                                  .iteration = atomic_load(&watch->iteration),
-                                 .host = watch->link->host,
+                                 .host = watch->transport->host,
                                  .wrong = watch->found_count,
                                  .last_wrong = watch->found,
                                  .warning = watch->warning};
-    if (watch->link->rank == 0 && watch->status_file != NULL)
+    if (watch->transport->rank == 0 && watch->status_file != NULL)
         (void)ls_status_file_write(watch->status_file, &state, NULL);
     pthread_mutex_unlock(&watch->lock);
 }
@@ -55,12 +55,12 @@ static void write_status(struct ls_watch *watch, int code, int rank, const struc
     if (watch->status_file == NULL)
         return;
     const struct ls_member *member = ls_watch_member(watch, rank);
-    bool own = rank == watch->link->rank;
+    bool own = rank == watch->transport->rank;
     struct ls_job_state state = {.code = code,
                                  .rank = rank,
-                                 .ranks = watch->link->size,
+                                 .ranks = watch->transport->size,
                                  .iteration = doing->iteration > 0 ? doing->iteration : 0,
-                                 .host = own              ? watch->link->host
+                                 .host = own              ? watch->transport->host
                                          : member != NULL ? member->who.host
                                                           : NULL,
                                  .layer = doing->layer,
@@ -77,13 +77,13 @@ void ls_watch_warn(struct ls_watch *watch, const char *text)
     snprintf(watch->warning, sizeof watch->warning, "%s", text);
     struct ls_doing own = ls_watch_doing(watch);
     struct ls_job_state state = {.running = true,
-                                 .ranks = watch->link->size,
+                                 .ranks = watch->transport->size,
                                  .iteration = own.iteration > 0 ? own.iteration : 0,
-                                 .host = watch->link->host,
+                                 .host = watch->transport->host,
                                  .wrong = watch->found_count,
                                  .last_wrong = watch->found,
                                  .warning = watch->warning};
-    if (watch->link->rank == 0 && watch->status_file != NULL &&
+    if (watch->transport->rank == 0 && watch->status_file != NULL &&
         !atomic_load_explicit(&watch->ended, memory_order_relaxed))
         (void)ls_status_file_write(watch->status_file, &state, NULL);
     pthread_mutex_unlock(&watch->lock);
@@ -91,7 +91,7 @@ void ls_watch_warn(struct ls_watch *watch, const char *text)
 
 /* ---- The end of a job that fails ------------------------------------------------------------- */
 
-/* Ends the process where the link does not come to it: a library of MPI may wait for what will
+/* Ends the process where the transport does not come to it: a library of MPI may wait for what will
  * never be. */
 struct last_resort {
     pthread_mutex_t lock;
@@ -124,7 +124,7 @@ static void abort_job(struct ls_watch *watch, int code)
     pthread_cond_init(&last.change, NULL);
     bool started = pthread_create(&thread, NULL, wait_and_exit, &last) == 0;
     atomic_store(&watch->ended, true);
-    watch->link->calls->abort(watch->link, code);
+    watch->transport->calls->abort(watch->transport, code);
     pthread_mutex_lock(&last.lock); /* a test goes on here */
     last.done = true;
     pthread_cond_signal(&last.change);
@@ -150,7 +150,7 @@ static void end_badly(struct ls_watch *watch, const struct ls_charge *charge)
         watch->tell(watch->tell_user, charge->status, charge->text);
         write_status(watch, charge->status, charge->rank, &charge->doing, charge->text);
     }
-    for (int r = 1; r < watch->link->size && watch->link->rank == 0; r++)
+    for (int r = 1; r < watch->transport->size && watch->transport->rank == 0; r++)
         ls_watch_send(watch, r, LS_MESSAGE_VERDICT, charge->status, charge->rank, charge->text);
     abort_job(watch, charge->status);
 }
@@ -172,7 +172,7 @@ void ls_watch_charge(struct ls_watch *watch, enum ls_reason reason, int rank, in
     snprintf(charge->text, sizeof charge->text, "%s", text);
     const struct ls_member *member = ls_watch_member(watch, rank);
     charge->doing = (struct ls_doing){.iteration = -1};
-    if (rank == watch->link->rank)
+    if (rank == watch->transport->rank)
         charge->doing = ls_watch_doing(watch);
     else if (member != NULL)
         charge->doing = member->doing;
@@ -212,7 +212,7 @@ void ls_watch_give_up(struct ls_watch *watch, int status, const char *text)
 {
     char quoted[LS_WATCH_TEXT];
     double begin = ls_watch_clock(watch);
-    int rank = watch->link->rank;
+    int rank = watch->transport->rank;
     quote(watch, rank, text, quoted, sizeof quoted);
     if (rank != 0)
         ls_watch_send(watch, 0, LS_MESSAGE_FAILED, status, rank, text);
@@ -256,7 +256,7 @@ static void end_well(struct ls_watch *watch)
         watch->tell(watch->tell_user, watch->agreed, text);
     }
     write_status(watch, watch->agreed, rank, &doing, text);
-    for (int r = 1; r < watch->link->size; r++)
+    for (int r = 1; r < watch->transport->size; r++)
         ls_watch_send(watch, r, LS_MESSAGE_END, watch->agreed, 0, NULL);
     atomic_store(&watch->resting, true);
 }
@@ -285,15 +285,15 @@ static void count_left(struct ls_watch *watch, int rank, int status, const char 
         ls_watch_charge(watch, lost ? LS_REASON_LOST : LS_REASON_LEFT, rank, status,
                         now + (lost ? wondering : LS_WATCH_PATIENCE_LEFT), quoted);
     }
-    /* Who has lost others cannot end the link in good order. */
-    if (watch->left_count == watch->link->size && !watch->lost)
+    /* Who has lost others cannot end the transport in good order. */
+    if (watch->left_count == watch->transport->size && !watch->lost)
         end_well(watch);
 }
 
 void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *word, double now)
 {
     char text[LS_WATCH_TEXT];
-    bool first = watch->link->rank == 0;
+    bool first = watch->transport->rank == 0;
     const struct ls_member *about = ls_watch_member(watch, word->rank);
     if (first && word->kind == LS_MESSAGE_FAILED) {
         quote(watch, from, word->text, text, sizeof text);
@@ -319,7 +319,7 @@ void ls_watch_hear_word(struct ls_watch *watch, int from, const struct ls_word *
 static void leave(struct ls_watch *watch, int status, const char *text)
 {
     double now = ls_watch_clock(watch);
-    int rank = watch->link->rank;
+    int rank = watch->transport->rank;
     watch->leaving = true;
     if (rank == 0) {
         count_left(watch, 0, status, text, now);

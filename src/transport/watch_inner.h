@@ -86,7 +86,7 @@ struct ls_charge {
 };
 
 struct ls_watch {
-    struct ls_link *link;
+    struct ls_transport *transport;
     double timeout; /* 0: for ever */
     char *status_file;
     char found[1024]; /* wrongly computed, the last one */
@@ -106,7 +106,7 @@ struct ls_watch {
 
     _Atomic bool alarm;   /* the job fails; `verdict` says why */
     _Atomic bool resting; /* all have left: nothing is watched any more */
-    _Atomic bool ended;   /* the link has been told to end the job (and came back) */
+    _Atomic bool ended;   /* the transport has been told to end the job (and came back) */
     _Atomic bool hurry;   /* look at everything in the next turn */
 
     pthread_mutex_t lock;      /* who takes a turn has it; guards what follows */

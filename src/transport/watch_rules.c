@@ -22,9 +22,9 @@ static void add(char *text, size_t size, const char *format, ...)
 void ls_watch_name(struct ls_watch *watch, int rank, char *text, size_t size)
 {
     const struct ls_member *member = ls_watch_member(watch, rank);
-    const char *host = rank == watch->link->rank ? watch->link->host
-                       : member != NULL          ? member->who.host
-                                                 : "";
+    const char *host = rank == watch->transport->rank ? watch->transport->host
+                       : member != NULL               ? member->who.host
+                                                      : "";
     if (host[0] != '\0')
         snprintf(text, size, "rank %d (%.63s)", rank, host);
     else
@@ -58,7 +58,7 @@ void ls_watch_describe_gone(struct ls_watch *watch, int rank, double now, char *
         return;
     }
     add(text, size, " died: its process %lld is gone", (long long)member->who.process.number);
-    if (watch->link->rank != 0 && rank != 0) /* such ranks tell nothing to each other */
+    if (watch->transport->rank != 0 && rank != 0) /* such ranks tell nothing to each other */
         return;
     add(text, size, ", %.1f s after it was last heard of", now - member->heard);
     add_doing(text, size, &member->doing);
@@ -102,7 +102,7 @@ void ls_watch_look(struct ls_watch *watch, double now)
             watch->senses.look(watch->senses.user, &member->who.process) != LS_PROCESS_GONE)
             continue;
         double patience = 0;
-        if (watch->link->rank != 0) {
+        if (watch->transport->rank != 0) {
             ls_watch_send(watch, 0, LS_MESSAGE_GONE, LOCKSTEP_LOST, member->rank, NULL);
             patience = member->rank == 0 ? 0.5 * i : LS_WATCH_PATIENCE;
         }
@@ -114,12 +114,12 @@ void ls_watch_look(struct ls_watch *watch, double now)
 static void judge_silence(struct ls_watch *watch, double now)
 {
     char text[LS_WATCH_TEXT];
-    int ranks = watch->link->rank == 0 ? watch->member_count : 1;
+    int ranks = watch->transport->rank == 0 ? watch->member_count : 1;
     for (int i = 0; i < ranks; i++) {
         const struct ls_member *member = &watch->members[i];
         if (member->left || now - member->heard <= watch->timeout)
             continue;
-        double patience = watch->link->rank == 0 || watch->leads ? 0 : LS_WATCH_PATIENCE;
+        double patience = watch->transport->rank == 0 || watch->leads ? 0 : LS_WATCH_PATIENCE;
         describe_silent(watch, member, now, text, sizeof text);
         ls_watch_charge(watch, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience, text);
         return;
@@ -163,6 +163,6 @@ void ls_watch_judge(struct ls_watch *watch, double now)
     if (!(watch->timeout > 0))
         return;
     judge_silence(watch, now);
-    if (watch->link->rank == 0 && !watch->charge.made)
+    if (watch->transport->rank == 0 && !watch->charge.made)
         judge_progress(watch, now);
 }

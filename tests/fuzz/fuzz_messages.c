@@ -1,9 +1,10 @@
 /* Fuzzes what a rank hears from the others of its job: messages to the watch and about tickets, and
- * blocks of small exchanges, on a link that hands out the input and keeps its own time.
+ * blocks of small exchanges, on a transport that hands out the input and keeps its own time.
  *
  *   byte 0  how many ranks there are, and which one this is
  *   then    what this rank does, one byte each, and what it needs, see `act`; whatever it asks the
- *           link for comes from the bytes that follow, and when they are at an end it is silent
+ *           transport for comes from the bytes that follow, and when they are at an end it is
+ * silent
  *
  * Nothing may be read beyond what was sent, whatever is said is said in texts that end, units of
  * tickets are units of the round, and who waits is told that there are none left, or of an alarm.
@@ -31,7 +32,7 @@ struct ticket {
 };
 
 static struct scene {
-    struct ls_link link;
+    struct ls_transport transport;
     struct ls_comm *comm;
     struct ls_tickets *tickets;
     const uint8_t *at, *end;
@@ -70,28 +71,29 @@ static void check_error(int status)
     ls_error_clear(&scene.error);
 }
 
-/* ---- The link -------------------------------------------------------------------------------- */
+/* ---- The transport
+ * -------------------------------------------------------------------------------- */
 
-static struct ls_link_op {
+static struct ls_transport_op {
     int unused;
 } under_way;
 
 /* Other ranks' blocks: the input, where the next byte is odd, else what lies there. */
-static void receive(unsigned char *all, const struct ls_link_blocks *blocks, bool also_own)
+static void receive(unsigned char *all, const struct ls_transport_blocks *blocks, bool also_own)
 {
-    for (int r = 0; r < scene.link.size; r++)
-        if ((also_own || r != scene.link.rank) && take() % 2 == 1)
+    for (int r = 0; r < scene.transport.size; r++)
+        if ((also_own || r != scene.transport.rank) && take() % 2 == 1)
             take_bytes(all + blocks->offset[r], blocks->bytes[r]);
 }
 
-static int gather(struct ls_link *link, enum ls_channel channel, const void *mine, void *all,
-                  const struct ls_link_blocks *blocks, struct ls_link_op **op)
+static int gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
+                  void *all, const struct ls_transport_blocks *blocks, struct ls_transport_op **op)
 {
     (void)channel;
     unsigned char *at = all;
-    for (int r = 0; r < link->size; r++) {
+    for (int r = 0; r < transport->size; r++) {
         must(blocks->bytes[r] % 4 == 0);
-        if (r == link->rank && blocks->bytes[r] > 0)
+        if (r == transport->rank && blocks->bytes[r] > 0)
             memmove(at + blocks->offset[r], mine, blocks->bytes[r]);
     }
     receive(at, blocks, false);
@@ -99,13 +101,13 @@ static int gather(struct ls_link *link, enum ls_channel channel, const void *min
     return 0;
 }
 
-static int exchange(struct ls_link *link, enum ls_channel channel, const void *out,
-                    const struct ls_link_blocks *out_blocks, void *in,
-                    const struct ls_link_blocks *in_blocks, struct ls_link_op **op)
+static int exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
+                    const struct ls_transport_blocks *out_blocks, void *in,
+                    const struct ls_transport_blocks *in_blocks, struct ls_transport_op **op)
 {
     (void)channel;
     static volatile unsigned sum;
-    for (int r = 0; r < link->size; r++)
+    for (int r = 0; r < transport->size; r++)
         for (size_t i = 0; i < out_blocks->bytes[r]; i++)
             sum = sum + ((const unsigned char *)out)[out_blocks->offset[r] + i];
     receive(in, in_blocks, true);
@@ -113,16 +115,16 @@ static int exchange(struct ls_link *link, enum ls_channel channel, const void *o
     return 0;
 }
 
-static enum ls_link_result test(struct ls_link *link, struct ls_link_op **op)
+static enum ls_transport_result test(struct ls_transport *transport, struct ls_transport_op **op)
 {
-    (void)link;
+    (void)transport;
     *op = NULL;
-    return LS_LINK_DONE;
+    return LS_TRANSPORT_DONE;
 }
 
-static int tell(struct ls_link *link, int to, const void *message, size_t bytes)
+static int tell(struct ls_transport *transport, int to, const void *message, size_t bytes)
 {
-    must(to >= 0 && to < link->size && bytes >= 4 && bytes <= LS_LINK_MESSAGE);
+    must(to >= 0 && to < transport->size && bytes >= 4 && bytes <= LS_TRANSPORT_MESSAGE);
     uint32_t kind;
     memcpy(&kind, message, sizeof kind);
     if (kind == ASK) {
@@ -138,12 +140,12 @@ static int tell(struct ls_link *link, int to, const void *message, size_t bytes)
 }
 
 /* A message of the input, of one of the sizes that there are, or any. Rank 0 answers in the end. */
-static int hear(struct ls_link *link, int *from, void *message, size_t room)
+static int hear(struct ls_transport *transport, int *from, void *message, size_t room)
 {
     static const size_t sizes[] = {sizeof(struct ls_beat), sizeof(struct ls_word),
                                    sizeof(struct ticket)};
     uint32_t kind = take();
-    must(room >= LS_LINK_MESSAGE);
+    must(room >= LS_TRANSPORT_MESSAGE);
     if (kind == 0 && scene.at >= scene.end && scene.asked) {
         struct ticket answer = {.kind = GRANT, .round = scene.question.round, .unit = NONE_LEFT};
         scene.asked = false;
@@ -153,7 +155,8 @@ static int hear(struct ls_link *link, int *from, void *message, size_t room)
     }
     if (kind == 0)
         return 0;
-    *from = (link->rank + 1 + (int)(take() % (unsigned)(link->size - 1))) % link->size;
+    *from =
+        (transport->rank + 1 + (int)(take() % (unsigned)(transport->size - 1))) % transport->size;
     unsigned which = take();
     size_t size = which < 252 ? sizes[which % 3] : take() * 8;
     size_t given = take();
@@ -164,25 +167,25 @@ static int hear(struct ls_link *link, int *from, void *message, size_t room)
     return (int)size;
 }
 
-static void end(struct ls_link *link)
+static void end(struct ls_transport *transport)
 {
-    (void)link;
+    (void)transport;
 }
 
-static void stop(struct ls_link *link, int code)
+static void stop(struct ls_transport *transport, int code)
 {
-    (void)link;
+    (void)transport;
     (void)code;
     scene.aborted = true;
 }
 
-static const struct ls_link_calls calls = {.gather = gather,
-                                           .exchange = exchange,
-                                           .test = test,
-                                           .tell = tell,
-                                           .hear = hear,
-                                           .end = end,
-                                           .abort = stop};
+static const struct ls_transport_calls calls = {.gather = gather,
+                                                .exchange = exchange,
+                                                .test = test,
+                                                .tell = tell,
+                                                .hear = hear,
+                                                .end = end,
+                                                .abort = stop};
 
 /* ---- The job --------------------------------------------------------------------------------- */
 
@@ -210,9 +213,9 @@ static void tell_user(void *user, int status, const char *text)
 static void open_scene(unsigned which)
 {
     memset(&scene, 0, sizeof scene);
-    scene.link = (struct ls_link){.calls = &calls, .name = "fuzz", .host = "here"};
-    scene.link.size = scene.link.host_size = 2 + (int)(which % (RANKS_MAX - 1));
-    scene.link.rank = scene.link.host_rank = (int)(which / 4) % scene.link.size;
+    scene.transport = (struct ls_transport){.calls = &calls, .name = "fuzz", .host = "here"};
+    scene.transport.size = scene.transport.host_size = 2 + (int)(which % (RANKS_MAX - 1));
+    scene.transport.rank = scene.transport.host_rank = (int)(which / 4) % scene.transport.size;
     scene.now = 1000;
     scene.step = 0.001;
 }
@@ -223,7 +226,7 @@ static void begin_job(void)
     const struct ls_watch_senses senses = {.clock = look_at_clock, .look = look};
     struct ls_identity all[RANKS_MAX], self;
     struct ls_comm *comm;
-    must(ls_comm_create(&scene.link, &options, &scene.comm, &scene.error) == 0);
+    must(ls_comm_create(&scene.transport, &options, &scene.comm, &scene.error) == 0);
     comm = scene.comm;
     ls_watch_set_senses(comm->watch, &senses);
     ls_watch_set_tell(comm->watch, tell_user, NULL);
@@ -270,13 +273,13 @@ static void run_round(void)
     if (status == 0)
         status = ls_tickets_end(scene.tickets, owners, &scene.error);
     for (size_t i = 0; status == 0 && i < scene.units; i++)
-        must(owners[scene.begin + i] >= 0 && owners[scene.begin + i] < scene.link.size);
+        must(owners[scene.begin + i] >= 0 && owners[scene.begin + i] < scene.transport.size);
     check_error(status);
 }
 
 static void share(void)
 {
-    int owner[NUMBERS], size = scene.link.size;
+    int owner[NUMBERS], size = scene.transport.size;
     uint32_t items[NUMBERS] = {0};
     size_t count = take() % NUMBERS;
     for (size_t i = 0; i < count; i++)
@@ -290,7 +293,7 @@ static void collect(void)
     struct ls_range part[RANKS_MAX];
     uint32_t mine[NUMBERS] = {0}, all[RANKS_MAX * NUMBERS] = {0};
     size_t at = 0;
-    for (int r = 0; r < scene.link.size; r++) {
+    for (int r = 0; r < scene.transport.size; r++) {
         part[r].begin = at;
         part[r].end = at += 4 * (take() % NUMBERS);
     }
@@ -329,7 +332,7 @@ static void note_sums(void)
         struct ls_contributor contributor = {.sums = sums};
         ls_sums_begin(sums, false);
         ls_sums_contribute(&contributor, 0, gradient, 5);
-        for (int r = 1; r < scene.link.size; r++) {
+        for (int r = 1; r < scene.transport.size; r++) {
             take_bytes(notes, bytes);
             ls_sums_hear(sums, notes);
         }

@@ -1,5 +1,5 @@
 /* Trainings on several ranks within one process: each rank is a thread with a trainer of its own,
- * and they speak through local links.
+ * and they speak through local transports.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_NUMERICS_RANKS_H
@@ -40,7 +40,7 @@ struct rank {
     const struct job *job;
     int rank;
     pthread_t thread;
-    struct ls_link *link;
+    struct ls_transport *transport;
     struct ls_error *error;
     int status;
     struct bytes bytes;    /* losses, divisors, figures of tests, weights: all that there is */
@@ -149,13 +149,14 @@ static inline void *run_rank(void *argument)
     struct ls_comm *comm = NULL;
     struct ls_comm_options options = {.timeout = 60, .dynamic = rank->job->dynamic};
     rank->status =
-        rank->link == NULL ? 0 : ls_comm_create(rank->link, &options, &comm, rank->error);
+        rank->transport == NULL ? 0 : ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (rank->status == 0)
         rank->status = run_rank_with(rank, comm);
     for (int t = 0; t < LS_TRAFFICS && comm != NULL; t++)
         rank->sent[t] = atomic_load(&comm->sent[t]);
-    if (rank->status != 0 && rank->link != NULL && !rank->job->together)
-        rank->link->calls->abort(rank->link, rank->status); /* nobody waits for this one */
+    if (rank->status != 0 && rank->transport != NULL && !rank->job->together)
+        rank->transport->calls->abort(rank->transport,
+                                      rank->status); /* nobody waits for this one */
     ls_comm_end(comm);
     return NULL;
 }
@@ -163,12 +164,14 @@ static inline void *run_rank(void *argument)
 /* Runs a job to its end, whatever that is. Free what the ranks hold with free_ranks. */
 static inline void run_job(const struct job *job, struct rank *ranks)
 {
-    struct ls_link *links[RANKS_MAX] = {NULL};
+    struct ls_transport *transports[RANKS_MAX] = {NULL};
     if (job->ranks > 1)
-        assert_int_equal(ls_local_links(job->ranks, links, NULL), 0);
+        assert_int_equal(ls_local_transports(job->ranks, transports, NULL), 0);
     for (int r = 0; r < job->ranks; r++) {
-        ranks[r] = (struct rank){
-            .job = job, .rank = r, .link = links[r], .error = calloc(1, sizeof(struct ls_error))};
+        ranks[r] = (struct rank){.job = job,
+                                 .rank = r,
+                                 .transport = transports[r],
+                                 .error = calloc(1, sizeof(struct ls_error))};
         assert_non_null(ranks[r].error);
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
     }

@@ -39,10 +39,11 @@ static int train_with_large_sums(struct rank *rank, struct ls_trainer *trainer)
     LS_TRY(ls_trainer_update(trainer, rank->error));
     for (int i = 0; i < (int)trainer->parameters->count; i++)
         ls_sums_set_exponent(sums, i, ls_sums_exponent(sums, i) + MORE);
-    uint64_t before = rank->link != NULL ? atomic_load(&trainer->comm->sent[LS_TRAFFIC_SUMS]) : 0;
+    uint64_t before =
+        rank->transport != NULL ? atomic_load(&trainer->comm->sent[LS_TRAFFIC_SUMS]) : 0;
     LS_TRY(ls_trainer_update(trainer, rank->error));
-    uint64_t now = rank->link != NULL ? atomic_load(&trainer->comm->sent[LS_TRAFFIC_SUMS]) : 0;
-    rank->sent_again = rank->link == NULL || now - before > 2 * before;
+    uint64_t now = rank->transport != NULL ? atomic_load(&trainer->comm->sent[LS_TRAFFIC_SUMS]) : 0;
+    rank->sent_again = rank->transport == NULL || now - before > 2 * before;
     LS_TRY(ls_trainer_update(trainer, rank->error));
     return put_weights(rank, trainer);
 }

@@ -82,7 +82,7 @@ static struct lockstep_solver *load(const char *name, int count, const char *set
 
 struct rank {
     pthread_t thread;
-    struct ls_link *link;
+    struct ls_transport *transport;
     const struct lockstep_solver *solver;
     int64_t iterations;
     int snapshot_required;
@@ -125,7 +125,7 @@ static void *run_rank(void *argument)
     struct lockstep_job *job;
     lockstep_job_options_init(&options);
     options.timeout = 60;
-    rank->status = ls_job_open(rank->link, &options, &job, NULL);
+    rank->status = ls_job_open(rank->transport, &options, &job, NULL);
     rank->size = lockstep_job_size(job);
     if (rank->status == 0) {
         rank->status = train(rank, job, error);
@@ -138,10 +138,10 @@ static void *run_rank(void *argument)
 
 static void run_all(struct rank *ranks)
 {
-    struct ls_link *links[RANKS];
-    assert_int_equal(ls_local_links(RANKS, links, NULL), 0);
+    struct ls_transport *transports[RANKS];
+    assert_int_equal(ls_local_transports(RANKS, transports, NULL), 0);
     for (int r = 0; r < RANKS; r++) {
-        ranks[r].link = links[r];
+        ranks[r].transport = transports[r];
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
     }
     for (int r = 0; r < RANKS; r++)
@@ -298,7 +298,7 @@ static void *greet_from_the_future(void *argument)
     struct ls_comm *comm;
     const char mine[128] = "99.0";
     char all[2][128];
-    rank->status = ls_comm_create(rank->link, &options, &comm, &error);
+    rank->status = ls_comm_create(rank->transport, &options, &comm, &error);
     if (rank->status == 0)
         rank->status = ls_comm_all_gather(comm, mine, sizeof mine, all, &error);
     if (rank->status == 0)
@@ -310,15 +310,15 @@ static void *greet_from_the_future(void *argument)
 static void test_other_versions(void **state)
 {
     (void)state;
-    struct ls_link *links[2];
+    struct ls_transport *transports[2];
     struct lockstep_job_options options;
     struct ls_error error = {0};
     struct lockstep_job *job;
-    assert_int_equal(ls_local_links(2, links, NULL), 0);
-    struct rank future = {.link = links[1]};
+    assert_int_equal(ls_local_transports(2, transports, NULL), 0);
+    struct rank future = {.transport = transports[1]};
     assert_int_equal(pthread_create(&future.thread, NULL, greet_from_the_future, &future), 0);
     lockstep_job_options_init(&options);
-    assert_int_equal(ls_job_open(links[0], &options, &job, &error), LOCKSTEP_DIFFERENT);
+    assert_int_equal(ls_job_open(transports[0], &options, &job, &error), LOCKSTEP_DIFFERENT);
     assert_null(job);
     assert_non_null(strstr(error.problems[0].message, "rank 1 () runs Lockstep 99.0, rank 0"));
     pthread_join(future.thread, NULL);

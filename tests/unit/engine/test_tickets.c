@@ -22,7 +22,7 @@ struct message {
 
 struct rank {
     pthread_t thread;
-    struct ls_link *link;
+    struct ls_transport *transport;
     pthread_barrier_t *barrier;
     size_t taken[TRAINERS]; /* units, by trainer */
     int failed;             /* a line; cmocka's checks are for the main thread */
@@ -62,7 +62,7 @@ static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
         struct message late = {.kind = LS_MESSAGE_OTHERS + 1, .unit = -1};
         for (int before = 1; before <= trainer; before++) {
             late.round = (uint32_t)before;
-            CHECK(rank, rank->link->calls->tell(rank->link, 1, &late, sizeof late) == 0);
+            CHECK(rank, rank->transport->calls->tell(rank->transport, 1, &late, sizeof late) == 0);
         }
     }
     pthread_barrier_wait(rank->barrier);
@@ -80,7 +80,7 @@ static void *run_rank(void *user)
     struct rank *rank = user;
     struct ls_comm *comm = NULL;
     struct ls_comm_options options = {.timeout = 60, .dynamic = true};
-    CHECK(rank, ls_comm_create(rank->link, &options, &comm, NULL) == 0);
+    CHECK(rank, ls_comm_create(rank->transport, &options, &comm, NULL) == 0);
     CHECK(rank, ls_comm_start(comm, 1, NULL, NULL) == 0);
     for (int trainer = 0; trainer < TRAINERS; trainer++)
         run_round(rank, comm, trainer);
@@ -91,13 +91,13 @@ static void *run_rank(void *user)
 static void test_late_messages(void **state)
 {
     (void)state;
-    struct ls_link *links[RANKS];
+    struct ls_transport *transports[RANKS];
     struct rank ranks[RANKS] = {{0}};
     pthread_barrier_t barrier;
-    assert_int_equal(ls_local_links(RANKS, links, NULL), 0);
+    assert_int_equal(ls_local_transports(RANKS, transports, NULL), 0);
     pthread_barrier_init(&barrier, NULL, RANKS);
     for (int r = 0; r < RANKS; r++) {
-        ranks[r].link = links[r];
+        ranks[r].transport = transports[r];
         ranks[r].barrier = &barrier;
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
     }

@@ -1,5 +1,5 @@
-/* Links between threads: gathering, exchanging, several operations under way, messages, delays, a
- * rank that hangs, a job that ends. SPDX-License-Identifier: BSD-2-Clause */
+/* Transports between threads: gathering, exchanging, several operations under way, messages,
+ * delays, a rank that hangs, a job that ends. SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/local.h"
 
 #include <pthread.h>
@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "support/links.h"
+#include "support/transports.h"
 #include "support/support.h"
 
 enum { RANKS_MAX = 5 };
 
 struct rank {
     pthread_t thread;
-    struct ls_link *link;
+    struct ls_transport *transport;
     int failed; /* the line of the first check that failed; cmocka's are for the main thread */
 };
 
@@ -25,23 +25,23 @@ struct rank {
             (rank)->failed = __LINE__;                                                             \
     } while (0)
 
-/* Runs `body` in a thread for each rank, and ends the links. */
-static void run_ranks(int size, void (*prepare)(struct ls_link **), void *(*body)(void *))
+/* Runs `body` in a thread for each rank, and ends the transports. */
+static void run_ranks(int size, void (*prepare)(struct ls_transport **), void *(*body)(void *))
 {
-    struct ls_link *links[RANKS_MAX];
+    struct ls_transport *transports[RANKS_MAX];
     struct rank ranks[RANKS_MAX] = {0};
     struct ls_error error = {0};
-    assert_int_equal(ls_local_links(size, links, &error), 0);
+    assert_int_equal(ls_local_transports(size, transports, &error), 0);
     if (prepare != NULL)
-        prepare(links);
+        prepare(transports);
     for (int r = 0; r < size; r++) {
-        ranks[r].link = links[r];
+        ranks[r].transport = transports[r];
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, body, &ranks[r]), 0);
     }
     for (int r = 0; r < size; r++)
         assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
     for (int r = 0; r < size; r++)
-        links[r]->calls->end(links[r]);
+        transports[r]->calls->end(transports[r]);
     for (int r = 0; r < size; r++)
         assert_int_equal(ranks[r].failed, 0);
 }
@@ -49,9 +49,9 @@ static void run_ranks(int size, void (*prepare)(struct ls_link **), void *(*body
 static void *transfer(void *user)
 {
     struct rank *rank = user;
-    CHECK(rank, ls_test_link_in_turn(rank->link) == 0);
-    CHECK(rank, ls_test_link_at_once(rank->link) == 0);
-    CHECK(rank, ls_test_link_large(rank->link, 1 << 16) == 0);
+    CHECK(rank, ls_test_transport_in_turn(rank->transport) == 0);
+    CHECK(rank, ls_test_transport_at_once(rank->transport) == 0);
+    CHECK(rank, ls_test_transport_large(rank->transport, 1 << 16) == 0);
     return NULL;
 }
 
@@ -65,7 +65,7 @@ static void test_blocks_arrive(void **state)
 static void *use_two_threads(void *user)
 {
     struct rank *rank = user;
-    CHECK(rank, ls_test_link_two_threads(rank->link) == 0);
+    CHECK(rank, ls_test_transport_two_threads(rank->transport) == 0);
     return NULL;
 }
 
@@ -78,7 +78,7 @@ static void test_channels_know_nothing_of_each_other(void **state)
 static void *tell_and_hear(void *user)
 {
     struct rank *rank = user;
-    CHECK(rank, ls_test_link_messages(rank->link) == 0);
+    CHECK(rank, ls_test_transport_messages(rank->transport) == 0);
     return NULL;
 }
 
@@ -91,33 +91,33 @@ static void test_messages_come_in_order(void **state)
 static void test_messages_have_limits(void **state)
 {
     (void)state;
-    struct ls_link *links[2];
-    char message[LS_LINK_MESSAGE + 1] = "abcdef";
+    struct ls_transport *transports[2];
+    char message[LS_TRANSPORT_MESSAGE + 1] = "abcdef";
     int from = -1;
-    assert_int_equal(ls_local_links(2, links, NULL), 0);
-    assert_int_equal(links[0]->calls->tell(links[0], 1, message, sizeof message), -1);
-    assert_string_not_equal(links[0]->failure, "");
-    assert_int_equal(links[0]->calls->tell(links[0], 1, message, 6), 0);
-    assert_int_equal(links[0]->calls->tell(links[0], 1, message, 6), 0); /* lost */
+    assert_int_equal(ls_local_transports(2, transports, NULL), 0);
+    assert_int_equal(transports[0]->calls->tell(transports[0], 1, message, sizeof message), -1);
+    assert_string_not_equal(transports[0]->failure, "");
+    assert_int_equal(transports[0]->calls->tell(transports[0], 1, message, 6), 0);
+    assert_int_equal(transports[0]->calls->tell(transports[0], 1, message, 6), 0); /* lost */
     memset(message, 0, 7);
-    assert_int_equal(links[1]->calls->hear(links[1], &from, message, 4), 4);
+    assert_int_equal(transports[1]->calls->hear(transports[1], &from, message, 4), 4);
     assert_string_equal(message, "abcd");
     assert_int_equal(from, 0);
     for (int r = 0; r < 2; r++)
-        links[r]->calls->end(links[r]);
+        transports[r]->calls->end(transports[r]);
 }
 
-static void await(struct rank *rank, struct ls_link_op **op)
+static void await(struct rank *rank, struct ls_transport_op **op)
 {
-    enum ls_link_result result;
-    while ((result = rank->link->calls->test(rank->link, op)) == LS_LINK_RUNNING)
+    enum ls_transport_result result;
+    while ((result = rank->transport->calls->test(rank->transport, op)) == LS_TRANSPORT_RUNNING)
         sched_yield();
-    CHECK(rank, result == LS_LINK_DONE && *op == NULL);
+    CHECK(rank, result == LS_TRANSPORT_DONE && *op == NULL);
 }
 
-static void slow_down(struct ls_link **links)
+static void slow_down(struct ls_transport **transports)
 {
-    ls_local_delay(links[0], 0.002, 1e6);
+    ls_local_delay(transports[0], 0.002, 1e6);
 }
 
 /* Bytes at a million a second: the second of two waits for the first, a small one goes between. */
@@ -125,18 +125,18 @@ static void *measure(void *user)
 {
     static uint32_t data[4][2][5000];
     struct rank *rank = user;
-    struct ls_link *link = rank->link;
-    uint32_t *all = &data[link->rank][0][0];
+    struct ls_transport *transport = rank->transport;
+    uint32_t *all = &data[transport->rank][0][0];
     size_t bytes[2] = {20000, 20000}, offset[2] = {0, 20000}, few[2] = {4, 4}, place[2] = {0, 4};
-    struct ls_link_blocks large = {bytes, offset}, small = {few, place};
-    struct ls_link_op *first, *second, *third;
+    struct ls_transport_blocks large = {bytes, offset}, small = {few, place};
+    struct ls_transport_op *first, *second, *third;
     double begin = ls_clock();
-    const struct ls_link_calls *calls = link->calls;
-    CHECK(rank, calls->gather(link, LS_CHANNEL_BULK, all, all, &large, &first) == 0);
-    CHECK(rank, calls->exchange(link, LS_CHANNEL_BULK, all, &large, data[link->rank + 2], &large,
-                                &second) == 0);
-    uint32_t words[2] = {0, 0}, mine = (uint32_t)link->rank + 1;
-    CHECK(rank, calls->gather(link, LS_CHANNEL_SMALL, &mine, words, &small, &third) == 0);
+    const struct ls_transport_calls *calls = transport->calls;
+    CHECK(rank, calls->gather(transport, LS_CHANNEL_BULK, all, all, &large, &first) == 0);
+    CHECK(rank, calls->exchange(transport, LS_CHANNEL_BULK, all, &large, data[transport->rank + 2],
+                                &large, &second) == 0);
+    uint32_t words[2] = {0, 0}, mine = (uint32_t)transport->rank + 1;
+    CHECK(rank, calls->gather(transport, LS_CHANNEL_SMALL, &mine, words, &small, &third) == 0);
     await(rank, &third);
     CHECK(rank, words[0] == 1 && words[1] == 2);
     CHECK(rank, ls_clock() - begin >= 0.002);
@@ -155,40 +155,41 @@ static void test_delays_are_kept(void **state)
 
 static pthread_barrier_t all_have_started;
 
-static void mute_last(struct ls_link **links)
+static void mute_last(struct ls_transport **transports)
 {
-    ls_local_mute(links[2]);
+    ls_local_mute(transports[2]);
 }
 
 /* Rank 2 hangs: nobody hears of it, what it takes part in never ends, until rank 0 ends the job. */
 static void *wait_for_mute(void *user)
 {
     struct rank *rank = user;
-    struct ls_link *link = rank->link;
-    CHECK(rank, link->calls->tell(link, 0, "alive", 6) == 0);
+    struct ls_transport *transport = rank->transport;
+    CHECK(rank, transport->calls->tell(transport, 0, "alive", 6) == 0);
     size_t bytes[3] = {4, 4, 4}, offset[3] = {0, 4, 8};
-    struct ls_link_blocks blocks = {bytes, offset};
+    struct ls_transport_blocks blocks = {bytes, offset};
     uint32_t mine = 1, all[3] = {0};
-    struct ls_link_op *op = NULL;
-    CHECK(rank, link->calls->gather(link, LS_CHANNEL_SMALL, &mine, all, &blocks, &op) == 0);
+    struct ls_transport_op *op = NULL;
+    CHECK(rank,
+          transport->calls->gather(transport, LS_CHANNEL_SMALL, &mine, all, &blocks, &op) == 0);
     pthread_barrier_wait(&all_have_started);
-    if (link->rank == 0) {
+    if (transport->rank == 0) {
         char message[16];
         int from = -1, heard = 0;
         while (heard < 2) {
-            CHECK(rank, link->calls->test(link, &op) == LS_LINK_RUNNING);
-            heard += link->calls->hear(link, &from, message, sizeof message) > 0;
+            CHECK(rank, transport->calls->test(transport, &op) == LS_TRANSPORT_RUNNING);
+            heard += transport->calls->hear(transport, &from, message, sizeof message) > 0;
             CHECK(rank, from < 2);
         }
-        CHECK(rank, !ls_local_ended(link, NULL));
-        link->calls->abort(link, 9);
+        CHECK(rank, !ls_local_ended(transport, NULL));
+        transport->calls->abort(transport, 9);
     }
-    enum ls_link_result result;
-    while ((result = link->calls->test(link, &op)) == LS_LINK_RUNNING)
+    enum ls_transport_result result;
+    while ((result = transport->calls->test(transport, &op)) == LS_TRANSPORT_RUNNING)
         sched_yield();
     int code = 0;
-    CHECK(rank, result == LS_LINK_FAILED && op != NULL && link->failure[0] != '\0');
-    CHECK(rank, ls_local_ended(link, &code) && code == 9);
+    CHECK(rank, result == LS_TRANSPORT_FAILED && op != NULL && transport->failure[0] != '\0');
+    CHECK(rank, ls_local_ended(transport, &code) && code == 9);
     return NULL;
 }
 
@@ -200,25 +201,25 @@ static void test_a_rank_hangs(void **state)
     pthread_barrier_destroy(&all_have_started);
 }
 
-/* A mistake of whoever uses links is found. */
+/* A mistake of whoever uses transports is found. */
 static void test_other_sizes_fail(void **state)
 {
     (void)state;
-    struct ls_link *links[2];
-    struct ls_link_op *ops[2];
+    struct ls_transport *transports[2];
+    struct ls_transport_op *ops[2];
     uint32_t data[2][4] = {{0}};
     size_t sizes[2][2] = {{4, 4}, {4, 8}}, offsets[2] = {0, 4};
-    assert_int_equal(ls_local_links(2, links, NULL), 0);
+    assert_int_equal(ls_local_transports(2, transports, NULL), 0);
     for (int r = 0; r < 2; r++) {
-        struct ls_link_blocks blocks = {sizes[r], offsets};
-        assert_int_equal(links[r]->calls->gather(links[r], LS_CHANNEL_SMALL, data[r] + r, data[r],
-                                                 &blocks, &ops[r]),
+        struct ls_transport_blocks blocks = {sizes[r], offsets};
+        assert_int_equal(transports[r]->calls->gather(transports[r], LS_CHANNEL_SMALL, data[r] + r,
+                                                      data[r], &blocks, &ops[r]),
                          0);
     }
-    assert_int_equal(links[0]->calls->test(links[0], &ops[0]), LS_LINK_FAILED);
-    assert_string_not_equal(links[0]->failure, "");
+    assert_int_equal(transports[0]->calls->test(transports[0], &ops[0]), LS_TRANSPORT_FAILED);
+    assert_string_not_equal(transports[0]->failure, "");
     for (int r = 0; r < 2; r++)
-        links[r]->calls->end(links[r]);
+        transports[r]->calls->end(transports[r]);
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 enum { RANKS = 4 };
 
 static struct scene {
-    struct ls_link *links[RANKS];
+    struct ls_transport *transports[RANKS];
     struct ls_watch *watches[RANKS];
     _Atomic long microseconds;
     _Atomic long
@@ -65,17 +65,18 @@ static void open_scene(double timeout)
     atomic_store(&scene.microseconds, 50000000);
     snprintf(scene.file, sizeof scene.file, "%s", ls_test_path("status.json"));
     remove(scene.file);
-    assert_int_equal(ls_local_links(RANKS, scene.links, &error), 0);
+    assert_int_equal(ls_local_transports(RANKS, scene.transports, &error), 0);
     memset(all, 0, sizeof all);
     for (int r = 0; r < RANKS; r++) {
         snprintf(all[r].host, sizeof all[r].host, r < 2 ? "one" : "two");
-        memcpy(scene.links[r]->host, all[r].host, sizeof all[r].host);
+        memcpy(scene.transports[r]->host, all[r].host, sizeof all[r].host);
         all[r].process = (struct ls_process){.space = r < 2 ? 1 : 2, .number = 100 + r};
     }
     for (int r = 0; r < RANKS; r++) {
         const struct ls_watch_senses senses = {
             .clock = clock_of, .look = look, .user = (void *)(intptr_t)r};
-        assert_int_equal(ls_watch_create(scene.links[r], timeout, &scene.watches[r], &error), 0);
+        assert_int_equal(ls_watch_create(scene.transports[r], timeout, &scene.watches[r], &error),
+                         0);
         ls_watch_set_senses(scene.watches[r], &senses);
         ls_watch_set_tell(scene.watches[r], tell, (void *)(intptr_t)r);
         assert_int_equal(ls_watch_meet(scene.watches[r], all, &error), 0);
@@ -87,7 +88,7 @@ static void close_scene(void)
 {
     for (int r = 0; r < RANKS; r++) {
         ls_watch_free(scene.watches[r]);
-        scene.links[r]->calls->end(scene.links[r]);
+        scene.transports[r]->calls->end(scene.transports[r]);
     }
 }
 
@@ -131,7 +132,7 @@ static void expect_report(int teller, int status)
     assert_int_equal(scene.told, 1);
     assert_int_equal(scene.teller, teller);
     assert_int_equal(scene.status, status);
-    assert_true(ls_local_ended(scene.links[teller], &code));
+    assert_true(ls_local_ended(scene.transports[teller], &code));
     assert_int_equal(code, status);
     assert_true(ls_watch_alarm(scene.watches[teller]));
     assert_int_equal(ls_watch_fail(scene.watches[teller], &error), LOCKSTEP_LOST);
@@ -158,7 +159,7 @@ static void test_silence(void **state)
     open_scene(6);
     ls_watch_note(scene.watches[2], 410, "conv2");
     let_pass(20, ALL);
-    ls_local_mute(scene.links[2]);
+    ls_local_mute(scene.transports[2]);
     scene.stopped = 102; /* on another machine than rank 0: not seen */
     double begin = seconds();
     let_pass(20, ALL & ~4U);
@@ -182,7 +183,7 @@ static void test_a_stopped_process(void **state)
     (void)state;
     open_scene(6);
     scene.stopped = 101;
-    ls_local_mute(scene.links[1]);
+    ls_local_mute(scene.transports[1]);
     let_pass(20, ALL & ~2U);
     expect_report(0, LOCKSTEP_LOST);
     expect_text("rank 1 (one) has not been heard of for ");
@@ -206,7 +207,7 @@ static void test_silence_of_rank_0(void **state)
     let_pass(20, ALL & ~1U);
     assert_int_equal(scene.told, 2); /* ranks 1 and 2 in the same moment; the first ends it all */
     expect_text("rank 0 (one) has not been heard of for ");
-    assert_true(ls_local_ended(scene.links[1], NULL));
+    assert_true(ls_local_ended(scene.transports[1], NULL));
     close_scene();
 }
 
@@ -217,7 +218,7 @@ static void test_an_end_too_early(void **state)
     const struct ls_word end = {.kind = LS_MESSAGE_END};
     open_scene(6);
     let_pass(2, ALL);
-    assert_int_equal(scene.links[0]->calls->tell(scene.links[0], 3, &end, sizeof end), 0);
+    assert_int_equal(scene.transports[0]->calls->tell(scene.transports[0], 3, &end, sizeof end), 0);
     let_pass(2, ALL);
     assert_int_equal(scene.told, 0);
     let_pass(20, 1U << 3);
@@ -531,7 +532,7 @@ static void test_leaving(void **state)
     assert_int_equal(scene.told, 1);
     assert_string_equal(scene.text, "rank 2 (two): its last words");
     expect_file("\"code\": 7, \"rank\": 2");
-    assert_false(ls_local_ended(scene.links[0], NULL));
+    assert_false(ls_local_ended(scene.transports[0], NULL));
     close_scene();
 }
 
@@ -570,20 +571,20 @@ static void test_other_messages(void **state)
         char text[8];
     } message = {.kind = LS_MESSAGE_OTHERS, .text = "ticket"};
     open_scene(300);
-    const struct ls_link_calls *calls = scene.links[1]->calls;
-    assert_int_equal(calls->tell(scene.links[1], 0, &message, sizeof message), 0);
+    const struct ls_transport_calls *calls = scene.transports[1]->calls;
+    assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
     ls_watch_hear_now(scene.watches[0]); /* nobody listens: it is dropped */
     ls_watch_listen(scene.watches[0], hear, NULL);
     ls_watch_hear_now(scene.watches[0]);
     assert_string_equal(heard, "");
-    assert_int_equal(calls->tell(scene.links[1], 0, &message, sizeof message), 0);
+    assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
     ls_watch_hear_now(scene.watches[0]);
     assert_string_equal(heard, "ticket");
     assert_int_equal(heard_from, 1);
     /* What makes no sense is ignored. */
     const uint32_t odd[3] = {3, 0, 0};
-    assert_int_equal(calls->tell(scene.links[1], 0, odd, sizeof odd), 0);
-    assert_int_equal(calls->tell(scene.links[1], 0, odd, 3), 0);
+    assert_int_equal(calls->tell(scene.transports[1], 0, odd, sizeof odd), 0);
+    assert_int_equal(calls->tell(scene.transports[1], 0, odd, 3), 0);
     let_pass(2, ALL);
     assert_int_equal(scene.told, 0);
     close_scene();

@@ -1,6 +1,6 @@
-/* Checks of links. See support/links.h. cmocka's own are for one thread, hence `failed`.
+/* Checks of transports. See support/transports.h. cmocka's own are for one thread, hence `failed`.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "support/links.h"
+#include "support/transports.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 enum { RANKS_MAX = 16, ROUNDS = 40, UNDER_WAY = 4, BLOCK_MAX = 64 };
 
 struct rank {
-    struct ls_link *link;
+    struct ls_transport *transport;
     int failed; /* the line of the first check that failed */
 };
 
@@ -40,61 +40,61 @@ struct transfer {
     int round;
     uint32_t *out, *in;
     size_t in_bytes[RANKS_MAX], in_offset[RANKS_MAX];
-    struct ls_link_op *op;
+    struct ls_transport_op *op;
 };
 
 static void begin(struct rank *rank, struct transfer *transfer, enum ls_channel channel,
                   bool gather, int round)
 {
-    struct ls_link *link = rank->link;
-    size_t room = (size_t)link->size * BLOCK_MAX;
+    struct ls_transport *transport = rank->transport;
+    size_t room = (size_t)transport->size * BLOCK_MAX;
     size_t out_bytes[RANKS_MAX], out_offset[RANKS_MAX], out = 0, in = 0;
     *transfer = (struct transfer){.gather = gather,
                                   .round = round,
                                   .out = calloc(room, sizeof(uint32_t)),
                                   .in = calloc(room, sizeof(uint32_t))};
-    for (int r = 0; r < link->size; r++) {
+    for (int r = 0; r < transport->size; r++) {
         int to = gather ? 0 : r;
-        size_t sent = words(link->rank, to, round);
+        size_t sent = words(transport->rank, to, round);
         for (size_t i = 0; i < sent; i++)
-            transfer->out[out / 4 + i] = word(link->rank, to, round, i);
+            transfer->out[out / 4 + i] = word(transport->rank, to, round, i);
         out_bytes[r] = 4 * sent;
         out_offset[r] = out;
         out += gather ? 0 : 4 * sent;
-        transfer->in_bytes[r] = 4 * words(r, gather ? 0 : link->rank, round);
+        transfer->in_bytes[r] = 4 * words(r, gather ? 0 : transport->rank, round);
         transfer->in_offset[r] = in;
         in += transfer->in_bytes[r] + 4 * (size_t)(r % 2); /* gaps are allowed */
     }
-    struct ls_link_blocks outs = {out_bytes, out_offset};
-    struct ls_link_blocks ins = {transfer->in_bytes, transfer->in_offset};
+    struct ls_transport_blocks outs = {out_bytes, out_offset};
+    struct ls_transport_blocks ins = {transfer->in_bytes, transfer->in_offset};
     const uint32_t *mine = transfer->out;
     if (gather && round % 2 == 0) /* already at its place */
-        mine = memcpy(transfer->in + transfer->in_offset[link->rank] / 4, mine,
-                      transfer->in_bytes[link->rank]);
-    int status = gather
-                     ? link->calls->gather(link, channel, mine, transfer->in, &ins, &transfer->op)
-                     : link->calls->exchange(link, channel, transfer->out, &outs, transfer->in,
-                                             &ins, &transfer->op);
+        mine = memcpy(transfer->in + transfer->in_offset[transport->rank] / 4, mine,
+                      transfer->in_bytes[transport->rank]);
+    int status = gather ? transport->calls->gather(transport, channel, mine, transfer->in, &ins,
+                                                   &transfer->op)
+                        : transport->calls->exchange(transport, channel, transfer->out, &outs,
+                                                     transfer->in, &ins, &transfer->op);
     CHECK(rank, status == 0 && transfer->op != NULL);
     /* The lists have been read: they may go. */
     memset(out_bytes, 0xff, sizeof out_bytes);
     memset(out_offset, 0xff, sizeof out_offset);
 }
 
-static void await(struct rank *rank, struct ls_link_op **op)
+static void await(struct rank *rank, struct ls_transport_op **op)
 {
-    enum ls_link_result result;
-    while ((result = rank->link->calls->test(rank->link, op)) == LS_LINK_RUNNING)
+    enum ls_transport_result result;
+    while ((result = rank->transport->calls->test(rank->transport, op)) == LS_TRANSPORT_RUNNING)
         sched_yield();
-    CHECK(rank, result == LS_LINK_DONE && *op == NULL);
+    CHECK(rank, result == LS_TRANSPORT_DONE && *op == NULL);
 }
 
 static void finish(struct rank *rank, struct transfer *transfer)
 {
-    struct ls_link *link = rank->link;
-    int to = transfer->gather ? 0 : link->rank, round = transfer->round;
+    struct ls_transport *transport = rank->transport;
+    int to = transfer->gather ? 0 : transport->rank, round = transfer->round;
     await(rank, &transfer->op);
-    for (int r = 0; r < link->size; r++) {
+    for (int r = 0; r < transport->size; r++) {
         const uint32_t *block = transfer->in + transfer->in_offset[r] / 4;
         size_t count = words(r, to, round);
         CHECK(rank, transfer->in_bytes[r] == 4 * count);
@@ -115,16 +115,16 @@ static void transfer_in_turn(struct rank *rank, enum ls_channel channel)
     }
 }
 
-int ls_test_link_in_turn(struct ls_link *link)
+int ls_test_transport_in_turn(struct ls_transport *transport)
 {
-    struct rank rank = {.link = link};
+    struct rank rank = {.transport = transport};
     transfer_in_turn(&rank, LS_CHANNEL_SMALL);
     return rank.failed;
 }
 
-int ls_test_link_at_once(struct ls_link *link)
+int ls_test_transport_at_once(struct ls_transport *transport)
 {
-    struct rank rank = {.link = link};
+    struct rank rank = {.transport = transport};
     for (int round = 0; round < ROUNDS && rank.failed == 0; round++) {
         struct transfer bulk[UNDER_WAY], small;
         for (int i = 0; i < UNDER_WAY; i++)
@@ -133,7 +133,7 @@ int ls_test_link_at_once(struct ls_link *link)
         if (round % 2 == 0)
             finish(&rank, &small);
         for (int i = 0; i < UNDER_WAY; i++)
-            finish(&rank, &bulk[(i + link->rank + round) % UNDER_WAY]);
+            finish(&rank, &bulk[(i + transport->rank + round) % UNDER_WAY]);
         if (round % 2 != 0)
             finish(&rank, &small);
     }
@@ -146,39 +146,40 @@ static void *transfer_bulk(void *user)
     return NULL;
 }
 
-int ls_test_link_two_threads(struct ls_link *link)
+int ls_test_transport_two_threads(struct ls_transport *transport)
 {
-    struct rank rank = {.link = link}, progress_thread = {.link = link};
+    struct rank rank = {.transport = transport}, progress_thread = {.transport = transport};
     pthread_t thread;
     if (pthread_create(&thread, NULL, transfer_bulk, &progress_thread) != 0)
         return __LINE__;
     transfer_in_turn(&rank, LS_CHANNEL_SMALL);
-    CHECK(&rank, ls_test_link_messages(link) == 0);
+    CHECK(&rank, ls_test_transport_messages(transport) == 0);
     pthread_join(thread, NULL);
     return rank.failed != 0 ? rank.failed : progress_thread.failed;
 }
 
-int ls_test_link_large(struct ls_link *link, size_t bytes)
+int ls_test_transport_large(struct ls_transport *transport, size_t bytes)
 {
-    struct rank rank = {.link = link};
-    size_t sizes[RANKS_MAX], offsets[RANKS_MAX], count = bytes / 4, size = (size_t)link->size;
+    struct rank rank = {.transport = transport};
+    size_t sizes[RANKS_MAX], offsets[RANKS_MAX], count = bytes / 4, size = (size_t)transport->size;
     uint32_t *out = malloc(size * bytes), *in = calloc(size, bytes), *all = calloc(size, bytes);
     for (size_t r = 0; r < size; r++) {
         sizes[r] = bytes;
         offsets[r] = r * bytes;
         for (size_t i = 0; i < count; i++)
-            out[r * count + i] = word(link->rank, (int)r, 0, i);
+            out[r * count + i] = word(transport->rank, (int)r, 0, i);
     }
-    struct ls_link_blocks blocks = {sizes, offsets};
-    struct ls_link_op *first = NULL, *second = NULL;
+    struct ls_transport_blocks blocks = {sizes, offsets};
+    struct ls_transport_op *first = NULL, *second = NULL;
+    CHECK(&rank, transport->calls->exchange(transport, LS_CHANNEL_BULK, out, &blocks, in, &blocks,
+                                            &first) == 0);
     CHECK(&rank,
-          link->calls->exchange(link, LS_CHANNEL_BULK, out, &blocks, in, &blocks, &first) == 0);
-    CHECK(&rank, link->calls->gather(link, LS_CHANNEL_BULK, out, all, &blocks, &second) == 0);
+          transport->calls->gather(transport, LS_CHANNEL_BULK, out, all, &blocks, &second) == 0);
     await(&rank, &first);
     await(&rank, &second);
     for (size_t r = 0; r < size; r++)
         for (size_t i = 0; i < count; i++)
-            CHECK(&rank, in[r * count + i] == word((int)r, link->rank, 0, i) &&
+            CHECK(&rank, in[r * count + i] == word((int)r, transport->rank, 0, i) &&
                              all[r * count + i] == word((int)r, 0, 0, i));
     free(out);
     free(in);
@@ -193,19 +194,19 @@ static void meet(struct rank *rank)
     finish(rank, &transfer);
 }
 
-int ls_test_link_messages(struct ls_link *link)
+int ls_test_transport_messages(struct ls_transport *transport)
 {
-    struct rank rank = {.link = link};
-    int heard[RANKS_MAX] = {0}, missing = link->size * ROUNDS;
-    char message[LS_LINK_MESSAGE];
+    struct rank rank = {.transport = transport};
+    int heard[RANKS_MAX] = {0}, missing = transport->size * ROUNDS;
+    char message[LS_TRANSPORT_MESSAGE];
     for (int round = 0; (round < ROUNDS || missing > 0) && rank.failed == 0; round++) {
-        for (int r = 0; round < ROUNDS && r < link->size; r++) {
+        for (int r = 0; round < ROUNDS && r < transport->size; r++) {
             memset(message, round, sizeof message);
             size_t bytes = round == ROUNDS - 1 ? sizeof message : (size_t)(round + 1);
-            CHECK(&rank, link->calls->tell(link, r, message, bytes) == 0);
+            CHECK(&rank, transport->calls->tell(transport, r, message, bytes) == 0);
         }
         int from = -1;
-        int bytes = link->calls->hear(link, &from, message, sizeof message);
+        int bytes = transport->calls->hear(transport, &from, message, sizeof message);
         CHECK(&rank, bytes >= 0);
         if (bytes <= 0) {
             sched_yield();

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The link over MPI, with each MPI library that is there: operations and messages between 2, 3 and
+# The transport over MPI, with each MPI library that is there: operations and messages between 2, 3 and
 # 4 ranks, the end of a job by one of them, how a module is found.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/faults.sh
@@ -7,7 +7,7 @@
 # shellcheck source=tests/support/mpi.sh
 . "$LOCKSTEP_SOURCE/tests/support/mpi.sh"
 mpi_or_skip
-ranks=$LOCKSTEP_BUILD/tests/link_ranks
+ranks=$LOCKSTEP_BUILD/tests/transport_ranks
 libraries=$(sed -n 's|^CMAKE_INSTALL_LIBDIR:[A-Z]*=\([^/]\)|\1|p' "$LOCKSTEP_BUILD/CMakeCache.txt")
 export LIMIT=120
 
@@ -39,20 +39,20 @@ for kind in $(mpi_kinds); do
     mkdir -p here/bin
     cp "$ranks" here/bin
     expect 7 "mpirun has started .* liblockstep_$kind.so or .* is neither in $work/here/bin nor in /" \
-        'hint: install an MPI library' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
+        'hint: install an MPI library' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
     cp "$module" here/bin
-    expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
+    expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
     export LOCKSTEP_MPI=$kind
-    expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
+    expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
     rm here/bin/*.so
     if [ -n "$libraries" ]; then
         mkdir -p "here/$libraries"
         cp "$module" "here/$libraries"
-        expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/link_ranks check
+        expect 0 '^rank 1 of 2 is good' -- "mpirun.$kind" -n 2 here/bin/transport_ranks check
         rm "here/$libraries"/*.so
     fi
     expect 7 "LOCKSTEP_MPI: there is no liblockstep_$kind.so" -- \
-        "mpirun.$kind" -n 2 here/bin/link_ranks check
+        "mpirun.$kind" -n 2 here/bin/transport_ranks check
     export LOCKSTEP_MPI=$ranks
     expect 7 'cannot load the module' -- "mpirun.$kind" -n 2 "$ranks" check
     unset LOCKSTEP_MPI

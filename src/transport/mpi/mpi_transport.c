@@ -1,5 +1,5 @@
-/* The link over MPI: a module of its own for each MPI library, loaded by transport/launch.c. It
- * needs version 3 of MPI, whose collective operations can be under way while others compute.
+/* The transport over MPI: a module of its own for each MPI library, loaded by transport/launch.c.
+ * It needs version 3 of MPI, whose collective operations can be under way while others compute.
  *
  * One lock guards every call, so that MPI_THREAD_SERIALIZED is enough; no call waits for other
  * ranks but those of `open` and `end`, so that nobody holds the lock for long. Each channel has a
@@ -19,14 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "transport/link.h"
+#include "transport/transport.h"
 
 enum { WORD = 4, ABORT_WAIT = 2 /* seconds */ };
 
 enum { OUT_COUNT, OUT_PLACE, IN_COUNT, IN_PLACE, LISTS };
 
-struct ls_link_op {
-    struct ls_link_op *next; /* of those that are free */
+struct ls_transport_op {
+    struct ls_transport_op *next; /* of those that are free */
     MPI_Request request;
     int lists[]; /* [list][rank]: MPI reads them until the operation is done */
 };
@@ -38,43 +38,43 @@ struct told {
     char data[];
 };
 
-struct mpi_link {
-    struct ls_link link;
+struct mpi_transport {
+    struct ls_transport transport;
     pthread_mutex_t lock; /* of all that follows, and of MPI */
     MPI_Comm channel[LS_CHANNELS], messages;
-    struct ls_link_op *free_ops;
+    struct ls_transport_op *free_ops;
     struct told *told;
     MPI_Request hearing; /* the next message from anybody, into `heard` */
-    char heard[LS_LINK_MESSAGE];
+    char heard[LS_TRANSPORT_MESSAGE];
     uint64_t *told_to, *heard_from, *meant_for; /* [rank]: messages; one allocation */
     bool ours;                                  /* MPI was not there before */
 };
 
-static struct mpi_link *mpi_of(struct ls_link *link)
+static struct mpi_transport *mpi_of(struct ls_transport *transport)
 {
-    return (struct mpi_link *)link; /* its first field */
+    return (struct mpi_transport *)transport; /* its first field */
 }
 
-/* Whether a call of MPI went well; says so in the link's failure. */
-static bool good(struct mpi_link *mpi, int code, const char *call)
+/* Whether a call of MPI went well; says so in the transport's failure. */
+static bool good(struct mpi_transport *mpi, int code, const char *call)
 {
     if (code == MPI_SUCCESS)
         return true;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    snprintf(mpi->link.failure, sizeof mpi->link.failure, "%s: %s", call, text);
+    snprintf(mpi->transport.failure, sizeof mpi->transport.failure, "%s: %s", call, text);
     return false;
 }
 
 /* Blocks as MPI wants them. */
-static bool convert(struct mpi_link *mpi, const struct ls_link_blocks *blocks, int *count,
+static bool convert(struct mpi_transport *mpi, const struct ls_transport_blocks *blocks, int *count,
                     int *place)
 {
-    for (int rank = 0; rank < mpi->link.size; rank++) {
+    for (int rank = 0; rank < mpi->transport.size; rank++) {
         size_t words = blocks->bytes[rank] / WORD, at = blocks->offset[rank] / WORD;
         if (words > INT_MAX || at > INT_MAX) {
-            snprintf(mpi->link.failure, sizeof mpi->link.failure,
+            snprintf(mpi->transport.failure, sizeof mpi->transport.failure,
                      "a block of %zu bytes at %zu is beyond the 2^31 words that MPI counts",
                      blocks->bytes[rank], blocks->offset[rank]);
             return false;
@@ -86,17 +86,19 @@ static bool convert(struct mpi_link *mpi, const struct ls_link_blocks *blocks, i
 }
 
 /* An operation with blocks in its lists, or NULL. */
-static struct ls_link_op *new_op(struct mpi_link *mpi, const struct ls_link_blocks *out,
-                                 const struct ls_link_blocks *in)
+static struct ls_transport_op *new_op(struct mpi_transport *mpi,
+                                      const struct ls_transport_blocks *out,
+                                      const struct ls_transport_blocks *in)
 {
-    size_t size = (size_t)mpi->link.size;
-    struct ls_link_op *op = mpi->free_ops;
+    size_t size = (size_t)mpi->transport.size;
+    struct ls_transport_op *op = mpi->free_ops;
     if (op != NULL)
         mpi->free_ops = op->next;
     else
         op = calloc(1, sizeof *op + LISTS * size * sizeof(int));
     if (op == NULL) {
-        snprintf(mpi->link.failure, sizeof mpi->link.failure, "out of memory for an operation");
+        snprintf(mpi->transport.failure, sizeof mpi->transport.failure,
+                 "out of memory for an operation");
         return NULL;
     }
     int *lists = op->lists;
@@ -108,35 +110,36 @@ static struct ls_link_op *new_op(struct mpi_link *mpi, const struct ls_link_bloc
     return NULL;
 }
 
-static int gather(struct ls_link *link, enum ls_channel channel, const void *mine, void *all,
-                  const struct ls_link_blocks *blocks, struct ls_link_op **result)
+static int gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
+                  void *all, const struct ls_transport_blocks *blocks,
+                  struct ls_transport_op **result)
 {
-    struct mpi_link *mpi = mpi_of(link);
-    size_t size = (size_t)link->size;
-    bool there = mine == (const char *)all + blocks->offset[link->rank];
+    struct mpi_transport *mpi = mpi_of(transport);
+    size_t size = (size_t)transport->size;
+    bool there = mine == (const char *)all + blocks->offset[transport->rank];
     pthread_mutex_lock(&mpi->lock);
-    struct ls_link_op *op = new_op(mpi, blocks, blocks);
+    struct ls_transport_op *op = new_op(mpi, blocks, blocks);
     bool started =
         op != NULL &&
         good(mpi,
              MPI_Iallgatherv(there ? MPI_IN_PLACE : mine,
-                             op->lists[IN_COUNT * size + (size_t)link->rank], MPI_UINT32_T, all,
-                             op->lists + IN_COUNT * size, op->lists + IN_PLACE * size, MPI_UINT32_T,
-                             mpi->channel[channel], &op->request),
+                             op->lists[IN_COUNT * size + (size_t)transport->rank], MPI_UINT32_T,
+                             all, op->lists + IN_COUNT * size, op->lists + IN_PLACE * size,
+                             MPI_UINT32_T, mpi->channel[channel], &op->request),
              "MPI_Iallgatherv");
     pthread_mutex_unlock(&mpi->lock);
     *result = started ? op : NULL;
     return started ? 0 : -1;
 }
 
-static int exchange(struct ls_link *link, enum ls_channel channel, const void *out,
-                    const struct ls_link_blocks *out_blocks, void *in,
-                    const struct ls_link_blocks *in_blocks, struct ls_link_op **result)
+static int exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
+                    const struct ls_transport_blocks *out_blocks, void *in,
+                    const struct ls_transport_blocks *in_blocks, struct ls_transport_op **result)
 {
-    struct mpi_link *mpi = mpi_of(link);
-    size_t size = (size_t)link->size;
+    struct mpi_transport *mpi = mpi_of(transport);
+    size_t size = (size_t)transport->size;
     pthread_mutex_lock(&mpi->lock);
-    struct ls_link_op *op = new_op(mpi, out_blocks, in_blocks);
+    struct ls_transport_op *op = new_op(mpi, out_blocks, in_blocks);
     bool started =
         op != NULL && good(mpi,
                            MPI_Ialltoallv(out, op->lists + OUT_COUNT * size,
@@ -149,9 +152,9 @@ static int exchange(struct ls_link *link, enum ls_channel channel, const void *o
     return started ? 0 : -1;
 }
 
-static enum ls_link_result test(struct ls_link *link, struct ls_link_op **op)
+static enum ls_transport_result test(struct ls_transport *transport, struct ls_transport_op **op)
 {
-    struct mpi_link *mpi = mpi_of(link);
+    struct mpi_transport *mpi = mpi_of(transport);
     int done = 0;
     pthread_mutex_lock(&mpi->lock);
     bool went = good(mpi, MPI_Test(&(*op)->request, &done, MPI_STATUS_IGNORE),
@@ -162,11 +165,11 @@ static enum ls_link_result test(struct ls_link *link, struct ls_link_op **op)
         *op = NULL;
     }
     pthread_mutex_unlock(&mpi->lock);
-    return !went ? LS_LINK_FAILED : done ? LS_LINK_DONE : LS_LINK_RUNNING;
+    return !went ? LS_TRANSPORT_FAILED : done ? LS_TRANSPORT_DONE : LS_TRANSPORT_RUNNING;
 }
 
 /* Frees the copies of messages that are through. */
-static bool forget_told(struct mpi_link *mpi)
+static bool forget_told(struct mpi_transport *mpi)
 {
     for (struct told **at = &mpi->told; *at != NULL;) {
         struct told *told = *at;
@@ -183,13 +186,13 @@ static bool forget_told(struct mpi_link *mpi)
     return true;
 }
 
-static bool send_copy(struct mpi_link *mpi, int to, const void *message, size_t bytes)
+static bool send_copy(struct mpi_transport *mpi, int to, const void *message, size_t bytes)
 {
-    struct told *told = bytes <= LS_LINK_MESSAGE ? malloc(sizeof *told + bytes) : NULL;
+    struct told *told = bytes <= LS_TRANSPORT_MESSAGE ? malloc(sizeof *told + bytes) : NULL;
     if (told == NULL) {
-        snprintf(mpi->link.failure, sizeof mpi->link.failure,
-                 bytes <= LS_LINK_MESSAGE ? "out of memory for a message"
-                                          : "a message is too long");
+        snprintf(mpi->transport.failure, sizeof mpi->transport.failure,
+                 bytes <= LS_TRANSPORT_MESSAGE ? "out of memory for a message"
+                                               : "a message is too long");
         return false;
     }
     memcpy(told->data, message, bytes);
@@ -205,25 +208,25 @@ static bool send_copy(struct mpi_link *mpi, int to, const void *message, size_t 
     return true;
 }
 
-static int tell(struct ls_link *link, int to, const void *message, size_t bytes)
+static int tell(struct ls_transport *transport, int to, const void *message, size_t bytes)
 {
-    struct mpi_link *mpi = mpi_of(link);
+    struct mpi_transport *mpi = mpi_of(transport);
     pthread_mutex_lock(&mpi->lock);
     bool went = forget_told(mpi) && send_copy(mpi, to, message, bytes);
     pthread_mutex_unlock(&mpi->lock);
     return went ? 0 : -1;
 }
 
-static bool listen(struct mpi_link *mpi)
+static bool listen(struct mpi_transport *mpi)
 {
     return good(mpi,
-                MPI_Irecv(mpi->heard, LS_LINK_MESSAGE, MPI_BYTE, MPI_ANY_SOURCE, 0, mpi->messages,
-                          &mpi->hearing),
+                MPI_Irecv(mpi->heard, LS_TRANSPORT_MESSAGE, MPI_BYTE, MPI_ANY_SOURCE, 0,
+                          mpi->messages, &mpi->hearing),
                 "MPI_Irecv");
 }
 
 /* Under the lock. */
-static int next_message(struct mpi_link *mpi, int *from, void *message, size_t room)
+static int next_message(struct mpi_transport *mpi, int *from, void *message, size_t room)
 {
     MPI_Status status;
     int done = 0, bytes = 0;
@@ -241,9 +244,9 @@ static int next_message(struct mpi_link *mpi, int *from, void *message, size_t r
     return listen(mpi) ? bytes : -1;
 }
 
-static int hear(struct ls_link *link, int *from, void *message, size_t room)
+static int hear(struct ls_transport *transport, int *from, void *message, size_t room)
 {
-    struct mpi_link *mpi = mpi_of(link);
+    struct mpi_transport *mpi = mpi_of(transport);
     pthread_mutex_lock(&mpi->lock);
     int bytes = forget_told(mpi) ? next_message(mpi, from, message, room) : -1;
     pthread_mutex_unlock(&mpi->lock);
@@ -251,9 +254,9 @@ static int hear(struct ls_link *link, int *from, void *message, size_t room)
 }
 
 /* Whether all that was told to this rank has been heard. */
-static bool heard_all(const struct mpi_link *mpi)
+static bool heard_all(const struct mpi_transport *mpi)
 {
-    for (int rank = 0; rank < mpi->link.size; rank++)
+    for (int rank = 0; rank < mpi->transport.size; rank++)
         if (mpi->heard_from[rank] < mpi->meant_for[rank])
             return false;
     return true;
@@ -261,9 +264,9 @@ static bool heard_all(const struct mpi_link *mpi)
 
 /* Receives what nobody wants to hear any more: some libraries complain of messages that are left,
  * or wait for them for ever. The ranks tell each other how many there were. */
-static bool drain(struct mpi_link *mpi)
+static bool drain(struct mpi_transport *mpi)
 {
-    char message[LS_LINK_MESSAGE];
+    char message[LS_TRANSPORT_MESSAGE];
     MPI_Request counts;
     int from, counted = 0;
     if (!good(mpi,
@@ -284,9 +287,9 @@ static bool drain(struct mpi_link *mpi)
            MPI_Wait(&mpi->hearing, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-static void end(struct ls_link *link)
+static void end(struct ls_transport *transport)
 {
-    struct mpi_link *mpi = mpi_of(link);
+    struct mpi_transport *mpi = mpi_of(transport);
     if (drain(mpi)) {
         for (int channel = 0; channel < LS_CHANNELS; channel++)
             MPI_Comm_free(&mpi->channel[channel]);
@@ -294,7 +297,7 @@ static void end(struct ls_link *link)
     }
     if (mpi->ours)
         MPI_Finalize();
-    for (struct ls_link_op *op = mpi->free_ops, *next; op != NULL; op = next) {
+    for (struct ls_transport_op *op = mpi->free_ops, *next; op != NULL; op = next) {
         next = op->next;
         free(op);
     }
@@ -304,9 +307,9 @@ static void end(struct ls_link *link)
 }
 
 /* Also where another thread is stuck in MPI and holds the lock. */
-static void end_job(struct ls_link *link, int code)
+static void end_job(struct ls_transport *transport, int code)
 {
-    struct mpi_link *mpi = mpi_of(link);
+    struct mpi_transport *mpi = mpi_of(transport);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += ABORT_WAIT;
@@ -315,7 +318,7 @@ static void end_job(struct ls_link *link, int code)
     _exit(code);
 }
 
-static const struct ls_link_calls calls = {
+static const struct ls_transport_calls calls = {
     .gather = gather,
     .exchange = exchange,
     .test = test,
@@ -343,13 +346,13 @@ static void library_name(char *name, size_t room)
 }
 
 /* MPI itself, with enough thread support. */
-static bool initialize(struct mpi_link *mpi)
+static bool initialize(struct mpi_transport *mpi)
 {
     int there = 0, gone = 0, support = 0;
     MPI_Initialized(&there);
     MPI_Finalized(&gone);
     if (gone) {
-        snprintf(mpi->link.failure, sizeof mpi->link.failure,
+        snprintf(mpi->transport.failure, sizeof mpi->transport.failure,
                  "a process can take part in one MPI job only, and this one's has ended");
         return false;
     }
@@ -364,49 +367,49 @@ static bool initialize(struct mpi_link *mpi)
     }
     if (support >= MPI_THREAD_SERIALIZED)
         return true;
-    snprintf(mpi->link.failure, sizeof mpi->link.failure,
+    snprintf(mpi->transport.failure, sizeof mpi->transport.failure,
              there ? "MPI was initialized without MPI_THREAD_SERIALIZED"
                    : "this MPI library was built without support of threads "
                      "(MPI_THREAD_SERIALIZED)");
     return false;
 }
 
-static bool new_communicator(struct mpi_link *mpi, MPI_Comm *communicator)
+static bool new_communicator(struct mpi_transport *mpi, MPI_Comm *communicator)
 {
     return good(mpi, MPI_Comm_dup(MPI_COMM_WORLD, communicator), "MPI_Comm_dup") &&
            good(mpi, MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN),
                 "MPI_Comm_set_errhandler");
 }
 
-static bool find_host(struct mpi_link *mpi)
+static bool find_host(struct mpi_transport *mpi)
 {
-    struct ls_link *link = &mpi->link;
+    struct ls_transport *transport = &mpi->transport;
     MPI_Comm host;
-    if (gethostname(link->host, sizeof link->host - 1) != 0)
-        snprintf(link->host, sizeof link->host, "unknown");
+    if (gethostname(transport->host, sizeof transport->host - 1) != 0)
+        snprintf(transport->host, sizeof transport->host, "unknown");
     if (!good(mpi,
-              MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, link->rank, MPI_INFO_NULL,
-                                  &host),
+              MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, transport->rank,
+                                  MPI_INFO_NULL, &host),
               "MPI_Comm_split_type"))
         return false;
-    bool found = good(mpi, MPI_Comm_rank(host, &link->host_rank), "MPI_Comm_rank") &&
-                 good(mpi, MPI_Comm_size(host, &link->host_size), "MPI_Comm_size");
+    bool found = good(mpi, MPI_Comm_rank(host, &transport->host_rank), "MPI_Comm_rank") &&
+                 good(mpi, MPI_Comm_size(host, &transport->host_size), "MPI_Comm_size");
     MPI_Comm_free(&host);
     return found;
 }
 
-static bool join(struct mpi_link *mpi)
+static bool join(struct mpi_transport *mpi)
 {
     if (!initialize(mpi))
         return false;
     /* A rank that took itself for another one would write that one's files. */
-    if (!good(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &mpi->link.rank), "MPI_Comm_rank") ||
-        !good(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->link.size), "MPI_Comm_size"))
+    if (!good(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &mpi->transport.rank), "MPI_Comm_rank") ||
+        !good(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->transport.size), "MPI_Comm_size"))
         return false;
-    size_t size = (size_t)mpi->link.size;
+    size_t size = (size_t)mpi->transport.size;
     mpi->told_to = calloc(3 * size, sizeof *mpi->told_to);
     if (mpi->told_to == NULL) {
-        snprintf(mpi->link.failure, sizeof mpi->link.failure, "out of memory");
+        snprintf(mpi->transport.failure, sizeof mpi->transport.failure, "out of memory");
         return false;
     }
     mpi->heard_from = mpi->told_to + size;
@@ -417,27 +420,27 @@ static bool join(struct mpi_link *mpi)
     return made && find_host(mpi) && listen(mpi);
 }
 
-__attribute__((visibility("default"))) ls_link_open_function lockstep_link_open;
+__attribute__((visibility("default"))) ls_transport_open_function lockstep_transport_open;
 
-struct ls_link *lockstep_link_open(int abi, char *message, size_t room)
+struct ls_transport *lockstep_transport_open(int abi, char *message, size_t room)
 {
     static char name[128];
-    if (abi != LS_LINK_ABI) {
+    if (abi != LS_TRANSPORT_ABI) {
         snprintf(message, room, "this module was built for another version of Lockstep");
         return NULL;
     }
-    struct mpi_link *mpi = calloc(1, sizeof *mpi);
+    struct mpi_transport *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) {
         snprintf(message, room, "out of memory");
         return NULL;
     }
     pthread_mutex_init(&mpi->lock, NULL);
     library_name(name, sizeof name);
-    mpi->link.calls = &calls;
-    mpi->link.name = name;
+    mpi->transport.calls = &calls;
+    mpi->transport.name = name;
     if (join(mpi))
-        return &mpi->link;
-    snprintf(message, room, "%s: %s", name, mpi->link.failure);
+        return &mpi->transport;
+    snprintf(message, room, "%s: %s", name, mpi->transport.failure);
     free(mpi->told_to);
     free(mpi);
     return NULL;
