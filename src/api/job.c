@@ -101,7 +101,7 @@ int ls_job_share(const struct ls_card *cards, int size, int rank, int usable)
 static int meet(struct lockstep_job *job, struct ls_error *error)
 {
     struct ls_comm *comm = job->comm;
-    struct ls_card mine = {.identity = ls_watch_self(comm->watch)};
+    struct ls_card mine = {.identity = ls_detector_self(comm->detector)};
     struct ls_card *cards = ls_alloc((size_t)comm->size, sizeof *cards);
     struct ls_identity *all = ls_alloc((size_t)comm->size, sizeof *all);
     ls_cpu_mask(mine.cores);
@@ -112,7 +112,7 @@ static int meet(struct lockstep_job *job, struct ls_error *error)
         all[r] = cards[r].identity;
     if (status == 0) {
         job->workers = ls_job_share(cards, comm->size, comm->rank, ls_cpu_count());
-        status = ls_watch_meet(comm->watch, all, error);
+        status = ls_detector_set_members(comm->detector, all, error);
     }
     ls_free(cards);
     ls_free(all);
@@ -122,12 +122,12 @@ static int meet(struct lockstep_job *job, struct ls_error *error)
 static int set_up(struct lockstep_job *job, const struct lockstep_job_options *options,
                   struct ls_error *error)
 {
-    struct ls_watch *watch = job->comm->watch;
-    ls_watch_set_tell(watch, options->failed, options->user);
+    struct ls_detector *detector = job->comm->detector;
+    ls_detector_set_on_failure(detector, options->failed, options->user);
     LS_TRY(greet(job->comm, error));
     LS_TRY(meet(job, error));
     job->has_status_file = options->status_file != NULL;
-    return ls_watch_set_status_file(watch, options->status_file, error);
+    return ls_detector_set_status_file(detector, options->status_file, error);
 }
 
 int ls_job_open(struct ls_transport *transport, const struct lockstep_job_options *options,
@@ -152,7 +152,7 @@ int ls_job_open(struct ls_transport *transport, const struct lockstep_job_option
         return 0;
     }
     if (status == LOCKSTEP_LOST) /* no good order is left to end it in */
-        ls_watch_give_up(job->comm->watch, status, "the job could not be set up");
+        ls_detector_abort(job->comm->detector, status, "the job could not be set up");
     ls_comm_end(job->comm);
     ls_free(job);
     return status;
@@ -180,7 +180,7 @@ void ls_job_place_status(struct lockstep_job *job, const char *prefix)
     ls_text_add(&path, "status.json");
     /* Where that cannot be written, no snapshot can: the trainer says so. */
     job->has_status_file =
-        !path.failed && ls_watch_set_status_file(job->comm->watch, path.data, NULL) == 0;
+        !path.failed && ls_detector_set_status_file(job->comm->detector, path.data, NULL) == 0;
     ls_text_free(&path);
 }
 
@@ -210,7 +210,7 @@ int lockstep_job_agree(struct lockstep_job *job, int status, struct lockstep_err
 void lockstep_job_look(struct lockstep_job *job)
 {
     if (job != NULL)
-        ls_watch_hurry(job->comm->watch);
+        ls_detector_hurry(job->comm->detector);
 }
 
 int lockstep_job_close(struct lockstep_job *job, int status, struct lockstep_error *error)
@@ -218,7 +218,7 @@ int lockstep_job_close(struct lockstep_job *job, int status, struct lockstep_err
     if (job == NULL)
         return status;
     const char *text = status != 0 && error != NULL ? lockstep_error_text(error) : NULL;
-    int agreed = ls_watch_leave(job->comm->watch, status, text);
+    int agreed = ls_detector_leave(job->comm->detector, status, text);
     ls_comm_end(job->comm);
     ls_free(job);
     return agreed;

@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "lockstep/lockstep.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 struct lockstep_job {
     struct ls_comm *comm;

@@ -106,7 +106,7 @@ static int unless_lost(struct ls_comm *comm, int status, const struct ls_error *
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
-    return ls_watch_leave(comm->watch, status, text);
+    return ls_detector_leave(comm->detector, status, text);
 }
 
 /* A resume computes with the instruction set of its snapshot, unless another one is pinned. All
@@ -218,7 +218,7 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
     struct ls_comm *comm = trainer->inner->comm;
     int status = ls_trainer_run(trainer->inner, iterations, inner);
     if (comm != NULL)
-        ls_watch_note(comm->watch, trainer->inner->iteration, NULL);
+        ls_detector_note(comm->detector, trainer->inner->iteration, NULL);
     return unless_lost(comm, status, inner);
 }
 

@@ -10,7 +10,7 @@
 #include "base/mutant.h"
 #include "base/thread.h"
 #include "engine/reducer_inner.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 #include "transport/wire.h"
 
 enum {
@@ -221,12 +221,12 @@ void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration)
     if (reducer == NULL)
         return;
     reducer->iteration = iteration;
-    ls_watch_note(reducer->comm->watch, iteration, NULL);
+    ls_detector_note(reducer->comm->detector, iteration, NULL);
 }
 
 void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer)
 {
-    ls_watch_note(reducer->comm->watch, reducer->iteration, layer);
+    ls_detector_note(reducer->comm->detector, reducer->iteration, layer);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */

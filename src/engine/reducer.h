@@ -36,7 +36,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
 /* This rank runs so many micro-batches of the pass, those that it has run among them: where that
  * did not show at the beginning, gradients can leave before the end. Any thread, once a pass. */
 void ls_reducer_expect(struct ls_reducer *reducer, int own);
-/* The iteration at hand, for the watch. */
+/* The iteration at hand, for the failure detector. */
 void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration);
 /* After all micro-batches of this rank: waits until gradients and factors are there. */
 int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size_t units,
@@ -48,7 +48,7 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
 
 /* After the update of the own parts: sends the weights on their way, with the views of them. */
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error);
-/* Notes for the watch which layer this rank is at (see ls_watch_note). */
+/* Notes for the failure detector which layer this rank is at (see ls_detector_note). */
 void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer);
 /* Waits for the weights of buckets [first, last]; by workers, in the middle of a pass: what fails
  * is reported by the next exchange. */

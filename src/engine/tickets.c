@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "transport/progress_thread.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum { ASK = LS_MESSAGE_OTHERS, GRANT };
 enum { NONE_LEFT = -1, SPINS = 200, REST = 50000 /* nanoseconds */ };
@@ -66,7 +66,7 @@ int ls_tickets_create(struct ls_comm *comm, struct ls_tickets **out, struct ls_e
         ls_tickets_free(tickets);
         return ls_fail_memory(error, "micro-batches of ranks");
     }
-    ls_watch_listen(comm->watch, hear, tickets);
+    ls_detector_set_on_message(comm->detector, hear, tickets);
     *out = tickets;
     return 0;
 }
@@ -75,7 +75,7 @@ void ls_tickets_free(struct ls_tickets *tickets)
 {
     if (tickets == NULL)
         return;
-    ls_watch_listen(tickets->comm->watch, NULL, NULL);
+    ls_detector_set_on_message(tickets->comm->detector, NULL, NULL);
     pthread_mutex_destroy(&tickets->lock);
     ls_free(tickets->queue);
     ls_free(tickets->pending);
@@ -169,7 +169,7 @@ static void hear_grant(struct ls_tickets *tickets, const struct message *message
     }
 }
 
-/* By whatever thread hears messages (transport/watch.h). */
+/* By whatever thread hears messages (transport/failure_detector.h). */
 static void hear(void *user, int from, const void *data, size_t bytes)
 {
     struct ls_tickets *tickets = user;
@@ -260,21 +260,21 @@ static bool take(struct ls_tickets *tickets, size_t *unit)
 
 int ls_tickets_take(struct ls_tickets *tickets, size_t *unit, struct ls_error *error)
 {
-    struct ls_watch *watch = tickets->comm->watch;
+    struct ls_detector *detector = tickets->comm->detector;
     int status = 0, asked = 0;
     for (; status == 0 && !take(tickets, unit); asked++) {
-        ls_watch_hear_now(watch);
+        ls_detector_receive_now(detector);
         if (asked == SPINS)
-            ls_watch_wait(watch, true);
+            ls_detector_wait(detector, true);
         if (asked < SPINS)
             sched_yield();
         else
             nanosleep(&(struct timespec){.tv_nsec = REST}, NULL);
-        if (atomic_load(&tickets->comm->broken) || ls_watch_alarm(watch))
+        if (atomic_load(&tickets->comm->broken) || ls_detector_alarm(detector))
             status = ls_comm_lost(tickets->comm, error);
     }
     if (asked > SPINS)
-        ls_watch_wait(watch, false);
+        ls_detector_wait(detector, false);
     return status;
 }
 

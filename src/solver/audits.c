@@ -5,7 +5,7 @@
 #include "engine/audit.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 static void report(struct ls_trainer *trainer, const struct ls_audit_finding *finding)
 {
@@ -36,7 +36,7 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_AUDIT, .text = text, .audit = &audit};
     ls_trainer_event(trainer, &event);
     if (ls_comm_several(trainer->comm))
-        ls_watch_found(trainer->comm->watch, text);
+        ls_detector_found(trainer->comm->detector, text);
 }
 
 void ls_trainer_report_findings(struct ls_trainer *trainer)

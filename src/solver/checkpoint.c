@@ -24,7 +24,7 @@
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -48,8 +48,8 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
     if (draft->trainer->comm != NULL) /* a slow disk is no rank that hangs */
-        ls_watch_note(draft->trainer->comm->watch, draft->trainer->iteration,
-                      store->set->items[source->parameter]->layer);
+        ls_detector_note(draft->trainer->comm->detector, draft->trainer->iteration,
+                         store->set->items[source->parameter]->layer);
     int status = ls_store_read(store, source->parameter, source->array, out, error);
     draft->agreed =
         status == LOCKSTEP_LOST ||

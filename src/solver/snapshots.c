@@ -24,7 +24,7 @@
 #include "solver/data.h"
 #include "solver/notes.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum {
     ASK_AGAIN = 100000000, /* nanoseconds between two looks at a thread that writes */
@@ -191,7 +191,7 @@ static void wait_for_thread(struct ls_snapshots *snapshots)
         pthread_cond_timedwait(&snapshots->changed, &snapshots->lock, &until);
         uint64_t pieces = atomic_load(&snapshots->pieces);
         if (pieces != seen && trainer->comm != NULL)
-            ls_watch_note(trainer->comm->watch, trainer->iteration, NULL);
+            ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
         seen = pieces;
     }
     pthread_mutex_unlock(&snapshots->lock);
@@ -229,7 +229,7 @@ static void warn(struct ls_trainer *trainer, const char *text)
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text};
     ls_trainer_event(trainer, &event);
     if (trainer->comm != NULL)
-        ls_watch_warn(trainer->comm->watch, text);
+        ls_detector_warn(trainer->comm->detector, text);
 }
 
 /* Which snapshots could go, where there is no room for a new one. */

@@ -6,7 +6,7 @@
 #include "schema/canonical.h"
 #include "snapshot/weights.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 const struct ls_state_array ls_state_arrays[LS_STATE_ARRAYS] = {
     {"", LS_WEIGHTS},
@@ -81,5 +81,5 @@ void ls_state_note_piece(void *user)
 {
     struct ls_trainer *trainer = user;
     if (trainer->comm != NULL)
-        ls_watch_note(trainer->comm->watch, trainer->iteration, NULL);
+        ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
 }

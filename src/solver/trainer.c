@@ -19,7 +19,7 @@
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -323,7 +323,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     if (trainer == NULL)
         return;
     if (trainer->comm != NULL) /* it may name a layer, which goes */
-        ls_watch_note(trainer->comm->watch, trainer->iteration, NULL);
+        ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
     ls_feed_close(trainer->feed);

@@ -23,7 +23,7 @@
 #include "solver/state.h"
 #include "transport/local.h"
 #include "transport/comm.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum { DEFAULT_ITERATIONS = 50, PATIENCE = 300 /* seconds */ };
 
@@ -331,7 +331,7 @@ static void *run_rank(void *argument)
     ls_backend_cpu.enter_thread();
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
-        ls_watch_set_tell(comm->watch, tell_nobody, NULL);
+        ls_detector_set_on_failure(comm->detector, tell_nobody, NULL);
         status = train(rank, comm);
     }
     if (status != 0 && status != LOCKSTEP_STOPPED)

@@ -11,13 +11,14 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "transport/progress_thread.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum {
     SPINS = 2000,       /* questions before a waiting rank lets others on its core */
     YIELDS = 20,        /* and before it sleeps between questions */
     SLEEP_MAX = 200000, /* nanoseconds */
-    LOST_WAIT = 3,      /* seconds for the watch to find out who is gone, when a transport fails */
+    LOST_WAIT =
+        3, /* seconds for the failure detector to find out who is gone, when a transport fails */
     ALIGNMENT = 4
 };
 
@@ -25,7 +26,7 @@ enum {
 
 static void release(struct ls_comm *comm)
 {
-    ls_watch_free(comm->watch);
+    ls_detector_free(comm->detector);
     ls_free(comm->first);
     ls_free(comm->bytes);
     ls_free(comm->statuses);
@@ -54,7 +55,7 @@ int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options 
             status = ls_fail_memory(error, "a job");
     }
     if (status == 0)
-        status = ls_watch_create(transport, options->timeout, &comm->watch, error);
+        status = ls_detector_create(transport, options->timeout, &comm->detector, error);
     if (status == 0) {
         *out = comm;
         return 0;
@@ -120,14 +121,14 @@ static void rest(int asked)
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
 {
     double deadline = ls_clock() + LOST_WAIT;
-    while (!ls_watch_alarm(comm->watch) && ls_clock() < deadline) {
+    while (!ls_detector_alarm(comm->detector) && ls_clock() < deadline) {
         struct timespec time = {.tv_nsec = 10000000};
         nanosleep(&time, NULL);
         if (comm->progress_thread == NULL)
-            ls_watch_turn(comm->watch);
+            ls_detector_poll(comm->detector);
     }
-    if (ls_watch_alarm(comm->watch))
-        return ls_watch_fail(comm->watch, error);
+    if (ls_detector_alarm(comm->detector))
+        return ls_detector_fail(comm->detector, error);
     return ls_fail(error, LOCKSTEP_LOST, NULL, NULL, "the connection to other ranks failed: %s",
                    comm->transport->failure);
 }
@@ -150,16 +151,16 @@ static int wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls
         if (asked < SPINS)
             continue;
         if (!waiting)
-            ls_watch_wait(comm->watch, waiting = true);
+            ls_detector_wait(comm->detector, waiting = true);
         if (comm->progress_thread == NULL)
-            ls_watch_turn(comm->watch);
-        if (ls_watch_alarm(comm->watch) || atomic_load(&comm->broken)) {
+            ls_detector_poll(comm->detector);
+        if (ls_detector_alarm(comm->detector) || atomic_load(&comm->broken)) {
             status = ls_comm_lost(comm, error);
             break;
         }
     }
     if (waiting)
-        ls_watch_wait(comm->watch, false);
+        ls_detector_wait(comm->detector, false);
     comm->waited[LS_WAIT_SMALL] += ls_nanoseconds() - start;
     return status;
 }
@@ -334,6 +335,6 @@ int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
-    ls_watch_give_up(comm->watch, status, text);
+    ls_detector_abort(comm->detector, status, text);
     return status;
 }

@@ -23,7 +23,7 @@
 #include "transport/transport.h"
 
 struct ls_progress_thread;
-struct ls_watch;
+struct ls_detector;
 
 /* What has been handed to other ranks, in bytes (to each of them). */
 enum ls_traffic {
@@ -49,7 +49,7 @@ struct ls_comm {
     int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
     bool dynamic;   /* micro-batches go to who is free */
-    struct ls_watch *watch;                     /* who is alive (transport/watch.h) */
+    struct ls_detector *detector;               /* who is alive (transport/failure_detector.h) */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
     uint32_t rounds;                            /* of tickets that have begun (engine/tickets.h) */
     _Atomic bool broken;                        /* a message did not go: whoever waits is lost */
@@ -99,8 +99,8 @@ int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
 /* This rank's share of what is dealt; everything, where it may get any of it. */
 struct ls_share ls_comm_own(const struct ls_comm *comm);
 
-/* The transport has failed, or the watch is alarmed: says in `error` who is to blame, as far as
- * that is known (a moment later it often is). Returns LOCKSTEP_LOST. */
+/* The transport has failed, or the failure detector is alarmed: says in `error` who is to blame, as
+ * far as that is known (a moment later it often is). Returns LOCKSTEP_LOST. */
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody
@@ -121,7 +121,7 @@ int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const stru
  * names that rank and says what it said. */
 int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error);
 /* Something failed here that need not have failed elsewhere, where others will go on and wait for
- * this rank: ends the job (ls_watch_give_up). Returns `status`, for tests and for a process by
+ * this rank: ends the job (ls_detector_abort). Returns `status`, for tests and for a process by
  * itself. What is lost already is not given up again. */
 int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error);
 

@@ -12,12 +12,12 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum {
     FIRST_REST = 20000, /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
-    IDLE_REST = 200000000, /* while there is nothing to carry: for the watch */
+    IDLE_REST = 200000000, /* while there is nothing to carry: for the failure detector */
     LISTENING_REST = 300000,
     SPINS = 200 /* rounds of a waiting worker before it lets others on its core */
 };
@@ -149,9 +149,9 @@ static void *carry(void *argument)
         }
         bool listening = progress_thread->listening > 0;
         pthread_mutex_unlock(&progress_thread->lock);
-        ls_watch_turn(progress_thread->comm->watch);
+        ls_detector_poll(progress_thread->comm->detector);
         if (listening)
-            ls_watch_hear_now(progress_thread->comm->watch);
+            ls_detector_receive_now(progress_thread->comm->detector);
         pthread_mutex_lock(&progress_thread->lock);
         if (progress_thread->stop || (!work && has_work(progress_thread)))
             continue;
@@ -256,7 +256,7 @@ static bool wait_a_round(struct ls_progress_thread *progress_thread, int round)
         struct timespec until = soon(rest < LONGEST_REST ? rest : LONGEST_REST);
         pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
     }
-    return progress_thread->failed || ls_watch_alarm(progress_thread->comm->watch);
+    return progress_thread->failed || ls_detector_alarm(progress_thread->comm->detector);
 }
 
 int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
@@ -265,13 +265,13 @@ int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
     bool lost = false;
     if (ls_collective_done(collective))
         return 0;
-    ls_watch_wait(progress_thread->comm->watch, true);
+    ls_detector_wait(progress_thread->comm->detector, true);
     pthread_mutex_lock(&progress_thread->lock);
     for (int round = 0; !ls_collective_done(collective) && !lost; round++)
         lost = wait_a_round(progress_thread, round);
     if (has_work(progress_thread)) /* the progress thread goes on with the rest */
         pthread_cond_signal(&progress_thread->work);
     pthread_mutex_unlock(&progress_thread->lock);
-    ls_watch_wait(progress_thread->comm->watch, false);
+    ls_detector_wait(progress_thread->comm->detector, false);
     return lost && !ls_collective_done(collective) ? ls_comm_lost(progress_thread->comm, error) : 0;
 }

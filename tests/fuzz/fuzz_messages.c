@@ -1,5 +1,6 @@
-/* Fuzzes what a rank hears from the others of its job: messages to the watch and about tickets, and
- * blocks of small exchanges, on a transport that hands out the input and keeps its own time.
+/* Fuzzes what a rank hears from the others of its job: messages to the failure detector and about
+ * tickets, and blocks of small exchanges, on a transport that hands out the input and keeps its own
+ * time.
  *
  *   byte 0  how many ranks there are, and which one this is
  *   then    what this rank does, one byte each, and what it needs, see `act`; whatever it asks the
@@ -17,7 +18,7 @@
 #include "engine/tickets.h"
 #include "transport/comm.h"
 #include "transport/sums.h"
-#include "transport/watch_inner.h"
+#include "transport/failure_detector_inner.h"
 #include "transport/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -142,7 +143,7 @@ static int tell(struct ls_transport *transport, int to, const void *message, siz
 /* A message of the input, of one of the sizes that there are, or any. Rank 0 answers in the end. */
 static int hear(struct ls_transport *transport, int *from, void *message, size_t room)
 {
-    static const size_t sizes[] = {sizeof(struct ls_beat), sizeof(struct ls_word),
+    static const size_t sizes[] = {sizeof(struct ls_heartbeat), sizeof(struct ls_word),
                                    sizeof(struct ticket)};
     uint32_t kind = take();
     must(room >= LS_TRANSPORT_MESSAGE);
@@ -203,11 +204,11 @@ static enum ls_process_state look(void *user, const struct ls_process *process)
                                        : LS_PROCESS_THERE;
 }
 
-static void tell_user(void *user, int status, const char *text)
+static void on_failure_user(void *user, int status, const char *text)
 {
     (void)user;
     (void)status;
-    must(strlen(text) < LS_WATCH_TEXT);
+    must(strlen(text) < LS_DETECTOR_TEXT);
 }
 
 static void open_scene(unsigned which)
@@ -223,27 +224,27 @@ static void open_scene(unsigned which)
 static void begin_job(void)
 {
     const struct ls_comm_options options = {.timeout = TIMEOUT, .dynamic = true};
-    const struct ls_watch_senses senses = {.clock = look_at_clock, .look = look};
+    const struct ls_detector_senses senses = {.clock = look_at_clock, .look = look};
     struct ls_identity all[RANKS_MAX], self;
     struct ls_comm *comm;
     must(ls_comm_create(&scene.transport, &options, &scene.comm, &scene.error) == 0);
     comm = scene.comm;
-    ls_watch_set_senses(comm->watch, &senses);
-    ls_watch_set_tell(comm->watch, tell_user, NULL);
+    ls_detector_set_senses(comm->detector, &senses);
+    ls_detector_set_on_failure(comm->detector, on_failure_user, NULL);
     comm->workers = 1 + (int)(take() % 3);
     for (int r = 0; r < comm->size; r++)
         comm->first[r + 1] = comm->first[r] + comm->workers;
-    self = ls_watch_self(comm->watch);
+    self = ls_detector_self(comm->detector);
     memset(all, 0, sizeof all);
     check_error(ls_comm_all_gather(comm, &self, sizeof self, all, &scene.error));
-    must(ls_watch_meet(comm->watch, all, &scene.error) == 0);
+    must(ls_detector_set_members(comm->detector, all, &scene.error) == 0);
     must(ls_tickets_create(comm, &scene.tickets, &scene.error) == 0);
 }
 
 static bool over(void)
 {
-    return scene.aborted || ls_watch_alarm(scene.comm->watch) ||
-           atomic_load(&scene.comm->watch->resting);
+    return scene.aborted || ls_detector_alarm(scene.comm->detector) ||
+           atomic_load(&scene.comm->detector->resting);
 }
 
 /* ---- What the rank does ---------------------------------------------------------------------- */
@@ -360,14 +361,14 @@ static void agree(void)
 
 static void act(unsigned what)
 {
-    struct ls_watch *watch = scene.comm->watch;
+    struct ls_detector *detector = scene.comm->detector;
     switch (what % 10) {
     case 0:
         scene.now += take() / 16.0;
-        ls_watch_turn(watch);
+        ls_detector_poll(detector);
         break;
     case 1:
-        ls_watch_hear_now(watch);
+        ls_detector_receive_now(detector);
         break;
     case 2:
         agree();
@@ -385,15 +386,15 @@ static void act(unsigned what)
         collect();
         break;
     case 7:
-        ls_watch_note(watch, (int64_t)take(), "layer");
-        ls_watch_wait(watch, what >= 128);
+        ls_detector_note(detector, (int64_t)take(), "layer");
+        ls_detector_wait(detector, what >= 128);
         break;
     case 8:
         note_sums();
         break;
     default:
-        ls_watch_hurry(watch);
-        ls_watch_turn(watch);
+        ls_detector_hurry(detector);
+        ls_detector_poll(detector);
         break;
     }
 }
@@ -410,10 +411,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         act(take());
     if (!over() && take() % 2 == 1) {
         scene.step = 1; /* others are lost in a moment */
-        ls_watch_leave(scene.comm->watch, (int)take() % 3, "the last words");
+        ls_detector_leave(scene.comm->detector, (int)take() % 3, "the last words");
     }
-    if (ls_watch_alarm(scene.comm->watch))
-        check_error(ls_watch_fail(scene.comm->watch, &scene.error));
+    if (ls_detector_alarm(scene.comm->detector))
+        check_error(ls_detector_fail(scene.comm->detector, &scene.error));
     ls_tickets_free(scene.tickets);
     ls_comm_end(scene.comm);
     return 0;

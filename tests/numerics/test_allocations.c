@@ -227,7 +227,7 @@ static void test_statistics(void **state)
 }
 
 /* The test can fail: the window sees an allocation in it. */
-static void test_watch(void **state)
+static void test_failure_detector(void **state)
 {
     (void)state;
     uint64_t before = ls_allocations();
@@ -242,7 +242,7 @@ static void test_watch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_failure_detector),
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_statistics),
     };

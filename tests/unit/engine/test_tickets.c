@@ -9,7 +9,7 @@
 
 #include "support/support.h"
 #include "transport/local.h"
-#include "transport/watch.h"
+#include "transport/failure_detector.h"
 
 enum { RANKS = 2, UNITS = 6, TRAINERS = 3 };
 

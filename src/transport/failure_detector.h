@@ -1,11 +1,11 @@
-/* The watch: signs of life between the ranks of a job, so that a rank that dies, hangs or fails
- * ends it in time, with a message that names it.
+/* The failure detector: signs of life between the ranks of a job, so that a rank that dies, hangs
+ * or fails ends it in time, with a message that names it.
  *
  * Each rank notes what it is doing. The progress thread takes a turn now and then: it sends that
  * note to rank 0, and rank 0's to the others; it looks whether processes of the same machine still
  * are there. These are the rules:
  *
- *   failed   a rank says itself that it cannot go on (ls_watch_give_up)
+ *   failed   a rank says itself that it cannot go on (ls_detector_abort)
  *   died     its process is gone, as a rank of the same machine sees within a second
  *   lost     nothing was heard of it for `timeout` seconds
  *   hangs    it has computed the same for `timeout` seconds, and another rank waited as long; or
@@ -16,8 +16,8 @@
  * long (stopped, swapped out) gives all others a new chance.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TRANSPORT_WATCH_H
-#define LS_TRANSPORT_WATCH_H
+#ifndef LS_TRANSPORT_FAILURE_DETECTOR_H
+#define LS_TRANSPORT_FAILURE_DETECTOR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,75 +28,80 @@
 #include "base/process.h"
 #include "transport/transport.h"
 
-struct ls_watch;
+struct ls_detector;
 
-int ls_watch_create(struct ls_transport *transport, double timeout, struct ls_watch **watch,
-                    struct ls_error *error);
-void ls_watch_free(struct ls_watch *watch);
+int ls_detector_create(struct ls_transport *transport, double timeout,
+                       struct ls_detector **detector, struct ls_error *error);
+void ls_detector_free(struct ls_detector *detector);
 /* Where status.json goes (a copy is kept); NULL: nowhere. Rank 0 writes it at once ("running"). */
-int ls_watch_set_status_file(struct ls_watch *watch, const char *path, struct ls_error *error);
+int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
+                                struct ls_error *error);
 /* Something was computed wrongly, and put right: rank 0 says so in status.json, now and at the end.
  */
-void ls_watch_found(struct ls_watch *watch, const char *text);
+void ls_detector_found(struct ls_detector *detector, const char *text);
 /* Rank 0: something that a user should know, and that ends nothing; the last one stands in
  * status.json. */
-void ls_watch_warn(struct ls_watch *watch, const char *text);
+void ls_detector_warn(struct ls_detector *detector, const char *text);
 /* Who is told how the job fails, before it is ended: from any thread, once. By default that goes to
  * stderr. */
-typedef void ls_watch_tell(void *user, int status, const char *text);
-void ls_watch_set_tell(struct ls_watch *watch, ls_watch_tell *tell, void *user);
+typedef void ls_detector_on_failure(void *user, int status, const char *text);
+void ls_detector_set_on_failure(struct ls_detector *detector, ls_detector_on_failure *on_failure,
+                                void *user);
 
 /* Who the ranks are; without that, messages name ranks only, and nobody sees that one dies. */
 struct ls_identity {
     char host[64];
     struct ls_process process;
 };
-struct ls_identity ls_watch_self(const struct ls_watch *watch);
+struct ls_identity ls_detector_self(const struct ls_detector *detector);
 /* `all` by rank, of all ranks. What is needed of it is kept. */
-int ls_watch_meet(struct ls_watch *watch, const struct ls_identity *all, struct ls_error *error);
+int ls_detector_set_members(struct ls_detector *detector, const struct ls_identity *all,
+                            struct ls_error *error);
 
 /* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. Any
- * thread. NULL for the watch: nobody watches. */
-void ls_watch_note(struct ls_watch *watch, int64_t iteration, const char *layer);
+ * thread. NULL for the failure detector: nobody watches. */
+void ls_detector_note(struct ls_detector *detector, int64_t iteration, const char *layer);
 /* It waits for other ranks (true), or goes on. Threads that wait are counted. */
-void ls_watch_wait(struct ls_watch *watch, bool waiting);
+void ls_detector_wait(struct ls_detector *detector, bool waiting);
 
 /* The progress thread's: tells and hears what is due. Cheap when nothing is. */
-void ls_watch_turn(struct ls_watch *watch);
+void ls_detector_poll(struct ls_detector *detector);
 /* Something may have happened (a signal): look at all there is in the next turns. May be called by
  * a signal's handler. */
-void ls_watch_hurry(struct ls_watch *watch);
+void ls_detector_hurry(struct ls_detector *detector);
 /* Whether a rank is lost or has failed: nobody should wait any longer. Any thread. */
-bool ls_watch_alarm(const struct ls_watch *watch);
+bool ls_detector_alarm(const struct ls_detector *detector);
 /* Says in `error` who, where and what it did last; returns LOCKSTEP_LOST. */
-int ls_watch_fail(struct ls_watch *watch, struct ls_error *error);
+int ls_detector_fail(struct ls_detector *detector, struct ls_error *error);
 
 /* This rank cannot go on, all alone (what all ranks find out together needs none of this): says so
  * to rank 0, waits briefly until that has ended the job, else ends it itself with this exit code.
  * Does not return, except in tests. */
-void ls_watch_give_up(struct ls_watch *watch, int status, const char *text);
+void ls_detector_abort(struct ls_detector *detector, int status, const char *text);
 
 /* The end of this rank's work, good or bad (`text`: what went wrong, or NULL): waits until all
  * ranks have come here, and returns the status of the first that has one that is not 0. Rank 0
  * writes status.json. A rank that comes with a failure while others never do ends the job. Nothing
  * is watched afterwards. */
-int ls_watch_leave(struct ls_watch *watch, int status, const char *text);
+int ls_detector_leave(struct ls_detector *detector, int status, const char *text);
 
-/* Messages of a transport begin with four bytes that say what they are. The watch hears all; those
- * from LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn. NULL: dropped.
+/* Messages of a transport begin with four bytes that say what they are. The failure detector hears
+ * all; those from LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn.
+ * NULL: dropped.
  */
 enum { LS_MESSAGE_OTHERS = 16 };
-typedef void ls_watch_hear(void *user, int from, const void *message, size_t bytes);
-void ls_watch_listen(struct ls_watch *watch, ls_watch_hear *hear, void *user);
+typedef void ls_detector_on_message(void *user, int from, const void *message, size_t bytes);
+void ls_detector_set_on_message(struct ls_detector *detector, ls_detector_on_message *on_message,
+                                void *user);
 /* Hears what is there now, however soon after the last turn. Any thread. */
-void ls_watch_hear_now(struct ls_watch *watch);
+void ls_detector_receive_now(struct ls_detector *detector);
 
 /* For tests: another clock, and other eyes. Members that are NULL stay as they are. */
-struct ls_watch_senses {
+struct ls_detector_senses {
     double (*clock)(void *user);
     enum ls_process_state (*look)(void *user, const struct ls_process *process);
     void *user;
 };
-void ls_watch_set_senses(struct ls_watch *watch, const struct ls_watch_senses *senses);
+void ls_detector_set_senses(struct ls_detector *detector, const struct ls_detector_senses *senses);
 
 #endif

@@ -1,10 +1,10 @@
-/* The watch: who is gone, silent or hangs, and how that is said. See transport/watch.h.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* The failure detector: who is gone, silent or hangs, and how that is said. See
+ * transport/failure_detector.h. SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/watch_inner.h"
+#include "transport/failure_detector_inner.h"
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -19,12 +19,12 @@ static void add(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-void ls_watch_name(struct ls_watch *watch, int rank, char *text, size_t size)
+void ls_detector_name(struct ls_detector *detector, int rank, char *text, size_t size)
 {
-    const struct ls_member *member = ls_watch_member(watch, rank);
-    const char *host = rank == watch->transport->rank ? watch->transport->host
-                       : member != NULL               ? member->who.host
-                                                      : "";
+    const struct ls_member *member = ls_detector_member(detector, rank);
+    const char *host = rank == detector->transport->rank ? detector->transport->host
+                       : member != NULL                  ? member->who.host
+                                                         : "";
     if (host[0] != '\0')
         snprintf(text, size, "rank %d (%.63s)", rank, host);
     else
@@ -49,27 +49,29 @@ static void add_doing(char *text, size_t size, const struct ls_doing *doing)
         add(text, size, " (layer '%s')", doing->layer);
 }
 
-void ls_watch_describe_gone(struct ls_watch *watch, int rank, double now, char *text, size_t size)
+void ls_detector_describe_gone(struct ls_detector *detector, int rank, double now, char *text,
+                               size_t size)
 {
-    const struct ls_member *member = ls_watch_member(watch, rank);
-    ls_watch_name(watch, rank, text, size);
+    const struct ls_member *member = ls_detector_member(detector, rank);
+    ls_detector_name(detector, rank, text, size);
     if (member == NULL) {
         add(text, size, " died: its process is gone");
         return;
     }
     add(text, size, " died: its process %lld is gone", (long long)member->who.process.number);
-    if (watch->transport->rank != 0 && rank != 0) /* such ranks tell nothing to each other */
+    if (detector->transport->rank != 0 && rank != 0) /* such ranks tell nothing to each other */
         return;
     add(text, size, ", %.1f s after it was last heard of", now - member->heard);
     add_doing(text, size, &member->doing);
 }
 
-static void describe_silent(struct ls_watch *watch, const struct ls_member *member, double now,
-                            char *text, size_t size)
+static void describe_silent(struct ls_detector *detector, const struct ls_member *member,
+                            double now, char *text, size_t size)
 {
-    ls_watch_name(watch, member->rank, text, size);
+    ls_detector_name(detector, member->rank, text, size);
     add(text, size, " has not been heard of for %.0f s", now - member->heard);
-    enum ls_process_state state = watch->senses.look(watch->senses.user, &member->who.process);
+    enum ls_process_state state =
+        detector->senses.look(detector->senses.user, &member->who.process);
     if (state == LS_PROCESS_STOPPED)
         add(text, size, ", its process %lld is stopped", (long long)member->who.process.number);
     else if (state == LS_PROCESS_UNKNOWN)
@@ -77,12 +79,12 @@ static void describe_silent(struct ls_watch *watch, const struct ls_member *memb
     add_doing(text, size, &member->doing);
 }
 
-static void describe_hang(struct ls_watch *watch, const struct ls_member *member, int waiting,
+static void describe_hang(struct ls_detector *detector, const struct ls_member *member, int waiting,
                           double now, char *text, size_t size)
 {
     char other[160];
-    ls_watch_name(watch, waiting, other, sizeof other);
-    ls_watch_name(watch, member->rank, text, size);
+    ls_detector_name(detector, waiting, other, sizeof other);
+    ls_detector_name(detector, member->rank, text, size);
     add(text, size, " hangs: it has not gone on for %.0f s, and %s waits", now - member->moved,
         other);
     add_doing(text, size, &member->doing);
@@ -93,51 +95,54 @@ static void describe_hang(struct ls_watch *watch, const struct ls_member *member
 /* The neighbours' processes. A rank that sees another one die tells rank 0, and reports it itself
  * only if that does nothing; where it is rank 0 that died, the nearest rank before it comes first.
  */
-void ls_watch_look(struct ls_watch *watch, double now)
+void ls_detector_look(struct ls_detector *detector, double now)
 {
-    char text[LS_WATCH_TEXT];
-    for (int i = 0; i < watch->neighbour_count; i++) {
-        const struct ls_member *member = &watch->members[watch->neighbours[i]];
-        if (member->left || watch->charge.made ||
-            watch->senses.look(watch->senses.user, &member->who.process) != LS_PROCESS_GONE)
+    char text[LS_DETECTOR_TEXT];
+    for (int i = 0; i < detector->neighbour_count; i++) {
+        const struct ls_member *member = &detector->members[detector->neighbours[i]];
+        if (member->left || detector->report.made ||
+            detector->senses.look(detector->senses.user, &member->who.process) != LS_PROCESS_GONE)
             continue;
         double patience = 0;
-        if (watch->transport->rank != 0) {
-            ls_watch_send(watch, 0, LS_MESSAGE_GONE, LOCKSTEP_LOST, member->rank, NULL);
-            patience = member->rank == 0 ? 0.5 * i : LS_WATCH_PATIENCE;
+        if (detector->transport->rank != 0) {
+            ls_detector_send(detector, 0, LS_MESSAGE_GONE, LOCKSTEP_LOST, member->rank, NULL);
+            patience = member->rank == 0 ? 0.5 * i : LS_DETECTOR_PATIENCE;
         }
-        ls_watch_describe_gone(watch, member->rank, now, text, sizeof text);
-        ls_watch_charge(watch, LS_REASON_DIED, member->rank, LOCKSTEP_LOST, now + patience, text);
+        ls_detector_describe_gone(detector, member->rank, now, text, sizeof text);
+        ls_detector_report(detector, LS_REASON_DIED, member->rank, LOCKSTEP_LOST, now + patience,
+                           text);
     }
 }
 
-static void judge_silence(struct ls_watch *watch, double now)
+static void judge_silence(struct ls_detector *detector, double now)
 {
-    char text[LS_WATCH_TEXT];
-    int ranks = watch->transport->rank == 0 ? watch->member_count : 1;
+    char text[LS_DETECTOR_TEXT];
+    int ranks = detector->transport->rank == 0 ? detector->member_count : 1;
     for (int i = 0; i < ranks; i++) {
-        const struct ls_member *member = &watch->members[i];
-        if (member->left || now - member->heard <= watch->timeout)
+        const struct ls_member *member = &detector->members[i];
+        if (member->left || now - member->heard <= detector->timeout)
             continue;
-        double patience = watch->transport->rank == 0 || watch->leads ? 0 : LS_WATCH_PATIENCE;
-        describe_silent(watch, member, now, text, sizeof text);
-        ls_watch_charge(watch, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience, text);
+        double patience =
+            detector->transport->rank == 0 || detector->leads ? 0 : LS_DETECTOR_PATIENCE;
+        describe_silent(detector, member, now, text, sizeof text);
+        ls_detector_report(detector, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience,
+                           text);
         return;
     }
 }
 
 /* Rank 0's: who computes and does not go on, while another rank waits just as long. */
-static void judge_progress(struct ls_watch *watch, double now)
+static void judge_progress(struct ls_detector *detector, double now)
 {
-    char text[LS_WATCH_TEXT];
+    char text[LS_DETECTOR_TEXT];
     const struct ls_member *computing = NULL, *waiting = NULL;
     int stuck = 0, there = 0;
-    for (int i = 0; i < watch->member_count; i++) {
-        const struct ls_member *member = &watch->members[i];
+    for (int i = 0; i < detector->member_count; i++) {
+        const struct ls_member *member = &detector->members[i];
         if (member->left)
             continue;
         there++;
-        if (now - member->moved <= watch->timeout)
+        if (now - member->moved <= detector->timeout)
             continue;
         stuck++;
         if (member->doing.waiting > 0)
@@ -148,21 +153,21 @@ static void judge_progress(struct ls_watch *watch, double now)
     if (waiting == NULL || (computing == NULL && stuck < there))
         return;
     if (computing != NULL) {
-        describe_hang(watch, computing, waiting->rank, now, text, sizeof text);
+        describe_hang(detector, computing, waiting->rank, now, text, sizeof text);
     } else {
         computing = waiting;
         snprintf(text, sizeof text, "the ranks wait for each other: none has gone on for %.0f s",
                  now - waiting->moved);
         add_doing(text, sizeof text, &waiting->doing);
     }
-    ls_watch_charge(watch, LS_REASON_HANGS, computing->rank, LOCKSTEP_LOST, now, text);
+    ls_detector_report(detector, LS_REASON_HANGS, computing->rank, LOCKSTEP_LOST, now, text);
 }
 
-void ls_watch_judge(struct ls_watch *watch, double now)
+void ls_detector_decide(struct ls_detector *detector, double now)
 {
-    if (!(watch->timeout > 0))
+    if (!(detector->timeout > 0))
         return;
-    judge_silence(watch, now);
-    if (watch->transport->rank == 0 && !watch->charge.made)
-        judge_progress(watch, now);
+    judge_silence(detector, now);
+    if (detector->transport->rank == 0 && !detector->report.made)
+        judge_progress(detector, now);
 }

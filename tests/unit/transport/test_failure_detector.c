@@ -1,6 +1,6 @@
-/* The watch: who is found dead, silent or hanging, and how a job ends. The clock is the test's own.
- * SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/watch.h"
+/* The failure detector: who is found dead, silent or hanging, and how a job ends. The clock is the
+ * test's own. SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/failure_detector.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 
 #include "support/support.h"
 #include "transport/local.h"
-#include "transport/watch_inner.h"
+#include "transport/failure_detector_inner.h"
 
 enum { RANKS = 4 };
 
 static struct scene {
     struct ls_transport *transports[RANKS];
-    struct ls_watch *watches[RANKS];
+    struct ls_detector *watches[RANKS];
     _Atomic long microseconds;
     _Atomic long
         own[RANKS]; /* more of them: where ranks are threads, clocks go on when looked at */
@@ -73,21 +73,21 @@ static void open_scene(double timeout)
         all[r].process = (struct ls_process){.space = r < 2 ? 1 : 2, .number = 100 + r};
     }
     for (int r = 0; r < RANKS; r++) {
-        const struct ls_watch_senses senses = {
+        const struct ls_detector_senses senses = {
             .clock = clock_of, .look = look, .user = (void *)(intptr_t)r};
-        assert_int_equal(ls_watch_create(scene.transports[r], timeout, &scene.watches[r], &error),
-                         0);
-        ls_watch_set_senses(scene.watches[r], &senses);
-        ls_watch_set_tell(scene.watches[r], tell, (void *)(intptr_t)r);
-        assert_int_equal(ls_watch_meet(scene.watches[r], all, &error), 0);
-        assert_int_equal(ls_watch_set_status_file(scene.watches[r], scene.file, &error), 0);
+        assert_int_equal(
+            ls_detector_create(scene.transports[r], timeout, &scene.watches[r], &error), 0);
+        ls_detector_set_senses(scene.watches[r], &senses);
+        ls_detector_set_on_failure(scene.watches[r], tell, (void *)(intptr_t)r);
+        assert_int_equal(ls_detector_set_members(scene.watches[r], all, &error), 0);
+        assert_int_equal(ls_detector_set_status_file(scene.watches[r], scene.file, &error), 0);
     }
 }
 
 static void close_scene(void)
 {
     for (int r = 0; r < RANKS; r++) {
-        ls_watch_free(scene.watches[r]);
+        ls_detector_free(scene.watches[r]);
         scene.transports[r]->calls->end(scene.transports[r]);
     }
 }
@@ -100,7 +100,7 @@ static void let_pass(double seconds, unsigned ranks)
         atomic_fetch_add(&scene.microseconds, 50000);
         for (int r = 0; r < RANKS; r++)
             if (ranks >> r & 1)
-                ls_watch_turn(scene.watches[r]);
+                ls_detector_poll(scene.watches[r]);
     }
 }
 enum { ALL = 15 };
@@ -134,8 +134,8 @@ static void expect_report(int teller, int status)
     assert_int_equal(scene.status, status);
     assert_true(ls_local_ended(scene.transports[teller], &code));
     assert_int_equal(code, status);
-    assert_true(ls_watch_alarm(scene.watches[teller]));
-    assert_int_equal(ls_watch_fail(scene.watches[teller], &error), LOCKSTEP_LOST);
+    assert_true(ls_detector_alarm(scene.watches[teller]));
+    assert_int_equal(ls_detector_fail(scene.watches[teller], &error), LOCKSTEP_LOST);
     expect_file("\"status\": \"failed\"");
 }
 
@@ -149,7 +149,7 @@ static void test_a_quiet_life(void **state)
     let_pass(60, ALL);
     assert_int_equal(scene.told, 0);
     for (int r = 0; r < RANKS; r++)
-        assert_false(ls_watch_alarm(scene.watches[r]));
+        assert_false(ls_detector_alarm(scene.watches[r]));
     close_scene();
 }
 
@@ -157,7 +157,7 @@ static void test_silence(void **state)
 {
     (void)state;
     open_scene(6);
-    ls_watch_note(scene.watches[2], 410, "conv2");
+    ls_detector_note(scene.watches[2], 410, "conv2");
     let_pass(20, ALL);
     ls_local_mute(scene.transports[2]);
     scene.stopped = 102; /* on another machine than rank 0: not seen */
@@ -172,7 +172,7 @@ static void test_silence(void **state)
                 "\"conv2\", \"message\": \"rank 2 (two) has not");
     expect_file("\"ranks\": 4, \"time\": \"20");
     let_pass(1, ALL & ~4U);
-    assert_true(ls_watch_alarm(scene.watches[1]));
+    assert_true(ls_detector_alarm(scene.watches[1]));
     let_pass(30, ALL & ~4U); /* nobody says it again */
     assert_int_equal(scene.told, 1);
     close_scene();
@@ -231,7 +231,7 @@ static void test_for_ever(void **state)
 {
     (void)state;
     open_scene(0);
-    ls_watch_wait(scene.watches[1], true);
+    ls_detector_wait(scene.watches[1], true);
     let_pass(5000, 3);
     assert_int_equal(scene.told, 0);
     close_scene();
@@ -242,12 +242,12 @@ static void test_a_long_sleep(void **state)
 {
     (void)state;
     open_scene(6);
-    ls_watch_wait(scene.watches[1], true);
+    ls_detector_wait(scene.watches[1], true);
     let_pass(3, ALL);
     for (int i = 0; i < 5; i++) {
         atomic_fetch_add(&scene.microseconds, 1000000000);
         for (int r = 0; r < RANKS; r++)
-            ls_watch_turn(scene.watches[r]);
+            ls_detector_poll(scene.watches[r]);
     }
     assert_int_equal(scene.told, 0);
     close_scene();
@@ -262,7 +262,7 @@ static void test_a_late_awakening(void **state)
     let_pass(3, ALL);
     scene.gone = 101;
     atomic_fetch_add(&scene.microseconds, 10000000);
-    ls_watch_hurry(scene.watches[0]);
+    ls_detector_hurry(scene.watches[0]);
     let_pass(4, 1);
     assert_int_equal(scene.told, 0);
     let_pass(4, 1);
@@ -291,14 +291,14 @@ static void test_a_hang(void **state)
 {
     (void)state;
     open_scene(6);
-    ls_watch_note(scene.watches[3], 12, "ip1");
+    ls_detector_note(scene.watches[3], 12, "ip1");
     let_pass(30, ALL);
     assert_int_equal(scene.told, 0); /* nobody waits */
     for (int r = 0; r < 3; r++)
-        ls_watch_wait(scene.watches[r], true);
+        ls_detector_wait(scene.watches[r], true);
     for (int i = 0; i < 20; i++) { /* it goes on, if slowly */
         let_pass(3, ALL);
-        ls_watch_note(scene.watches[3], 12, "ip1");
+        ls_detector_note(scene.watches[3], 12, "ip1");
     }
     assert_int_equal(scene.told, 0);
     let_pass(30, ALL);
@@ -313,12 +313,12 @@ static void test_rank_0_hangs(void **state)
 {
     (void)state;
     open_scene(6);
-    ls_watch_note(scene.watches[0], 7, NULL);
-    ls_watch_wait(scene.watches[2], true);
+    ls_detector_note(scene.watches[0], 7, NULL);
+    ls_detector_wait(scene.watches[2], true);
     for (int i = 0; i < 10; i++) {
         let_pass(3, ALL);
-        ls_watch_note(scene.watches[1], i, "conv1");
-        ls_watch_note(scene.watches[3], i, "conv1");
+        ls_detector_note(scene.watches[1], i, "conv1");
+        ls_detector_note(scene.watches[3], i, "conv1");
     }
     expect_report(0, LOCKSTEP_LOST);
     expect_text("rank 0 (one) hangs");
@@ -331,8 +331,8 @@ static void test_all_wait(void **state)
     (void)state;
     open_scene(6);
     for (int r = 0; r < RANKS; r++) {
-        ls_watch_note(scene.watches[r], 5, "bn1");
-        ls_watch_wait(scene.watches[r], true);
+        ls_detector_note(scene.watches[r], 5, "bn1");
+        ls_detector_wait(scene.watches[r], true);
     }
     let_pass(30, ALL);
     expect_report(0, LOCKSTEP_LOST);
@@ -347,7 +347,7 @@ static void test_a_death_beside_rank_0(void **state)
 {
     (void)state;
     open_scene(300);
-    ls_watch_note(scene.watches[1], 3, "pool1");
+    ls_detector_note(scene.watches[1], 3, "pool1");
     let_pass(2, ALL);
     scene.gone = 101;
     double begin = seconds();
@@ -363,7 +363,7 @@ static void test_a_death_elsewhere(void **state)
 {
     (void)state;
     open_scene(0); /* found without any timeout, too */
-    ls_watch_note(scene.watches[3], 3, "pool1");
+    ls_detector_note(scene.watches[3], 3, "pool1");
     let_pass(2, ALL);
     scene.gone = 103;
     double begin = seconds();
@@ -401,8 +401,8 @@ static void test_hurry(void **state)
     open_scene(300);
     let_pass(2, ALL);
     scene.gone = 101;
-    ls_watch_hurry(scene.watches[0]);
-    ls_watch_turn(scene.watches[0]);
+    ls_detector_hurry(scene.watches[0]);
+    ls_detector_poll(scene.watches[0]);
     expect_report(0, LOCKSTEP_LOST);
     close_scene();
 }
@@ -419,11 +419,11 @@ struct part {
 static void *play(void *argument)
 {
     struct part *part = argument;
-    struct ls_watch *watch = scene.watches[part->rank];
+    struct ls_detector *detector = scene.watches[part->rank];
     if (part->gives_up)
-        ls_watch_give_up(watch, part->status, part->text);
+        ls_detector_abort(detector, part->status, part->text);
     else
-        part->result = ls_watch_leave(watch, part->status, part->text);
+        part->result = ls_detector_leave(detector, part->status, part->text);
     return NULL;
 }
 
@@ -438,7 +438,7 @@ static void start(struct part *part)
 static void look_on(void)
 {
     while (scene.told == 0) {
-        ls_watch_turn(scene.watches[0]);
+        ls_detector_poll(scene.watches[0]);
         usleep(1000);
     }
 }
@@ -455,7 +455,7 @@ static void test_giving_up(void **state)
 {
     (void)state;
     open_scene(300);
-    ls_watch_note(scene.watches[2], 17, "data");
+    ls_detector_note(scene.watches[2], 17, "data");
     struct part two = {.rank = 2,
                        .status = LOCKSTEP_DATA,
                        .gives_up = true,
@@ -508,7 +508,7 @@ static void test_leaving(void **state)
 {
     (void)state;
     open_scene(300);
-    ls_watch_note(scene.watches[0], 20, "loss");
+    ls_detector_note(scene.watches[0], 20, "loss");
     leave((const int[RANKS]){0, 0, 0, 0}, 0);
     expect_file("\"status\": \"finished\", \"code\": 0, \"rank\": 0, \"host\": \"one\", "
                 "\"iteration\": 20, \"layer\": null");
@@ -573,12 +573,12 @@ static void test_other_messages(void **state)
     open_scene(300);
     const struct ls_transport_calls *calls = scene.transports[1]->calls;
     assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
-    ls_watch_hear_now(scene.watches[0]); /* nobody listens: it is dropped */
-    ls_watch_listen(scene.watches[0], hear, NULL);
-    ls_watch_hear_now(scene.watches[0]);
+    ls_detector_receive_now(scene.watches[0]); /* nobody listens: it is dropped */
+    ls_detector_set_on_message(scene.watches[0], hear, NULL);
+    ls_detector_receive_now(scene.watches[0]);
     assert_string_equal(heard, "");
     assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
-    ls_watch_hear_now(scene.watches[0]);
+    ls_detector_receive_now(scene.watches[0]);
     assert_string_equal(heard, "ticket");
     assert_int_equal(heard_from, 1);
     /* What makes no sense is ignored. */
