@@ -98,9 +98,9 @@ ls_mutant_in(RATE solver/trainer.c test_ranks test_any_ranks
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(FILLER engine/store.c test_ranks test_any_ranks
   "dropout: rank [01] of 2: before the first update: the weights are not the same on all ranks")
-ls_mutant_in(TICKET engine/tickets.c test_ranks test_who_is_free
+ls_mutant_in(TICKET engine/work_queue.c test_ranks test_who_is_free
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 2 ranks")
-ls_mutant_in(LOST engine/tickets.c test_ranks test_who_is_free
+ls_mutant_in(LOST engine/work_queue.c test_ranks test_who_is_free
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 0 ranks")
 
 # Mutants whose runs agree with each other: the table of golden bits must find them, in `net`.

@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/memory.h"
-#include "engine/tickets.h"
+#include "engine/work_queue.h"
 #include "ir/layer.h"
 
 int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_engine **out,
@@ -31,7 +31,7 @@ void ls_engine_free(struct ls_engine *engine)
 {
     if (engine == NULL)
         return;
-    ls_tickets_free(engine->tickets);
+    ls_work_queue_free(engine->work_queue);
     ls_team_free(engine->team);
     ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)

@@ -18,12 +18,13 @@
 #include "engine/team.h"
 
 struct ls_comm;
-struct ls_tickets;
+struct ls_work_queue;
 
 struct ls_engine {
     const struct ls_backend *backend;
-    struct ls_comm *comm;       /* other ranks of the job, the owner's; NULL: none */
-    struct ls_tickets *tickets; /* where ranks take micro-batches as they get free; else NULL */
+    struct ls_comm *comm; /* other ranks of the job, the owner's; NULL: none */
+    struct ls_work_queue
+        *work_queue; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_team *team;
     struct ls_store *store;
     int workers;

@@ -16,7 +16,7 @@
 #include "engine/gather.h"
 #include "engine/labels.h"
 #include "engine/pass.h"
-#include "engine/tickets.h"
+#include "engine/work_queue.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"
 #include "transport/comm.h"
@@ -88,8 +88,8 @@ static int create(struct ls_pass *pass, struct ls_error *error)
         pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     struct ls_engine *engine = pass->engine;
-    if (ls_comm_several(engine->comm) && engine->comm->dynamic && engine->tickets == NULL)
-        LS_TRY(ls_tickets_create(engine->comm, &engine->tickets, error));
+    if (ls_comm_several(engine->comm) && engine->comm->dynamic && engine->work_queue == NULL)
+        LS_TRY(ls_work_queue_create(engine->comm, &engine->work_queue, error));
     LS_TRY(create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_read(pass, error));
     LS_TRY(ls_pass_create_averages(pass, error));
@@ -264,7 +264,8 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
     ls_sums_begin(store->sums, gauge);
     ls_factors_begin(store->factors);
     if (reduces)
-        LS_TRY(ls_reducer_begin(store->reducer, pass->engine->tickets == NULL ? pass->owners : NULL,
+        LS_TRY(ls_reducer_begin(store->reducer,
+                                pass->engine->work_queue == NULL ? pass->owners : NULL,
                                 pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));

@@ -62,7 +62,7 @@ struct ls_pass {
     size_t *own;     /* this rank's units, in order */
     size_t own_count;
     _Atomic size_t next;  /* of `own` */
-    bool round;           /* tickets can be taken, */
+    bool round;           /* micro-batches can be taken, */
     size_t round_end;     /* for units before this one */
     int granted;          /* units that this rank has got; by whoever hears of it */
     pthread_mutex_t lock; /* guards what is below, and `blank` */
@@ -82,7 +82,7 @@ static inline double *ls_pass_record(const struct ls_pass *pass, size_t unit)
 /* Whether a unit is this rank's, or may become so. */
 static inline bool ls_pass_may_run(const struct ls_pass *pass, size_t unit)
 {
-    return pass->units[unit].slot >= 0 || pass->engine->tickets != NULL;
+    return pass->units[unit].slot >= 0 || pass->engine->work_queue != NULL;
 }
 
 /* Where the gradients of a micro-batch go. */

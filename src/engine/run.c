@@ -8,7 +8,7 @@
  *
  * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
  * each other. Micro-batches are dealt to ranks, or they take them as they get free
- * (engine/tickets.h); in a wave, as far as the first segment.
+ * (engine/work_queue.h); in a wave, as far as the first segment.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/mutant.h"
@@ -16,7 +16,7 @@
 #include "engine/gather.h"
 #include "engine/pass.h"
 #include "engine/profiler.h"
-#include "engine/tickets.h"
+#include "engine/work_queue.h"
 #include "engine/reducer.h"
 #include "transport/comm.h"
 #ifdef LS_FAULTY_CORE
@@ -165,7 +165,8 @@ static void run_freely(void *argument, int worker)
     }
 }
 
-/* ---- Tickets --------------------------------------------------------------------------------- */
+/* ---- The work queue
+ * --------------------------------------------------------------------------------- */
 
 static void want(const struct ls_pass *pass, size_t unit)
 {
@@ -196,7 +197,7 @@ static bool has_one_round(const struct ls_pass *pass)
 static void look_ahead(struct ls_pass *pass, size_t begin)
 {
     size_t first, count, end = begin;
-    ls_tickets_given(pass->engine->tickets, &first, &count);
+    ls_work_queue_given(pass->engine->work_queue, &first, &count);
     for (size_t i = 0; i < pass->wave_count; i++)
         if (pass->waves[i].begin == begin)
             end = pass->waves[i].end;
@@ -211,7 +212,8 @@ static void begin_round(struct ls_pass *pass, size_t begin, size_t end)
 {
     struct ls_error *error = ls_pass_error();
     pass->round_end = end;
-    pass->round = ls_tickets_begin(pass->engine->tickets, begin, end, granted, pass, error) == 0;
+    pass->round =
+        ls_work_queue_begin(pass->engine->work_queue, begin, end, granted, pass, error) == 0;
     if (!pass->round)
         ls_pass_note_failure(pass, begin, error);
 }
@@ -221,7 +223,7 @@ static void end_round(struct ls_pass *pass, size_t begin)
 {
     struct ls_error *error = ls_pass_error();
     if (pass->failed_unit == SIZE_MAX &&
-        ls_tickets_end(pass->engine->tickets, pass->owners, error) != 0)
+        ls_work_queue_end(pass->engine->work_queue, pass->owners, error) != 0)
         ls_pass_note_failure(pass, begin, error);
 }
 
@@ -231,7 +233,7 @@ static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
 {
     struct ls_error *error = ls_pass_error();
     size_t unit;
-    if (ls_tickets_take(pass->engine->tickets, &unit, error) != 0) {
+    if (ls_work_queue_take(pass->engine->work_queue, &unit, error) != 0) {
         ls_pass_note_failure(pass, end - 1, error);
         return SIZE_MAX;
     }
@@ -242,7 +244,7 @@ static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
     return take_item(pass, worker, unit) ? unit : SIZE_MAX;
 }
 
-static void run_by_tickets(void *argument, int worker)
+static void run_by_queue(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     size_t unit;
@@ -263,7 +265,7 @@ static void run_rounds(struct ls_pass *pass)
     for (size_t i = 0; i < count && pass->failed_unit == SIZE_MAX; i++) {
         begin_round(pass, rounds[i].begin, rounds[i].end);
         if (pass->round)
-            ls_team_run(pass->engine->team, run_by_tickets, pass);
+            ls_team_run(pass->engine->team, run_by_queue, pass);
         end_round(pass, rounds[i].begin);
     }
 }
@@ -328,8 +330,8 @@ static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, s
     return unit;
 }
 
-/* A worker's units through all segments; false: other ranks are lost. With tickets they are through
- * the first one. */
+/* A worker's units through all segments; false: other ranks are lost. With a work queue they are
+ * through the first one. */
 static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
@@ -339,7 +341,7 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
             ls_gather_run(pass, wave, segment, worker);
             continue;
         }
-        bool done = segment == 0 && pass->engine->tickets != NULL;
+        bool done = segment == 0 && pass->engine->work_queue != NULL;
         for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end && !done;
              unit = own_unit(pass, wave, unit + 1, worker))
             run_unit(pass, worker, unit, pass->units[unit].slot, segment);
@@ -382,7 +384,7 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
 static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_team *team = pass->engine->team;
-    if (pass->engine->tickets != NULL)
+    if (pass->engine->work_queue != NULL)
         take_wave(pass, wave, worker);
     else
         for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
@@ -412,7 +414,7 @@ void ls_pass_run(struct ls_pass *pass)
     pass->granted = 0;
     if (LS_MUTANT(ORDINAL))
         note_beginning(pass);
-    if (together || pass->engine->tickets == NULL)
+    if (together || pass->engine->work_queue == NULL)
         ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
     else
         run_rounds(pass);

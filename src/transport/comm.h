@@ -51,8 +51,8 @@ struct ls_comm {
     bool dynamic;   /* micro-batches go to who is free */
     struct ls_detector *detector;               /* who is alive (transport/failure_detector.h) */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
-    uint32_t rounds;                            /* of tickets that have begun (engine/tickets.h) */
-    _Atomic bool broken;                        /* a message did not go: whoever waits is lost */
+    uint32_t rounds;     /* of the work queue that have begun (engine/work_queue.h) */
+    _Atomic bool broken; /* a message did not go: whoever waits is lost */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
     _Atomic uint64_t under_way;        /* nanoseconds that collectives were */

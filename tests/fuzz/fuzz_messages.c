@@ -1,5 +1,5 @@
 /* Fuzzes what a rank hears from the others of its job: messages to the failure detector and about
- * tickets, and blocks of small exchanges, on a transport that hands out the input and keeps its own
+ * queue, and blocks of small exchanges, on a transport that hands out the input and keeps its own
  * time.
  *
  *   byte 0  how many ranks there are, and which one this is
@@ -8,14 +8,14 @@
  * silent
  *
  * Nothing may be read beyond what was sent, whatever is said is said in texts that end, units of
- * tickets are units of the round, and who waits is told that there are none left, or of an alarm.
- * SPDX-License-Identifier: BSD-2-Clause */
+ * micro-batches are units of the round, and who waits is told that there are none left, or of an
+ * alarm. SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/tickets.h"
+#include "engine/work_queue.h"
 #include "transport/comm.h"
 #include "transport/sums.h"
 #include "transport/failure_detector_inner.h"
@@ -24,9 +24,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 enum { RANKS_MAX = 4, UNITS_MAX = 70, NUMBERS = 24, TIMEOUT = 8, ACTIONS_MAX = 64 };
-enum { ASK = LS_MESSAGE_OTHERS, GRANT, NONE_LEFT = -1 }; /* as engine/tickets.c has them */
+enum { ASK = LS_MESSAGE_OTHERS, GRANT, NONE_LEFT = -1 }; /* as engine/work_queue.c has them */
 
-struct ticket {
+struct message {
     uint32_t kind, round;
     int32_t unit;
     uint32_t count;
@@ -35,12 +35,12 @@ struct ticket {
 static struct scene {
     struct ls_transport transport;
     struct ls_comm *comm;
-    struct ls_tickets *tickets;
+    struct ls_work_queue *queue;
     const uint8_t *at, *end;
     double now, step; /* the clock goes on by a step whenever it is looked at */
     bool aborted, asked;
-    struct ticket question; /* the last one that this rank has asked rank 0 */
-    size_t begin, units;    /* of the round */
+    struct message question; /* the last one that this rank has asked rank 0 */
+    size_t begin, units;     /* of the round */
     bool none_left;
     struct ls_error error;
 } scene;
@@ -144,11 +144,11 @@ static int tell(struct ls_transport *transport, int to, const void *message, siz
 static int hear(struct ls_transport *transport, int *from, void *message, size_t room)
 {
     static const size_t sizes[] = {sizeof(struct ls_heartbeat), sizeof(struct ls_word),
-                                   sizeof(struct ticket)};
+                                   sizeof(struct message)};
     uint32_t kind = take();
     must(room >= LS_TRANSPORT_MESSAGE);
     if (kind == 0 && scene.at >= scene.end && scene.asked) {
-        struct ticket answer = {.kind = GRANT, .round = scene.question.round, .unit = NONE_LEFT};
+        struct message answer = {.kind = GRANT, .round = scene.question.round, .unit = NONE_LEFT};
         scene.asked = false;
         memcpy(message, &answer, sizeof answer);
         *from = 0;
@@ -238,7 +238,7 @@ static void begin_job(void)
     memset(all, 0, sizeof all);
     check_error(ls_comm_all_gather(comm, &self, sizeof self, all, &scene.error));
     must(ls_detector_set_members(comm->detector, all, &scene.error) == 0);
-    must(ls_tickets_create(comm, &scene.tickets, &scene.error) == 0);
+    must(ls_work_queue_create(comm, &scene.queue, &scene.error) == 0);
 }
 
 static bool over(void)
@@ -263,16 +263,16 @@ static void run_round(void)
     scene.begin = take() % UNITS_MAX;
     scene.units = 1 + take() % UNITS_MAX;
     scene.none_left = false;
-    int status = ls_tickets_begin(scene.tickets, scene.begin, scene.begin + scene.units, granted,
-                                  &scene, &scene.error);
+    int status = ls_work_queue_begin(scene.queue, scene.begin, scene.begin + scene.units, granted,
+                                     &scene, &scene.error);
     for (size_t i = 0; status == 0 && unit != SIZE_MAX; i++) {
-        status = ls_tickets_take(scene.tickets, &unit, &scene.error);
+        status = ls_work_queue_take(scene.queue, &unit, &scene.error);
         must(status != 0 || unit == SIZE_MAX ||
              (unit >= scene.begin && unit < scene.begin + scene.units));
         must(i <= 256 * UNITS_MAX);
     }
     if (status == 0)
-        status = ls_tickets_end(scene.tickets, owners, &scene.error);
+        status = ls_work_queue_end(scene.queue, owners, &scene.error);
     for (size_t i = 0; status == 0 && i < scene.units; i++)
         must(owners[scene.begin + i] >= 0 && owners[scene.begin + i] < scene.transport.size);
     check_error(status);
@@ -415,7 +415,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     if (ls_detector_alarm(scene.comm->detector))
         check_error(ls_detector_fail(scene.comm->detector, &scene.error));
-    ls_tickets_free(scene.tickets);
+    ls_work_queue_free(scene.queue);
     ls_comm_end(scene.comm);
     return 0;
 }

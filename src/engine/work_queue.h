@@ -1,4 +1,4 @@
-/* Tickets: which micro-batches are whose, where ranks of a job take them as they get free.
+/* The work queue: which micro-batches are whose, where ranks of a job take them as they get free.
  *
  * A round is about the units of a pass, or of a wave. The first ones are given out beforehand, one
  * for each worker of the job, in order; the others rank 0 hands out to whoever asks. A rank asks as
@@ -6,33 +6,35 @@
  * decoded meanwhile. At the end all ranks tell each other what they had.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_ENGINE_TICKETS_H
-#define LS_ENGINE_TICKETS_H
+#ifndef LS_ENGINE_WORK_QUEUE_H
+#define LS_ENGINE_WORK_QUEUE_H
 
 #include <stddef.h>
 
 #include "transport/comm.h"
 
-struct ls_tickets;
+struct ls_work_queue;
 
 /* All ranks make theirs before any begins a round; one at a time for a job. Rounds are numbered
  * through all of a job's trainers, so that a message that comes late is of no other one's. */
-int ls_tickets_create(struct ls_comm *comm, struct ls_tickets **tickets, struct ls_error *error);
+int ls_work_queue_create(struct ls_comm *comm, struct ls_work_queue **queue,
+                         struct ls_error *error);
 /* NULL is nothing to free. */
-void ls_tickets_free(struct ls_tickets *tickets);
+void ls_work_queue_free(struct ls_work_queue *queue);
 
 /* Begins a round over units [begin, end), the same on all ranks; by one thread, before others take.
  * `granted` is told of each unit that this rank gets, before it is handed out, and of SIZE_MAX when
  * it is known that it will get no other. By any thread, one at a time. */
-int ls_tickets_begin(struct ls_tickets *tickets, size_t begin, size_t end,
-                     void (*granted)(void *user, size_t unit), void *user, struct ls_error *error);
+int ls_work_queue_begin(struct ls_work_queue *queue, size_t begin, size_t end,
+                        void (*granted)(void *user, size_t unit), void *user,
+                        struct ls_error *error);
 /* The next unit for a worker of this rank; SIZE_MAX: there are none left. */
-int ls_tickets_take(struct ls_tickets *tickets, size_t *unit, struct ls_error *error);
+int ls_work_queue_take(struct ls_work_queue *queue, size_t *unit, struct ls_error *error);
 /* After all workers have got SIZE_MAX: which rank had unit i, to owners[i]. All ranks call it. */
-int ls_tickets_end(struct ls_tickets *tickets, int *owners, struct ls_error *error);
+int ls_work_queue_end(struct ls_work_queue *queue, int *owners, struct ls_error *error);
 
 /* What this rank is given beforehand in any round: units begin + *first ... + *count - 1, as far as
  * there are so many. */
-void ls_tickets_given(const struct ls_tickets *tickets, size_t *first, size_t *count);
+void ls_work_queue_given(const struct ls_work_queue *queue, size_t *first, size_t *count);
 
 #endif

@@ -1,8 +1,8 @@
-/* Tickets between two ranks: a rank that is free gets all that is left, and a message that belongs
- * to a round of an earlier trainer of the same job changes nothing.
+/* The work queue between two ranks: a rank that is free gets all that is left, and a message that
+ * belongs to a round of an earlier trainer of the same job changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "engine/tickets.h"
+#include "engine/work_queue.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { RANKS = 2, UNITS = 6, TRAINERS = 3 };
 
-/* As engine/tickets.c sends it: no unit is left in a round. */
+/* As engine/work_queue.c sends it: no unit is left in a round. */
 struct message {
     uint32_t kind, round;
     int32_t unit;
@@ -41,11 +41,11 @@ static void granted(void *user, size_t unit)
     (void)unit;
 }
 
-static void take_all(struct rank *rank, struct ls_tickets *tickets, int trainer)
+static void take_all(struct rank *rank, struct ls_work_queue *queue, int trainer)
 {
     size_t unit = 0;
     while (unit != SIZE_MAX && rank->failed == 0) {
-        CHECK(rank, ls_tickets_take(tickets, &unit, NULL) == 0);
+        CHECK(rank, ls_work_queue_take(queue, &unit, NULL) == 0);
         rank->taken[trainer] += unit != SIZE_MAX;
     }
 }
@@ -53,10 +53,10 @@ static void take_all(struct rank *rank, struct ls_tickets *tickets, int trainer)
 /* One round, in which rank 0 is slow: rank 1 takes all that is not given to rank 0 beforehand. */
 static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
 {
-    struct ls_tickets *tickets = NULL;
-    CHECK(rank, ls_tickets_create(comm, &tickets, NULL) == 0);
+    struct ls_work_queue *queue = NULL;
+    CHECK(rank, ls_work_queue_create(comm, &queue, NULL) == 0);
     CHECK(rank, ls_comm_agree(comm, 0, NULL) == 0); /* all have theirs, as trainers do it */
-    CHECK(rank, ls_tickets_begin(tickets, 0, UNITS, granted, NULL, NULL) == 0);
+    CHECK(rank, ls_work_queue_begin(queue, 0, UNITS, granted, NULL, NULL) == 0);
     pthread_barrier_wait(rank->barrier);
     if (comm->rank == 0) { /* late: those of all trainers before */
         struct message late = {.kind = LS_MESSAGE_OTHERS + 1, .unit = -1};
@@ -67,12 +67,12 @@ static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
     }
     pthread_barrier_wait(rank->barrier);
     if (comm->rank == 1)
-        take_all(rank, tickets, trainer);
+        take_all(rank, queue, trainer);
     pthread_barrier_wait(rank->barrier);
     if (comm->rank == 0)
-        take_all(rank, tickets, trainer);
-    CHECK(rank, ls_tickets_end(tickets, rank->owners, NULL) == 0);
-    ls_tickets_free(tickets);
+        take_all(rank, queue, trainer);
+    CHECK(rank, ls_work_queue_end(queue, rank->owners, NULL) == 0);
+    ls_work_queue_free(queue);
 }
 
 static void *run_rank(void *user)
