@@ -82,7 +82,7 @@ ls_mutant_in(TWICE engine/pass.c test_overflow test_averages_of_repeats
   "norm.mean is advanced otherwise where the update is repeated")
 ls_mutant_in(LIMIT plan/plan.c test_memory_limits test_nets
   "a deep chain, 1 workers, 1 bytes: the snapshots differ from byte")
-ls_mutant_in(DENORMALS engine/team.c test_workers test_denormals
+ls_mutant_in(DENORMALS engine/thread_pool.c test_workers test_denormals
   "denormal numbers, 2 workers: the snapshots differ from byte")
 ls_mutant_in(TRACE solver/checkpoint.c test_workers test_held_back
   "held back, 2 workers: the snapshots differ from byte")

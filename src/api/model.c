@@ -168,9 +168,9 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &fit.store,
                            &model->store, error));
     LS_TRY(load_weights(model, weights, error));
-    ls_team_enter(model->engine->team);
+    ls_thread_pool_enter(model->engine->pool);
     int status = ls_engine_bind(model->engine, model->store, &model->net, 1, error);
-    ls_team_leave(model->engine->team);
+    ls_thread_pool_leave(model->engine->pool);
     LS_TRY(status);
     if (model->net->dataset_count > 0)
         LS_TRY(ls_pass_create(model->engine, model->net, &model->pass, error));
@@ -312,10 +312,10 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     int64_t batches = ls_test_batches(model->net, (int32_t)model->iterations);
     LS_TRY(ls_net_feed(model->net, batches, NULL, &feed, inner));
     ls_feed_seek(feed, 0);
-    ls_team_enter(model->engine->team);
+    ls_thread_pool_enter(model->engine->pool);
     int status = ls_engine_test(model->engine, model->pass, feed, batches, stop_asked, model,
                                 &totals, inner);
-    ls_team_leave(model->engine->team);
+    ls_thread_pool_leave(model->engine->pool);
     ls_feed_close(feed);
     LS_TRY(status);
     LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));

@@ -305,9 +305,9 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
                                     .count = count,
                                     .failed = ATOMIC_FLAG_INIT,
                                     .error = error};
-    ls_team_enter(model->engine->team);
-    ls_team_run(model->engine->team, predict_some, &prediction);
-    ls_team_leave(model->engine->team);
+    ls_thread_pool_enter(model->engine->pool);
+    ls_thread_pool_run(model->engine->pool, predict_some, &prediction);
+    ls_thread_pool_leave(model->engine->pool);
     return prediction.status;
 }
 

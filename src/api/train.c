@@ -228,10 +228,10 @@ int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     int status = ls_trainer_check_averages(trainer->inner, inner);
-    ls_team_enter(trainer->inner->engine->team); /* once, not around every update */
+    ls_thread_pool_enter(trainer->inner->engine->pool); /* once, not around every update */
     for (int64_t i = 0; i < count && status == 0; i++)
         status = ls_trainer_update(trainer->inner, inner);
-    ls_team_leave(trainer->inner->engine->team);
+    ls_thread_pool_leave(trainer->inner->engine->pool);
     return unless_lost(trainer->inner->comm, status, inner);
 }
 
@@ -241,9 +241,9 @@ int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct ls_engine *engine = trainer->inner->engine;
-    ls_team_enter(engine->team);
+    ls_thread_pool_enter(engine->pool);
     int status = ls_engine_hash_weights(engine, hash, inner);
-    ls_team_leave(engine->team);
+    ls_thread_pool_leave(engine->pool);
     return unless_lost(trainer->inner->comm, status, inner);
 }
 
@@ -361,9 +361,9 @@ int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t in
     struct ls_trainer *what = trainer->inner;
     LS_TRY(check_parameter(trainer, index, size, inner));
     LS_TRY(ls_store_write(what->store, (int)index, LS_WEIGHTS, data, inner));
-    ls_team_enter(what->engine->team);
-    int status = ls_store_refresh_views(what->store, what->engine->team, inner);
-    ls_team_leave(what->engine->team);
+    ls_thread_pool_enter(what->engine->pool);
+    int status = ls_store_refresh_views(what->store, what->engine->pool, inner);
+    ls_thread_pool_leave(what->engine->pool);
     what->snapshot_at = -1;
     return status;
 }

@@ -333,7 +333,7 @@ static int compute(struct ls_audit *audit, int computation, struct ls_error *err
 {
     struct ls_pass *pass = audit->pass;
     audit->round = computation;
-    ls_team_run(pass->engine->team, compute_some, audit);
+    ls_thread_pool_run(pass->engine->pool, compute_some, audit);
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;

@@ -59,7 +59,7 @@ static uint64_t hash_weights(struct ls_engine *engine, struct comparison *job)
 {
     size_t count = engine->store->set->count;
     const uint64_t *block = job->block;
-    ls_team_run(engine->team, hash_some, job);
+    ls_thread_pool_run(engine->pool, hash_some, job);
     for (size_t i = 0; i < count; i++) {
         size_t blocks = blocks_of(&engine->store->slots[i]);
         job->parameter[i] = ls_hash(block, blocks * sizeof *block, i);

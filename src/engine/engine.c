@@ -19,7 +19,7 @@ int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_en
     engine->micro_batches = ls_alloc((size_t)workers, sizeof *engine->micro_batches);
     int status = engine->arenas == NULL || engine->micro_batches == NULL
                      ? ls_fail_memory(error, "the engine")
-                     : ls_team_create(workers, backend->enter_thread, &engine->team, error);
+                     : ls_thread_pool_create(workers, backend->enter_thread, &engine->pool, error);
     if (status != 0)
         ls_engine_free(engine);
     else
@@ -32,7 +32,7 @@ void ls_engine_free(struct ls_engine *engine)
     if (engine == NULL)
         return;
     ls_work_queue_free(engine->work_queue);
-    ls_team_free(engine->team);
+    ls_thread_pool_free(engine->pool);
     ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         ls_free_aligned(engine->arenas[w]);
@@ -105,7 +105,7 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
                              .held = engine->held};
     plan->generation = engine->generation;
     LS_TRY(ls_net_bind(plan, engine->store, &slots, error));
-    return ls_team_profiler(engine->team) != NULL ? ls_net_take_time(plan, true, error) : 0;
+    return ls_thread_pool_profiler(engine->pool) != NULL ? ls_net_take_time(plan, true, error) : 0;
 }
 
 int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
@@ -122,7 +122,7 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_n
     for (size_t i = 0; i < count; i++)
         for (size_t p = 0; p < nets[i]->plan_count; p++)
             LS_TRY(ls_engine_bind_plan(engine, nets[i], nets[i]->plans[p], error));
-    return ls_store_refresh_views(store, engine->team, error);
+    return ls_store_refresh_views(store, engine->pool, error);
 }
 
 /* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */

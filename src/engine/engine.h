@@ -15,7 +15,7 @@
 #include "engine/gather.h"
 #include "engine/net.h"
 #include "engine/store.h"
-#include "engine/team.h"
+#include "engine/thread_pool.h"
 
 struct ls_comm;
 struct ls_work_queue;
@@ -25,7 +25,7 @@ struct ls_engine {
     struct ls_comm *comm; /* other ranks of the job, the owner's; NULL: none */
     struct ls_work_queue
         *work_queue; /* where ranks take micro-batches as they get free; else NULL */
-    struct ls_team *team;
+    struct ls_thread_pool *pool;
     struct ls_store *store;
     int workers;
     void **arenas; /* by worker: its memory, which train and test nets share (engine/room.h) */
@@ -49,7 +49,7 @@ struct ls_engine {
     uint64_t *hashes; /* of blocks of weights and of parameters (engine/compare.c) */
 };
 
-/* Starts a team of workers. */
+/* Starts a pool of workers. */
 int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_engine **engine,
                      struct ls_error *error);
 void ls_engine_free(struct ls_engine *engine);

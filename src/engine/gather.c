@@ -172,7 +172,7 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     copy_rows(&work, false);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
-    ls_team_meet(pass->engine->team);
+    ls_thread_pool_barrier(pass->engine->pool);
     const struct ls_net_plan *plan = pass->units[first].plan;
     if (plan->reducer != NULL) {
         const struct ls_wait wait = plan->wait[plan->plan->segment[segment]];
@@ -184,6 +184,6 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     run_tiles(&work);
     if (nanoseconds != NULL)
         nanoseconds[plan->plan->segment[segment]] += ls_nanoseconds() - start;
-    ls_team_meet(pass->engine->team);
+    ls_thread_pool_barrier(pass->engine->pool);
     copy_rows(&work, true);
 }

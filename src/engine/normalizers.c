@@ -107,7 +107,7 @@ int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->readers != NULL) {
         ls_pass_start(pass, NULL, false);
-        ls_team_run(pass->engine->team, count_units, pass);
+        ls_thread_pool_run(pass->engine->pool, count_units, pass);
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_pass_check_data(pass, error));
         ls_pass_merge_records(pass, 0, pass->unit_count);

@@ -1,4 +1,4 @@
-/* The profiler: what the workers of a team do with their time. Optional.
+/* The profiler: what the workers of a pool do with their time. Optional.
  *
  * What a step of a plan takes is counted with its binding (engine/net.h); this is all the rest.
  * Each worker writes its own figures only. All are nanoseconds.

@@ -79,7 +79,7 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
     if (engine->before_micro_batch != NULL)
         engine->before_micro_batch(engine->user, worker, (int)unit);
     pass->items[unit] = NULL;
-    struct ls_profiler *profiler = ls_team_profiler(engine->team);
+    struct ls_profiler *profiler = ls_thread_pool_profiler(engine->pool);
     uint64_t start = ls_profiler_start(profiler);
     int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], error);
     if (profiler != NULL)
@@ -265,7 +265,7 @@ static void run_rounds(struct ls_pass *pass)
     for (size_t i = 0; i < count && pass->failed_unit == SIZE_MAX; i++) {
         begin_round(pass, rounds[i].begin, rounds[i].end);
         if (pass->round)
-            ls_team_run(pass->engine->team, run_by_queue, pass);
+            ls_thread_pool_run(pass->engine->pool, run_by_queue, pass);
         end_round(pass, rounds[i].begin);
     }
 }
@@ -289,7 +289,7 @@ static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 /* Merges what the sync point is for. */
 static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
 {
-    struct ls_profiler *profiler = ls_team_profiler(pass->engine->team);
+    struct ls_profiler *profiler = ls_thread_pool_profiler(pass->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
     if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT)
         ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker);
@@ -303,19 +303,19 @@ static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, in
  */
 static bool meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
-    struct ls_team *team = pass->engine->team;
+    struct ls_thread_pool *pool = pass->engine->pool;
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     int sync = plan->steps[plan->segment[segment + 1] - 1].prepared.op->attr.sync;
-    ls_team_meet(team);
+    ls_thread_pool_barrier(pool);
     if (ls_comm_several(pass->engine->comm)) {
         if (worker == 0)
             share(pass, wave, sync);
-        ls_team_meet(team);
+        ls_thread_pool_barrier(pool);
         if (pass->failed_unit != SIZE_MAX)
             return false;
     }
     merge(pass, wave, sync, worker);
-    ls_team_meet(team);
+    ls_thread_pool_barrier(pool);
     return true;
 }
 
@@ -356,7 +356,7 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
  * alone), and through the first segment. */
 static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
-    struct ls_team *team = pass->engine->team;
+    struct ls_thread_pool *pool = pass->engine->pool;
     int workers = pass->engine->workers, slots = ls_net_slots(pass->net, workers);
     bool run = !ls_gather_is(pass->units[wave->begin].plan->plan, 0);
     if (worker == 0) {
@@ -364,7 +364,7 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
             pass->units[unit].slot = -1;
         begin_round(pass, wave->begin, wave->end);
     }
-    ls_team_meet(team);
+    ls_thread_pool_barrier(pool);
     for (int slot = worker; slot < slots && pass->round; slot += workers) {
         size_t unit = take_ticket(pass, wave->end, worker);
         if (unit == SIZE_MAX)
@@ -373,7 +373,7 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
         if (run)
             run_unit(pass, worker, unit, slot, 0);
     }
-    ls_team_meet(team);
+    ls_thread_pool_barrier(pool);
     if (worker == 0)
         end_round(pass, wave->begin);
 }
@@ -383,20 +383,21 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
  * workers come to the same meetings. */
 static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
-    struct ls_team *team = pass->engine->team;
+    struct ls_thread_pool *pool = pass->engine->pool;
     if (pass->engine->work_queue != NULL)
         take_wave(pass, wave, worker);
     else
         for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
              unit = own_unit(pass, wave, unit + 1, worker))
             take_item(pass, worker, unit);
-    ls_team_meet(team);
+    ls_thread_pool_barrier(pool);
     bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
     ready = ready && run_segments(pass, wave, worker);
     for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
          unit = own_unit(pass, wave, unit + 1, worker))
         release_item(pass, worker, unit);
-    ls_team_meet(team); /* what was merged is read to the end before the next wave writes it */
+    ls_thread_pool_barrier(
+        pool); /* what was merged is read to the end before the next wave writes it */
     return ready;
 }
 
@@ -415,7 +416,7 @@ void ls_pass_run(struct ls_pass *pass)
     if (LS_MUTANT(ORDINAL))
         note_beginning(pass);
     if (together || pass->engine->work_queue == NULL)
-        ls_team_run(pass->engine->team, together ? run_waves : run_freely, pass);
+        ls_thread_pool_run(pass->engine->pool, together ? run_waves : run_freely, pass);
     else
         run_rounds(pass);
 }

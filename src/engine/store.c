@@ -285,24 +285,28 @@ static void refresh_some(void *argument, int worker)
     }
 }
 
-static int refresh(struct ls_store *store, struct ls_team *team, bool own, struct ls_error *error)
+static int refresh(struct ls_store *store, struct ls_thread_pool *pool, bool own,
+                   struct ls_error *error)
 {
     if (store->view_count == 0)
         return 0;
-    struct refresh refresh = {.store = store, .profiler = ls_team_profiler(team), .own = own};
-    ls_team_run(team, refresh_some, &refresh);
+    struct refresh refresh = {
+        .store = store, .profiler = ls_thread_pool_profiler(pool), .own = own};
+    ls_thread_pool_run(pool, refresh_some, &refresh);
     return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
 }
 
-int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
+                           struct ls_error *error)
 {
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
-    return refresh(store, team, false, error);
+    return refresh(store, pool, false, error);
 }
 
-int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team, struct ls_error *error)
+int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
+                               struct ls_error *error)
 {
-    return refresh(store, team, store->reducer != NULL, error);
+    return refresh(store, pool, store->reducer != NULL, error);
 }
 
 void ls_store_convert_bucket(struct ls_store *store, int bucket)

@@ -7,7 +7,7 @@
 
 #include "engine/factors.h"
 #include "engine/slices.h"
-#include "engine/team.h"
+#include "engine/thread_pool.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
 #include "plan/plan.h"
@@ -86,9 +86,10 @@ void ls_store_free(struct ls_store *store);
 int ls_store_add_views(struct ls_store *store, struct ls_error *error);
 
 /* Brings views up to date with the weights, all of which are there. */
-int ls_store_refresh_views(struct ls_store *store, struct ls_team *team, struct ls_error *error);
+int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
+                           struct ls_error *error);
 /* After an update: only those of weights that are not exchanged. */
-int ls_store_refresh_own_views(struct ls_store *store, struct ls_team *team,
+int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
                                struct ls_error *error);
 /* Those of the weights in a bucket of the flat array, when they have arrived. */
 void ls_store_convert_bucket(struct ls_store *store, int bucket);

@@ -106,7 +106,7 @@ static void apply_piece(const struct tiles_job *job, int parameter,
                         struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
-    struct ls_profiler *profiler = ls_team_profiler(job->engine->team);
+    struct ls_profiler *profiler = ls_thread_pool_profiler(job->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
     const float *gradient = NULL;
     if (ls_store_has_factors(store, parameter))
@@ -262,7 +262,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
                             .weight = seen + count + 1};
     LS_TRY(
         ls_reducer_wait_all(store->reducer, error)); /* a rank may have had nothing to wait for */
-    ls_team_run(engine->team, apply_some, &job);
+    ls_thread_pool_run(engine->pool, apply_some, &job);
     LS_TRY(ls_reducer_send_weights(store->reducer, error));
     LS_TRY(share_seen(engine, error));
     for (size_t i = count; i-- > 0;) {
@@ -273,7 +273,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
         if (atomic_load(&job.weight[i]) >= LS_NOT_FINITE)
             *not_finite = (int)i;
     }
-    return ls_store_refresh_own_views(store, engine->team, error);
+    return ls_store_refresh_own_views(store, engine->pool, error);
 }
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
@@ -318,7 +318,7 @@ static int measure(struct tiles_job *job, struct ls_error *error)
     job->owner = engine->update->measured_by;
     if (job->weights)
         LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
-    ls_team_run(engine->team, measure_some, job);
+    ls_thread_pool_run(engine->pool, measure_some, job);
     return ls_comm_all_gather_items(
         engine->comm, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
         CHUNKS_PER_TILE * sizeof *job->partial, job->owner, engine->store->tile_count, error);

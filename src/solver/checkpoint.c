@@ -311,9 +311,9 @@ static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
 
 static int compare(struct ls_trainer *trainer, struct ls_error *error)
 {
-    ls_team_enter(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_engine_compare_weights(trainer->engine, trainer->iteration, error);
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }
 

@@ -113,21 +113,21 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
                         struct ls_error *error)
 {
     bool averaged = trainer->solver->weight_average != NULL;
-    ls_team_enter(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
     int status = 0;
     if (averaged) { /* the averaged weights are what is tested and exported */
         status = ls_store_swap_average(trainer->store, error);
         if (status == 0)
-            status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+            status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }
     status = run_test(trainer, &trainer->tests[index], status, samples, error);
     if (averaged && status != LOCKSTEP_LOST) { /* what is lost has nobody to go on with */
         int back = ls_store_swap_average(trainer->store, error);
         if (back == 0)
-            back = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
+            back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
         back = ls_comm_abort(trainer->comm, back, error);
         status = status != 0 ? status : back;
     }
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }

@@ -305,7 +305,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     }
     trainer->progress_time = trainer->display_time = ls_clock();
     trainer->progress_samples = trainer->display_samples = trainer->samples;
-    ls_team_enter(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
     status = train(&loop);
     if (status == 0)
         status = finish(&loop, cut);
@@ -315,6 +315,6 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     if (status == LOCKSTEP_DIVERGED && ls_comm_rank(trainer->comm) == 0)
         ls_name_good_snapshots(trainer, error);
     ls_snapshots_release(trainer->snapshots);
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }

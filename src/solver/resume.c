@@ -243,9 +243,9 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     trainer->outgrew_last = summary->outgrew_last;
     trainer->best_iteration = -1;
     trainer->feed_ready = false;
-    ls_team_enter(trainer->engine->team);
-    int status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
+    int status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
+    ls_thread_pool_leave(trainer->engine->pool);
     return ls_comm_agree(trainer->comm, status, error);
 }
 

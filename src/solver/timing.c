@@ -318,9 +318,9 @@ static int asked_to_stop(const struct lockstep_callbacks *callbacks)
 static int measure(struct timer *timer, struct ls_error *error)
 {
     struct ls_trainer *trainer = timer->trainer;
-    struct ls_team *team = trainer->engine->team;
+    struct ls_thread_pool *pool = trainer->engine->pool;
     int status = 0;
-    ls_team_profile(team, timer->profiler);
+    ls_thread_pool_profile(pool, timer->profiler);
     for (int64_t i = 0; i < timer->timing->total.iterations && status == 0; i++) {
         status = asked_to_stop(&trainer->callbacks);
         if (status == 0)
@@ -332,7 +332,7 @@ static int measure(struct timer *timer, struct ls_error *error)
         if (status == 0)
             read_clocks(timer);
     }
-    ls_team_profile(team, NULL);
+    ls_thread_pool_profile(pool, NULL);
     return status;
 }
 

@@ -518,13 +518,13 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
 
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 {
-    ls_team_enter(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
     int status = update(trainer, error);
     if (status != 0)
         trainer->feed_ready = false;
     if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
         status = ls_comm_abort(trainer->comm, status, error);
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }
 

@@ -240,9 +240,9 @@ int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struc
     int status = load_files(trainer, files, error);
     ls_progress_hear(NULL, NULL);
     LS_TRY(share_weights(trainer, status, error));
-    ls_team_enter(trainer->engine->team);
-    status = ls_store_refresh_views(trainer->store, trainer->engine->team, error);
-    ls_team_leave(trainer->engine->team);
+    ls_thread_pool_enter(trainer->engine->pool);
+    status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
+    ls_thread_pool_leave(trainer->engine->pool);
     return ls_comm_agree(trainer->comm, status, error);
 }
 

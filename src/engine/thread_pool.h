@@ -1,0 +1,36 @@
+/* A thread pool: the threads that work together on one training or test. The calling thread is
+ * worker 0. SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_THREAD_POOL_H
+#define LS_ENGINE_THREAD_POOL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct ls_thread_pool;
+struct ls_profiler;
+
+/* Starts workers - 1 threads; `enter_thread` is called first thing in each. */
+int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thread_pool **pool,
+                          struct ls_error *error);
+void ls_thread_pool_free(struct ls_thread_pool *pool);
+
+/* The calling thread becomes worker 0 (pinned, with the floating-point mode of workers) until
+ * leave, which restores what it found. Calls may nest. */
+void ls_thread_pool_enter(struct ls_thread_pool *pool);
+void ls_thread_pool_leave(struct ls_thread_pool *pool);
+
+/* Runs job(argument, worker) on all workers and returns when all are done. Only between enter and
+ * leave. */
+void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument, int worker),
+                        void *argument);
+/* Within a job, called by all workers: waits until all have come here. What any of them wrote
+ * before is seen by all afterwards. */
+void ls_thread_pool_barrier(struct ls_thread_pool *pool);
+
+/* From now on (NULL: no longer) what jobs and meetings take is added to a profiler for as many
+ * workers; ls_thread_pool_profiler is for those who count more. Not while workers run. */
+void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *profiler);
+struct ls_profiler *ls_thread_pool_profiler(const struct ls_thread_pool *pool);
+
+#endif
