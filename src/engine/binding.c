@@ -73,7 +73,7 @@ static struct ls_wait wait_of(const struct ls_step *step, const struct ls_store 
             root = root->same_memory;
         if (root == NULL || root->storage != LS_STORE_PARAMETER)
             continue;
-        int bucket = store->slices->bucket[root->parameter->index];
+        int bucket = store->shards->bucket[root->parameter->index];
         if (bucket < 0)
             continue;
         wait.first = wait.first < 0 || bucket < wait.first ? bucket : wait.first;

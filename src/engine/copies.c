@@ -24,7 +24,7 @@ int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
     for (int r = 0; r < store->comm->size; r++)
         for (size_t i = 0; i < count; i++) {
             struct ls_range *part = &store->owned[(size_t)r * (count + 1) + i];
-            ls_slices_own(store->slices, (int)i, store->slots[i].elements, r, &part->begin,
+            ls_shards_own(store->shards, (int)i, store->slots[i].elements, r, &part->begin,
                           &part->end);
             part->begin *= sizeof(float);
             part->end *= sizeof(float);
@@ -34,7 +34,7 @@ int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
 
 static bool whole_here(const struct ls_slot *slot)
 {
-    return slot->own_begin == 0 && slot->own_end == slot->elements;
+    return slot->shard_begin == 0 && slot->shard_end == slot->elements;
 }
 
 bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array)
@@ -128,9 +128,10 @@ static int gather_sums(const struct ls_store *store, int parameter, float *gradi
                        struct ls_error *error)
 {
     const struct ls_slot *slot = &store->slots[parameter];
-    float *own = gradient + slot->own_begin;
-    if (slot->own_end > slot->own_begin)
-        ls_sums_read(store->sums, parameter, slot->own_begin, slot->own_end - slot->own_begin, own);
+    float *own = gradient + slot->shard_begin;
+    if (slot->shard_end > slot->shard_begin)
+        ls_sums_read(store->sums, parameter, slot->shard_begin, slot->shard_end - slot->shard_begin,
+                     own);
     if (!ls_comm_several(store->comm))
         return 0;
     LS_TRY(ls_comm_gather(store->comm, own, gradient, store->owned + parameter,
@@ -167,14 +168,14 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
     if (array == LS_WEIGHTS || whole_here(slot))
         return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
-    size_t own = slot->own_end - slot->own_begin;
+    size_t own = slot->shard_end - slot->shard_begin;
     float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);
     if (whole == NULL)
         return ls_fail_memory(error, what->name);
     int status =
         store->backend->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
     if (status == 0 && own > 0)
-        memcpy(into, whole + slot->own_begin, own * sizeof *into);
+        memcpy(into, whole + slot->shard_begin, own * sizeof *into);
     ls_free_aligned(whole);
     return status;
 }
@@ -184,8 +185,8 @@ int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
     for (size_t i = 0; i < store->set->count; i++) {
         struct ls_slot *slot = &store->slots[i];
-        float *weights = slot->weights + slot->own_begin;
-        for (size_t e = 0; slot->average != NULL && e < slot->own_end - slot->own_begin; e++) {
+        float *weights = slot->weights + slot->shard_begin;
+        for (size_t e = 0; slot->average != NULL && e < slot->shard_end - slot->shard_begin; e++) {
             float weight = weights[e];
             weights[e] = slot->average[e];
             slot->average[e] = weight;

@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/rows.h"
-#include "engine/slices.h"
+#include "engine/shards.h"
 #include "engine/reducer.h"
 #include "transport/comm.h"
 
@@ -55,7 +55,7 @@ static int most_owned(const struct ls_parameter_set *set, const struct ls_store_
                       size_t *bytes, size_t *reducer, struct ls_error *error)
 {
     int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
-    struct ls_slices *slices = NULL;
+    struct ls_shards *shards = NULL;
     size_t *elements = ls_alloc(2 * set->count + 1, sizeof *elements);
     size_t *sums = elements != NULL ? elements + set->count : NULL;
     if (elements == NULL)
@@ -65,18 +65,18 @@ static int most_owned(const struct ls_parameter_set *set, const struct ls_store_
         elements[i] = parameter->trained ? ls_parameter_bytes(parameter) / sizeof(float) : 0;
         sums[i] = parameter->factoring.weight == NULL ? elements[i] : 0;
     }
-    int status = ls_slices_create(set->count, sums, ranks, &slices, error);
+    int status = ls_shards_create(set->count, sums, ranks, &shards, error);
     *bytes = 0;
     for (int r = 0; r < ranks && status == 0; r++) {
         size_t owned = 0, begin, end;
         for (size_t i = 0; i < set->count; i++) {
-            ls_slices_own(slices, (int)i, elements[i], r, &begin, &end);
+            ls_shards_own(shards, (int)i, elements[i], r, &begin, &end);
             owned += (end - begin) * sizeof(float);
         }
         *bytes = owned > *bytes ? owned : *bytes;
     }
-    *reducer = status == 0 ? ls_reducer_bytes(slices) : 0;
-    ls_slices_free(slices);
+    *reducer = status == 0 ? ls_reducer_bytes(shards) : 0;
+    ls_shards_free(shards);
     ls_free(elements);
     return status;
 }

@@ -86,14 +86,14 @@ static int start_sums(struct ls_collective *collective, struct ls_transport *tra
 {
     struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
-    const struct ls_slices *slices = reducer->store->slices;
+    const struct ls_shards *shards = reducer->store->shards;
     const struct ls_bucket *bucket = chunk->reduction->bucket;
     const int64_t *sums = ls_sums_all(reducer->store->sums);
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     size_t at = 0, own, count;
     for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
-        ls_sums_clear_rest(reducer->store->sums, slices->order[i]);
+        ls_sums_clear_rest(reducer->store->sums, shards->order[i]);
     chunk->staging = take_staging(reducer, collective);
     stretch(chunk, reducer->comm->rank, &own, &count);
     for (int r = 0; r < reducer->comm->size; r++) {
@@ -144,7 +144,7 @@ static void contributed(void *user, int parameter)
     int before = atomic_fetch_sub(&reducer->left[parameter], 1);
     if (before <= 0)
         atomic_store(&reducer->surplus, true);
-    struct reduction *reduction = &reducer->reductions[reducer->store->slices->bucket[parameter]];
+    struct reduction *reduction = &reducer->reductions[reducer->store->shards->bucket[parameter]];
     if (before == 1 && atomic_fetch_sub(&reduction->left, 1) == 1)
         reduction_is_ready(reducer, reduction);
 }
@@ -236,7 +236,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
 {
     if (reducer == NULL)
         return 0;
-    const struct ls_slices *slices = reducer->store->slices;
+    const struct ls_shards *shards = reducer->store->shards;
     int own = 0;
     atomic_store(&reducer->open, owner == NULL);
     for (size_t u = 0; u < units && owner != NULL; u++)
@@ -248,9 +248,9 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
         struct reduction *reduction = &reducer->reductions[b];
         int open = 0;
         for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
-            int uses = reducer->store->slots[slices->order[i]].parameter->uses;
+            int uses = reducer->store->slots[shards->order[i]].parameter->uses;
             int left = owner != NULL ? uses * own : NOBODY_KNOWS;
-            atomic_store(&reducer->left[slices->order[i]], left);
+            atomic_store(&reducer->left[shards->order[i]], left);
             open += left > 0;
         }
         atomic_store(&reduction->left, open);
@@ -270,7 +270,7 @@ void ls_reducer_expect(struct ls_reducer *reducer, int own)
     for (size_t b = 0; b < reducer->reduction_count; b++) {
         struct reduction *reduction = &reducer->reductions[b];
         for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
-            int parameter = store->slices->order[i];
+            int parameter = store->shards->order[i];
             int surplus = NOBODY_KNOWS - store->slots[parameter].parameter->uses * own;
             if (atomic_fetch_sub(&reducer->left[parameter], surplus) == surplus &&
                 atomic_fetch_sub(&reduction->left, 1) == 1)
@@ -346,47 +346,47 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 /* The largest part that any rank has of a bucket. */
-static size_t largest_part(const struct ls_slices *slices, size_t bucket)
+static size_t largest_part(const struct ls_shards *shards, size_t bucket)
 {
-    const size_t *cut = slices->buckets[bucket].cut;
+    const size_t *cut = shards->buckets[bucket].cut;
     size_t largest = 0;
-    for (int r = 0; r < slices->ranks; r++)
+    for (int r = 0; r < shards->ranks; r++)
         largest = cut[r + 1] - cut[r] > largest ? cut[r + 1] - cut[r] : largest;
     return largest;
 }
 
 /* Elements of each part that are exchanged at a time. */
-static size_t chunk_elements(const struct ls_slices *slices)
+static size_t chunk_elements(const struct ls_shards *shards)
 {
-    size_t each = CHUNK / (size_t)slices->ranks / 16 * 16, largest = 0;
-    for (size_t b = 0; b < slices->bucket_count; b++) {
-        size_t part = largest_part(slices, b);
+    size_t each = CHUNK / (size_t)shards->ranks / 16 * 16, largest = 0;
+    for (size_t b = 0; b < shards->bucket_count; b++) {
+        size_t part = largest_part(shards, b);
         largest = part > largest ? part : largest;
     }
     each = each < 1024 ? 1024 : each;
     return largest < each ? largest : each;
 }
 
-size_t ls_reducer_chunks(const struct ls_slices *slices, size_t bucket)
+size_t ls_reducer_chunks(const struct ls_shards *shards, size_t bucket)
 {
-    size_t part = largest_part(slices, bucket), each = chunk_elements(slices);
+    size_t part = largest_part(shards, bucket), each = chunk_elements(shards);
     return each > 0 ? (part + each - 1) / each : 0;
 }
 
-size_t ls_reducer_bytes(const struct ls_slices *slices)
+size_t ls_reducer_bytes(const struct ls_shards *shards)
 {
-    size_t ranks = slices->ranks > 1 ? (size_t)slices->ranks : 0;
-    return 2 * LS_COLLECTIVES_UNDER_WAY * ls_wire_bytes(chunk_elements(slices) * ranks, false);
+    size_t ranks = shards->ranks > 1 ? (size_t)shards->ranks : 0;
+    return 2 * LS_COLLECTIVES_UNDER_WAY * ls_wire_bytes(chunk_elements(shards) * ranks, false);
 }
 
 static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_error *error)
 {
     struct reduction *reduction = &reducer->reductions[index];
-    reduction->bucket = &reducer->store->slices->buckets[index];
+    reduction->bucket = &reducer->store->shards->buckets[index];
     reduction->weights = (struct ls_collective){
         .start = start_weights, .finish = finish_weights, .user = reducer, .index = index};
-    size_t each = chunk_elements(reducer->store->slices);
-    reduction->chunk_count = ls_reducer_chunks(reducer->store->slices, index);
+    size_t each = chunk_elements(reducer->store->shards);
+    reduction->chunk_count = ls_reducer_chunks(reducer->store->shards, index);
     reduction->chunks = ls_alloc(reduction->chunk_count + 1, sizeof *reduction->chunks);
     if (reduction->chunks == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
@@ -406,7 +406,7 @@ static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_
 /* Inputs of inner products in forward order; then backwards, factors and buckets as they come. */
 static void put_in_order(struct ls_reducer *reducer)
 {
-    const struct ls_slices *slices = reducer->store->slices;
+    const struct ls_shards *shards = reducer->store->shards;
     struct ls_collective **next = reducer->order;
     size_t factors = ls_factors_count(reducer->store->factors);
     for (size_t f = 0; f < factors; f++)
@@ -417,7 +417,7 @@ static void put_in_order(struct ls_reducer *reducer)
         int weight = more ? ls_factors_weight(reducer->store->factors, f)->index : -1;
         for (; bucket < reducer->reduction_count; bucket++) {
             const struct reduction *reduction = &reducer->reductions[bucket];
-            if (slices->order[reduction->bucket->last] < weight)
+            if (shards->order[reduction->bucket->last] < weight)
                 break;
             for (size_t i = 0; i < reduction->chunk_count; i++)
                 *next++ = &reducer->reductions[bucket].chunks[i].collective;
@@ -433,8 +433,8 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
 {
     struct ls_store *store = reducer->store;
     size_t ranks = (size_t)reducer->comm->size, collectives = 2 * ls_factors_count(store->factors);
-    reducer->reductions = ls_alloc(store->slices->bucket_count + 1, sizeof *reducer->reductions);
-    reducer->reduction_count = reducer->reductions != NULL ? store->slices->bucket_count : 0;
+    reducer->reductions = ls_alloc(store->shards->bucket_count + 1, sizeof *reducer->reductions);
+    reducer->reduction_count = reducer->reductions != NULL ? store->shards->bucket_count : 0;
     reducer->left = ls_alloc(store->set->count + 1, sizeof *reducer->left);
     reducer->blocks = ls_alloc(4 * ranks, sizeof *reducer->blocks);
     reducer->notes = ls_alloc(ranks + 1, note_bytes(reducer));
@@ -445,7 +445,7 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
         LS_TRY(create_reduction(reducer, b, error));
         collectives += reducer->reductions[b].chunk_count;
     }
-    size_t bytes = ls_wire_bytes(chunk_elements(store->slices) * ranks, true);
+    size_t bytes = ls_wire_bytes(chunk_elements(store->shards) * ranks, true);
     for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY && reducer->reduction_count > 0; i++) {
         reducer->staging[i].out = ls_alloc_aligned(bytes);
         reducer->staging[i].in = ls_alloc_aligned(bytes);

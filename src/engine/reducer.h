@@ -2,7 +2,7 @@
  * once.
  *
  * Gradients: when the last micro-batch of this rank has contributed to a bucket of sums
- * (engine/slices.h), its parts go to the ranks that own them, and theirs come here and are added.
+ * (engine/shards.h), its parts go to the ranks that own them, and theirs come here and are added.
  * Factors: rows of x and dy go to all ranks when this rank's last micro-batch has recorded them.
  * Weights: after the update the owners' parts go to all, under the next forward pass; each step
  * that reads parameters waits for those.
@@ -20,10 +20,10 @@ struct ls_reducer;
 
 /* Into how many chunks the sums of a bucket are cut, and the bytes of what a rank notes of a pass.
  */
-size_t ls_reducer_chunks(const struct ls_slices *slices, size_t bucket);
+size_t ls_reducer_chunks(const struct ls_shards *shards, size_t bucket);
 size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors);
 /* Memory for sums that are being exchanged. */
-size_t ls_reducer_bytes(const struct ls_slices *slices);
+size_t ls_reducer_bytes(const struct ls_shards *shards);
 
 /* For a store of which other ranks have their parts; NULL and 0 for a process by itself. */
 int ls_reducer_create(struct ls_store *store, struct ls_reducer **reducer, struct ls_error *error);

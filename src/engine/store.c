@@ -52,10 +52,10 @@ static int lay_flat(struct ls_store *store, const struct ls_store_options *optio
         if (options->training && parameter->trained && !ls_store_has_factors(store, (int)i))
             elements[i] = store->slots[i].elements;
     }
-    int status = ls_slices_create(count, elements, ranks, &store->slices, error);
+    int status = ls_shards_create(count, elements, ranks, &store->shards, error);
     ls_free(elements);
     LS_TRY(status);
-    store->flat = ls_alloc_aligned(store->slices->elements * sizeof *store->flat);
+    store->flat = ls_alloc_aligned(store->shards->elements * sizeof *store->flat);
     return store->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
 }
 
@@ -64,11 +64,11 @@ static int allocate_slot(struct ls_store *store, int index, const struct ls_stor
 {
     struct ls_slot *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
-    ls_slices_own(store->slices, index, slot->elements, ls_comm_rank(store->comm), &slot->own_begin,
-                  &slot->own_end);
-    size_t own = (slot->own_end - slot->own_begin) * sizeof(float);
-    slot->weights = store->flat + store->slices->place[index];
-    if (store->slices->bucket[index] < 0)
+    ls_shards_own(store->shards, index, slot->elements, ls_comm_rank(store->comm),
+                  &slot->shard_begin, &slot->shard_end);
+    size_t own = (slot->shard_end - slot->shard_begin) * sizeof(float);
+    slot->weights = store->flat + store->shards->place[index];
+    if (store->shards->bucket[index] < 0)
         slot->weights = ls_alloc_aligned(slot->elements * sizeof(float));
     bool ready = slot->weights != NULL;
     if (parameter->trained && options->training) {
@@ -113,7 +113,7 @@ static int create_gradients(struct ls_store *store, int workers, struct ls_error
         }
     store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
     int status = store->tiles == NULL ? ls_fail_memory(error, "gradient sums")
-                                      : ls_sums_create(elements, store->slices->place, count,
+                                      : ls_sums_create(elements, store->shards->place, count,
                                                        workers, &store->sums, error);
     if (status == 0)
         status = ls_rows_cut(store, error);
@@ -182,7 +182,7 @@ void ls_store_free(struct ls_store *store)
     ls_reducer_free(store->reducer);
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_slot *slot = &store->slots[i];
-        if (store->slices != NULL && store->slices->bucket[i] < 0)
+        if (store->shards != NULL && store->shards->bucket[i] < 0)
             ls_free_aligned(slot->weights);
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             ls_free_aligned(slot->history[h]);
@@ -190,7 +190,7 @@ void ls_store_free(struct ls_store *store)
     }
     for (size_t i = 0; i < store->view_count; i++)
         close_view(store, &store->view_memory[i]);
-    ls_slices_free(store->slices);
+    ls_shards_free(store->shards);
     ls_free_aligned(store->flat);
     ls_sums_free(store->sums);
     ls_factors_free(store->factors);
@@ -263,7 +263,7 @@ struct refresh {
 /* The bucket in which the weights of a view reducer; -1: they do not. */
 static int bucket_of_view(const struct ls_store *store, size_t view)
 {
-    return store->slices->bucket[store->views->items[view].parameter->index];
+    return store->shards->bucket[store->views->items[view].parameter->index];
 }
 
 static void refresh_some(void *argument, int worker)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/factors.h"
-#include "engine/slices.h"
+#include "engine/shards.h"
 #include "engine/thread_pool.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
@@ -19,9 +19,9 @@ enum { LS_HISTORY_MAX = 2 };
 struct ls_slot {
     struct ls_parameter *parameter;
     size_t elements; /* with padding */
-    /* What this rank of a job updates: elements [own_begin, own_end). History and average are there
-     * for those only: element own_begin is their first. */
-    size_t own_begin, own_end;
+    /* What this rank of a job updates: elements [shard_begin, shard_end). History and average are
+     * there for those only: element shard_begin is their first. */
+    size_t shard_begin, shard_end;
     float *weights;
     float *history[LS_HISTORY_MAX]; /* what the optimizer remembers */
     float *average;                 /* exponential moving average of the weights */
@@ -50,7 +50,7 @@ struct ls_store {
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_slot *slots;              /* by parameter */
-    struct ls_slices *slices;           /* what lies in `flat`, and who owns what */
+    struct ls_shards *shards;           /* what lies in `flat`, and who owns what */
     float *flat;                        /* weights whose gradients are reduced as sums */
     struct ls_reducer *reducer;         /* between ranks; NULL: there are no others */
     _Atomic bool not_converted;         /* a view of weights of other ranks */

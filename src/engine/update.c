@@ -79,7 +79,7 @@ static void apply_row(const struct tiles_job *job, int parameter, size_t begin, 
     const struct ls_slot *slot = &store->slots[parameter];
     struct ls_update_slice slice = {
         .n = columns, .gradient = gradient, .weight = slot->weights + begin};
-    size_t own = begin - slot->own_begin; /* history and average are there from own_begin on */
+    size_t own = begin - slot->shard_begin; /* history and average are there from shard_begin on */
     slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
         slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
@@ -169,9 +169,9 @@ static void find_owners(const struct ls_engine *engine, struct ls_update_memory 
         const struct ls_tile *tile = &store->tiles[i];
         memory->updated_by[i] = EVERYBODY;
         memory->measured_by[i] = (int)(i * (size_t)engine->comm->size / store->tile_count);
-        if (store->slices->bucket[tile->parameter] >= 0)
+        if (store->shards->bucket[tile->parameter] >= 0)
             memory->updated_by[i] = memory->measured_by[i] =
-                ls_slices_owner(store->slices, tile->parameter, tile->piece.begin);
+                ls_shards_owner(store->shards, tile->parameter, tile->piece.begin);
     }
 }
 

@@ -3,7 +3,7 @@
  * Links carry one collective after the other, in the order in which they become ready; a collective
  * takes (ranks - 1) messages and the bytes that the rank with the most of them sends or receives.
  * Small exchanges go directly from each rank to each other. Exactly these collectives are sent by
- * the engine (engine/slices.h says what is in which).
+ * the engine (engine/shards.h says what is in which).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/scaling.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "engine/slices.h"
+#include "engine/shards.h"
 #include "engine/reducer.h"
 
 enum { FORWARD, BACKWARD };
@@ -23,7 +23,7 @@ struct model {
     const struct ls_scaling_load *load;
     const struct ls_scaling_link *link;
     int ranks;
-    struct ls_slices *slices;
+    struct ls_shards *shards;
     int64_t units;    /* of a wave, that the busiest rank has (without waves: of the update) */
     int64_t turns;    /* that its busiest worker has of these */
     double *arrival;  /* by bucket */
@@ -85,7 +85,7 @@ static size_t first_layer(const struct model *model, const struct ls_bucket *buc
 {
     size_t first = SIZE_MAX;
     for (size_t i = bucket->first; i <= bucket->last; i++) {
-        size_t layer = model->load->layer[model->slices->order[i]];
+        size_t layer = model->load->layer[model->shards->order[i]];
         first = layer < first ? layer : first;
     }
     return first;
@@ -142,19 +142,19 @@ static double carry_factors(struct model *model, size_t layer, int side, const d
 static double wait_for_sums(struct model *model)
 {
     const struct ls_scaling_load *load = model->load;
-    const struct ls_slices *slices = model->slices;
+    const struct ls_shards *shards = model->shards;
     double last = 0, end = find_finished(model, model->finished);
     size_t next = 0;
     model->link_free = 0;
     for (size_t l = 0; l < load->layer_count; l++)
         last = fmax(last, carry_factors(model, l, LS_FACTOR_INPUT, model->finished));
     for (size_t l = load->layer_count; l-- > 0;) {
-        for (; next < slices->bucket_count; next++) {
-            const struct ls_bucket *bucket = &slices->buckets[next];
+        for (; next < shards->bucket_count; next++) {
+            const struct ls_bucket *bucket = &shards->buckets[next];
             size_t first = first_layer(model, bucket);
             if (first < l || (first == l && load->layers[l].factors[LS_FACTOR_OUTPUT] > 0))
                 break;
-            last = carry(model, model->finished[first], (double)ls_reducer_chunks(slices, next),
+            last = carry(model, model->finished[first], (double)ls_reducer_chunks(shards, next),
                          most_carried(model, bucket) * SUM);
         }
         last = fmax(last, carry_factors(model, l, LS_FACTOR_OUTPUT, model->finished));
@@ -166,15 +166,15 @@ static double wait_for_sums(struct model *model)
 static double wait_for_weights(struct model *model)
 {
     const struct ls_scaling_load *load = model->load;
-    const struct ls_slices *slices = model->slices;
+    const struct ls_shards *shards = model->shards;
     double now = 0, busy = 0;
     model->link_free = 0;
-    for (size_t b = slices->bucket_count; b-- > 0;)
-        model->arrival[b] = carry(model, 0, 1, most_carried(model, &slices->buckets[b]) * WEIGHT);
+    for (size_t b = shards->bucket_count; b-- > 0;)
+        model->arrival[b] = carry(model, 0, 1, most_carried(model, &shards->buckets[b]) * WEIGHT);
     for (size_t l = 0; l < load->layer_count; l++) {
         for (size_t p = 0; p < load->parameters; p++)
-            if (load->layer[p] == l && slices->bucket[p] >= 0)
-                now = fmax(now, model->arrival[slices->bucket[p]]);
+            if (load->layer[p] == l && shards->bucket[p] >= 0)
+                now = fmax(now, model->arrival[shards->bucket[p]]);
         double taken = computed(model, l, FORWARD) + synchronised(model, l, FORWARD);
         now += taken;
         busy += taken;
@@ -190,12 +190,12 @@ static double largest_part(const struct model *model)
     double most = 0;
     for (int r = 0; r < model->ranks; r++) {
         double own = 0;
-        for (size_t b = 0; b < model->slices->bucket_count; b++)
+        for (size_t b = 0; b < model->shards->bucket_count; b++)
             own +=
-                (double)(model->slices->buckets[b].cut[r + 1] - model->slices->buckets[b].cut[r]);
+                (double)(model->shards->buckets[b].cut[r + 1] - model->shards->buckets[b].cut[r]);
         most = fmax(most, own);
     }
-    return model->slices->elements > 0 ? most / (double)model->slices->elements : 0;
+    return model->shards->elements > 0 ? most / (double)model->shards->elements : 0;
 }
 
 static void predict_seconds(struct model *model, struct lockstep_scaling_row *row)
@@ -231,8 +231,8 @@ static void predict_traffic(const struct model *model, struct lockstep_scaling_r
         rows += load->layers[l].rows[FORWARD] + load->layers[l].rows[BACKWARD];
     }
     double units = (double)(load->units * load->batches);
-    row->sent.sums = (uint64_t)ceil(part * SUM * (double)model->slices->elements);
-    row->sent.weights = (uint64_t)ceil(part * WEIGHT * (double)model->slices->elements);
+    row->sent.sums = (uint64_t)ceil(part * SUM * (double)model->shards->elements);
+    row->sent.weights = (uint64_t)ceil(part * WEIGHT * (double)model->shards->elements);
     row->sent.factors = (uint64_t)ceil(part * factors);
     if (others > 0)
         row->sent.small =
@@ -248,7 +248,7 @@ static void predict_memory(const struct model *model, struct lockstep_scaling_ro
     row->state = state - load->shared_state + (uint64_t)shared;
     if (load->waves > 0 && mine.slots > model->units)
         mine.slots = model->units > load->workers ? (int)model->units : load->workers;
-    row->memory = ls_forecast_total(&mine) - state + row->state + ls_reducer_bytes(model->slices);
+    row->memory = ls_forecast_total(&mine) - state + row->state + ls_reducer_bytes(model->shards);
 }
 
 static int prepare(struct model *model, struct ls_error *error)
@@ -257,8 +257,8 @@ static int prepare(struct model *model, struct ls_error *error)
     int64_t own = ceiling(load->units, model->ranks);
     model->units = load->waves > 0 ? own * load->batches / load->waves : own * load->batches;
     model->turns = ceiling(model->units, load->workers);
-    LS_TRY(ls_slices_create(load->parameters, load->elements, model->ranks, &model->slices, error));
-    model->arrival = ls_alloc(model->slices->bucket_count + 1, sizeof *model->arrival);
+    LS_TRY(ls_shards_create(load->parameters, load->elements, model->ranks, &model->shards, error));
+    model->arrival = ls_alloc(model->shards->bucket_count + 1, sizeof *model->arrival);
     model->finished = ls_alloc(load->layer_count + 1, sizeof *model->finished);
     return model->arrival != NULL && model->finished != NULL ? 0 : ls_fail_memory(error, "a plan");
 }
@@ -276,7 +276,7 @@ int ls_scaling_predict(const struct ls_scaling_load *load, const struct ls_scali
         predict_traffic(&model, row);
         predict_memory(&model, row);
     }
-    ls_slices_free(model.slices);
+    ls_shards_free(model.shards);
     ls_free(model.arrival);
     ls_free(model.finished);
     return status;

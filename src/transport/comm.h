@@ -1,7 +1,7 @@
 /* The communicator: the ranks of a job as the engine and the solver see them. NULL, or one rank, is
  * a process by itself.
  *
- * Micro-batches belong to ranks, and so do slices of what is learned. Two ways lead between ranks:
+ * Micro-batches belong to ranks, and so do shards of what is learned. Two ways lead between ranks:
  * small exchanges, which all ranks enter in the same order of the program and wait for, and
  * collectives, which a progress thread carries under the computation (transport/progress_thread.h).
  *

@@ -345,7 +345,7 @@ static int count_state(struct rank *rank, struct ls_trainer *trainer)
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         const struct ls_slot *slot = &trainer->store->slots[i];
         bool shared = slot->history[0] != NULL && !ls_store_has_factors(trainer->store, (int)i);
-        here += shared ? slot->own_end - slot->own_begin : 0;
+        here += shared ? slot->shard_end - slot->shard_begin : 0;
         all += shared ? slot->elements : 0;
     }
     put(rank, &here, sizeof here);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/scaling.h"
 
-#include "engine/slices.h"
+#include "engine/shards.h"
 #include "support/support.h"
 
 /* Two layers, each with a million elements in a bucket of its own; eight micro-batches. */

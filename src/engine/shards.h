@@ -1,4 +1,4 @@
-/* Slices: how what is learned lies in flat arrays, and which rank of a job owns which part of them.
+/* Shards: how what is learned lies in flat arrays, and which rank of a job owns which part of them.
  *
  * Parameters whose gradients are reduced as sums lie one behind the other, the last of the net
  * first: that is the order in which their gradients are finished. The array is cut into buckets of
@@ -7,8 +7,8 @@
  * are not in here: every rank updates them in full, for that costs less than sending their weights.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_ENGINE_SLICES_H
-#define LS_ENGINE_SLICES_H
+#ifndef LS_ENGINE_SHARDS_H
+#define LS_ENGINE_SHARDS_H
 
 #include "base/error.h"
 #include "ir/graph.h"
@@ -16,10 +16,10 @@
 struct ls_bucket {
     size_t begin, end;  /* elements of the flat array */
     size_t *cut;        /* [ranks + 1]: rank r owns [cut[r], cut[r + 1]) */
-    size_t first, last; /* of its parameters in ls_slices.order */
+    size_t first, last; /* of its parameters in ls_shards.order */
 };
 
-struct ls_slices {
+struct ls_shards {
     int ranks;
     size_t elements; /* of the flat array */
     int *order;      /* parameters, as they lie there */
@@ -32,13 +32,13 @@ struct ls_slices {
 };
 
 /* `elements` by parameter; 0 for those that are not to be in the flat array. */
-int ls_slices_create(size_t parameters, const size_t *elements, int ranks,
-                     struct ls_slices **slices, struct ls_error *error);
-void ls_slices_free(struct ls_slices *slices);
+int ls_shards_create(size_t parameters, const size_t *elements, int ranks,
+                     struct ls_shards **shards, struct ls_error *error);
+void ls_shards_free(struct ls_shards *shards);
 /* The elements of a parameter that a rank owns: [*begin, *end), maybe none. */
-void ls_slices_own(const struct ls_slices *slices, int parameter, size_t elements, int rank,
+void ls_shards_own(const struct ls_shards *shards, int parameter, size_t elements, int rank,
                    size_t *begin, size_t *end);
 /* Which rank owns an element of a parameter that is in the flat array. */
-int ls_slices_owner(const struct ls_slices *slices, int parameter, size_t element);
+int ls_shards_owner(const struct ls_shards *shards, int parameter, size_t element);
 
 #endif

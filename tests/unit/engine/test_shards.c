@@ -1,7 +1,7 @@
 /* Flat arrays and the parts of ranks: everything belongs to exactly one rank, parts begin where
  * tiles do, and are about even.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "engine/slices.h"
+#include "engine/shards.h"
 
 #include "support/support.h"
 #include "transport/sums.h"
@@ -14,34 +14,34 @@ static const size_t elements[PARAMETERS] = {2400, 32, 25600, 32, 0, 2359296, 512
 /* Every element of every parameter belongs to the one rank whose own range it is in. */
 static void check_ranks(int ranks)
 {
-    struct ls_slices *slices = NULL;
+    struct ls_shards *shards = NULL;
     struct ls_error error = {0};
-    assert_int_equal(ls_slices_create(PARAMETERS, elements, ranks, &slices, &error), 0);
+    assert_int_equal(ls_shards_create(PARAMETERS, elements, ranks, &shards, &error), 0);
     size_t largest = 0;
     for (int p = 0; p < PARAMETERS; p++) {
         size_t at = 0;
-        assert_int_equal(slices->bucket[p] < 0, elements[p] == 0);
+        assert_int_equal(shards->bucket[p] < 0, elements[p] == 0);
         for (int r = 0; r < ranks && elements[p] > 0; r++) {
             size_t begin, end;
-            ls_slices_own(slices, p, elements[p], r, &begin, &end);
+            ls_shards_own(shards, p, elements[p], r, &begin, &end);
             if (begin == end)
                 continue;
             assert_int_equal(begin, at);
             assert_int_equal(begin % LS_SUMS_TILE, 0);
-            assert_int_equal(ls_slices_owner(slices, p, begin), r);
-            assert_int_equal(ls_slices_owner(slices, p, end - 1), r);
+            assert_int_equal(ls_shards_owner(shards, p, begin), r);
+            assert_int_equal(ls_shards_owner(shards, p, end - 1), r);
             at = end;
         }
         assert_int_equal(at, elements[p]);
     }
     for (int r = 0; r < ranks; r++) {
         size_t own = 0;
-        for (size_t b = 0; b < slices->bucket_count; b++)
-            own += slices->buckets[b].cut[r + 1] - slices->buckets[b].cut[r];
+        for (size_t b = 0; b < shards->bucket_count; b++)
+            own += shards->buckets[b].cut[r + 1] - shards->buckets[b].cut[r];
         largest = own > largest ? own : largest;
     }
-    assert_true(largest <= slices->elements / (size_t)ranks + 2 * LS_SUMS_TILE);
-    ls_slices_free(slices);
+    assert_true(largest <= shards->elements / (size_t)ranks + 2 * LS_SUMS_TILE);
+    ls_shards_free(shards);
 }
 
 static void test_all_is_owned(void **state)
@@ -56,20 +56,20 @@ static void test_all_is_owned(void **state)
 static void test_order(void **state)
 {
     (void)state;
-    struct ls_slices *slices = NULL;
+    struct ls_shards *shards = NULL;
     struct ls_error error = {0};
-    assert_int_equal(ls_slices_create(PARAMETERS, elements, 3, &slices, &error), 0);
-    assert_int_equal(slices->count, PARAMETERS - 1);
-    assert_int_equal(slices->order[0], PARAMETERS - 1);
-    assert_int_equal(slices->buckets[0].begin, 0);
-    for (size_t b = 1; b < slices->bucket_count; b++) {
-        assert_int_equal(slices->buckets[b].begin, slices->buckets[b - 1].end);
-        assert_int_equal(slices->buckets[b].first, slices->buckets[b - 1].last + 1);
+    assert_int_equal(ls_shards_create(PARAMETERS, elements, 3, &shards, &error), 0);
+    assert_int_equal(shards->count, PARAMETERS - 1);
+    assert_int_equal(shards->order[0], PARAMETERS - 1);
+    assert_int_equal(shards->buckets[0].begin, 0);
+    for (size_t b = 1; b < shards->bucket_count; b++) {
+        assert_int_equal(shards->buckets[b].begin, shards->buckets[b - 1].end);
+        assert_int_equal(shards->buckets[b].first, shards->buckets[b - 1].last + 1);
     }
-    assert_int_equal(slices->buckets[slices->bucket_count - 1].end, slices->elements);
-    for (size_t i = 0; i < slices->count; i++)
-        assert_int_equal(slices->place[slices->order[i]] % 16, 0);
-    ls_slices_free(slices);
+    assert_int_equal(shards->buckets[shards->bucket_count - 1].end, shards->elements);
+    for (size_t i = 0; i < shards->count; i++)
+        assert_int_equal(shards->place[shards->order[i]] % 16, 0);
+    ls_shards_free(shards);
 }
 
 int main(void)
