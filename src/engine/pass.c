@@ -238,12 +238,12 @@ static int check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error
 }
 
 /* What came of sums and factors: the first micro-batch with something that is not finite counts. */
-static enum ls_sums_result end_gradients(const struct ls_store *store, bool gauge, int *parameter,
-                                         int *micro_batch)
+static enum ls_sums_result end_gradients(const struct ls_store *store, bool calibrate,
+                                         int *parameter, int *micro_batch)
 {
     int which = 0, first = INT_MAX;
     enum ls_sums_result result = ls_sums_end(store->sums, parameter, micro_batch);
-    if (ls_factors_finite(store->factors, !gauge, &which, &first))
+    if (ls_factors_finite(store->factors, !calibrate, &which, &first))
         return result;
     if (result != LS_SUMS_NOT_FINITE || first < *micro_batch) {
         *parameter = which;
@@ -252,16 +252,16 @@ static enum ls_sums_result end_gradients(const struct ls_store *store, bool gaug
     return LS_SUMS_NOT_FINITE;
 }
 
-static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
+static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool calibrate,
                     enum ls_sums_result *result, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
-    bool reduces = !gauge, again = false;
+    bool reduces = !calibrate, again = false;
     ls_pass_start(pass, feed, true);
     if (pass->audit != NULL)
         ls_audit_begin(pass->audit);
-    ls_sums_begin(store->sums, gauge);
+    ls_sums_begin(store->sums, calibrate);
     ls_factors_begin(store->factors);
     if (reduces)
         LS_TRY(ls_reducer_begin(store->reducer,
@@ -282,7 +282,7 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
     if (pass->wrong)
         return 0;
     LS_TRY(check_losses(pass, iteration, error));
-    *result = end_gradients(store, gauge, &parameter, &micro_batch);
+    *result = end_gradients(store, calibrate, &parameter, &micro_batch);
     pass->resent = *result == LS_SUMS_GOOD && again;
     if (pass->resent)
         *result = LS_SUMS_REPEAT;
@@ -300,11 +300,11 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
 
 /* Runs the pass of an update. Where audits are wanted, what is not finite may be a core's mistake:
  * it is computed anew once before it is divergence. */
-static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool gauge,
+static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool calibrate,
                       enum ls_sums_result *result, struct ls_error *error)
 {
     int problems = error != NULL ? error->count : 0;
-    int status = run_once(pass, feed, iteration, gauge, result, error);
+    int status = run_once(pass, feed, iteration, calibrate, result, error);
     if (pass->audit == NULL)
         return status;
     if (status == 0)
@@ -320,8 +320,8 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
 
 /* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
  * measure them, with all that it goes through the net together with. */
-static int gauge_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update, int64_t iteration,
-                      struct ls_error *error)
+static int calibrate_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update,
+                          int64_t iteration, struct ls_error *error)
 {
     enum ls_sums_result result;
     size_t units = pass->unit_count, waves = pass->wave_count;
@@ -375,7 +375,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
-        LS_TRY(gauge_sums(pass, feed, update, iteration, error));
+        LS_TRY(calibrate_sums(pass, feed, update, iteration, error));
     for (enum ls_sums_result result = LS_SUMS_REPEAT;;) {
         LS_TRY(run_update(pass, feed, iteration, false, &result, error));
         if (result == LS_SUMS_GOOD)

@@ -248,19 +248,19 @@ static void measure(struct ls_sum *sum, bool all)
 }
 
 /* Whether the exponents suit what was contributed; if not, they are changed. */
-static bool exponents_fit(struct ls_sum *sum, bool gauge)
+static bool exponents_fit(struct ls_sum *sum, bool calibrate)
 {
     bool fit = true;
     memcpy(sum->total_exponent, sum->exponent, sum->rows * sizeof *sum->exponent);
     measure_largest(sum);
     if (is_zero(sum->largest))
         return true;
-    if (!gauge)
+    if (!calibrate)
         measure_growth(sum);
-    for (size_t row = 0; row < sum->rows && fit && !gauge; row++)
+    for (size_t row = 0; row < sum->rows && fit && !calibrate; row++)
         fit = row_fits(sum, row);
-    if (!fit || gauge)
-        measure(sum, gauge);
+    if (!fit || calibrate)
+        measure(sum, calibrate);
     return fit;
 }
 
@@ -287,7 +287,7 @@ enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro
     if (result != LS_SUMS_GOOD)
         return result;
     for (size_t i = 0; i < sums->count; i++)
-        if (!exponents_fit(&sums->items[i], sums->gauge) && result == LS_SUMS_GOOD) {
+        if (!exponents_fit(&sums->items[i], sums->calibrate) && result == LS_SUMS_GOOD) {
             result = LS_SUMS_REPEAT;
             *parameter = (int)i;
         }

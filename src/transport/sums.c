@@ -84,9 +84,9 @@ void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int para
 
 /* ---- Contributions --------------------------------------------------------------------------- */
 
-void ls_sums_begin(struct ls_sums *sums, bool gauge)
+void ls_sums_begin(struct ls_sums *sums, bool calibrate)
 {
-    sums->gauge = gauge;
+    sums->calibrate = calibrate;
     sums->update++;
     for (size_t i = 0; i < sums->count; i++) {
         struct ls_sum *sum = &sums->items[i];
@@ -98,12 +98,12 @@ void ls_sums_begin(struct ls_sums *sums, bool gauge)
 /* Adds a run, or only measures it. `gradient` is the whole contribution. Returns the bits of the
  * largest. */
 static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, const float *gradient,
-                         bool first, bool gauge)
+                         bool first, bool calibrate)
 {
     int64_t *total = sum->total + run->begin;
     const float *from = gradient + run->begin;
     if (run->rows == NULL) {
-        uint32_t bits = gauge
+        uint32_t bits = calibrate
                             ? ls_largest(from, run->count)
                             : ls_exact_add(total, from, run->count, sum->exponent[run->row], first);
         ls_raise_to(&sum->raised[run->row], bits);
@@ -113,8 +113,8 @@ static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, cons
     uint32_t largest[LS_EXACT_LANES] = {0}, all;
     for (int j = 0; j < LS_EXACT_LANES; j++)
         exponent[j] = sum->exponent[run->rows[j]];
-    all = gauge ? ls_largest_lanes(from, run->count, largest)
-                : ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
+    all = calibrate ? ls_largest_lanes(from, run->count, largest)
+                    : ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
     for (int j = 0; j < LS_EXACT_LANES; j++)
         if (largest[j] != 0)
             ls_raise_to(&sum->raised[run->rows[j]], largest[j]);
@@ -122,29 +122,29 @@ static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, cons
 }
 
 static uint32_t take_elements(struct ls_sum *sum, size_t begin, size_t count, const float *gradient,
-                              bool first, bool gauge)
+                              bool first, bool calibrate)
 {
     uint32_t *largest = (uint32_t *)(void *)(sum->raised + begin); /* guarded by the tile's lock */
-    if (gauge)
+    if (calibrate)
         return ls_largest_each(gradient + begin, count, largest);
     return ls_exact_add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
                              largest, first);
 }
 
 static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
-                          bool gauge)
+                          bool calibrate)
 {
     size_t begin = tile * LS_SUMS_TILE;
     size_t count = sum->elements - begin < LS_SUMS_TILE ? sum->elements - begin : LS_SUMS_TILE;
     struct ls_sums_run whole = {.begin = begin, .count = count};
     uint32_t largest = 0;
     if (sum->cut == LS_CUT_ELEMENTS)
-        return take_elements(sum, begin, count, gradient, first, gauge);
+        return take_elements(sum, begin, count, gradient, first, calibrate);
     if (sum->cut == LS_CUT_WHOLE)
-        return take_run(sum, &whole, gradient, first, gauge);
+        return take_run(sum, &whole, gradient, first, calibrate);
     for (size_t r = sum->tiles[tile].first_run;
          r < sum->run_count && sum->runs[r].begin < begin + count; r++) {
-        uint32_t bits = take_run(sum, &sum->runs[r], gradient, first, gauge);
+        uint32_t bits = take_run(sum, &sum->runs[r], gradient, first, calibrate);
         largest = bits > largest ? bits : largest;
     }
     return largest;
@@ -158,8 +158,8 @@ static uint32_t add_tile(const struct ls_sums *sums, struct ls_sum *sum, size_t 
     struct ls_sums_tile *guard = &sum->tiles[tile];
     ls_spin_acquire(&guard->lock);
     bool first = guard->update != sums->update;
-    guard->update = sums->gauge ? guard->update : sums->update;
-    uint32_t bits = take_tile(sum, tile, gradient, first, sums->gauge);
+    guard->update = sums->calibrate ? guard->update : sums->update;
+    uint32_t bits = take_tile(sum, tile, gradient, first, sums->calibrate);
     if (LS_MUTANT(FLOATS)) /* rounded as float sums are, in order of arrival */
         for (size_t i = tile * LS_SUMS_TILE; i < sum->elements && i / LS_SUMS_TILE == tile; i++)
             sum->total[i] = (int64_t)(float)sum->total[i];
@@ -183,7 +183,7 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     }
     if (largest >= LS_NOT_FINITE)
         ls_lower_to(&sum->first_not_finite, from->micro_batch);
-    if (sums->contributed != NULL && !sums->gauge)
+    if (sums->contributed != NULL && !sums->calibrate)
         sums->contributed(sums->user, parameter);
 }
 

@@ -64,8 +64,8 @@ size_t ls_sums_rows(const struct ls_sums *sums, int parameter);
  * been added. */
 void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user);
 
-/* Begins an update: all sums are empty. With `gauge` contributions are only measured. */
-void ls_sums_begin(struct ls_sums *sums, bool gauge);
+/* Begins an update: all sums are empty. With `calibrate` contributions are only measured. */
+void ls_sums_begin(struct ls_sums *sums, bool calibrate);
 
 /* What a worker contributes through; `micro_batch` names the source in failures. */
 struct ls_contributor {

@@ -58,7 +58,7 @@ struct ls_sums {
     void *user;
     size_t count;
     int workers;
-    bool gauge;
+    bool calibrate;
     uint32_t update; /* number of the running update, for tile.update */
 };
 

@@ -166,16 +166,16 @@ static void test_order(void **state)
 /* ---- Exponents ------------------------------------------------------------------------------- */
 
 /* One update with one contribution of one number; the result of its end. */
-static enum ls_sums_result try_number(struct ls_sums *sums, bool gauge, float x)
+static enum ls_sums_result try_number(struct ls_sums *sums, bool calibrate, float x)
 {
     int parameter = -1, micro_batch = -1;
-    ls_sums_begin(sums, gauge);
+    ls_sums_begin(sums, calibrate);
     add(sums, 0, 0, &x, 1);
     return ls_sums_end(sums, &parameter, &micro_batch);
 }
 
 /* The first contribution measures: its magnitude becomes 2^32. */
-static void test_gauge(void **state)
+static void test_calibration(void **state)
 {
     (void)state;
     const struct {
@@ -474,7 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_gauge),
+        cmocka_unit_test(test_calibration),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_most_contributions),
         cmocka_unit_test(test_next),
