@@ -383,7 +383,7 @@ struct lockstep_verify_options {
     size_t worker_count;
     const int *ranks; /* default: 1 */
     size_t rank_count;
-    const int *dynamic; /* where there are several ranks: 0 dealt, 1 who is free; default: 0 */
+    const int *dynamic; /* where there are several ranks: 0 shared out, 1 who is free; default: 0 */
     size_t dynamic_count;
     const uint64_t *memory; /* limits, of each rank; 0: none (the default), LOCKSTEP_MEMORY_LEAST */
     size_t memory_count;

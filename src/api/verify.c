@@ -9,7 +9,7 @@
 enum { COUNT_MAX = 4096 };
 
 /* Lists that stand for those that are empty. */
-static const int three[] = {1, 2, 3}, one[] = {1}, dealt[] = {0};
+static const int three[] = {1, 2, 3}, one[] = {1}, by_shares[] = {0};
 static const uint64_t unlimited[] = {0};
 
 void lockstep_verify_options_init(struct lockstep_verify_options *options)
@@ -52,7 +52,7 @@ static struct lockstep_verify_options with_defaults(const struct lockstep_verify
         all.rank_count = 1;
     }
     if (all.dynamic_count == 0) {
-        all.dynamic = dealt;
+        all.dynamic = by_shares;
         all.dynamic_count = 1;
     }
     if (all.memory_count == 0) {

@@ -8,7 +8,7 @@
 #ifndef LS_DATA_FEED_H
 #define LS_DATA_FEED_H
 
-#include "base/deal.h"
+#include "base/partition.h"
 #include "data/dataset.h"
 #include "data/digest.h"
 

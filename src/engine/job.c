@@ -6,7 +6,7 @@
 #include "engine/pass.h"
 #include "transport/comm.h"
 
-void ls_pass_deal(struct ls_pass *pass)
+void ls_pass_partition(struct ls_pass *pass)
 {
     const struct ls_comm *comm = pass->engine->comm;
     for (size_t i = 0; i < pass->wave_count; i++) {

@@ -182,7 +182,7 @@ static bool may_compute(const struct ls_pass *pass, size_t unit)
 /* Makes room for the plans of all units that are, or may be, this rank's. */
 static int make_ready(struct ls_pass *pass, struct ls_error *error)
 {
-    ls_pass_deal(pass);
+    ls_pass_partition(pass);
     for (size_t i = 0; i < pass->unit_count; i++)
         if (may_compute(pass, i))
             LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));

@@ -16,7 +16,7 @@ struct ls_unit {
     int index;      /* the feed's: which micro-batch of it */
     struct ls_batch range;
     struct ls_net_plan *plan;
-    int rank; /* of the job: whose it is where they are dealt */
+    int rank; /* of the job: whose it is where they are shared out */
     int slot; /* of this rank's units of the wave, its number; -1: another rank's */
 };
 
@@ -103,7 +103,7 @@ int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, 
                   float *const *inputs, struct ls_error *error);
 
 /* Deals the units to the ranks of the job, once they are listed, and numbers its own. */
-void ls_pass_deal(struct ls_pass *pass);
+void ls_pass_partition(struct ls_pass *pass);
 /* An error of the calling thread, cleared, for what a worker finds; the next call gives the same
  * one. (It is large, and every thread of the process has memory for it: so there is only one.) */
 struct ls_error *ls_pass_error(void);

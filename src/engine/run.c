@@ -7,7 +7,7 @@
  * The same way they share the work of gathered steps.
  *
  * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
- * each other. Micro-batches are dealt to ranks, or they take them as they get free
+ * each other. Micro-batches are shared out to ranks, or they take them as they get free
  * (engine/work_queue.h); in a wave, as far as the first segment.
  *
  * SPDX-License-Identifier: BSD-2-Clause */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/deal.h"
+#include "base/partition.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "transport/progress_thread.h"
@@ -91,7 +91,7 @@ void ls_comm_end(struct ls_comm *comm)
 
 int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count)
 {
-    return ls_dealt(comm->first, comm->size, index, count);
+    return ls_partition_owner(comm->first, comm->size, index, count);
 }
 
 struct ls_share ls_comm_own(const struct ls_comm *comm)

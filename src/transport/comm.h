@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/deal.h"
+#include "base/partition.h"
 #include "base/error.h"
 #include "transport/transport.h"
 
@@ -93,10 +93,10 @@ static inline int ls_comm_rank(const struct ls_comm *comm)
     return comm != NULL ? comm->rank : 0;
 }
 
-/* Which rank item `index` of `count` belongs to where they are dealt by the number of workers: the
- * ranks have consecutive runs. */
+/* Which rank item `index` of `count` belongs to where they are partitioned by the number of
+ * workers: the ranks have consecutive runs. */
 int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
-/* This rank's share of what is dealt; everything, where it may get any of it. */
+/* This rank's share of what is partitioned; everything, where it may get any of it. */
 struct ls_share ls_comm_own(const struct ls_comm *comm);
 
 /* The transport has failed, or the failure detector is alarmed: says in `error` who is to blame, as

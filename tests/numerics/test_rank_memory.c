@@ -1,6 +1,6 @@
 /* Ranks of a job with limits on memory of their own: what each of them recomputes and gathers is
- * its own affair, for any numbers of workers, dealt or taken by who is free, in updates of several
- * batches and in tests. The same bytes on every rank as in a process by itself.
+ * its own affair, for any numbers of workers, shared out or taken by who is free, in updates of
+ * several batches and in tests. The same bytes on every rank as in a process by itself.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/ranks.h"
@@ -76,7 +76,7 @@ static int do_nothing(struct rank *rank, struct ls_trainer *trainer)
 }
 
 /* The least that each rank's trainer can do with, as the message says it to users, with
- * micro-batches that are not dealt, which takes more: with exactly that there is a plan. */
+ * micro-batches that are not shared out, which takes more: with exactly that there is a plan. */
 static void find_least(const struct lockstep_solver *solver, const int *workers, size_t *least)
 {
     struct job job = {.solver = solver,
@@ -119,7 +119,7 @@ static void check_limits(const struct net *net, int iter_size, const int *worker
     struct bytes alone = run_alone(solver, UPDATES);
     size_t least[RANKS];
     find_least(solver, workers, least);
-    for (int turn = 0; turn < 4; turn++) { /* the one, the other, both; the one, dealt */
+    for (int turn = 0; turn < 4; turn++) { /* the one, the other, both; the one, shared out */
         struct job job = {.solver = solver,
                           .ranks = RANKS,
                           .updates = UPDATES,

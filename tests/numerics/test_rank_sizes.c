@@ -1,6 +1,6 @@
 /* Pictures that differ in size, on several ranks: every batch is cut in another way, a rank may
  * have nothing of it, plans are made and forgotten as sizes come; the bytes are those of a process
- * by itself. Micro-batches are dealt, or taken by who is free.
+ * by itself. Micro-batches are shared out, or taken by who is free.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/ranks.h"
@@ -70,7 +70,7 @@ static void check(bool dynamic)
     }
 }
 
-static void test_dealt(void **state)
+static void test_partition(void **state)
 {
     (void)state;
     check(false);
@@ -85,7 +85,7 @@ static void test_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dealt),
+        cmocka_unit_test(test_partition),
         cmocka_unit_test(test_taken),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

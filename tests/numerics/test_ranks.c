@@ -1,6 +1,6 @@
 /* The promise on several ranks: the same losses, figures of tests, divisors and weights on every
  * rank of a job, byte for byte, as in a process by itself, for any number of ranks and of workers
- * of each, dealt or taken by who is free. A record that cannot be read ends the job.
+ * of each, shared out or taken by who is free. A record that cannot be read ends the job.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"

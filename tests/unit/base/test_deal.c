@@ -1,6 +1,6 @@
 /* Dealing: every thing has one owner, runs are in order, and as even as whole numbers can be.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "base/deal.h"
+#include "base/partition.h"
 
 #include "support/support.h"
 
@@ -17,7 +17,7 @@ static void check(const int *before, int owners, int64_t count)
         assert_int_equal(begin, at);
         assert_true(end >= begin);
         for (int64_t k = begin; k < end && k < begin + 100; k++)
-            assert_int_equal(ls_dealt(before, owners, k, count), i);
+            assert_int_equal(ls_partition_owner(before, owners, k, count), i);
         /* Less than one from what the weights say, on either side. */
         int64_t exact = count * share.own;
         assert_true((end - begin) * share.all < exact + share.all);

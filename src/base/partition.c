@@ -1,5 +1,5 @@
-/* Who has what. See base/deal.h. SPDX-License-Identifier: BSD-2-Clause */
-#include "base/deal.h"
+/* Who has what. See base/partition.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "base/partition.h"
 
 /* floor(count x weight / all); the product is one of two 64-bit numbers. */
 static int64_t cut(int64_t count, int weight, int all)
@@ -21,7 +21,7 @@ int64_t ls_share_most(const struct ls_share *share, int64_t count)
     return count - cut(count, share->all - share->own, share->all); /* rounded up */
 }
 
-int ls_dealt(const int *before, int owners, int64_t index, int64_t count)
+int ls_partition_owner(const int *before, int owners, int64_t index, int64_t count)
 {
     int owner = 0;
     while (owner + 1 < owners && index >= cut(count, before[owner + 1], before[owners]))

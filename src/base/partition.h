@@ -1,10 +1,10 @@
-/* Dealing: things in a row belong to owners who have weights, the workers of a rank say; each has a
- * run of them, floor(count x before / all) to floor(count x (before + own) / all). Some may have
- * none.
+/* A static partition: things in a row belong to owners who have weights, the workers of a rank say;
+ * each has a run of them, floor(count x before / all) to floor(count x (before + own) / all). Some
+ * may have none.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_BASE_DEAL_H
-#define LS_BASE_DEAL_H
+#ifndef LS_BASE_PARTITION_H
+#define LS_BASE_PARTITION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +26,6 @@ int64_t ls_share_most(const struct ls_share *share, int64_t count);
 
 /* Who has thing `index` of `count`; `before[i]` is the weight of all owners before owner i, and
  * before[owners] that of all. */
-int ls_dealt(const int *before, int owners, int64_t index, int64_t count);
+int ls_partition_owner(const int *before, int owners, int64_t index, int64_t count);
 
 #endif
