@@ -512,7 +512,7 @@ struct lockstep_plan_step {
     int backward;               /* part of the backward pass */
     int slow;                   /* a reference path */
     int reorder;                /* changes nothing but a layout */
-    int replay;                 /* computes again what was not kept */
+    int recomputed;             /* computes again what was not kept */
     int sync;                   /* other micro-batches are waited for here */
     int gathered;               /* all workers share it, for the rows of all micro-batches */
     /* A chain begins: this step and those behind it, so many in all, are done together, some
@@ -531,11 +531,11 @@ struct lockstep_plan_net {
     size_t layer_count;
     const struct lockstep_plan_step *steps;
     size_t step_count;
-    size_t segments;    /* runs of steps between sync points that others are waited for at */
-    uint64_t arena;     /* bytes of the arena that it takes of a worker */
-    uint64_t held;      /* bytes that each micro-batch of a batch holds across sync points */
-    uint64_t scratch;   /* bytes of the largest step */
-    double replay_part; /* work of replays as a part of all other */
+    size_t segments;        /* runs of steps between sync points that others are waited for at */
+    uint64_t arena;         /* bytes of the arena that it takes of a worker */
+    uint64_t held;          /* bytes that each micro-batch of a batch holds across sync points */
+    uint64_t scratch;       /* bytes of the largest step */
+    double recomputed_part; /* work of recomputations as a part of all other */
     /* Layers with steps that oneDNN computes, in order. Where there are none, the bits are the same
      * on all processors for which the same kernels are chosen, and with every oneDNN. */
     const char *const *library_layers;
@@ -617,7 +617,8 @@ enum lockstep_time_kind {
  * up to the seconds of an iteration. */
 struct lockstep_time_part {
     double seconds;
-    double flops; /* that the definition asks for, two a multiply-add; those of replays not again */
+    double flops; /* that the definition asks for, two a multiply-add; those of recomputations not
+                     again */
     double bytes; /* that its steps read and write, in caches or in memory */
 };
 

@@ -78,7 +78,7 @@ static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
 {
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_op *op = plan->steps[s].prepared.op;
-        bool backward = op->backward || plan->steps[s].replay;
+        bool backward = op->backward || plan->steps[s].recomputed;
         for (int i = 0; i < op->inputs && op->backward; i++) {
             const struct ls_value *root = op->input[i] != NULL ? root_of(op->input[i]) : NULL;
             struct lockstep_plan_layer *row =
@@ -91,7 +91,7 @@ static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
         for (int i = 0; i < op->outputs && !backward; i++)
             if (op->output[i] != NULL && writer[root_of(op->output[i])->index] == NULL)
                 writer[root_of(op->output[i])->index] = op->layer;
-        for (int i = 0; i < op->outputs && plan->steps[s].replay; i++)
+        for (int i = 0; i < op->outputs && plan->steps[s].recomputed; i++)
             if (op->output[i] != NULL)
                 writer[root_of(op->output[i])->index] = NULL; /* made anew: not kept */
     }
@@ -116,7 +116,7 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
         .backward = op->backward,
         .slow = step->prepared.slow,
         .reorder = op->kind == LS_OP_REORDER,
-        .replay = step->replay,
+        .recomputed = step->recomputed,
         .sync = step->cut,
         .gathered = step->gathered,
         .chain = step->chain,
@@ -169,7 +169,7 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
         .arena = plan->arena_bytes,
         .held = plan->held_bytes,
         .scratch = plan->scratch_bytes,
-        .replay_part = plan->work > 0 ? plan->replay_work / plan->work : 0};
+        .recomputed_part = plan->work > 0 ? plan->recompute_work / plan->work : 0};
     LS_TRY(make_layers(plan->graph, views, store, rows, error));
     LS_TRY(make_library(net, rows, error));
     return make_steps(plan, rows, error);

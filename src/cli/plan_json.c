@@ -31,7 +31,7 @@ static void put_step(struct ls_json_writer *json, const struct lockstep_plan_ste
     ls_json_bytes(json, "scratch", step->scratch);
     ls_json_integer(json, "backward", step->backward);
     ls_json_integer(json, "slow", step->slow);
-    ls_json_integer(json, "replay", step->replay);
+    ls_json_integer(json, "recomputed", step->recomputed);
     ls_json_integer(json, "sync", step->sync);
     ls_json_integer(json, "gathered", step->gathered);
     ls_json_integer(json, "chain", (int64_t)step->chain);
@@ -52,7 +52,7 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "segments", (int64_t)net->segments);
     ls_json_bytes(json, "arena", net->arena);
     ls_json_bytes(json, "held", net->held);
-    ls_json_number(json, "replay_part", net->replay_part);
+    ls_json_number(json, "recomputed_part", net->recomputed_part);
     if (largest != NULL) {
         ls_json_integer(json, "largest_batch", largest->batch);
         ls_json_integer(json, "largest_batch_bounded", largest->bounded);

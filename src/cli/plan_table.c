@@ -41,8 +41,9 @@ static void put_step(const struct lockstep_plan_step *step)
     ls_cli_put_name(step->layer != NULL ? step->layer : "", NAME);
     ls_cli_put_name(step->op, 36);
     ls_cli_put_name(step->implementation, 26);
-    printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "", step->replay ? "  again" : "",
-           step->gathered ? "  gathered" : "", step->slow ? "  SLOW" : "");
+    printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "",
+           step->recomputed ? "  again" : "", step->gathered ? "  gathered" : "",
+           step->slow ? "  SLOW" : "");
 }
 
 static void put_steps(const struct lockstep_plan_net *net)
@@ -92,9 +93,9 @@ static void put_dependence(const struct lockstep_plan_net *net)
 static void put_net(const struct lockstep_plan_net *net)
 {
     char arena[LS_CLI_SIZE_ROOM], held[LS_CLI_SIZE_ROOM];
-    size_t replays = 0, reorders = 0, chains = 0;
+    size_t recomputations = 0, reorders = 0, chains = 0;
     for (size_t i = 0; i < net->step_count; i++) {
-        replays += net->steps[i].replay != 0;
+        recomputations += net->steps[i].recomputed != 0;
         reorders += net->steps[i].reorder != 0;
         chains += net->steps[i].chain > 0;
     }
@@ -109,10 +110,10 @@ static void put_net(const struct lockstep_plan_net *net)
     if (net->held > 0)
         printf(", held by each micro-batch %s", ls_cli_format_size(net->held, held));
     putchar('\n');
-    if (replays > 0)
+    if (recomputations > 0)
         printf("%zu steps are done again in the backward pass instead of keeping what they wrote: "
                "about %.1f %% more work\n",
-               replays, 100 * net->replay_part);
+               recomputations, 100 * net->recomputed_part);
     put_dependence(net);
     putchar('\n');
 }
@@ -169,7 +170,7 @@ static void put_warnings(const struct lockstep_plan_net *net)
 {
     for (size_t i = 0; i < net->step_count; i++) {
         const struct lockstep_plan_step *step = &net->steps[i];
-        if (step->slow && !step->replay)
+        if (step->slow && !step->recomputed)
             printf("warning: %s of layer '%s' (%s) has only a slow kernel here: %s\n", step->op,
                    step->layer != NULL ? step->layer : "?", net->name, step->implementation);
     }

@@ -4,7 +4,7 @@
  * and the least work of it that fits is taken: more memory never means more work. The list:
  *
  * - Groups. The forward pass is cut into groups of about the same bytes. What is read across the
- *   end of a group is kept, all else replayed, group by group, when the backward pass gets there;
+ *   end of a group is kept, all else recomputed, group by group, when the backward pass gets there;
  *   once with all steps, once with the cheap ones only. (With n layers in groups of sqrt(n), about
  *   2 sqrt(n) results are there at once. Chen, Xu, Zhang, Guestrin: Training deep nets with
  *   sublinear memory cost; 2016.) Many sizes are tried.

@@ -152,7 +152,8 @@ static void measure(struct ls_program *program)
             program->arena_bytes = arena + ls_align(scratch);
         if (held > program->held_bytes)
             program->held_bytes = held;
-        if (!program->line[l].replay) /* else a replay would seem to add all that is alive */
+        if (!program->line[l]
+                 .recomputed) /* else a recomputation would seem to add all that is alive */
             program->area += (double)arena + (double)held;
     }
 }

@@ -1,4 +1,4 @@
-/* Memory: what the steps of a plan keep, replay and share, and where in memory it lies.
+/* Memory: what the steps of a plan keep, recompute and share, and where in memory it lies.
  *
  * What to recompute is chosen (plan/recompute.c), lives follow (plan/lives.c), the rest is packed
  * (plan/pack.c): in the worker's arena what lives within one segment, and what crosses a sync point
@@ -30,7 +30,7 @@ static bool add_values(struct ls_graph *graph, const struct ls_program *program)
     return true;
 }
 
-/* The op of a replay: the same on copies. */
+/* The op of a recomputation: the same on copies. */
 static struct ls_op *copy_op(struct ls_graph *graph, const struct ls_op *original)
 {
     struct ls_op *op = ls_graph_op(graph, original->kind);
@@ -53,10 +53,10 @@ static bool make_step(struct ls_plan *plan, const struct ls_program *program, si
     struct ls_value *const *values = plan->graph->values;
     const struct ls_line *line = &program->line[l];
     *step = plan->steps[line->step];
-    if (line->replay) {
+    if (line->recomputed) {
         step->prepared.op = copy_op(plan->graph, step->prepared.op);
         step->before_pass = step->gathered = false;
-        step->replay = true;
+        step->recomputed = true;
     }
     const struct ls_op *op = step->prepared.op;
     if (op == NULL)
@@ -83,17 +83,17 @@ static bool extend_views(struct ls_plan *plan, size_t before)
     return true;
 }
 
-static bool add_replays(struct ls_plan *plan, const struct ls_program *program)
+static bool add_recomputations(struct ls_plan *plan, const struct ls_program *program)
 {
     struct ls_step *steps = ls_alloc(program->line_count + 1, sizeof *steps);
     bool good =
         steps != NULL && add_values(plan->graph, program) && extend_views(plan, program->values);
     /* Replays first: they are made after the steps as they were. */
     for (size_t l = 0; l < program->line_count && good; l++)
-        if (program->line[l].replay)
+        if (program->line[l].recomputed)
             good = make_step(plan, program, l, &steps[l]);
     for (size_t l = 0; l < program->line_count && good; l++)
-        if (!program->line[l].replay)
+        if (!program->line[l].recomputed)
             good = make_step(plan, program, l, &steps[l]);
     if (!good) {
         ls_free(steps);
@@ -102,7 +102,7 @@ static bool add_replays(struct ls_plan *plan, const struct ls_program *program)
     ls_free(plan->steps);
     plan->steps = steps;
     plan->step_count = program->line_count;
-    plan->replays = program->replays;
+    plan->recomputations = program->recomputations;
     return true;
 }
 
@@ -138,11 +138,11 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
         plan->steps[s].scratch_offset = packing->scratch[s];
         if (plan->steps[s].prepared.scratch_bytes > plan->scratch_bytes)
             plan->scratch_bytes = plan->steps[s].prepared.scratch_bytes;
-        if (!plan->steps[s].replay)
+        if (!plan->steps[s].recomputed)
             plan->work += ls_step_work(&plan->steps[s]);
         set_chain(plan, program, (int)s);
     }
-    plan->replay_work = program->replay_work;
+    plan->recompute_work = program->recompute_work;
     plan->arena_bytes = packing->arena_bytes;
     plan->held_bytes = packing->held_bytes;
     plan->live_bytes = program->arena_bytes;
@@ -179,7 +179,7 @@ int ls_plan_memory(struct ls_plan *plan, const struct ls_plan_options *options,
     int status = ls_program_create(&program, plan, options->keep, options->keep_count, error);
     if (status == 0)
         status = ls_program_recompute(&program, &options->budget, &packing, error);
-    if (status == 0 && program.replays > 0 && !add_replays(plan, &program))
+    if (status == 0 && program.recomputations > 0 && !add_recomputations(plan, &program))
         status = ls_fail_memory(error, "a plan");
     if (status == 0) {
         ls_plan_set_segments(plan);

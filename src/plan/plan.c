@@ -130,7 +130,8 @@ void ls_plan_free(struct ls_plan *plan)
         return;
     for (size_t i = 0; i < plan->step_count; i++) {
         struct ls_prepared *prepared = &plan->steps[i].prepared;
-        if (prepared->kernel != NULL && prepared->kernel->release != NULL && !plan->steps[i].replay)
+        if (prepared->kernel != NULL && prepared->kernel->release != NULL &&
+            !plan->steps[i].recomputed)
             prepared->kernel->release(prepared);
     }
     ls_graph_free(plan->graph);

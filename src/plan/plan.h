@@ -36,7 +36,7 @@ struct ls_step {
     bool cut;                    /* a sync point that other micro-batches are waited for at */
     bool gathered;               /* done by all workers for the rows of all micro-batches, in a
                                     segment of its own (plan/gather.c) */
-    bool replay; /* done before, and once more to have its results again (plan/recompute.c) */
+    bool recomputed; /* done before, and once more in the backward pass (plan/recompute.c) */
     /* A chain begins: this step and those behind it, so many in all, are carried out together,
      * `at_once` channels at a time (plan/chain.c). 0: it does not. */
     size_t chain;
@@ -67,10 +67,10 @@ struct ls_plan {
     size_t sync_cuts;       /* at sync points; where there are none micro-batches need no other */
     size_t live_bytes;      /* the most that is alive in the arena at once: no packing is smaller */
     size_t held_live_bytes; /* the same of held_bytes */
-    size_t replays;         /* steps that are replays */
+    size_t recomputations;  /* steps that are recomputations */
     double work;            /* estimate of all steps that are not, in FLOPs and what memory traffic
                                is worth in FLOPs */
-    double replay_work;     /* estimate of the replays, the same way */
+    double recompute_work;  /* estimate of the recomputations, the same way */
 };
 
 /* What a graph is planned for. */
@@ -88,7 +88,7 @@ struct ls_plan_options {
     enum ls_gathering { LS_GATHER_NEVER, LS_GATHER_WHERE_IT_PAYS, LS_GATHER_ALWAYS } gather;
     int64_t gather_samples; /* of the micro-batch by whose rows that is decided: one for all plans
                                of a net, since those of a batch wait for each other */
-    /* Forward steps are replayed in the backward pass until the plan fits. Where nothing fits the
+    /* Forward steps are recomputed in the backward pass until the plan fits. Where nothing fits the
      * plan is the smallest that was found: its arena_bytes and held_bytes say what it takes. */
     struct ls_memory_budget budget;
 };

@@ -1,9 +1,9 @@
 /* Programs: the lines for a choice of dropped steps. See plan/program.h.
  *
- * A backward step that reads what a dropped step wrote gets a copy, and a replay of that step in
- * front of it, with all that this needs and that was dropped, too. The copy serves all readers that
- * follow; but none in another segment of a plan that is cut, so that it is not held. Readers in the
- * segment of the step itself, and all forward steps, read the original.
+ * A backward step that reads what a dropped step wrote gets a copy, and a recomputation of that
+ * step in front of it, with all that this needs and that was dropped, too. The copy serves all
+ * readers that follow; but none in another segment of a plan that is cut, so that it is not held.
+ * Readers in the segment of the step itself, and all forward steps, read the original.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "plan/program.h"
@@ -94,8 +94,9 @@ static int add_value(struct ls_program *program, int original)
     return (int)program->value_count++;
 }
 
-/* The step whose replay a reader in `segment` wants value `v` from; -1: it reads what is there. */
-static int replay_for(const struct ls_program *program, int v, int segment)
+/* The step whose recomputation a reader in `segment` wants value `v` from; -1: it reads what is
+ * there. */
+static int recomputed_for(const struct ls_program *program, int v, int segment)
 {
     int step = program->producer[v];
     if (step < 0 || !program->dropped[step])
@@ -103,21 +104,24 @@ static int replay_for(const struct ls_program *program, int v, int segment)
     return program->plan->segments > 1 && program->segment[step] == segment ? -1 : step;
 }
 
-/* What a reader in `segment` reads for value `v`, where its replays have been done. */
+/* What a reader in `segment` reads for value `v`, where its recomputations have been done. */
 static int resolve(const struct ls_program *program, int v, int segment)
 {
-    return replay_for(program, v, segment) >= 0 ? program->instance[v] : v;
+    return recomputed_for(program, v, segment) >= 0 ? program->instance[v] : v;
 }
 
-/* Adds a line; a backward one, and a replay, reads copies; a replay writes new ones. */
-static bool add_line(struct ls_program *program, int step, int segment, bool replay)
+/* Adds a line; a backward one, and a recomputation, reads copies; a recomputation writes new ones.
+ */
+static bool add_line(struct ls_program *program, int step, int segment, bool recomputed)
 {
     const struct ls_op *op = op_of(program, step);
-    bool copies = replay || op->backward;
+    bool copies = recomputed || op->backward;
     if (!LS_GROW(program->line, program->line_count, program->line_capacity))
         return false;
-    program->line[program->line_count++] = (struct ls_line){
-        .step = step, .segment = segment, .replay = replay, .operands = program->operand_count};
+    program->line[program->line_count++] = (struct ls_line){.step = step,
+                                                            .segment = segment,
+                                                            .recomputed = recomputed,
+                                                            .operands = program->operand_count};
     for (int i = 0; i < op->inputs; i++) {
         int v = op->input[i] != NULL ? op->input[i]->index : -1;
         if (!add_operand(program, v >= 0 && copies ? resolve(program, v, segment) : v))
@@ -125,22 +129,24 @@ static bool add_line(struct ls_program *program, int step, int segment, bool rep
     }
     for (int i = 0; i < op->outputs; i++) {
         int v = op->output[i] != NULL ? op->output[i]->index : -1;
-        if (v >= 0 && replay)
+        if (v >= 0 && recomputed)
             v = program->instance[v] = add_value(program, v);
         if (!add_operand(program, v) || (v < 0 && op->output[i] != NULL))
             return false;
     }
-    program->replays += replay;
-    program->replay_work += replay ? program->work[step] : 0;
+    program->recomputations += recomputed;
+    program->recompute_work += recomputed ? program->work[step] : 0;
     return true;
 }
 
-/* Marks what must be replayed for the inputs of a step; the smallest such step, or `least`. */
-static int push_replays(struct ls_program *program, int step, int segment, int *depth, int least)
+/* Marks what must be recomputed for the inputs of a step; the smallest such step, or `least`. */
+static int push_recomputations(struct ls_program *program, int step, int segment, int *depth,
+                               int least)
 {
     const struct ls_op *op = op_of(program, step);
     for (int i = 0; i < op->inputs; i++) {
-        int from = op->input[i] != NULL ? replay_for(program, op->input[i]->index, segment) : -1;
+        int from =
+            op->input[i] != NULL ? recomputed_for(program, op->input[i]->index, segment) : -1;
         if (from < 0 || program->wanted[from] || program->instance[op->input[i]->index] >= 0)
             continue;
         program->wanted[from] = true;
@@ -151,15 +157,15 @@ static int push_replays(struct ls_program *program, int step, int segment, int *
 }
 
 /* Replays all that a backward step needs, in the order of the forward pass. */
-static bool add_replays(struct ls_program *program, int step)
+static bool add_recomputations(struct ls_program *program, int step)
 {
     int depth = 0, segment = program->segment[step], most = -1;
-    int least = push_replays(program, step, segment, &depth, step);
+    int least = push_recomputations(program, step, segment, &depth, step);
     for (int i = 0; i < depth; i++)
         most = program->stack[i] > most ? program->stack[i] : most;
     while (depth > 0) {
         int next = program->stack[--depth];
-        least = push_replays(program, next, segment, &depth, least);
+        least = push_recomputations(program, next, segment, &depth, least);
     }
     for (int s = least; s <= most; s++) {
         if (!program->wanted[s])
@@ -198,9 +204,9 @@ static bool add_lines(struct ls_program *program)
             return false;
     forget_copies(program);
     for (size_t s = 0; s < plan->step_count; s++) {
-        if (s > 0 && ls_plan_cut_behind(plan, s - 1) && program->replays > 0)
+        if (s > 0 && ls_plan_cut_behind(plan, s - 1) && program->recomputations > 0)
             forget_copies(program);
-        if (op_of(program, (int)s)->backward && !add_replays(program, (int)s))
+        if (op_of(program, (int)s)->backward && !add_recomputations(program, (int)s))
             return false;
         if (!add_line(program, (int)s, program->segment[s], false))
             return false;
@@ -210,8 +216,9 @@ static bool add_lines(struct ls_program *program)
 
 int ls_program_build(struct ls_program *program, struct ls_error *error)
 {
-    program->line_count = program->operand_count = program->value_count = program->replays = 0;
-    program->replay_work = 0;
+    program->line_count = program->operand_count = program->value_count = program->recomputations =
+        0;
+    program->recompute_work = 0;
     drop_views(program);
     if (!add_lines(program))
         return ls_fail_memory(error, "a plan");

@@ -1,9 +1,10 @@
 /* A plan's steps as plain numbers, to try out what memory they would take.
  *
- * The lines of a program are the steps of a plan in their order, and replays of forward steps where
- * the backward pass wants a result that was dropped. A replay writes copies of the values that its
- * step wrote; readers behind it read the copies. All that packing and recomputation decide they
- * decide on programs, and a plan is made from the one that was chosen (plan/memory.c).
+ * The lines of a program are the steps of a plan in their order, and recomputations of forward
+ * steps where the backward pass wants a result that was dropped. A recomputation writes copies of
+ * the values that its step wrote; readers behind it read the copies. All that packing and
+ * recomputation decide they decide on programs, and a plan is made from the one that was chosen
+ * (plan/memory.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_PLAN_PROGRAM_H
@@ -14,7 +15,7 @@
 struct ls_line {
     int step; /* of the plan: what is done */
     int segment;
-    bool replay;
+    bool recomputed;
     size_t operands;      /* in program->operand: the values read, then those written; -1: absent */
     int chain, chain_end; /* the first and the last line of the chain that it is part of */
     int64_t at_once;      /* channels that the chain does at a time */
@@ -34,7 +35,7 @@ struct ls_program {
     size_t values; /* of the graph */
     int *producer; /* by value of the graph: the step that writes it; -1: none */
     int *segment;  /* by step */
-    bool *dropped; /* by step: the backward pass replays it. To be set before a program is built;
+    bool *dropped; /* by step: the backward pass recomputes it. To be set before a program is built;
                       what is a view is dropped with what it is a view of */
     double *work;  /* by step: ls_step_work */
     int *instance; /* by value of the graph: its latest copy; -1: none */
@@ -55,8 +56,8 @@ struct ls_program {
 
     size_t arena_bytes, held_bytes; /* the most that is alive at once */
     double area;                    /* bytes alive, added up over lines, in arenas and held */
-    size_t replays;
-    double replay_work;
+    size_t recomputations;
+    double recompute_work;
 };
 
 int ls_program_create(struct ls_program *program, const struct ls_plan *plan,

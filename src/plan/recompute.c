@@ -1,11 +1,11 @@
-/* Recomputation: which forward steps the backward pass replays, so that what they wrote need not be
- * kept. A replay gives the same bits, so this is a matter of memory and time alone.
+/* Recomputation: which forward steps the backward pass recomputes, so that what they wrote need not
+ * be kept. A recomputation gives the same bits, so this is a matter of memory and time alone.
  *
  * Two rules decide, both from the plan and the budget only. This file has the one that holds
  * always: what is cheap to have again (batch norm applied, a ReLU, a sum, a join) from what is kept
- * anyway is replayed, if the work is small for the bytes. Where a plan is cut at sync points that
+ * anyway is recomputed, if the work is small for the bytes. Where a plan is cut at sync points that
  * may be a chain of such steps, because each of many micro-batches holds what lives across a cut.
- * Convolutions are no such steps, however few their weights are: replayed once for each segment
+ * Convolutions are no such steps, however few their weights are: recomputed once for each segment
  * that reads what they wrote, those of single channels took a tenth of MobileNet's time.
  *
  * The other one, for a budget, is in plan/budget.c.
@@ -19,7 +19,7 @@
 
 enum { LINES_TRIED_MAX = 8 << 20 };
 
-/* Traffic for a byte that is not kept, at most, where replaying is always worth it: of what each
+/* Traffic for a byte that is not kept, at most, where recomputing is always worth it: of what each
  * micro-batch holds; and of what is kept in an arena, where one step that reads and writes is all
  * that is no slower than to read from further away what was kept. */
 #define HELD_TRAFFIC  20.0
@@ -95,7 +95,7 @@ static void find_frontier(struct ls_search *search)
         alive = search->frontier[s] += alive;
 }
 
-/* What is not read by the backward pass costs nothing to drop; it is replayed where something
+/* What is not read by the backward pass costs nothing to drop; it is recomputed where something
  * behind it is. */
 static void drop_unread(struct ls_search *search)
 {
@@ -114,7 +114,7 @@ int ls_search_try(struct ls_search *search, struct ls_measure *measure)
     measure->bytes = (double)program->arena_bytes * search->budget->workers +
                      (double)program->held_bytes * search->budget->slots;
     measure->area = program->area;
-    measure->work = program->replay_work;
+    measure->work = program->recompute_work;
     return 0;
 }
 

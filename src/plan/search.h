@@ -1,4 +1,4 @@
-/* The search for what to replay: what plan/recompute.c and plan/budget.c share.
+/* The search for what to recompute: what plan/recompute.c and plan/budget.c share.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_PLAN_SEARCH_H
 #define LS_PLAN_SEARCH_H
@@ -33,12 +33,13 @@ static inline const struct ls_op *ls_search_op(const struct ls_search *search, s
 /* Builds the program for the steps that are dropped now. */
 int ls_search_try(struct ls_search *search, struct ls_measure *measure);
 
-/* Steps of a list in the order of what it costs to replay them for a byte, the dearest first. */
+/* Steps of a list in the order of what it costs to recompute them for a byte, the dearest first. */
 struct ls_price {
     double each;
     int step;
 };
-/* Those that are dropped and whose replays somebody wants; `price` has room for all steps. */
+/* Those that are dropped and whose recomputations somebody wants; `price` has room for all steps.
+ */
 size_t ls_search_prices(const struct ls_search *search, struct ls_price *price);
 
 /* Chooses the least work that fits the budget, beginning with what is dropped now, and packs it; or

@@ -66,7 +66,7 @@ static int probe_plan(const struct ls_net *net, const struct ls_plan *plan, uint
     const struct ls_backend_environment *backend = environment_of(net);
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_step *step = &plan->steps[s];
-        if (step->replay || step->prepared.kernel == NULL || !backend->probes(&step->prepared))
+        if (step->recomputed || step->prepared.kernel == NULL || !backend->probes(&step->prepared))
             continue;
         LS_TRY(backend->probe(&step->prepared, plan->graph->samples, work, &hashes[*count], error));
         (*count)++;

@@ -245,25 +245,25 @@ static void report_environment(struct ls_trainer *trainer)
 /* What is foreseen, and what a limit costs. */
 static void report_memory(struct ls_trainer *trainer)
 {
-    size_t total = ls_forecast_total(&trainer->forecast), replays = 0;
+    size_t total = ls_forecast_total(&trainer->forecast), recomputations = 0;
     double part = 0;
     for (size_t i = 0; i < trainer->train->plan_count; i++) {
         const struct ls_plan *plan = trainer->train->plans[i]->plan;
-        if (plan->replays > replays && plan->work > 0) {
-            replays = plan->replays;
-            part = plan->replay_work / plan->work;
+        if (plan->recomputations > recomputations && plan->work > 0) {
+            recomputations = plan->recomputations;
+            part = plan->recompute_work / plan->work;
         }
     }
     if (trainer->memory == 0)
         SAY("Memory: about %.1f MiB in all ('lockstep plan' says for what)",
             (double)total / 1048576);
-    else if (replays == 0)
+    else if (recomputations == 0)
         SAY("Memory: about %.1f MiB in all, of at most %.1f MiB", (double)total / 1048576,
             (double)trainer->memory / 1048576);
     else
         SAY("Memory: about %.1f MiB in all, of at most %.1f MiB; %zu steps are done again instead "
             "of keeping what they wrote, about %.1f %% more work",
-            (double)total / 1048576, (double)trainer->memory / 1048576, replays, 100 * part);
+            (double)total / 1048576, (double)trainer->memory / 1048576, recomputations, 100 * part);
 }
 
 /* Who computes a second time what is audited. */

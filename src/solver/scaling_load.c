@@ -214,7 +214,7 @@ static double add_work(struct ls_scaling_load *load, const struct ls_plan *plan)
         if (op->layer == NULL)
             continue;
         struct ls_scaling_layer *layer = &load->layers[op->layer->index];
-        bool backward = op->backward || step->replay;
+        bool backward = op->backward || step->recomputed;
         if (step->gathered)
             layer->gathered[backward] += work;
         else if (backward)

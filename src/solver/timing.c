@@ -33,7 +33,7 @@ struct timer {
 static enum lockstep_time_kind kind_of(const struct ls_step *step)
 {
     const struct ls_op *op = step->prepared.op;
-    if (step->replay)
+    if (step->recomputed)
         return LOCKSTEP_TIME_REPLAY;
     switch (op->kind) {
     case LS_OP_ACCUMULATE:

@@ -21,7 +21,7 @@ struct outcome {
     struct bytes state;
 };
 
-static size_t replays; /* in the first plans of all trainings so far */
+static size_t recomputations; /* in the first plans of all trainings so far */
 
 /* `limit` 0: none. */
 static struct outcome train(const struct lockstep_solver *solver, int workers, size_t limit)
@@ -36,7 +36,7 @@ static struct outcome train(const struct lockstep_solver *solver, int workers, s
                        plan->held_bytes * (size_t)ls_net_slots(trainer->train, workers);
         outcome.largest = bytes > outcome.largest ? bytes : outcome.largest;
     }
-    replays += trainer->train->plans[0]->plan->replays;
+    recomputations += trainer->train->plans[0]->plan->recomputations;
     for (int i = 0; i < UPDATES && outcome.status == 0; i++)
         outcome.status = lockstep_trainer_step(training->trainer, 1, training->error);
     outcome.state = snapshot(training);
@@ -174,7 +174,7 @@ static void test_random(void **state)
     if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
         fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
     write_random_net_data();
-    replays = 0;
+    recomputations = 0;
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct ls_text text = make_random_net(seed);
         assert_false(text.failed);
@@ -183,20 +183,21 @@ static void test_random(void **state)
         lockstep_solver_free(solver);
         ls_text_free(&text);
     }
-    assert_true(replays > 0);
+    assert_true(recomputations > 0);
 }
 
 /* ---- The whole of a training ----------------------------------------------------------------- */
 
-static double replay_work(const struct ls_trainer *trainer)
+static double recompute_work(const struct ls_trainer *trainer)
 {
     double work = 0;
     for (size_t i = 0; i < trainer->train->plan_count; i++)
-        work += trainer->train->plans[i]->plan->replay_work;
+        work += trainer->train->plans[i]->plan->recompute_work;
     return work;
 }
 
-/* Plans for `memory` in all (1: the smallest). Returns what they take, *work is that of replays. */
+/* Plans for `memory` in all (1: the smallest). Returns what they take, *work is that of
+ * recomputations. */
 static size_t fit_into(const struct lockstep_solver *solver, size_t memory, double *work)
 {
     struct ls_error *error = calloc(1, sizeof *error);
@@ -210,13 +211,13 @@ static size_t fit_into(const struct lockstep_solver *solver, size_t memory, doub
         fail_msg("%s", error->problems[0].message);
     }
     size_t total = ls_forecast_total(&trainer->forecast);
-    *work = replay_work(trainer);
+    *work = recompute_work(trainer);
     ls_trainer_free(trainer);
     free(error);
     return total;
 }
 
-/* Between what a training takes and the least that it can do with, less is replayed than for the
+/* Between what a training takes and the least that it can do with, less is recomputed than for the
  * least: also where micro-batches of two sizes, or tests, each need something else. */
 static void test_fit(void **state)
 {
@@ -232,9 +233,9 @@ static void test_fit(void **state)
         for (int part = 1; part < 8 && least < most && least_work > free_work; part++) {
             size_t limit = least + (most - least) / 8 * (size_t)part;
             assert_true(fit_into(solver, limit, &work) <= limit);
-            /* Where a hundredth can be saved; less may be one step, which is replayed or not. */
+            /* Where a hundredth can be saved; less may be one step, which is recomputed or not. */
             if (part >= 4 && most - least > most / 100 && work >= least_work)
-                fail_msg("%s: all that can be is replayed for %d/8", nets[i].what, part);
+                fail_msg("%s: all that can be is recomputed for %d/8", nets[i].what, part);
             limited++;
         }
         lockstep_solver_free(solver);

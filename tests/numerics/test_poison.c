@@ -218,7 +218,7 @@ static void check_net(uint64_t seed)
         load_solver("%s %s", tested ? "" : "test_interval: 100", text.data);
     struct result clean = run(solver, false, false);
     for (int p = 0; p <= POISONS; p++) {
-        bool limited = p == POISONS; /* with replays wherever they save memory */
+        bool limited = p == POISONS; /* with recomputations wherever they save memory */
         poison = limited ? NOT_A_NUMBER : (enum poison)p;
         dirty[0] = '\0';
         struct result spoilt = run(solver, true, limited);

@@ -19,7 +19,8 @@ struct result {
     struct bytes state;
 };
 
-static int factored, replayed; /* trainings so far with factors of gradients, with replays */
+static int factored,
+    recomputed; /* trainings so far with factors of gradients, with recomputations */
 
 static struct result conclude(struct training *training, int status)
 {
@@ -51,7 +52,7 @@ static struct result run(const struct lockstep_solver *solver, int workers, size
     if (taken != NULL)
         *taken = bytes;
     factored += ls_factors_count(training->trainer->inner->store->factors) > 0;
-    replayed += training->trainer->inner->train->plans[0]->plan->replays > 0;
+    recomputed += training->trainer->inner->train->plans[0]->plan->recomputations > 0;
     double losses[UPDATES] = {0};
     struct result result = conclude(training, train(training, losses));
     memcpy(result.losses, losses, sizeof losses);
@@ -134,7 +135,7 @@ static void test_random_nets(void **state)
     for (uint64_t seed = first; seed < first + count; seed++)
         trained += check_net(seed);
     assert_true(trained * 10 >= count * 9); /* else the generator makes nets of little use */
-    assert_true(count < 20 || (factored > 0 && replayed > 0));
+    assert_true(count < 20 || (factored > 0 && recomputed > 0));
 }
 
 int main(void)

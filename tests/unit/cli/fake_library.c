@@ -413,7 +413,7 @@ static const struct lockstep_plan_step plan_steps[] = {
     {.layer = "conv1", .op = "reorder", .implementation = "jit:uni", .reorder = 1},
     {.layer = "conv1", .op = "synchronisation", .implementation = "", .sync = 1},
     {.layer = "conv1", .op = "lrn backward", .implementation = "ref:any", .backward = 1, .slow = 1},
-    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .replay = 1},
+    {.layer = "conv1", .op = "convolution", .implementation = "jit:best", .recomputed = 1},
     {.layer = "norm", .op = "batch norm", .implementation = "own", .chain = 2, .channels = 32},
     {.layer = "sum", .op = "eltwise", .implementation = "own"},
     {.layer = "ip", .op = "inner product", .implementation = "own", .gathered = 1}};
@@ -430,7 +430,7 @@ static const struct lockstep_plan_net plan_nets[] = {
      .segments = 2,
      .arena = 3 << 20,
      .held = 4096,
-     .replay_part = 0.125},
+     .recomputed_part = 0.125},
     {.name = "test", .batch = 10, .micro_batch = 1, .micro_batches = 10, .segments = 1}};
 
 struct lockstep_plan {

@@ -1,5 +1,5 @@
-/* Plans of small graphs made by hand, with kernels that do nothing: what is replayed, that readers
- * read what they should, that nothing that is alive overlaps, and that budgets are kept.
+/* Plans of small graphs made by hand, with kernels that do nothing: what is recomputed, that
+ * readers read what they should, that nothing that is alive overlaps, and that budgets are kept.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
@@ -164,14 +164,14 @@ static void no_limit(void **state)
 {
     (void)state;
     struct ls_plan *plan = make_plan(make_chain(16), 0);
-    assert_int_equal(plan->replays, 0);
+    assert_int_equal(plan->recomputations, 0);
     assert_int_equal(plan->arena_bytes, 17 * BYTES); /* 16 results, of which the last dies first */
     assert_int_equal(plan->live_bytes, plan->arena_bytes);
     check_contents(plan);
     ls_plan_free(plan);
 }
 
-/* The smallest plan of a chain grows like the root of its length; no step is replayed twice. */
+/* The smallest plan of a chain grows like the root of its length; no step is recomputed twice. */
 static void smallest(void **state)
 {
     (void)state;
@@ -182,9 +182,9 @@ static void smallest(void **state)
             root++;
         if (plan->arena_bytes > (size_t)(2 * root + 3) * BYTES)
             fail_msg("%d products: %zu results are there at once", n, plan->arena_bytes / BYTES);
-        assert_true(plan->replays < (size_t)n);
-        assert_true(n < 9 || plan->replays > 0);
-        assert_true(plan->replay_work <= plan->work / 2);
+        assert_true(plan->recomputations < (size_t)n);
+        assert_true(n < 9 || plan->recomputations > 0);
+        assert_true(plan->recompute_work <= plan->work / 2);
         assert_int_equal(count_effects(plan), 1);
         check_contents(plan);
         ls_plan_free(plan);
@@ -196,12 +196,12 @@ static void budgets(void **state)
 {
     (void)state;
     struct ls_plan *least = make_plan(make_chain(36), 1);
-    double work = least->replay_work;
+    double work = least->recompute_work;
     for (size_t budget = least->arena_bytes; budget <= 37 * BYTES; budget += BYTES) {
         struct ls_plan *plan = make_plan(make_chain(36), budget);
         assert_true(plan->arena_bytes <= budget);
-        assert_true(plan->replay_work <= work);
-        assert_true(budget < 37 * BYTES || plan->replays == 0);
+        assert_true(plan->recompute_work <= work);
+        assert_true(budget < 37 * BYTES || plan->recomputations == 0);
         check_contents(plan);
         ls_plan_free(plan);
     }
@@ -217,17 +217,17 @@ static void monotone(void **state)
         struct ls_plan *least = make_plan(make_uneven(60, seed), 1);
         struct ls_plan *most = make_plan(make_uneven(60, seed), 0);
         size_t low = least->arena_bytes, high = most->arena_bytes, step = (high - low) / 60;
-        double work = least->replay_work;
+        double work = least->recompute_work;
         assert_true(low < high / 2);
         for (size_t budget = low; budget < high + step; budget += step) {
             struct ls_plan *plan = make_plan(make_uneven(60, seed), budget);
             assert_true(plan->arena_bytes <= budget);
-            if (plan->replay_work > work)
-                fail_msg("%zu bytes: %g, and %g with less", budget, plan->replay_work, work);
-            work = plan->replay_work;
+            if (plan->recompute_work > work)
+                fail_msg("%zu bytes: %g, and %g with less", budget, plan->recompute_work, work);
+            work = plan->recompute_work;
             ls_plan_free(plan);
         }
-        assert_true(work == most->replay_work);
+        assert_true(work == most->recompute_work);
         ls_plan_free(least);
         ls_plan_free(most);
     }
@@ -239,15 +239,15 @@ static void long_chain(void **state)
     (void)state;
     struct ls_plan *plan = make_plan(make_chain(1000), 1);
     assert_true(plan->arena_bytes < 100 * BYTES);
-    assert_true(plan->replays < 1000);
-    double work = plan->replay_work;
+    assert_true(plan->recomputations < 1000);
+    double work = plan->recompute_work;
     ls_plan_free(plan);
     for (size_t budget = 150; budget <= 1000; budget += 425) {
         plan = make_plan(make_chain(1000), budget * BYTES);
         assert_true(plan->arena_bytes <= budget * BYTES);
         assert_true(plan->arena_bytes >= budget * BYTES * 8 / 10);
-        assert_true(plan->replay_work <= work);
-        work = plan->replay_work;
+        assert_true(plan->recompute_work <= work);
+        work = plan->recompute_work;
         check_contents(plan);
         ls_plan_free(plan);
     }
@@ -277,11 +277,11 @@ static void cheap_steps(void **state)
     }
     graph->backward = false;
     struct ls_plan *plan = make_plan(graph, 0);
-    assert_true(plan->replays > 0);
+    assert_true(plan->recomputations > 0);
     assert_true(plan->arena_bytes <= 13 * BYTES); /* all 16 are kept otherwise */
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_op *op = plan->steps[s].prepared.op;
-        assert_true(!plan->steps[s].replay || op->kind == LS_OP_ACTIVATION);
+        assert_true(!plan->steps[s].recomputed || op->kind == LS_OP_ACTIVATION);
         if (op->kind == LS_OP_ELTWISE)
             assert_non_null(op->output[0]->same_memory);
     }
