@@ -7,7 +7,7 @@
  * added to the exact sums behind it.
  *
  * No bit depends on it: see run_channels in ir/kernel.h. What a chain reads or writes is alive for
- * all of it (plan/lives.c).
+ * all of it (plan/liveness.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "plan/program.h"

@@ -1,9 +1,9 @@
 /* Memory: what the steps of a plan keep, recompute and share, and where in memory it lies.
  *
- * What to recompute is chosen (plan/recompute.c), lives follow (plan/lives.c), the rest is packed
- * (plan/pack.c): in the worker's arena what lives within one segment, and what crosses a sync point
- * in memory that the micro-batch holds. Then the plan gets the steps of the program that came of
- * it.
+ * What to recompute is chosen (plan/recompute.c). Live ranges follow (plan/liveness.c), the rest is
+ * packed (plan/pack.c): in the worker's arena what lives within one segment, and what crosses a
+ * sync point in memory that the micro-batch holds. Then the plan gets the steps of the program that
+ * came of it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdint.h>
@@ -127,10 +127,10 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
         return ls_fail_memory(error, "a plan");
     for (size_t v = 0; v < program->value_count; v++) {
         int root = (int)v;
-        while (program->life[root].root != root)
-            root = program->life[root].root;
+        while (program->live[root].root != root)
+            root = program->live[root].root;
         plan->offset[v] = packing->value[root];
-        plan->held[v] = program->life[root].held;
+        plan->held[v] = program->live[root].held;
         if (root != (int)v)
             plan->graph->values[v]->same_memory = plan->graph->values[root];
     }

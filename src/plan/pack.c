@@ -1,7 +1,7 @@
 /* Packing: where in memory each block of a program lies.
  *
  * A block is alive from its first line to its last; two that are alive at once must not overlap.
- * Blocks are placed one after the other, each at the lowest offset that is free during its life.
+ * Blocks are placed one after the other, each at the lowest offset that is free during its live.
  * Several orders are tried, and each is improved: the blocks that reach beyond the most that is
  * alive at once are placed earlier the next time. The smallest result wins.
  *
@@ -92,8 +92,8 @@ static void weigh(struct region *region, int order)
 {
     for (size_t i = 0; i < region->count; i++) {
         struct block *block = &region->block[i];
-        size_t life = (size_t)(block->last - block->first) + 1;
-        block->weight = order == 0 ? block->bytes : order == 1 ? life : block->bytes / 64 * life;
+        size_t live = (size_t)(block->last - block->first) + 1;
+        block->weight = order == 0 ? block->bytes : order == 1 ? live : block->bytes / 64 * live;
     }
 }
 
@@ -127,14 +127,14 @@ static void add_block(struct region *region, struct block block)
 static void collect(const struct ls_program *program, struct region *arena, struct region *held)
 {
     for (size_t v = 0; v < program->value_count; v++) {
-        const struct ls_life *life = &program->life[v];
-        if (life->root != (int)v || life->first < 0 || !ls_program_in_arena(program, (int)v))
+        const struct ls_live_range *live = &program->live[v];
+        if (live->root != (int)v || live->first < 0 || !ls_program_in_arena(program, (int)v))
             continue;
-        struct block block = {.first = life->first,
-                              .last = life->last,
+        struct block block = {.first = live->first,
+                              .last = live->last,
                               .bytes = ls_program_bytes(program, (int)v),
                               .value = (int)v};
-        add_block(life->held ? held : arena, block);
+        add_block(live->held ? held : arena, block);
     }
     for (size_t l = 0; l < program->line_count; l++) {
         size_t bytes = program->plan->steps[program->line[l].step].prepared.scratch_bytes;

@@ -69,7 +69,7 @@ void ls_program_free(struct ls_program *program)
     ls_free(program->line);
     ls_free(program->operand);
     ls_free(program->original);
-    ls_free(program->life);
+    ls_free(program->live);
     ls_free(program->arena_at);
     ls_free(program->held_at);
     *program = (struct ls_program){0};
@@ -223,5 +223,5 @@ int ls_program_build(struct ls_program *program, struct ls_error *error)
     if (!add_lines(program))
         return ls_fail_memory(error, "a plan");
     ls_program_chain(program);
-    return ls_program_find_lives(program, error);
+    return ls_program_find_live_ranges(program, error);
 }

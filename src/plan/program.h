@@ -22,7 +22,7 @@ struct ls_line {
 };
 
 /* When a value, or all that share its memory, is alive. */
-struct ls_life {
+struct ls_live_range {
     int root;        /* the value whose memory it shares; itself: the rest counts */
     int first, last; /* lines; first -1: never written */
     bool held;       /* lives across a cut */
@@ -49,7 +49,7 @@ struct ls_program {
     int *original; /* by value of the program: the graph's that it is, or is a copy of */
     size_t original_capacity;
     size_t value_count;
-    struct ls_life *life; /* by value of the program */
+    struct ls_live_range *live; /* by value of the program */
     size_t life_capacity;
     size_t *arena_at, *held_at; /* by line: bytes alive */
     size_t at_capacity, held_at_capacity;
@@ -64,11 +64,12 @@ int ls_program_create(struct ls_program *program, const struct ls_plan *plan,
                       struct ls_value *const *keep, size_t keep_count, struct ls_error *error);
 void ls_program_free(struct ls_program *program);
 
-/* Makes the lines for the steps that are `dropped`, marks chains and finds the lives of all values.
+/* Makes the lines for the steps that are `dropped`, marks chains and finds the live ranges of all
+ * values.
  */
 int ls_program_build(struct ls_program *program, struct ls_error *error);
-/* The part of it that finds lives (plan/lives.c). */
-int ls_program_find_lives(struct ls_program *program, struct ls_error *error);
+/* The part of it that finds live ranges (plan/liveness.c). */
+int ls_program_find_live_ranges(struct ls_program *program, struct ls_error *error);
 
 /* Marks which lines are carried out together, some channels at a time (plan/chain.c). */
 void ls_program_chain(struct ls_program *program);

@@ -1,4 +1,4 @@
-/* Lives: when each value of a program is needed, which values may share bytes, and how much is
+/* Liveness: when each value of a program is needed, which values may share bytes, and how much is
  * alive at once.
  *
  * A value lives from the line that writes it to the last that reads it. A view lies where its
@@ -19,16 +19,16 @@ static const struct ls_op *op_of(const struct ls_program *program, const struct 
 
 static int find_root(const struct ls_program *program, int v)
 {
-    while (program->life[v].root != v)
-        v = program->life[v].root;
+    while (program->live[v].root != v)
+        v = program->live[v].root;
     return v;
 }
 
 /* Every value by itself, before anything shares memory. */
-static void find_own_lives(struct ls_program *program)
+static void find_own_ranges(struct ls_program *program)
 {
     for (size_t v = 0; v < program->value_count; v++)
-        program->life[v] = (struct ls_life){.root = (int)v, .first = -1, .last = -1};
+        program->live[v] = (struct ls_live_range){.root = (int)v, .first = -1, .last = -1};
     for (size_t l = 0; l < program->line_count; l++) {
         const struct ls_line *line = &program->line[l];
         const struct ls_op *op = op_of(program, line);
@@ -36,25 +36,25 @@ static void find_own_lives(struct ls_program *program)
         for (int i = 0; i < op->outputs; i++) {
             if (out[i] < 0)
                 continue;
-            if (program->life[out[i]].first < 0)
-                program->life[out[i]].first = (int)l;
-            program->life[out[i]].last = (int)l;
+            if (program->live[out[i]].first < 0)
+                program->live[out[i]].first = (int)l;
+            program->live[out[i]].last = (int)l;
         }
         for (int i = 0; i < op->inputs; i++)
             if (in[i] >= 0)
-                program->life[in[i]].last = (int)l;
+                program->live[in[i]].last = (int)l;
     }
     for (size_t i = 0; i < program->keep_count; i++)
         if (program->keep[i] != NULL)
-            program->life[program->keep[i]->index].last = (int)program->line_count;
+            program->live[program->keep[i]->index].last = (int)program->line_count;
 }
 
 static void merge(struct ls_program *program, int into, int v)
 {
-    struct ls_life *life = program->life;
-    life[v].root = into;
-    if (life[v].last > life[into].last)
-        life[into].last = life[v].last;
+    struct ls_live_range *live = program->live;
+    live[v].root = into;
+    if (live[v].last > live[into].last)
+        live[into].last = live[v].last;
 }
 
 /* Whether line `l` may write its output 0 where its input `place` lies: nobody reads that later,
@@ -70,7 +70,7 @@ static bool may_overwrite(const struct ls_program *program, size_t l, int place)
     for (int i = 0; i < op->inputs; i++)
         if (i != place && ls_program_in_arena(program, in[i]) && find_root(program, in[i]) == root)
             return false;
-    return program->life[root].last == (int)l && ls_program_in_arena(program, root) &&
+    return program->live[root].last == (int)l && ls_program_in_arena(program, root) &&
            ls_program_bytes(program, in[op->inputs]) == ls_program_bytes(program, in[place]);
 }
 
@@ -103,24 +103,24 @@ static void share_memory(struct ls_program *program)
 static void stretch(struct ls_program *program)
 {
     for (size_t v = 0; v < program->value_count; v++) {
-        struct ls_life *life = &program->life[v];
-        if (life->root != (int)v || life->first < 0)
+        struct ls_live_range *live = &program->live[v];
+        if (live->root != (int)v || live->first < 0)
             continue;
-        life->first = program->line[life->first].chain;
-        if (life->last < (int)program->line_count)
-            life->last = program->line[life->last].chain_end;
+        live->first = program->line[live->first].chain;
+        if (live->last < (int)program->line_count)
+            live->last = program->line[live->last].chain_end;
     }
 }
 
 /* Segments of the first line and of the last; what is kept lives as long as the last segment. */
-static bool crosses_cut(const struct ls_program *program, const struct ls_life *life)
+static bool crosses_cut(const struct ls_program *program, const struct ls_live_range *live)
 {
     int end = (int)program->line_count - 1;
-    int last = life->last < end ? life->last : end;
-    return program->line[life->first].segment != program->line[last].segment;
+    int last = live->last < end ? live->last : end;
+    return program->line[live->first].segment != program->line[last].segment;
 }
 
-/* Adds a block to the lines of its life; differences, summed up afterwards. */
+/* Adds a block to the lines of its live; differences, summed up afterwards. */
 static void count_bytes(struct ls_program *program, int first, int last, size_t bytes, bool held)
 {
     size_t *at = held ? program->held_at : program->arena_at;
@@ -135,12 +135,12 @@ static void measure(struct ls_program *program)
     memset(program->arena_at, 0, lines * sizeof *program->arena_at);
     memset(program->held_at, 0, lines * sizeof *program->held_at);
     for (size_t v = 0; v < program->value_count; v++) {
-        struct ls_life *life = &program->life[v];
-        if (life->root != (int)v || life->first < 0 || !ls_program_in_arena(program, (int)v))
+        struct ls_live_range *live = &program->live[v];
+        if (live->root != (int)v || live->first < 0 || !ls_program_in_arena(program, (int)v))
             continue;
-        life->held = crosses_cut(program, life);
-        count_bytes(program, life->first, life->last, ls_program_bytes(program, (int)v),
-                    life->held);
+        live->held = crosses_cut(program, live);
+        count_bytes(program, live->first, live->last, ls_program_bytes(program, (int)v),
+                    live->held);
     }
     program->arena_bytes = program->held_bytes = 0;
     program->area = 0;
@@ -158,14 +158,14 @@ static void measure(struct ls_program *program)
     }
 }
 
-int ls_program_find_lives(struct ls_program *program, struct ls_error *error)
+int ls_program_find_live_ranges(struct ls_program *program, struct ls_error *error)
 {
     if (program->life_capacity < program->value_count) {
         size_t wanted = program->value_count * 2;
-        struct ls_life *longer = ls_resize(program->life, wanted, sizeof *longer);
+        struct ls_live_range *longer = ls_resize(program->live, wanted, sizeof *longer);
         if (longer == NULL)
             return ls_fail_memory(error, "a plan");
-        program->life = longer;
+        program->live = longer;
         program->life_capacity = wanted;
     }
     if (program->at_capacity < program->line_count + 1) {
@@ -179,7 +179,7 @@ int ls_program_find_lives(struct ls_program *program, struct ls_error *error)
             return ls_fail_memory(error, "a plan");
         program->at_capacity = wanted;
     }
-    find_own_lives(program);
+    find_own_ranges(program);
     share_memory(program);
     stretch(program);
     measure(program);
