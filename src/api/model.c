@@ -298,7 +298,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    struct ls_feed *feed = NULL;
+    struct ls_prefetcher *prefetcher = NULL;
     struct ls_totals totals;
     *outputs = NULL;
     *count = 0;
@@ -310,13 +310,13 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld batches are too many",
                        (long long)model->iterations);
     int64_t batches = ls_test_batches(model->net, (int32_t)model->iterations);
-    LS_TRY(ls_net_feed(model->net, batches, NULL, &feed, inner));
-    ls_feed_seek(feed, 0);
+    LS_TRY(ls_net_prefetcher(model->net, batches, NULL, &prefetcher, inner));
+    ls_prefetcher_seek(prefetcher, 0);
     ls_thread_pool_enter(model->engine->pool);
-    int status = ls_engine_test(model->engine, model->pass, feed, batches, stop_asked, model,
+    int status = ls_engine_test(model->engine, model->pass, prefetcher, batches, stop_asked, model,
                                 &totals, inner);
     ls_thread_pool_leave(model->engine->pool);
-    ls_feed_close(feed);
+    ls_prefetcher_close(prefetcher);
     LS_TRY(status);
     LS_TRY(ls_outputs_set(&model->outputs, ls_net_graph(model->net), totals.record, inner));
     tell_skipped(model);

@@ -29,7 +29,7 @@ struct comparison {
     _Atomic size_t next; /* block that nobody has taken */
 };
 
-static size_t blocks_of(const struct ls_slot *slot)
+static size_t blocks_of(const struct ls_parameter_state *slot)
 {
     return (slot->elements + BLOCK - 1) / BLOCK;
 }
@@ -39,7 +39,7 @@ static void hash_block(struct comparison *job, size_t index)
     size_t parameter = 0, block = index;
     while (block >= blocks_of(&job->store->slots[parameter]))
         block -= blocks_of(&job->store->slots[parameter++]);
-    const struct ls_slot *slot = &job->store->slots[parameter];
+    const struct ls_parameter_state *slot = &job->store->slots[parameter];
     size_t begin = block * BLOCK, left = slot->elements - begin;
     job->block[index] =
         ls_hash_wide(slot->weights + begin, (left < BLOCK ? left : BLOCK) * sizeof(float), index);

@@ -32,7 +32,7 @@ int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
     return 0;
 }
 
-static bool whole_here(const struct ls_slot *slot)
+static bool whole_here(const struct ls_parameter_state *slot)
 {
     return slot->shard_begin == 0 && slot->shard_end == slot->elements;
 }
@@ -48,7 +48,7 @@ bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls
 
 static float *array_of(const struct ls_store *store, int parameter, enum ls_store_array array)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     switch (array) {
     case LS_WEIGHTS:
         return slot->weights;
@@ -68,7 +68,7 @@ static float *array_of(const struct ls_store *store, int parameter, enum ls_stor
 static int collect(const struct ls_store *store, int parameter, enum ls_store_array array,
                    float *plain, struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
     float *whole = NULL, *own = NULL;
     int status = 0;
@@ -112,7 +112,7 @@ const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls
 }
 
 /* From factors: all of it is here. */
-static void multiply_factors(const struct ls_store *store, const struct ls_slot *slot,
+static void multiply_factors(const struct ls_store *store, const struct ls_parameter_state *slot,
                              float *gradient)
 {
     struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
@@ -127,7 +127,7 @@ static void multiply_factors(const struct ls_store *store, const struct ls_slot 
 static int gather_sums(const struct ls_store *store, int parameter, float *gradient,
                        struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     float *own = gradient + slot->shard_begin;
     if (slot->shard_end > slot->shard_begin)
         ls_sums_read(store->sums, parameter, slot->shard_begin, slot->shard_end - slot->shard_begin,
@@ -142,7 +142,7 @@ static int gather_sums(const struct ls_store *store, int parameter, float *gradi
 int ls_store_read_gradient(const struct ls_store *store, int parameter, float *plain,
                            struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
     int status = gradient == NULL ? ls_fail_memory(error, "a gradient") : 0;
     status = ls_comm_agree(store->comm, status, error);
@@ -162,7 +162,7 @@ int ls_store_read_gradient(const struct ls_store *store, int parameter, float *p
 int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
                    const float *plain, struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
     float *into = array_of(store, parameter, array);
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
@@ -184,7 +184,7 @@ int ls_store_swap_average(struct ls_store *store, struct ls_error *error)
 {
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
     for (size_t i = 0; i < store->set->count; i++) {
-        struct ls_slot *slot = &store->slots[i];
+        struct ls_parameter_state *slot = &store->slots[i];
         float *weights = slot->weights + slot->shard_begin;
         for (size_t e = 0; slot->average != NULL && e < slot->shard_end - slot->shard_begin; e++) {
             float weight = weights[e];

@@ -88,9 +88,9 @@ void ls_pass_free(struct ls_pass *pass);
  * often. A loss or gradient that is not finite is LOCKSTEP_DIVERGED, naming layer and samples
  * (`iteration` is for that message). Data that cannot be read are LOCKSTEP_DATA, on all ranks: the
  * weights and all that belongs to them are those of the update before. */
-int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
-                     int64_t update, int64_t iteration, struct ls_totals *totals, int *repeated,
-                     struct ls_error *error);
+int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
+                     struct ls_prefetcher *prefetcher, int64_t update, int64_t iteration,
+                     struct ls_totals *totals, int *repeated, struct ls_error *error);
 
 /* What the micro-batches of the update have read of a data set: digests of records (data/digest.h)
  * at ordinals [begin, end), by a rank of the job. In their order they are all ordinals. */
@@ -114,7 +114,7 @@ void ls_engine_advance_averages(struct ls_pass *pass);
 
 /* Forward of batches [0, batches) of a test net, beginning with its first sample. `stop` is asked
  * between groups of batches and ends the test early with LOCKSTEP_STOPPED. */
-int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
+int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_prefetcher *prefetcher,
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error);
 

@@ -1,8 +1,8 @@
 /* Adding up what will be allocated. See engine/forecast.h.
  *
  * Each sum follows the code that allocates: the store, the workers' memory, a pass with its sync
- * points, the feed. What kernels and plans take for themselves cannot be asked for; it goes by the
- * number of primitives, as measured with oneDNN.
+ * points, the prefetcher. What kernels and plans take for themselves cannot be asked for; it goes
+ * by the number of primitives, as measured with oneDNN.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/forecast.h"
@@ -188,8 +188,8 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
         if (nets[i]->options.from_outside)
             continue;
         add_pass(nets[i], store->workers, forecast);
-        LS_TRY(ls_net_feed_bytes(nets[i], &data, &threads, error));
-        samples = larger(samples, data); /* feeds share the memory for them */
+        LS_TRY(ls_net_prefetcher_bytes(nets[i], &data, &threads, error));
+        samples = larger(samples, data); /* prefetchers share the memory for them */
         forecast->data += threads;
         forecast->cache += cache_bytes(nets, i);
     }

@@ -57,9 +57,9 @@ void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end)
         }
 }
 
-void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training)
+void ls_pass_start(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool training)
 {
-    pass->feed = feed;
+    pass->prefetcher = prefetcher;
     pass->training = training;
     pass->failed_unit = pass->bad_unit = pass->broken_unit = SIZE_MAX;
     pass->own_count = 0;

@@ -296,28 +296,30 @@ size_t ls_net_input_size(const struct ls_net *net, int input)
     return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
 }
 
-static struct ls_feed_options feed_options(const struct ls_net *net, int64_t updates_end)
+static struct ls_prefetcher_options prefetcher_options(const struct ls_net *net,
+                                                       int64_t updates_end)
 {
-    return (struct ls_feed_options){.datasets = net->datasets,
-                                    .dataset_count = net->dataset_count,
-                                    .inputs = (const int(*)[2])net->inputs,
-                                    .input_count = net->input_count,
-                                    .batching = net->batching,
-                                    .share = net->options.share,
-                                    .updates_end = updates_end};
+    return (struct ls_prefetcher_options){.datasets = net->datasets,
+                                          .dataset_count = net->dataset_count,
+                                          .inputs = (const int(*)[2])net->inputs,
+                                          .input_count = net->input_count,
+                                          .batching = net->batching,
+                                          .share = net->options.share,
+                                          .updates_end = updates_end};
 }
 
-int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed_room *room,
-                struct ls_feed **feed, struct ls_error *error)
-{
-    struct ls_feed_options options = feed_options(net, updates_end);
-    options.room = room;
-    return ls_feed_open(&options, feed, error);
-}
-
-int ls_net_feed_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
+                      struct ls_prefetch_memory *room, struct ls_prefetcher **prefetcher,
                       struct ls_error *error)
 {
-    struct ls_feed_options options = feed_options(net, INT64_MAX);
-    return ls_feed_bytes(&options, samples, threads, error);
+    struct ls_prefetcher_options options = prefetcher_options(net, updates_end);
+    options.room = room;
+    return ls_prefetcher_open(&options, prefetcher, error);
+}
+
+int ls_net_prefetcher_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+                            struct ls_error *error)
+{
+    struct ls_prefetcher_options options = prefetcher_options(net, INT64_MAX);
+    return ls_prefetcher_bytes(&options, samples, threads, error);
 }

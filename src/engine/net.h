@@ -8,7 +8,7 @@
 
 #include "data/batching.h"
 #include "data/dataset.h"
-#include "data/feed.h"
+#include "data/prefetcher.h"
 #include "engine/room.h"
 #include "graph/build.h"
 #include "plan/plan.h"
@@ -159,12 +159,13 @@ uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worke
 /* Whether anything that runs before the pass reads an input of the graph. */
 bool ls_net_reads_before(const struct ls_net *net, int input);
 
-/* Feeds the net's data to workers, beginning with update 0. The room is shared with the feeds of
- * other nets (data/feed.h); NULL: it is not. */
-int ls_net_feed(const struct ls_net *net, int64_t updates_end, struct ls_feed_room *room,
-                struct ls_feed **feed, struct ls_error *error);
-/* What that feed's decoded samples will take, and its threads. */
-int ls_net_feed_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+/* Prefetchers the net's data to workers, beginning with update 0. The room is shared with the
+ * prefetchers of other nets (data/prefetcher.h); NULL: it is not. */
+int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
+                      struct ls_prefetch_memory *room, struct ls_prefetcher **prefetcher,
                       struct ls_error *error);
+/* What that prefetcher's decoded samples will take, and its threads. */
+int ls_net_prefetcher_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
+                            struct ls_error *error);
 
 #endif

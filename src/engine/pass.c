@@ -151,7 +151,7 @@ static void forget_units(struct ls_pass *pass)
 }
 
 /* Adds the micro-batches of a batch to the list, with plans that are ready to run. *index is the
- * number in the feed of its first one, and becomes that behind its last. */
+ * number in the prefetcher of its first one, and becomes that behind its last. */
 static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t update, int *index,
                      struct ls_error *error)
 {
@@ -252,13 +252,13 @@ static enum ls_sums_result end_gradients(const struct ls_store *store, bool cali
     return LS_SUMS_NOT_FINITE;
 }
 
-static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool calibrate,
-                    enum ls_sums_result *result, struct ls_error *error)
+static int run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
+                    bool calibrate, enum ls_sums_result *result, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
     bool reduces = !calibrate, again = false;
-    ls_pass_start(pass, feed, true);
+    ls_pass_start(pass, prefetcher, true);
     if (pass->audit != NULL)
         ls_audit_begin(pass->audit);
     ls_sums_begin(store->sums, calibrate);
@@ -300,11 +300,11 @@ static int run_once(struct ls_pass *pass, struct ls_feed *feed, int64_t iteratio
 
 /* Runs the pass of an update. Where audits are wanted, what is not finite may be a core's mistake:
  * it is computed anew once before it is divergence. */
-static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iteration, bool calibrate,
-                      enum ls_sums_result *result, struct ls_error *error)
+static int run_update(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
+                      bool calibrate, enum ls_sums_result *result, struct ls_error *error)
 {
     int problems = error != NULL ? error->count : 0;
-    int status = run_once(pass, feed, iteration, calibrate, result, error);
+    int status = run_once(pass, prefetcher, iteration, calibrate, result, error);
     if (pass->audit == NULL)
         return status;
     if (status == 0)
@@ -320,7 +320,7 @@ static int run_update(struct ls_pass *pass, struct ls_feed *feed, int64_t iterat
 
 /* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
  * measure them, with all that it goes through the net together with. */
-static int calibrate_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t update,
+static int calibrate_sums(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t update,
                           int64_t iteration, struct ls_error *error)
 {
     enum ls_sums_result result;
@@ -329,15 +329,15 @@ static int calibrate_sums(struct ls_pass *pass, struct ls_feed *feed, int64_t up
     size_t end = pass->waves[0].end;
     pass->unit_count = pass->waves[0].end = together ? end : 1;
     pass->wave_count = 1;
-    int status = run_update(pass, feed, iteration, true, &result, error);
+    int status = run_update(pass, prefetcher, iteration, true, &result, error);
     while (status == 0 && pass->wrong) {
-        ls_feed_seek(feed, update);
-        status = run_update(pass, feed, iteration, true, &result, error);
+        ls_prefetcher_seek(prefetcher, update);
+        status = run_update(pass, prefetcher, iteration, true, &result, error);
     }
     pass->unit_count = units;
     pass->waves[0].end = end;
     pass->wave_count = waves;
-    ls_feed_seek(feed, update);
+    ls_prefetcher_seek(prefetcher, update);
     return status;
 }
 
@@ -362,9 +362,9 @@ static int add_update(struct ls_pass *pass, int64_t update, int64_t *samples,
     return ls_factors_place(pass->engine->store->factors, pass->graphs, pass->unit_count, error);
 }
 
-int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
-                     int64_t update, int64_t iteration, struct ls_totals *totals, int *repeated,
-                     struct ls_error *error)
+int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
+                     struct ls_prefetcher *prefetcher, int64_t update, int64_t iteration,
+                     struct ls_totals *totals, int *repeated, struct ls_error *error)
 {
     int64_t samples = 0;
     if (pass->audit != NULL)
@@ -375,9 +375,9 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
-        LS_TRY(calibrate_sums(pass, feed, update, iteration, error));
+        LS_TRY(calibrate_sums(pass, prefetcher, update, iteration, error));
     for (enum ls_sums_result result = LS_SUMS_REPEAT;;) {
-        LS_TRY(run_update(pass, feed, iteration, false, &result, error));
+        LS_TRY(run_update(pass, prefetcher, iteration, false, &result, error));
         if (result == LS_SUMS_GOOD)
             break;
         if (LS_MUTANT(TWICE)) { /* a pass that is repeated advances the averages, too */
@@ -388,7 +388,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass, struct ls_f
         if (*repeated > REPEATS_MAX)
             return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                            "iteration %lld: no exponent fits the gradients", (long long)iteration);
-        ls_feed_seek(feed, update);
+        ls_prefetcher_seek(prefetcher, update);
     }
     if (pass->averages != NULL)
         LS_TRY(ls_exchange_share_kept(pass->exchange, engine->comm, pass->unit_count, pass->owners,
@@ -445,7 +445,7 @@ static void add_tested(struct ls_pass *pass)
         }
 }
 
-int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_feed *feed,
+int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_prefetcher *prefetcher,
                    int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
 {
@@ -462,7 +462,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_fee
         int64_t end = begin + at_once < batches ? begin + at_once : batches;
         int status = add_batches(pass, begin, end, &samples, error);
         LS_TRY(ls_comm_abort(engine->comm, status, error));
-        ls_pass_start(pass, feed, false);
+        ls_pass_start(pass, prefetcher, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_pass_check_data(pass, error));

@@ -12,8 +12,8 @@
 
 /* A micro-batch of the job at hand. */
 struct ls_unit {
-    int64_t update; /* the feed's: which update (a test: which batch) */
-    int index;      /* the feed's: which micro-batch of it */
+    int64_t update; /* the prefetcher's: which update (a test: which batch) */
+    int index;      /* the prefetcher's: which micro-batch of it */
     struct ls_batch range;
     struct ls_net_plan *plan;
     int rank; /* of the job: whose it is where they are shared out */
@@ -51,9 +51,9 @@ struct ls_pass {
     float **blank;              /* by input: zeros for units whose data cannot be read */
 
     /* The job at hand. */
-    struct ls_feed *feed;
-    const struct ls_feed_item **items; /* by unit: held while a wave runs */
-    const struct ls_graph **graphs;    /* by unit: of its plan */
+    struct ls_prefetcher *prefetcher;
+    const struct ls_prefetch_item **items; /* by unit: held while a wave runs */
+    const struct ls_graph **graphs;        /* by unit: of its plan */
     bool training;
     bool resent;     /* sums did not fit on their way to other ranks: they go again, wider */
     bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
@@ -109,7 +109,7 @@ void ls_pass_partition(struct ls_pass *pass);
 struct ls_error *ls_pass_error(void);
 /* Starts a job over the pass's units (engine/job.c); `finish` returns what went wrong first in
  * their order, or shares the records of all units with the other ranks. */
-void ls_pass_start(struct ls_pass *pass, struct ls_feed *feed, bool training);
+void ls_pass_start(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool training);
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 /* A failure keeps workers from beginning a wave: it is noted where they all wait for each other
  * before they look, or where none waits for another. What a kernel could not compute may be noted
@@ -120,7 +120,7 @@ void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_erro
 /* What is read (engine/read.c). */
 int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error);
 void ls_pass_free_read(struct ls_pass *pass);
-void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_feed_item *item);
+void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item);
 /* A unit's data are bad: it runs on zeros, so that ranks keep step, and when all units have run
  * ls_pass_check_data says what was wrong, on all ranks. Anything but LOCKSTEP_DATA is a failure:
  * false. */

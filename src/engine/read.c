@@ -38,7 +38,7 @@ static double *mark_of(const struct ls_pass *pass, size_t unit)
     return ls_pass_record(pass, unit) + pass->record_size;
 }
 
-void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_feed_item *item)
+void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item)
 {
     memcpy(mark_of(pass, unit) + 1, item->digests,
            (size_t)pass->net->dataset_count * sizeof *item->digests);

@@ -53,7 +53,7 @@ size_t ls_rows_bytes(const struct ls_parameter *parameter)
 /* Finds the row of each element by laying numbers of rows out as weights are. */
 static int cut_rows(struct ls_store *store, int index, struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     size_t length = row_length(&parameter->shape);
@@ -122,7 +122,7 @@ static int32_t state_near(int32_t state)
 static int convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
                    bool to_plain, struct ls_error *error)
 {
-    const struct ls_slot *slot = &store->slots[index];
+    const struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
     size_t plain = (size_t)ls_shape_size(&parameter->shape);
     size_t in = to_plain ? slot->elements : plain, out = to_plain ? plain : slot->elements;

@@ -81,7 +81,8 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
     pass->items[unit] = NULL;
     struct ls_profiler *profiler = ls_thread_pool_profiler(engine->pool);
     uint64_t start = ls_profiler_start(profiler);
-    int status = ls_feed_take(pass->feed, what->update, what->index, &pass->items[unit], error);
+    int status =
+        ls_prefetcher_take(pass->prefetcher, what->update, what->index, &pass->items[unit], error);
     if (profiler != NULL)
         profiler->worker[worker].data += ls_nanoseconds() - start;
     if (status != 0)
@@ -94,7 +95,7 @@ static void release_item(struct ls_pass *pass, int worker, size_t unit)
 {
     if (pass->items[unit] == NULL)
         return;
-    ls_feed_release(pass->feed, pass->items[unit]);
+    ls_prefetcher_release(pass->prefetcher, pass->items[unit]);
     pass->items[unit] = NULL;
     pass->engine->micro_batches[worker]++;
 }
@@ -170,7 +171,7 @@ static void run_freely(void *argument, int worker)
 
 static void want(const struct ls_pass *pass, size_t unit)
 {
-    ls_feed_want(pass->feed, pass->units[unit].update, pass->units[unit].index);
+    ls_prefetcher_request(pass->prefetcher, pass->units[unit].update, pass->units[unit].index);
 }
 
 /* Once all units are known that this rank runs, gradients can leave with the last of them. */
@@ -205,7 +206,7 @@ static void look_ahead(struct ls_pass *pass, size_t begin)
         if (begin + i < end)
             want(pass, begin + i);
         else if (begin == pass->unit_count && pass->training && has_one_round(pass))
-            ls_feed_want(pass->feed, pass->units[0].update + 1, (int)i);
+            ls_prefetcher_request(pass->prefetcher, pass->units[0].update + 1, (int)i);
 }
 
 static void begin_round(struct ls_pass *pass, size_t begin, size_t end)

@@ -15,7 +15,7 @@
 
 static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
-    struct ls_slot *slot = &store->slots[index];
+    struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
@@ -62,7 +62,7 @@ static int lay_flat(struct ls_store *store, const struct ls_store_options *optio
 static int allocate_slot(struct ls_store *store, int index, const struct ls_store_options *options,
                          struct ls_error *error)
 {
-    struct ls_slot *slot = &store->slots[index];
+    struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
     ls_shards_own(store->shards, index, slot->elements, ls_comm_rank(store->comm),
                   &slot->shard_begin, &slot->shard_end);
@@ -81,7 +81,7 @@ static int allocate_slot(struct ls_store *store, int index, const struct ls_stor
 }
 
 /* Cuts a parameter into tiles; `tiles` may be NULL, to count them. */
-static size_t cut_tiles(const struct ls_slot *slot, struct ls_tile *tiles)
+static size_t cut_tiles(const struct ls_parameter_state *slot, struct ls_tile *tiles)
 {
     const struct ls_parameter *parameter = slot->parameter;
     bool factors = parameter->factoring.weight == parameter;
@@ -181,7 +181,7 @@ void ls_store_free(struct ls_store *store)
         return;
     ls_reducer_free(store->reducer);
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
-        struct ls_slot *slot = &store->slots[i];
+        struct ls_parameter_state *slot = &store->slots[i];
         if (store->shards != NULL && store->shards->bucket[i] < 0)
             ls_free_aligned(slot->weights);
         for (int h = 0; h < LS_HISTORY_MAX; h++)

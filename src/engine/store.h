@@ -16,7 +16,7 @@
 enum { LS_HISTORY_MAX = 2 };
 
 /* One parameter's memory; all arrays are in the parameter's layout, NULL where not used. */
-struct ls_slot {
+struct ls_parameter_state {
     struct ls_parameter *parameter;
     size_t elements; /* with padding */
     /* What this rank of a job updates: elements [shard_begin, shard_end). History and average are
@@ -49,7 +49,7 @@ struct ls_store {
     struct ls_comm *comm; /* NULL: none */
     struct ls_parameter_set *set;
     struct ls_view_set *views;
-    struct ls_slot *slots;              /* by parameter */
+    struct ls_parameter_state *slots;   /* by parameter */
     struct ls_shards *shards;           /* what lies in `flat`, and who owns what */
     float *flat;                        /* weights whose gradients are reduced as sums */
     struct ls_reducer *reducer;         /* between ranks; NULL: there are no others */

@@ -76,7 +76,7 @@ static void apply_row(const struct tiles_job *job, int parameter, size_t begin, 
                       const float *gradient, struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
-    const struct ls_slot *slot = &store->slots[parameter];
+    const struct ls_parameter_state *slot = &store->slots[parameter];
     struct ls_update_slice slice = {
         .n = columns, .gradient = gradient, .weight = slot->weights + begin};
     size_t own = begin - slot->shard_begin; /* history and average are there from shard_begin on */
@@ -134,7 +134,7 @@ static size_t strip_columns(const struct ls_store *store, const struct ls_tile *
 
 static void apply_tile(struct tiles_job *job, const struct ls_tile *tile, int worker)
 {
-    const struct ls_slot *slot = &job->engine->store->slots[tile->parameter];
+    const struct ls_parameter_state *slot = &job->engine->store->slots[tile->parameter];
     const size_t columns = strip_columns(job->engine->store, tile);
     struct ls_update_seen seen = {0};
     for (size_t at = 0; at < tile->piece.columns; at += columns) {

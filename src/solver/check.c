@@ -48,7 +48,7 @@ int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error 
 
 static bool all_are(const struct ls_store *store, const struct ls_value *value, float number)
 {
-    const struct ls_slot *slot = &store->slots[value->parameter->index];
+    const struct ls_parameter_state *slot = &store->slots[value->parameter->index];
     int64_t elements = ls_shape_size(&slot->parameter->shape); /* the rest is padding */
     for (int64_t i = 0; i < elements; i++)
         if (slot->weights[i] != number)

@@ -72,12 +72,13 @@ static int stop_asked(void *user)
 }
 
 /* `status` is how things went here before; whether all are ready is agreed on. */
-static int open_feed(struct ls_trainer *trainer, struct ls_test *test, int status,
-                     struct ls_error *error)
+static int open_prefetcher(struct ls_trainer *trainer, struct ls_test *test, int status,
+                           struct ls_error *error)
 {
-    trainer->feed_ready = false; /* the test decodes into the same memory */
-    if (status == 0 && test->feed == NULL)
-        status = ls_net_feed(test->net, test->batches, &trainer->decoded, &test->feed, error);
+    trainer->prefetcher_ready = false; /* the test decodes into the same memory */
+    if (status == 0 && test->prefetcher == NULL)
+        status = ls_net_prefetcher(test->net, test->batches, &trainer->decoded, &test->prefetcher,
+                                   error);
     return ls_comm_agree(trainer->comm, status, error);
 }
 
@@ -86,19 +87,19 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
 {
     struct ls_totals totals;
     struct question question = {.trainer = trainer, .error = error};
-    status = open_feed(trainer, test, status, error);
+    status = open_prefetcher(trainer, test, status, error);
     if (status == 0) {
-        ls_feed_seek(test->feed, 0);
-        status = ls_engine_test(trainer->engine, test->pass, test->feed, test->batches, stop_asked,
-                                &question, &totals, error);
+        ls_prefetcher_seek(test->prefetcher, 0);
+        status = ls_engine_test(trainer->engine, test->pass, test->prefetcher, test->batches,
+                                stop_asked, &question, &totals, error);
         if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
             status = ls_comm_abort(trainer->comm, status, error);
     }
     if (question.status != 0)
         status = question.status;
     if (status != 0) { /* the next test begins as the first one does */
-        ls_feed_close(test->feed);
-        test->feed = NULL;
+        ls_prefetcher_close(test->prefetcher);
+        test->prefetcher = NULL;
         trainer->wanted &= ~(uint32_t)LS_STOP_WANTED; /* answered by this */
     }
     LS_TRY(status);

@@ -242,7 +242,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     trainer->outgrew_first = summary->outgrew_first;
     trainer->outgrew_last = summary->outgrew_last;
     trainer->best_iteration = -1;
-    trainer->feed_ready = false;
+    trainer->prefetcher_ready = false;
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     ls_thread_pool_leave(trainer->engine->pool);

@@ -16,7 +16,7 @@ const struct ls_state_array ls_state_arrays[LS_STATE_ARRAYS] = {
 
 bool ls_state_has(const struct ls_trainer *trainer, size_t parameter, enum ls_store_array array)
 {
-    const struct ls_slot *slot = &trainer->store->slots[parameter];
+    const struct ls_parameter_state *slot = &trainer->store->slots[parameter];
     switch (array) {
     case LS_WEIGHTS:
         return true;

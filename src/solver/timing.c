@@ -216,7 +216,7 @@ static void read_clocks(struct timer *timer)
 
 /* Bytes that the update of a parameter reads and writes: the sum, the weights, what the optimizer
  * remembers, the average of the weights. */
-static double update_bytes(const struct ls_slot *slot, bool factors)
+static double update_bytes(const struct ls_parameter_state *slot, bool factors)
 {
     double numbers = slot->average != NULL ? 2 : 1;
     for (int h = 0; h < LS_HISTORY_MAX; h++)

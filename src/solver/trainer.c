@@ -173,7 +173,8 @@ static int bind(struct ls_trainer *trainer, struct ls_error *error)
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(
             ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass, error));
-    return ls_net_feed(trainer->train, INT64_MAX, &trainer->decoded, &trainer->feed, error);
+    return ls_net_prefetcher(trainer->train, INT64_MAX, &trainer->decoded, &trainer->prefetcher,
+                             error);
 }
 
 static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
@@ -326,15 +327,15 @@ void ls_trainer_free(struct ls_trainer *trainer)
         ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
-    ls_feed_close(trainer->feed);
+    ls_prefetcher_close(trainer->prefetcher);
     ls_pass_free(trainer->train_pass);
     ls_net_close(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++) {
-        ls_feed_close(trainer->tests[i].feed);
+        ls_prefetcher_close(trainer->tests[i].prefetcher);
         ls_pass_free(trainer->tests[i].pass);
         ls_net_close(trainer->tests[i].net);
     }
-    ls_feed_room_free(&trainer->decoded);
+    ls_prefetch_memory_free(&trainer->decoded);
     ls_store_free(trainer->store);
     ls_engine_free(trainer->engine);
     ls_view_set_free(&trainer->views);
@@ -479,13 +480,13 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     if (first) /* what each rank has filled by itself, or got from rank 0 */
         LS_TRY(ls_engine_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
     trainer->compared = true;
-    if (!trainer->feed_ready)
-        ls_feed_seek(trainer->feed, trainer->iteration);
-    trainer->feed_ready = true;
+    if (!trainer->prefetcher_ready)
+        ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
+    trainer->prefetcher_ready = true;
     trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
-    int status =
-        ls_engine_update(trainer->engine, trainer->train_pass, trainer->feed, trainer->iteration,
-                         trainer->iteration, &trainer->totals, &repeated, error);
+    int status = ls_engine_update(trainer->engine, trainer->train_pass, trainer->prefetcher,
+                                  trainer->iteration, trainer->iteration, &trainer->totals,
+                                  &repeated, error);
     ls_trainer_report_findings(trainer);
     LS_TRY(status);
     watch_gradients(trainer, repeated > 0);
@@ -521,7 +522,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
     ls_thread_pool_enter(trainer->engine->pool);
     int status = update(trainer, error);
     if (status != 0)
-        trainer->feed_ready = false;
+        trainer->prefetcher_ready = false;
     if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
         status = ls_comm_abort(trainer->comm, status, error);
     ls_thread_pool_leave(trainer->engine->pool);

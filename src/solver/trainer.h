@@ -32,9 +32,9 @@ enum { LS_COMPARE_EVERY = 100 };
 struct ls_test {
     struct ls_net *net;
     struct ls_pass *pass;
-    struct ls_feed *feed;      /* made for the first test and kept; NULL before */
-    int64_t batches;           /* one pass over its data, or test_iter */
-    struct ls_digest *digests; /* by data set: of what the last test has read, if `tested` */
+    struct ls_prefetcher *prefetcher; /* made for the first test and kept; NULL before */
+    int64_t batches;                  /* one pass over its data, or test_iter */
+    struct ls_digest *digests;        /* by data set: of what the last test has read, if `tested` */
     bool tested;
 };
 
@@ -86,9 +86,9 @@ struct ls_trainer {
     struct ls_store *store;
     struct ls_net *train;
     struct ls_pass *train_pass;
-    struct ls_feed *feed;
-    struct ls_feed_room decoded; /* samples, of whatever net runs */
-    struct ls_test *tests;       /* the solver's test nets, then the train data if test_on_train */
+    struct ls_prefetcher *prefetcher;
+    struct ls_prefetch_memory decoded; /* samples, of whatever net runs */
+    struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
     size_t test_count;
     bool has_train_test;                    /* the last of `tests` is the train data */
     Lockstep__NetParameter *train_test_net; /* its definition */
@@ -100,7 +100,7 @@ struct ls_trainer {
 
     int64_t iteration;       /* updates done */
     int64_t run_end;         /* where this run ends, at most schedule.max_iter */
-    bool feed_ready;         /* the feed stands at `iteration` */
+    bool prefetcher_ready;   /* the prefetcher stands at `iteration` */
     bool compared;           /* ranks have compared the weights that they began with */
     double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
     double loss;             /* data loss of the last update */

@@ -168,8 +168,8 @@ static void test_against_sums(void **state)
         assert_true(norm > 0);
         if (!(sqrt(difference / norm) < 1e-6))
             fail_msg("parameter %zu: the gradients differ by %g", p, sqrt(difference / norm));
-        const struct ls_slot *x = &factors->trainer->inner->store->slots[p];
-        const struct ls_slot *y = &sums->trainer->inner->store->slots[p];
+        const struct ls_parameter_state *x = &factors->trainer->inner->store->slots[p];
+        const struct ls_parameter_state *y = &sums->trainer->inner->store->slots[p];
         for (size_t i = 0; i < x->elements; i++)
             assert_true(fabs((double)x->weights[i] - (double)y->weights[i]) < 1e-6);
         free(a);

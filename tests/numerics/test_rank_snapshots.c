@@ -343,7 +343,7 @@ static int count_state(struct rank *rank, struct ls_trainer *trainer)
 {
     size_t here = 0, all = 0;
     for (size_t i = 0; i < trainer->parameters->count; i++) {
-        const struct ls_slot *slot = &trainer->store->slots[i];
+        const struct ls_parameter_state *slot = &trainer->store->slots[i];
         bool shared = slot->history[0] != NULL && !ls_store_has_factors(trainer->store, (int)i);
         here += shared ? slot->shard_end - slot->shard_begin : 0;
         all += shared ? slot->elements : 0;

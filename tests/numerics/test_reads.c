@@ -37,14 +37,14 @@ static int64_t reads_of(const struct ls_net *net)
     return (int64_t)ls_dataset_reads(net->datasets[0]);
 }
 
-/* Replaces the feed, which decodes ahead without end, by one that ends with update `end`; what was
- * decoded ahead by then is known to be no more. */
-static void end_feed_at(struct training *training, int64_t end)
+/* Replaces the prefetcher, which decodes ahead without end, by one that ends with update `end`;
+ * what was decoded ahead by then is known to be no more. */
+static void end_prefetcher_at(struct training *training, int64_t end)
 {
     struct ls_trainer *trainer = training->trainer->inner;
-    ls_feed_close(trainer->feed);
-    trainer->feed_ready = false;
-    assert_int_equal(ls_net_feed(trainer->train, end, NULL, &trainer->feed, NULL), 0);
+    ls_prefetcher_close(trainer->prefetcher);
+    trainer->prefetcher_ready = false;
+    assert_int_equal(ls_net_prefetcher(trainer->train, end, NULL, &trainer->prefetcher, NULL), 0);
 }
 
 /* Samples and micro-batches of updates [begin, end), by the rule of the contract. */
@@ -85,7 +85,7 @@ static void check_reads(int batch, int iter_size, int last, int workers)
     struct training *training = start(solver, workers, NULL, NULL);
     const struct ls_net *net = training->trainer->inner->train;
     step(training, FIRST); /* the first update runs a micro-batch twice, to measure it */
-    end_feed_at(training, LAST);
+    end_prefetcher_at(training, LAST);
     int64_t reads = reads_of(net), micro_batches = all_micro_batches(training);
     step(training, LAST - FIRST);
     assert_int_equal(training->repeats, 0);
@@ -108,8 +108,8 @@ static void test_updates(void **state)
         }
 }
 
-/* What decoding ahead may add, with a feed that never ends: not more than its `prefetch` batches
- * (four), and the same once more for what was thrown away after the measurement. */
+/* What decoding ahead may add, with a prefetcher that never ends: not more than its `prefetch`
+ * batches (four), and the same once more for what was thrown away after the measurement. */
 static void test_decoding_ahead(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_counted_labels(void **state)
         struct training *training = start(solver, counts[i], NULL, NULL);
         const struct ls_net *net = training->trainer->inner->train;
         step(training, FIRST);
-        end_feed_at(training, LAST);
+        end_prefetcher_at(training, LAST);
         int64_t reads = reads_of(net);
         step(training, LAST - FIRST);
         assert_int_equal(reads_of(net) - reads, 2 * (LAST - FIRST) * 30);

@@ -137,7 +137,7 @@ static void make_fault(void)
 {
     int which = index_of(fault.trainer, "ip.bias");
     struct ls_store *store = fault.trainer->store;
-    struct ls_slot *slot = &store->slots[which];
+    struct ls_parameter_state *slot = &store->slots[which];
     fault.times--;
     switch (fault.change) {
     case WEIGHT:

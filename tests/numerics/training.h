@@ -239,15 +239,16 @@ static inline size_t limit_memory(struct training *training, size_t bytes)
     options.workers = trainer->engine->workers;
     options.follow_groups_place = "";
     ls_pass_free(trainer->train_pass);
-    ls_feed_close(trainer->feed);
+    ls_prefetcher_close(trainer->prefetcher);
     ls_net_close(trainer->train);
     trainer->train_pass = NULL;
-    trainer->feed = NULL;
+    trainer->prefetcher = NULL;
     if (ls_net_open(&options, &net, error) != 0)
         fail_msg("%s", error->problems[0].message);
     trainer->train = net;
     assert_int_equal(ls_pass_create(trainer->engine, net, &trainer->train_pass, error), 0);
-    assert_int_equal(ls_net_feed(net, INT64_MAX, &trainer->decoded, &trainer->feed, error), 0);
+    assert_int_equal(
+        ls_net_prefetcher(net, INT64_MAX, &trainer->decoded, &trainer->prefetcher, error), 0);
     free(error);
     return ls_net_memory_bytes(net, trainer->engine->workers);
 }

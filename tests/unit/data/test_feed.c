@@ -1,6 +1,6 @@
-/* Feeds: the same micro-batches whatever the threads do, each fetched once, no way to lock up.
- * SPDX-License-Identifier: BSD-2-Clause */
-#include "data/feed.h"
+/* Prefetchers: the same micro-batches whatever the threads do, each fetched once, no way to lock
+ * up. SPDX-License-Identifier: BSD-2-Clause */
+#include "data/prefetcher.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/feed_inner.h"
+#include "data/prefetcher_inner.h"
 #include "data_trial.h"
 
 enum { RECORDS = 103 };
@@ -27,26 +27,26 @@ static struct ls_definition *digits_layer(void)
 struct fixture {
     struct ls_definition *layer;
     struct ls_dataset *set;
-    struct ls_feed *feed;
+    struct ls_prefetcher *prefetcher;
     struct ls_batching batching;
 };
 
 static const int both[2][2] = {{0, 0}, {0, 1}};
 
-static void open_feed(struct fixture *f, int threads, size_t memory, int64_t end,
-                      struct ls_feed_room *room)
+static void open_prefetcher(struct fixture *f, int threads, size_t memory, int64_t end,
+                            struct ls_prefetch_memory *room)
 {
-    struct ls_feed_options options = {.datasets = &f->set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = f->batching,
-                                      .updates_end = end,
-                                      .threads = threads,
-                                      .memory = memory,
-                                      .room = room};
+    struct ls_prefetcher_options options = {.datasets = &f->set,
+                                            .dataset_count = 1,
+                                            .inputs = both,
+                                            .input_count = 2,
+                                            .batching = f->batching,
+                                            .updates_end = end,
+                                            .threads = threads,
+                                            .memory = memory,
+                                            .room = room};
     struct ls_error *error = calloc(1, sizeof *error);
-    if (ls_feed_open(&options, &f->feed, error) != 0)
+    if (ls_prefetcher_open(&options, &f->prefetcher, error) != 0)
         fail_msg("%s", trial_text(error));
     free(error);
 }
@@ -57,17 +57,17 @@ static void open_fixture(struct fixture *f, struct ls_batching batching, int thr
     f->layer = digits_layer();
     f->set = trial_dataset(f->layer, LOCKSTEP__PHASE__TRAIN, 6);
     f->batching = batching;
-    open_feed(f, threads, memory, end, NULL);
+    open_prefetcher(f, threads, memory, end, NULL);
 }
 
 static void close_fixture(struct fixture *f)
 {
-    ls_feed_close(f->feed);
+    ls_prefetcher_close(f->prefetcher);
     ls_dataset_close(f->set);
     ls_definition_free(f->layer);
 }
 
-static uint64_t hash_item(const struct ls_feed_item *item)
+static uint64_t hash_item(const struct ls_prefetch_item *item)
 {
     uint64_t hash = ls_hash(item->input[0], (size_t)item->samples * 100 * sizeof(float),
                             (uint64_t)item->ordinal);
@@ -93,7 +93,7 @@ static int expect(const struct fixture *f, int64_t update, uint64_t *hashes)
                     ls_reader_fetch(reader, micro[i].ordinal + s, data + 100 * s, label + s, NULL),
                     0);
             float *input[2] = {data, label};
-            struct ls_feed_item item = {
+            struct ls_prefetch_item item = {
                 .ordinal = micro[i].ordinal, .samples = micro[i].count, .input = input};
             hashes[count++] = hash_item(&item);
         }
@@ -126,10 +126,10 @@ struct worker {
 };
 
 static void take_one(struct worker *w, int64_t update, int index, int at,
-                     const struct ls_feed_item **held)
+                     const struct ls_prefetch_item **held)
 {
-    const struct ls_feed_item *item;
-    if (ls_feed_take(w->f->feed, update, index, &item, NULL) != 0) {
+    const struct ls_prefetch_item *item;
+    if (ls_prefetcher_take(w->f->prefetcher, update, index, &item, NULL) != 0) {
         w->failed++;
         return;
     }
@@ -139,7 +139,7 @@ static void take_one(struct worker *w, int64_t update, int index, int at,
     if (held != NULL)
         *held = item;
     else
-        ls_feed_release(w->f->feed, item);
+        ls_prefetcher_release(w->f->prefetcher, item);
 }
 
 /* Takes micro-batches as it gets free. */
@@ -161,7 +161,7 @@ static void *work_freely(void *argument)
 static void *work_in_step(void *argument)
 {
     struct worker *w = argument;
-    const struct ls_feed_item *held[64];
+    const struct ls_prefetch_item *held[64];
     for (int64_t update = 0; update < w->updates; update++) {
         int n = w->begin[update + 1] - w->begin[update], count = 0;
         for (int i = n * w->index / 3; i < n * (w->index + 1) / 3; i++) {
@@ -171,7 +171,7 @@ static void *work_in_step(void *argument)
         pthread_barrier_wait(w->barrier);
         for (int i = 0; i < count; i++)
             if (held[i] != NULL)
-                ls_feed_release(w->f->feed, held[i]);
+                ls_prefetcher_release(w->f->prefetcher, held[i]);
     }
     return NULL;
 }
@@ -198,7 +198,7 @@ static void run_workers(struct ls_batching batching, int threads, size_t memory,
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, NULL, (unsigned)workers);
     struct worker w[8];
-    ls_feed_seek(f.feed, 0);
+    ls_prefetcher_seek(f.prefetcher, 0);
     for (int i = 0; i < workers; i++) {
         w[i] = (struct worker){.f = &f,
                                .index = i,
@@ -231,7 +231,7 @@ static void test_any_number_of_threads(void **state)
             }
 }
 
-/* With room for two items, three workers hold seven each: the feed must grow. */
+/* With room for two items, three workers hold seven each: the prefetcher must grow. */
 static void test_holding_a_whole_update(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void test_holding_a_whole_update(void **state)
 /* ---- The budget ---- */
 
 /* Where workers take one item at a time, no more is decoded ahead than the budget has room for, but
- * for one item more than threads; and it takes what ls_feed_bytes says. */
+ * for one item more than threads; and it takes what ls_prefetcher_bytes says. */
 static void test_budget(void **state)
 {
     enum { SLOT = (3 * 100 + 4 + 3 + 13) * 4 }; /* three samples and labels, in lines of 16 */
@@ -257,27 +257,27 @@ static void test_budget(void **state)
         size_t slot = 0, samples = 0, threads = 0, held = 0;
         size_t memory = table[i].room == 0 ? 1 : (size_t)table[i].room * (SLOT + 1);
         open_fixture(&f, batching, table[i].threads, memory, INT64_MAX);
-        assert_int_equal(ls_slot_bytes(f.feed, &slot, NULL), 0);
+        assert_int_equal(ls_prefetch_slot_bytes(f.prefetcher, &slot, NULL), 0);
         assert_int_equal(slot, SLOT);
-        struct ls_feed_options options = {.datasets = &f.set,
-                                          .dataset_count = 1,
-                                          .inputs = both,
-                                          .input_count = 2,
-                                          .batching = batching,
-                                          .threads = table[i].threads,
-                                          .memory = memory};
-        assert_int_equal(ls_feed_bytes(&options, &samples, &threads, NULL), 0);
-        ls_feed_seek(f.feed, 0);
+        struct ls_prefetcher_options options = {.datasets = &f.set,
+                                                .dataset_count = 1,
+                                                .inputs = both,
+                                                .input_count = 2,
+                                                .batching = batching,
+                                                .threads = table[i].threads,
+                                                .memory = memory};
+        assert_int_equal(ls_prefetcher_bytes(&options, &samples, &threads, NULL), 0);
+        ls_prefetcher_seek(f.prefetcher, 0);
         for (int64_t u = 0; u < 6; u++)
             for (int k = 0; k < 7; k++) {
-                const struct ls_feed_item *item;
-                assert_int_equal(ls_feed_take(f.feed, u, k, &item, NULL), 0);
+                const struct ls_prefetch_item *item;
+                assert_int_equal(ls_prefetcher_take(f.prefetcher, u, k, &item, NULL), 0);
                 pause_randomly((uint64_t)u, (uint64_t)k);
-                ls_feed_release(f.feed, item);
+                ls_prefetcher_release(f.prefetcher, item);
             }
-        assert_int_equal(f.feed->slot_count, table[i].slots);
-        for (int k = 0; k < f.feed->slot_count; k++)
-            held += f.feed->slots[k]->capacity * sizeof(float);
+        assert_int_equal(f.prefetcher->slot_count, table[i].slots);
+        for (int k = 0; k < f.prefetcher->slot_count; k++)
+            held += f.prefetcher->slots[k]->capacity * sizeof(float);
         assert_int_equal(held, (size_t)table[i].slots * slot);
         assert_int_equal(samples, held);
         assert_in_range(threads, table[i].threads, table[i].threads * (1 << 20));
@@ -295,17 +295,17 @@ static void test_seek(void **state)
     open_fixture(&f, batching, 3, 0, INT64_MAX);
     const int64_t places[] = {0, 5, 5, 2, 1000, 999, 0};
     for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
-        ls_feed_seek(f.feed, places[k]);
+        ls_prefetcher_seek(f.prefetcher, places[k]);
         /* From nothing to two updates and a half, out of order within an update. */
         for (int64_t u = places[k]; u < places[k] + (int64_t)k % 3; u++) {
             uint64_t hashes[64];
             int count = expect(&f, u, hashes);
             for (int i = 0; i < count; i += 2)
                 for (int j = i + 1 < count ? i + 1 : i; j >= i; j--) {
-                    const struct ls_feed_item *item;
-                    assert_int_equal(ls_feed_take(f.feed, u, j, &item, NULL), 0);
+                    const struct ls_prefetch_item *item;
+                    assert_int_equal(ls_prefetcher_take(f.prefetcher, u, j, &item, NULL), 0);
                     assert_true(hash_item(item) == hashes[j]);
-                    ls_feed_release(f.feed, item);
+                    ls_prefetcher_release(f.prefetcher, item);
                 }
         }
     }
@@ -316,16 +316,16 @@ static void test_seek(void **state)
 
 static void open_share(struct fixture *f, struct ls_share share, int threads, size_t memory)
 {
-    struct ls_feed_options options = {.datasets = &f->set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = f->batching,
-                                      .share = share,
-                                      .updates_end = INT64_MAX,
-                                      .threads = threads,
-                                      .memory = memory};
-    assert_int_equal(ls_feed_open(&options, &f->feed, NULL), 0);
+    struct ls_prefetcher_options options = {.datasets = &f->set,
+                                            .dataset_count = 1,
+                                            .inputs = both,
+                                            .input_count = 2,
+                                            .batching = f->batching,
+                                            .share = share,
+                                            .updates_end = INT64_MAX,
+                                            .threads = threads,
+                                            .memory = memory};
+    assert_int_equal(ls_prefetcher_open(&options, &f->prefetcher, NULL), 0);
 }
 
 /* Takes what of an update is the share's; how many that are. */
@@ -342,10 +342,10 @@ static int take_share(struct fixture *f, const struct ls_share *share, int64_t u
         assert_int_equal(ls_batching_cut(&f->batching, &batch[b], micro, &n, NULL), 0);
         ls_share_run(share, n, &begin, &end);
         for (int i = first + (int)begin; i < first + (int)end; i++, taken++) {
-            const struct ls_feed_item *item;
-            assert_int_equal(ls_feed_take(f->feed, update, i, &item, NULL), 0);
+            const struct ls_prefetch_item *item;
+            assert_int_equal(ls_prefetcher_take(f->prefetcher, update, i, &item, NULL), 0);
             assert_true(item->update == update && item->index == i && hash_item(item) == hashes[i]);
-            ls_feed_release(f->feed, item);
+            ls_prefetcher_release(f->prefetcher, item);
         }
         first += (int)n;
     }
@@ -367,7 +367,7 @@ static void test_shares(void **state)
                                 .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
             f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
             open_share(&f, shares[i], threads, 1);
-            ls_feed_seek(f.feed, 0);
+            ls_prefetcher_seek(f.prefetcher, 0);
             for (int64_t u = 0; u < UPDATES; u++) {
                 int taken = take_share(&f, &shares[i], u);
                 total += threads == 1 ? taken : 0;
@@ -387,20 +387,20 @@ static void test_wrong_shares(void **state)
     const struct ls_share last = {3, 1, 4, false}, none = {0, 1, 8, false};
     struct fixture f = {.layer = digits_layer(),
                         .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL}};
-    const struct ls_feed_item *item;
+    const struct ls_prefetch_item *item;
     f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
     open_share(&f, last, 2, 0);
-    ls_feed_seek(f.feed, 0);
-    assert_int_equal(ls_feed_take(f.feed, 0, 3, &item, NULL), 0);
-    ls_feed_release(f.feed, item);
-    assert_int_equal(ls_feed_take(f.feed, 1, 2, &item, NULL), LOCKSTEP_INTERNAL);
-    assert_int_equal(ls_feed_take(f.feed, 1, 3, &item, NULL), 0);
-    ls_feed_release(f.feed, item);
-    ls_feed_close(f.feed);
+    ls_prefetcher_seek(f.prefetcher, 0);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 3, &item, NULL), 0);
+    ls_prefetcher_release(f.prefetcher, item);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 1, 2, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 1, 3, &item, NULL), 0);
+    ls_prefetcher_release(f.prefetcher, item);
+    ls_prefetcher_close(f.prefetcher);
     open_share(&f, none, 2, 0);
-    ls_feed_seek(f.feed, 0);
+    ls_prefetcher_seek(f.prefetcher, 0);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(ls_feed_take(f.feed, 5000, i, &item, NULL), LOCKSTEP_INTERNAL);
+        assert_int_equal(ls_prefetcher_take(f.prefetcher, 5000, i, &item, NULL), LOCKSTEP_INTERNAL);
     close_fixture(&f);
 }
 
@@ -413,28 +413,29 @@ static void test_any(void **state)
     for (int threads = 1; threads <= 3; threads++) {
         struct fixture f = {.layer = digits_layer(),
                             .batching = {RECORDS, 20, 4, 2, LS_LAST_PARTIAL, 0, NULL, NULL}};
-        const struct ls_feed_item *item;
+        const struct ls_prefetch_item *item;
         f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
         open_share(&f, (struct ls_share){.any = true}, threads, 1);
-        ls_feed_want(f.feed, 0, 0); /* nobody listens yet */
-        ls_feed_seek(f.feed, 0);
+        ls_prefetcher_request(f.prefetcher, 0, 0); /* nobody listens yet */
+        ls_prefetcher_seek(f.prefetcher, 0);
         for (int i = 0; i < TAKEN; i++) {
             uint64_t hashes[128], key = (uint64_t)i;
             int64_t update = i < 40 ? 0 : ls_random_below(79, key, 0, 7);
             int count = expect(&f, update, hashes);
             int index = (int)ls_random_below(79, key, 1, (uint32_t)count);
             if (ls_random_below(79, key, 2, 3) > 0)
-                ls_feed_want(f.feed, update, index);
+                ls_prefetcher_request(f.prefetcher, update, index);
             if (i % 10 == 0)
-                ls_feed_want(f.feed, update, count);
+                ls_prefetcher_request(f.prefetcher, update, count);
             pause_randomly(79, key);
-            assert_int_equal(ls_feed_take(f.feed, update, index, &item, NULL), 0);
+            assert_int_equal(ls_prefetcher_take(f.prefetcher, update, index, &item, NULL), 0);
             assert_true(item->update == update && item->index == index &&
                         hash_item(item) == hashes[index]);
-            ls_feed_release(f.feed, item);
-            assert_int_equal(ls_feed_take(f.feed, update, count, &item, NULL), LOCKSTEP_INTERNAL);
+            ls_prefetcher_release(f.prefetcher, item);
+            assert_int_equal(ls_prefetcher_take(f.prefetcher, update, count, &item, NULL),
+                             LOCKSTEP_INTERNAL);
             if (i % 50 == 0)
-                ls_feed_seek(f.feed, 1);
+                ls_prefetcher_seek(f.prefetcher, 1);
         }
         close_fixture(&f);
     }
@@ -461,53 +462,54 @@ static void test_far_away(void **state)
     struct ls_batching batching = {INT64_MAX, 4, 4, 1, LS_LAST_WRAP, 0, sizes_that_change, &rare};
     struct ls_micro micro[4];
     const struct ls_share share = {1, 1, 4, false};
-    struct ls_feed feed = {.batching = batching, .share = share, .updates_end = INT64_MAX};
-    struct ls_feed_item item;
+    struct ls_prefetcher prefetcher = {
+        .batching = batching, .share = share, .updates_end = INT64_MAX};
+    struct ls_prefetch_item item;
     assert_int_equal(ls_batching_cut(&batching, &(struct ls_batch){.ordinal = 4 * FAR, .count = 4},
                                      micro, &n, NULL),
                      0);
     ls_share_run(&share, n, &begin, &end);
     assert_true(n == 3 && begin == 0 && end == 1);
-    pthread_mutex_init(&feed.lock, NULL);
-    pthread_cond_init(&feed.done, NULL);
-    assert_int_equal(ls_position_open(&feed, NULL), 0);
-    feed.started = true;
-    ls_position_go_to(&feed, 0);
-    assert_false(ls_position_claim(&feed, &item)); /* not for ever, though nobody stops it */
-    assert_in_range(feed.position.update, 1, FAR - 1);
-    assert_int_equal(ls_position_expect(&feed, FAR, 0, NULL), 0);
-    assert_true(ls_position_claim(&feed, &item));
+    pthread_mutex_init(&prefetcher.lock, NULL);
+    pthread_cond_init(&prefetcher.done, NULL);
+    assert_int_equal(ls_position_open(&prefetcher, NULL), 0);
+    prefetcher.started = true;
+    ls_position_go_to(&prefetcher, 0);
+    assert_false(ls_position_claim(&prefetcher, &item)); /* not for ever, though nobody stops it */
+    assert_in_range(prefetcher.position.update, 1, FAR - 1);
+    assert_int_equal(ls_position_expect(&prefetcher, FAR, 0, NULL), 0);
+    assert_true(ls_position_claim(&prefetcher, &item));
     assert_true(item.update == FAR && item.index == 0 && item.ordinal == 4 * FAR);
     assert_int_equal(item.samples, 2);
-    assert_false(ls_position_claim(&feed, &item));
-    assert_int_equal(ls_position_expect(&feed, FAR, 0, NULL), LOCKSTEP_INTERNAL);
-    ls_position_close(&feed);
-    pthread_cond_destroy(&feed.done);
-    pthread_mutex_destroy(&feed.lock);
+    assert_false(ls_position_claim(&prefetcher, &item));
+    assert_int_equal(ls_position_expect(&prefetcher, FAR, 0, NULL), LOCKSTEP_INTERNAL);
+    ls_position_close(&prefetcher);
+    pthread_cond_destroy(&prefetcher.done);
+    pthread_mutex_destroy(&prefetcher.lock);
 }
 
 /* ---- A room for several ---- */
 
-/* Seeks a feed and takes the first micro-batches of an update, as many as chance has it. */
+/* Seeks a prefetcher and takes the first micro-batches of an update, as many as chance has it. */
 static void read_some(struct fixture *f, uint64_t turn)
 {
     uint64_t hashes[64];
     int64_t update = ls_random_below(78, turn, 0, 9);
     int count = expect(f, update, hashes);
     int wanted = (int)ls_random_below(78, turn, 1, (uint32_t)count + 1);
-    ls_feed_seek(f->feed, update);
+    ls_prefetcher_seek(f->prefetcher, update);
     for (int i = 0; i < wanted; i++) {
-        const struct ls_feed_item *item;
-        assert_int_equal(ls_feed_take(f->feed, update, i, &item, NULL), 0);
+        const struct ls_prefetch_item *item;
+        assert_int_equal(ls_prefetcher_take(f->prefetcher, update, i, &item, NULL), 0);
         pause_randomly(turn, (uint64_t)i);
         assert_true(hash_item(item) == hashes[i]);
-        ls_feed_release(f->feed, item);
+        ls_prefetcher_release(f->prefetcher, item);
     }
     pause_randomly(turn, 100);
 }
 
-/* Feeds of different sizes take the room from each other at any time, in the middle of what they
- * decode; they come and go, and the room grows under whoever has it. */
+/* Prefetchers of different sizes take the room from each other at any time, in the middle of what
+ * they decode; they come and go, and the room grows under whoever has it. */
 static void test_room(void **state)
 {
     enum { FEEDS = 3, TURNS = 120 };
@@ -517,29 +519,29 @@ static void test_room(void **state)
         {RECORDS, 7, 7, 2, LS_LAST_PARTIAL, 0, NULL, NULL},
         {RECORDS, 40, 10, 1, LS_LAST_DROP, 0, NULL, NULL},
     };
-    struct ls_feed_room room = {0};
+    struct ls_prefetch_memory room = {0};
     struct fixture f[FEEDS] = {{0}};
     for (uint64_t turn = 0; turn < TURNS; turn++) {
         int i = (int)ls_random_below(78, turn, 2, FEEDS);
-        bool closed = f[i].feed == NULL;
+        bool closed = f[i].prefetcher == NULL;
         if (closed && f[i].layer == NULL) {
             f[i] = (struct fixture){.layer = digits_layer(), .batching = batching[i]};
             f[i].set = trial_dataset(f[i].layer, LOCKSTEP__PHASE__TRAIN, 6);
         }
         if (closed) /* later ones are larger */
-            open_feed(&f[i], 1 + i, (size_t)(2 + turn / 10) * 4500, INT64_MAX, &room);
+            open_prefetcher(&f[i], 1 + i, (size_t)(2 + turn / 10) * 4500, INT64_MAX, &room);
         read_some(&f[i], turn);
-        assert_ptr_equal(room.user, f[i].feed);
+        assert_ptr_equal(room.user, f[i].prefetcher);
         if (ls_random_below(78, turn, 3, 4) > 0)
             continue;
-        ls_feed_close(f[i].feed);
-        f[i].feed = NULL;
+        ls_prefetcher_close(f[i].prefetcher);
+        f[i].prefetcher = NULL;
         assert_null(room.user);
     }
     for (int i = 0; i < FEEDS; i++)
         close_fixture(&f[i]);
     assert_true(room.bytes > 0);
-    ls_feed_room_free(&room);
+    ls_prefetch_memory_free(&room);
 }
 
 static void test_closing_at_any_time(void **state)
@@ -550,10 +552,10 @@ static void test_closing_at_any_time(void **state)
         struct ls_batching batching = {RECORDS, 20, 2, 1, LS_LAST_WRAP, 0, NULL, NULL};
         open_fixture(&f, batching, 1 + k % 4, 0, INT64_MAX);
         if (k % 3 > 0)
-            ls_feed_seek(f.feed, k);
+            ls_prefetcher_seek(f.prefetcher, k);
         if (k % 3 > 1) {
-            const struct ls_feed_item *item; /* held while closing */
-            assert_int_equal(ls_feed_take(f.feed, k, 0, &item, NULL), 0);
+            const struct ls_prefetch_item *item; /* held while closing */
+            assert_int_equal(ls_prefetcher_take(f.prefetcher, k, 0, &item, NULL), 0);
         }
         pause_randomly(1000, (uint64_t)k);
         close_fixture(&f);
@@ -568,15 +570,16 @@ static void test_wrong_calls(void **state)
     struct fixture f;
     struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
     open_fixture(&f, batching, 1, 0, 3);
-    const struct ls_feed_item *item, *again;
-    assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), LOCKSTEP_INTERNAL); /* no seek */
-    ls_feed_seek(f.feed, 0);
-    assert_int_equal(ls_feed_take(f.feed, 0, 2, &item, NULL), LOCKSTEP_INTERNAL);
-    assert_int_equal(ls_feed_take(f.feed, 3, 0, &item, NULL), LOCKSTEP_INTERNAL);
-    assert_int_equal(ls_feed_take(f.feed, 0, 0, &item, NULL), 0);
-    assert_int_equal(ls_feed_take(f.feed, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
-    ls_feed_release(f.feed, item);
-    assert_int_equal(ls_feed_take(f.feed, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
+    const struct ls_prefetch_item *item, *again;
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 0, &item, NULL),
+                     LOCKSTEP_INTERNAL); /* no seek */
+    ls_prefetcher_seek(f.prefetcher, 0);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 2, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 3, 0, &item, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 0, &item, NULL), 0);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
+    ls_prefetcher_release(f.prefetcher, item);
+    assert_int_equal(ls_prefetcher_take(f.prefetcher, 0, 0, &again, NULL), LOCKSTEP_INTERNAL);
     assert_null(again);
     close_fixture(&f);
 }
@@ -589,13 +592,13 @@ static void test_late_takers(void **state)
     struct fixture f;
     struct ls_batching batching = {RECORDS, 20, 10, 1, LS_LAST_WRAP, 0, NULL, NULL};
     open_fixture(&f, batching, 2, 1, INT64_MAX);
-    ls_feed_seek(f.feed, 0);
+    ls_prefetcher_seek(f.prefetcher, 0);
     for (int index = 1; index >= 0; index--)
         for (int64_t update = 0; update < UPDATES; update++) {
-            const struct ls_feed_item *item;
-            assert_int_equal(ls_feed_take(f.feed, update, index, &item, NULL), 0);
+            const struct ls_prefetch_item *item;
+            assert_int_equal(ls_prefetcher_take(f.prefetcher, update, index, &item, NULL), 0);
             assert_true(item->update == update && item->index == index);
-            ls_feed_release(f.feed, item);
+            ls_prefetcher_release(f.prefetcher, item);
         }
     close_fixture(&f);
 }
@@ -622,26 +625,26 @@ static void test_bad_record(void **state)
     layer = trial_layer("name: 'd' top: 'data' data_param { source: '%s' backend: IDX }",
                         ls_test_path("bare"));
     set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 1);
-    struct ls_feed_options options = {.datasets = &set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = {10, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL},
-                                      .updates_end = INT64_MAX,
-                                      .threads = 2};
-    struct ls_feed *feed;
-    assert_int_equal(ls_feed_open(&options, &feed, NULL), 0);
-    ls_feed_seek(feed, 0);
+    struct ls_prefetcher_options options = {.datasets = &set,
+                                            .dataset_count = 1,
+                                            .inputs = both,
+                                            .input_count = 2,
+                                            .batching = {10, 4, 2, 1, LS_LAST_WRAP, 0, NULL, NULL},
+                                            .updates_end = INT64_MAX,
+                                            .threads = 2};
+    struct ls_prefetcher *prefetcher;
+    assert_int_equal(ls_prefetcher_open(&options, &prefetcher, NULL), 0);
+    ls_prefetcher_seek(prefetcher, 0);
     struct ls_error *error = calloc(1, sizeof *error);
-    const struct ls_feed_item *item;
+    const struct ls_prefetch_item *item;
     for (int k = 0; k < 2; k++) { /* asking again gives the same answer */
         ls_error_clear(error);
-        assert_int_equal(ls_feed_take(feed, 0, 1, &item, error), LOCKSTEP_DATA);
+        assert_int_equal(ls_prefetcher_take(prefetcher, 0, 1, &item, error), LOCKSTEP_DATA);
         assert_says(error, "bare: record 2: the source has no labels");
         assert_null(item);
     }
     free(error);
-    ls_feed_close(feed);
+    ls_prefetcher_close(prefetcher);
     ls_dataset_close(set);
     ls_definition_free(layer);
 }
@@ -652,22 +655,23 @@ static void test_out_of_memory(void **state)
     (void)state;
     struct fixture f = {.layer = digits_layer()};
     f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
-    struct ls_feed_options options = {.datasets = &f.set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL},
-                                      .updates_end = INT64_MAX,
-                                      .threads = 2};
+    struct ls_prefetcher_options options = {
+        .datasets = &f.set,
+        .dataset_count = 1,
+        .inputs = both,
+        .input_count = 2,
+        .batching = {RECORDS, 20, 5, 1, LS_LAST_WRAP, 0, NULL, NULL},
+        .updates_end = INT64_MAX,
+        .threads = 2};
     int failures = 0;
     for (long n = 0;; n++) {
         ls_fail_allocation_after(n);
-        int status = ls_feed_open(&options, &f.feed, NULL);
+        int status = ls_prefetcher_open(&options, &f.prefetcher, NULL);
         ls_fail_allocation_after(-1);
         if (status == 0)
             break;
         assert_int_equal(status, LOCKSTEP_RESOURCE);
-        assert_null(f.feed);
+        assert_null(f.prefetcher);
         failures++;
     }
     assert_true(failures > 10);

@@ -1,8 +1,8 @@
-/* Samples of different sizes: shapes by ordinal, what is written, feeds that follow them.
+/* Samples of different sizes: shapes by ordinal, what is written, prefetchers that follow them.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <zlib.h>
 
-#include "data/feed.h"
+#include "data/prefetcher.h"
 #include "data/source.h"
 #include "data_trial.h"
 #include "map_files.h"
@@ -211,7 +211,7 @@ static void test_picture_from_outside(void **state)
     ls_definition_free(layer);
 }
 
-/* ---- Feeds ---- */
+/* ---- Prefetchers ---- */
 
 struct sizer {
     struct ls_dataset *set;
@@ -226,33 +226,34 @@ static int size_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_erro
     return ls_dataset_sample_shape(sizer->set, ordinal, shape, error);
 }
 
-static int open_feed(struct sizer *sizer, int threads, size_t memory, struct ls_feed **feed)
+static int open_prefetcher(struct sizer *sizer, int threads, size_t memory,
+                           struct ls_prefetcher **prefetcher)
 {
     static const int both[2][2] = {{0, 1}, {0, 0}};
-    struct ls_feed_options options = {.datasets = &sizer->set,
-                                      .dataset_count = 1,
-                                      .inputs = both,
-                                      .input_count = 2,
-                                      .batching = {.samples = N,
-                                                   .batch = 4,
-                                                   .micro_batch = 2,
-                                                   .iter_size = 2,
-                                                   .size_of = size_of,
-                                                   .user = sizer},
-                                      .updates_end = INT64_MAX,
-                                      .threads = threads,
-                                      .memory = memory};
-    return ls_feed_open(&options, feed, NULL);
+    struct ls_prefetcher_options options = {.datasets = &sizer->set,
+                                            .dataset_count = 1,
+                                            .inputs = both,
+                                            .input_count = 2,
+                                            .batching = {.samples = N,
+                                                         .batch = 4,
+                                                         .micro_batch = 2,
+                                                         .iter_size = 2,
+                                                         .size_of = size_of,
+                                                         .user = sizer},
+                                            .updates_end = INT64_MAX,
+                                            .threads = threads,
+                                            .memory = memory};
+    return ls_prefetcher_open(&options, prefetcher, NULL);
 }
 
 /* Takes an update's micro-batches; checks all of their samples; gives how many there were. */
-static int take_update(struct ls_feed *feed, int64_t update)
+static int take_update(struct ls_prefetcher *prefetcher, int64_t update)
 {
     int64_t next = update * 8;
     int index = 0;
     for (; next < (update + 1) * 8; index++) {
-        const struct ls_feed_item *item;
-        assert_int_equal(ls_feed_take(feed, update, index, &item, NULL), 0);
+        const struct ls_prefetch_item *item;
+        assert_int_equal(ls_prefetcher_take(prefetcher, update, index, &item, NULL), 0);
         assert_int_equal(item->ordinal, next);
         assert_in_range(item->samples, 1, 2);
         size_t plane = (size_t)(item->shape[1] * item->shape[2]);
@@ -262,7 +263,7 @@ static int take_update(struct ls_feed *feed, int64_t update)
             check_sample(item->input[1] + (size_t)s * 3 * plane, item->input[0] + (size_t)s * plane,
                          item->shape, (int)((item->ordinal + s) % N), 0);
         next += item->samples;
-        ls_feed_release(feed, item);
+        ls_prefetcher_release(prefetcher, item);
     }
     assert_int_equal(next, (update + 1) * 8);
     return index;
@@ -271,32 +272,32 @@ static int take_update(struct ls_feed *feed, int64_t update)
 static void test_feed_of_different_sizes(void **state)
 {
     (void)state;
-    write_files("feed");
-    struct ls_definition *layer = layer_of("feed", "", "");
+    write_files("prefetcher");
+    struct ls_definition *layer = layer_of("prefetcher", "", "");
     struct sizer sizer = {trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 5), -1};
-    struct ls_feed *feed;
+    struct ls_prefetcher *prefetcher;
     for (int threads = 1; threads <= 3; threads++) {
-        assert_int_equal(open_feed(&sizer, threads, threads == 3 ? 1 : 0, &feed), 0);
+        assert_int_equal(open_prefetcher(&sizer, threads, threads == 3 ? 1 : 0, &prefetcher), 0);
         for (int round = 0; round < 2; round++) {
-            ls_feed_seek(feed, round * 3);
+            ls_prefetcher_seek(prefetcher, round * 3);
             for (int64_t u = round * 3; u < 12; u++) {
-                int count = take_update(feed, u);
+                int count = take_update(prefetcher, u);
                 /* Files 0 1 2 3 and 4 5 6 7: 2 + 1 + 1 and 1 + 1 (two alike) + 1. */
                 if (u == 0)
                     assert_int_equal(count, 3 + 3);
             }
         }
         /* What does not exist is told, though only cutting shows that it does not. */
-        const struct ls_feed_item *item;
-        ls_feed_seek(feed, 0);
-        assert_int_equal(ls_feed_take(feed, 0, 7, &item, NULL), LOCKSTEP_INTERNAL);
-        ls_feed_close(feed);
+        const struct ls_prefetch_item *item;
+        ls_prefetcher_seek(prefetcher, 0);
+        assert_int_equal(ls_prefetcher_take(prefetcher, 0, 7, &item, NULL), LOCKSTEP_INTERNAL);
+        ls_prefetcher_close(prefetcher);
     }
-    struct ls_feed_options options = {
+    struct ls_prefetcher_options options = {
         .datasets = &sizer.set,
         .dataset_count = 1,
         .batching = {.samples = N, .batch = 4, .micro_batch = 2, .iter_size = 1}};
-    assert_int_equal(ls_feed_open(&options, &feed, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_prefetcher_open(&options, &prefetcher, NULL), LOCKSTEP_INTERNAL);
     ls_dataset_close(sizer.set);
     ls_definition_free(layer);
 }
@@ -307,23 +308,23 @@ static void test_feed_with_an_unknown_size(void **state)
     write_files("unknown");
     struct ls_definition *layer = layer_of("unknown", "", "");
     struct sizer sizer = {trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 5), 13};
-    struct ls_feed *feed;
+    struct ls_prefetcher *prefetcher;
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(open_feed(&sizer, 2, 0, &feed), 0);
-    ls_feed_seek(feed, 0);
-    const struct ls_feed_item *item;
-    assert_int_equal(take_update(feed, 0), 6);
+    assert_int_equal(open_prefetcher(&sizer, 2, 0, &prefetcher), 0);
+    ls_prefetcher_seek(prefetcher, 0);
+    const struct ls_prefetch_item *item;
+    assert_int_equal(take_update(prefetcher, 0), 6);
     for (int index = 3; index < 6; index++) { /* update 1 begins with 8 and 0, and 1 with 2 */
         ls_error_clear(error);
-        assert_int_equal(ls_feed_take(feed, 1, index, &item, error), LOCKSTEP_DATA);
+        assert_int_equal(ls_prefetcher_take(prefetcher, 1, index, &item, error), LOCKSTEP_DATA);
         assert_says(error, "x/4.png: cannot be looked at");
         assert_null(item);
     }
-    assert_int_equal(ls_feed_take(feed, 2, 0, &item, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_prefetcher_take(prefetcher, 2, 0, &item, NULL), LOCKSTEP_DATA);
     sizer.fails = -1; /* it was a disk that came back */
-    ls_feed_seek(feed, 1);
-    take_update(feed, 1);
-    ls_feed_close(feed);
+    ls_prefetcher_seek(prefetcher, 1);
+    take_update(prefetcher, 1);
+    ls_prefetcher_close(prefetcher);
     ls_dataset_close(sizer.set);
     ls_definition_free(layer);
     free(error);

@@ -1,21 +1,21 @@
-/* A feed: decodes micro-batches ahead of the workers, in threads of its own.
+/* A prefetcher: decodes micro-batches ahead of the workers, in threads of its own.
  *
  * The micro-batches of all updates form one sequence: update by update, batch by batch, micro-batch
- * by micro-batch. Workers take them by number within the update; each is fetched once. A feed may
- * be for a share of each batch only: the others' micro-batches are numbered, too.
+ * by micro-batch. Workers take them by number within the update; each is fetched once. A prefetcher
+ * may be for a share of each batch only: the others' micro-batches are numbered, too.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_DATA_FEED_H
-#define LS_DATA_FEED_H
+#ifndef LS_DATA_PREFETCHER_H
+#define LS_DATA_PREFETCHER_H
 
 #include "base/partition.h"
 #include "data/dataset.h"
 #include "data/digest.h"
 
-struct ls_feed;
+struct ls_prefetcher;
 
 /* A micro-batch in memory. */
-struct ls_feed_item {
+struct ls_prefetch_item {
     int64_t update;  /* of which update */
     int index;       /* which micro-batch of the update, over all its batches */
     int64_t ordinal; /* of the first sample */
@@ -27,16 +27,16 @@ struct ls_feed_item {
     struct ls_digests *digests;
 };
 
-/* Memory for decoded samples that feeds share of which one at a time is read from, such as those of
- * training and testing. All zeros is empty; it outlives its feeds. */
-struct ls_feed_room {
+/* Memory for decoded samples that prefetchers share of which one at a time is read from, such as
+ * those of training and testing. All zeros is empty; it outlives its prefetchers. */
+struct ls_prefetch_memory {
     unsigned char *memory;
     size_t bytes;
-    struct ls_feed *user; /* the feed that was sought last */
+    struct ls_prefetcher *user; /* the prefetcher that was sought last */
 };
-void ls_feed_room_free(struct ls_feed_room *room);
+void ls_prefetch_memory_free(struct ls_prefetch_memory *room);
 
-struct ls_feed_options {
+struct ls_prefetcher_options {
     struct ls_dataset **datasets; /* all Data layers of the net; they share one batching */
     int dataset_count;
     /* Which inputs an item has, in order: for each, the data set and 0 for data, 1 for label. */
@@ -44,37 +44,38 @@ struct ls_feed_options {
     int input_count;
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
     /* Only these micro-batches of each batch are decoded, and may be taken. Any of them: those that
-     * are wanted (ls_feed_want), in that order. */
+     * are wanted (ls_prefetcher_request), in that order. */
     struct ls_share share;
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
-    /* (optional) Where to decode to. A seek takes it from the feed that had it; what that one had
-     * decoded is gone, and it must be sought before it is read from again. */
-    struct ls_feed_room *room;
+    /* (optional) Where to decode to. A seek takes it from the prefetcher that had it; what that one
+     * had decoded is gone, and it must be sought before it is read from again. */
+    struct ls_prefetch_memory *room;
 };
-int ls_feed_open(const struct ls_feed_options *options, struct ls_feed **feed,
-                 struct ls_error *error);
-void ls_feed_close(struct ls_feed *feed);
-/* What a feed with these options will take in memory, without opening it: its decoded samples,
- * which may lie in a room that is shared, and the threads that decode. */
-int ls_feed_bytes(const struct ls_feed_options *options, size_t *samples, size_t *threads,
-                  struct ls_error *error);
+int ls_prefetcher_open(const struct ls_prefetcher_options *options,
+                       struct ls_prefetcher **prefetcher, struct ls_error *error);
+void ls_prefetcher_close(struct ls_prefetcher *prefetcher);
+/* What a prefetcher with these options will take in memory, without opening it: its decoded
+ * samples, which may lie in a room that is shared, and the threads that decode. */
+int ls_prefetcher_bytes(const struct ls_prefetcher_options *options, size_t *samples,
+                        size_t *threads, struct ls_error *error);
 
 /* Nothing is decoded until the first seek. Begins at update `update` (forward or back); nothing of
  * an earlier position is handed out any more. No item may be held. Called at the start, after a
  * resume, and to repeat an update. */
-void ls_feed_seek(struct ls_feed *feed, int64_t update);
-/* For a feed of any micro-batches: this one will be taken, decode it ahead. Nothing happens where
- * there is no such micro-batch, or it is on its way. A seek forgets what is wanted. Any thread. */
-void ls_feed_want(struct ls_feed *feed, int64_t update, int index);
+void ls_prefetcher_seek(struct ls_prefetcher *prefetcher, int64_t update);
+/* For a prefetcher of any micro-batches: this one will be taken, decode it ahead. Nothing happens
+ * where there is no such micro-batch, or it is on its way. A seek forgets what is wanted. Any
+ * thread. */
+void ls_prefetcher_request(struct ls_prefetcher *prefetcher, int64_t update, int index);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence
  * (or a part of the memory, where it was wanted). Any thread may call. A source's failure is
  * reported to whoever takes the item concerned; a size that cannot be read, to whoever takes an
  * item of that batch or of a later one. */
-int ls_feed_take(struct ls_feed *feed, int64_t update, int index, const struct ls_feed_item **item,
-                 struct ls_error *error);
-void ls_feed_release(struct ls_feed *feed, const struct ls_feed_item *item);
+int ls_prefetcher_take(struct ls_prefetcher *prefetcher, int64_t update, int index,
+                       const struct ls_prefetch_item **item, struct ls_error *error);
+void ls_prefetcher_release(struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item);
 
 #endif

@@ -1,0 +1,146 @@
+/* The threads of a prefetcher: each claims the next micro-batch of the sequence when it finds an
+ * EMPTY slot, and decodes it there, without the lock.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/memory.h"
+#include "base/thread.h"
+#include "data/prefetcher_inner.h"
+
+/* Where the samples of one kind (0 data, 1 label) of a data set go; NULL: nobody wants them. */
+static float *input_of(const struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item,
+                       int dataset, int kind, size_t *numbers)
+{
+    for (int i = 0; i < prefetcher->input_count; i++)
+        if (prefetcher->inputs[i][0] == dataset && prefetcher->inputs[i][1] == kind) {
+            *numbers = ls_prefetch_slot_numbers(prefetcher, i, item);
+            return item->input[i];
+        }
+    *numbers = 0;
+    return NULL;
+}
+
+/* Decodes an item's samples of a data set and notes what was read. What no batch has is hashed. */
+static int decode_dataset(struct ls_decoder *decoder, const struct ls_prefetch_item *item,
+                          int dataset)
+{
+    size_t data_size, label_size;
+    float *data = input_of(decoder->prefetcher, item, dataset, 0, &data_size);
+    float *label = input_of(decoder->prefetcher, item, dataset, 1, &label_size);
+    if (data == NULL && label == NULL)
+        return 0;
+    struct ls_reader *reader = decoder->readers[dataset];
+    struct ls_digests *digests = &item->digests[dataset];
+    int64_t size = ls_dataset_size(decoder->prefetcher->datasets[dataset]), record;
+    int64_t begin = item->ordinal, end = begin + item->samples;
+    int64_t all = end + ls_batching_left_out(&decoder->prefetcher->batching, end);
+    uint64_t hash;
+    *digests = (struct ls_digests){0};
+    for (int64_t i = begin; i < end; i++) {
+        LS_TRY(ls_reader_fetch(reader, i, data, label, &decoder->error));
+        ls_reader_last(reader, &record, &hash);
+        ls_digests_add(digests, begin, all, size, i, record, hash);
+        digests->skipped += ls_reader_replaced(reader);
+        data = data != NULL ? data + data_size : NULL;
+        label = label != NULL ? label + label_size : NULL;
+    }
+    for (int64_t i = end; i < all; i++) {
+        LS_TRY(ls_reader_hash(reader, i, data != NULL, label != NULL, &record, &hash,
+                              &decoder->error));
+        ls_digests_add(digests, begin, all, size, i, record, hash);
+    }
+    return 0;
+}
+
+static int decode(struct ls_decoder *decoder, struct ls_prefetch_slot *slot)
+{
+    struct ls_prefetcher *prefetcher = decoder->prefetcher;
+    ls_error_clear(&decoder->error);
+    LS_TRY(ls_prefetch_slot_fit(prefetcher, slot, &decoder->error));
+    for (int d = 0; d < prefetcher->dataset_count; d++)
+        LS_TRY(decode_dataset(decoder, &slot->item, d));
+    return 0;
+}
+
+/* With the lock held: what was decoded becomes ready, unless a seek has overtaken it. */
+static void finish(struct ls_decoder *decoder, struct ls_prefetch_slot *slot, int status)
+{
+    struct ls_prefetcher *prefetcher = decoder->prefetcher;
+    if (slot->generation != atomic_load(&prefetcher->generation)) {
+        ls_prefetch_slot_set(prefetcher, slot, EMPTY);
+        pthread_cond_signal(&prefetcher->work);
+    } else if (status == 0) {
+        ls_prefetch_slot_set(prefetcher, slot, READY);
+    } else {
+        slot->status = status;
+        if (slot->error == NULL)
+            slot->error = ls_alloc(1, sizeof *slot->error);
+        if (slot->error != NULL)
+            *slot->error = decoder->error;
+        ls_prefetch_slot_set(prefetcher, slot, FAILED);
+    }
+    if (atomic_load(&prefetcher->waiting) > 0)
+        pthread_cond_broadcast(&prefetcher->done);
+}
+
+/* With the lock held: the next slot to decode into, or NULL. */
+static struct ls_prefetch_slot *claim(struct ls_prefetcher *prefetcher)
+{
+    struct ls_prefetch_slot *slot = ls_prefetch_slot_in_state(prefetcher, EMPTY);
+    if (slot == NULL || !ls_position_claim(prefetcher, &slot->item))
+        return NULL;
+    slot->generation = atomic_load(&prefetcher->generation);
+    ls_prefetch_slot_set(prefetcher, slot, DECODING);
+    return slot;
+}
+
+static void *decode_ahead(void *argument)
+{
+    struct ls_decoder *decoder = argument;
+    struct ls_prefetcher *prefetcher = decoder->prefetcher;
+    ls_unpin_thread();
+    ls_set_float_mode();
+    ls_enter_background();
+    pthread_mutex_lock(&prefetcher->lock);
+    while (!prefetcher->stop) {
+        /* Who makes a slot EMPTY looks at `idle` afterwards: one of the two sees the other. */
+        atomic_fetch_add(&prefetcher->idle, 1);
+        struct ls_prefetch_slot *slot = claim(prefetcher);
+        if (slot == NULL)
+            pthread_cond_wait(&prefetcher->work, &prefetcher->lock);
+        atomic_fetch_sub(&prefetcher->idle, 1);
+        if (slot == NULL)
+            continue;
+        pthread_mutex_unlock(&prefetcher->lock);
+        int status = decode(decoder, slot);
+        pthread_mutex_lock(&prefetcher->lock);
+        finish(decoder, slot, status);
+    }
+    pthread_mutex_unlock(&prefetcher->lock);
+    return NULL;
+}
+
+int ls_decoder_start(struct ls_prefetcher *prefetcher, struct ls_decoder *decoder,
+                     struct ls_error *error)
+{
+    decoder->prefetcher = prefetcher;
+    decoder->readers = ls_alloc((size_t)prefetcher->dataset_count, sizeof *decoder->readers);
+    if (decoder->readers == NULL)
+        return ls_fail_memory(error, "a prefetcher of data");
+    for (int d = 0; d < prefetcher->dataset_count; d++)
+        LS_TRY(ls_reader_open(prefetcher->datasets[d], &decoder->readers[d], error));
+    int result = pthread_create(&decoder->thread, NULL, decode_ahead, decoder);
+    if (result != 0)
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                       "a thread to decode data could not be started (error %d)", result);
+    decoder->running = true;
+    return 0;
+}
+
+void ls_decoder_join(struct ls_prefetcher *prefetcher, struct ls_decoder *decoder)
+{
+    if (decoder->running)
+        pthread_join(decoder->thread, NULL);
+    for (int d = 0; decoder->readers != NULL && d < prefetcher->dataset_count; d++)
+        ls_reader_close(decoder->readers[d]);
+    ls_free(decoder->readers);
+}
