@@ -9,10 +9,10 @@
 
 void ls_cli_gallery_draw(struct ls_cli_gallery *gallery, FILE *out)
 {
-    struct ls_picture pictures[LS_CLI_GALLERY_MAX];
+    struct ls_drawing pictures[LS_CLI_GALLERY_MAX];
     for (size_t i = 0; i < gallery->count; i++) {
         pictures[i] =
-            (struct ls_picture){.channels = (int)gallery->shapes[i][0],
+            (struct ls_drawing){.channels = (int)gallery->shapes[i][0],
                                 .height = (int)gallery->shapes[i][1],
                                 .width = (int)gallery->shapes[i][2],
                                 .pixels = gallery->pixels[i],

@@ -12,12 +12,12 @@ struct colour {
 
 /* A picture on its grid of cells. */
 struct grid {
-    const struct ls_picture *picture;
+    const struct ls_drawing *picture;
     int factor;        /* pixels of a cell, in both directions */
     int columns, rows; /* cells */
 };
 
-static struct grid make_grid(const struct ls_picture *picture, int columns)
+static struct grid make_grid(const struct ls_drawing *picture, int columns)
 {
     int factor = (picture->width + columns - 1) / columns;
     return (struct grid){picture, factor, (picture->width + factor - 1) / factor,
@@ -27,7 +27,7 @@ static struct grid make_grid(const struct ls_picture *picture, int columns)
 /* The mean of a channel over a cell, 0 to 255. */
 static int cell_mean(const struct grid *grid, int channel, int row, int column)
 {
-    const struct ls_picture *picture = grid->picture;
+    const struct ls_drawing *picture = grid->picture;
     const float *plane =
         picture->pixels + (size_t)channel * (size_t)picture->height * (size_t)picture->width;
     double sum = 0;
@@ -140,7 +140,7 @@ static void put_captions(FILE *out, const struct grid *grids, int count, int lin
                          enum ls_colours colours)
 {
     for (int i = 0; i < count; i++) {
-        const struct ls_picture *picture = grids[i].picture;
+        const struct ls_drawing *picture = grids[i].picture;
         const char *caption = picture->captions[line] != NULL ? picture->captions[line] : "";
         bool coloured = colours != LS_COLOURS_NONE && picture->mark != 0 && caption[0] != '\0';
         char text[4 * COLUMNS_MAX + 1];
@@ -166,7 +166,7 @@ static int columns_for(size_t count, int width)
     return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
 }
 
-void ls_draw_pictures(FILE *out, const struct ls_picture *pictures, size_t count, int width,
+void ls_draw_pictures(FILE *out, const struct ls_drawing *pictures, size_t count, int width,
                       enum ls_colours colours)
 {
     struct grid grids[IN_A_ROW];

@@ -13,7 +13,7 @@
 
 #include "monitor/terminal.h"
 
-struct ls_picture {
+struct ls_drawing {
     int channels; /* 3: red, green, blue; else the first one is shown in grey */
     int height, width;
     const float *pixels;     /* channel by channel, row by row; 0 to 255 */
@@ -23,7 +23,7 @@ struct ls_picture {
 
 /* Draws pictures in rows of at most ten, as many as fit into `width` columns, made smaller by
  * whole factors where need be. */
-void ls_draw_pictures(FILE *out, const struct ls_picture *pictures, size_t count, int width,
+void ls_draw_pictures(FILE *out, const struct ls_drawing *pictures, size_t count, int width,
                       enum ls_colours colours);
 
 #endif

@@ -16,7 +16,7 @@
 enum { PLACES_OF_LIST_MAX = 1024 };
 
 /* The text cannot go on like this: reports what was expected and ends the reading. */
-static int broken(struct ls_reader *reader, const char *expected)
+static int broken(struct ls_text_reader *reader, const char *expected)
 {
     const struct ls_token *token = &reader->lexer.token;
     char shown[48];
@@ -30,8 +30,8 @@ static int broken(struct ls_reader *reader, const char *expected)
 }
 
 /* Remembers that a value (or the message itself) stands at a token. */
-static bool add_place(struct ls_reader *reader, const void *message, uint32_t field, size_t index,
-                      const struct ls_token *token)
+static bool add_place(struct ls_text_reader *reader, const void *message, uint32_t field,
+                      size_t index, const struct ls_token *token)
 {
     if (index >= PLACES_OF_LIST_MAX)
         return true;
@@ -53,7 +53,7 @@ static char closing(char open)
 }
 
 /* Skips a bracketed block with all that is in it. */
-static int skip_block(struct ls_reader *reader)
+static int skip_block(struct ls_text_reader *reader)
 {
     struct ls_lexer *lexer = &reader->lexer;
     char open[LS_NESTING_MAX];
@@ -78,7 +78,7 @@ static int skip_block(struct ls_reader *reader)
 }
 
 /* Skips one value that is not a message. */
-static int skip_scalar(struct ls_reader *reader)
+static int skip_scalar(struct ls_text_reader *reader)
 {
     struct ls_lexer *lexer = &reader->lexer;
     if (ls_lex_is(lexer, '-'))
@@ -96,7 +96,7 @@ static int skip_scalar(struct ls_reader *reader)
 }
 
 /* Skips what stands behind the name of a field. */
-static int skip_value(struct ls_reader *reader)
+static int skip_value(struct ls_text_reader *reader)
 {
     struct ls_lexer *lexer = &reader->lexer;
     bool colon = ls_lex_is(lexer, ':');
@@ -110,7 +110,7 @@ static int skip_value(struct ls_reader *reader)
 }
 
 /* An allocation failed, or the text says more than the arena's limit allows. */
-static int no_memory(struct ls_reader *reader)
+static int no_memory(struct ls_text_reader *reader)
 {
     reader->ended = true;
     if (ls_arena_limit_hit(reader->definition->arena))
@@ -119,10 +119,10 @@ static int no_memory(struct ls_reader *reader)
     return ls_fail_memory(reader->error, "a definition");
 }
 
-static int read_message(struct ls_reader *reader, ProtobufCMessage *message, char end);
+static int read_message(struct ls_text_reader *reader, ProtobufCMessage *message, char end);
 
 /* A message between brackets, as a value of a field. `name` is the token of the field. */
-static int read_child(struct ls_reader *reader, ProtobufCMessage *parent,
+static int read_child(struct ls_text_reader *reader, ProtobufCMessage *parent,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
 {
     struct ls_lexer *lexer = &reader->lexer;
@@ -144,7 +144,7 @@ static int read_child(struct ls_reader *reader, ProtobufCMessage *parent,
 }
 
 /* One value of a field: a message or a scalar. `at` is the token that its place is. */
-static int read_one(struct ls_reader *reader, ProtobufCMessage *message,
+static int read_one(struct ls_text_reader *reader, ProtobufCMessage *message,
                     const ProtobufCFieldDescriptor *field, const struct ls_token *at)
 {
     size_t index = ls_field_is_repeated(field) ? ls_field_count(message, field) : 0;
@@ -167,7 +167,7 @@ static int read_one(struct ls_reader *reader, ProtobufCMessage *message,
 }
 
 /* "[a, b]", where each value has a place of its own. */
-static int read_list(struct ls_reader *reader, ProtobufCMessage *message,
+static int read_list(struct ls_text_reader *reader, ProtobufCMessage *message,
                      const ProtobufCFieldDescriptor *field)
 {
     struct ls_lexer *lexer = &reader->lexer;
@@ -190,7 +190,7 @@ static int read_list(struct ls_reader *reader, ProtobufCMessage *message,
 }
 
 /* Whether a field that may be given once was given before. */
-static bool is_given(const struct ls_reader *reader, const ProtobufCMessage *message,
+static bool is_given(const struct ls_text_reader *reader, const ProtobufCMessage *message,
                      const ProtobufCFieldDescriptor *field)
 {
     return !ls_field_is_repeated(field) &&
@@ -198,7 +198,7 @@ static bool is_given(const struct ls_reader *reader, const ProtobufCMessage *mes
 }
 
 /* What stands behind the name of a known field: one value, or a list. */
-static int read_field(struct ls_reader *reader, ProtobufCMessage *message,
+static int read_field(struct ls_text_reader *reader, ProtobufCMessage *message,
                       const ProtobufCFieldDescriptor *field, const struct ls_token *name)
 {
     struct ls_lexer *lexer = &reader->lexer;
@@ -226,7 +226,7 @@ static int read_field(struct ls_reader *reader, ProtobufCMessage *message,
 }
 
 /* Names in brackets are extensions and Any messages, of which this language has none. */
-static int skip_extension(struct ls_reader *reader)
+static int skip_extension(struct ls_text_reader *reader)
 {
     ls_reader_problem(reader, &reader->lexer.token, NULL, "there are no extensions here");
     LS_TRY(skip_block(reader));
@@ -234,7 +234,7 @@ static int skip_extension(struct ls_reader *reader)
 }
 
 /* A name and what belongs to it. */
-static int read_entry(struct ls_reader *reader, ProtobufCMessage *message)
+static int read_entry(struct ls_text_reader *reader, ProtobufCMessage *message)
 {
     struct ls_lexer *lexer = &reader->lexer;
     if (ls_lex_is(lexer, '['))
@@ -257,7 +257,7 @@ static int read_entry(struct ls_reader *reader, ProtobufCMessage *message)
 }
 
 /* Values of required scalars have no flags; whether they were given is known by their places. */
-static void check_required(struct ls_reader *reader, const ProtobufCMessage *message)
+static void check_required(struct ls_text_reader *reader, const ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *type = message->descriptor;
     for (unsigned i = 0; i < type->n_fields; i++) {
@@ -273,7 +273,7 @@ static void check_required(struct ls_reader *reader, const ProtobufCMessage *mes
 }
 
 /* Fields up to the character `end` ('\0': the end of the text). */
-static int read_message(struct ls_reader *reader, ProtobufCMessage *message, char end)
+static int read_message(struct ls_text_reader *reader, ProtobufCMessage *message, char end)
 {
     struct ls_lexer *lexer = &reader->lexer;
     while (end == '\0' ? lexer->token.kind != LS_TOKEN_END : !ls_lex_is(lexer, end)) {
@@ -295,7 +295,7 @@ static int read_message(struct ls_reader *reader, ProtobufCMessage *message, cha
 }
 
 /* Reads a whole text into a message. */
-static int read_text(struct ls_reader *reader, ProtobufCMessage *message, const char *text,
+static int read_text(struct ls_text_reader *reader, ProtobufCMessage *message, const char *text,
                      size_t length)
 {
     ls_lex_begin(&reader->lexer, text, length);
@@ -309,7 +309,7 @@ static int read_text(struct ls_reader *reader, ProtobufCMessage *message, const 
 int ls_text_merge(struct ls_definition *definition, ProtobufCMessage *message, const char *source,
                   bool whole, const char *text, size_t length, struct ls_error *error)
 {
-    struct ls_reader reader = {.definition = definition, .error = error, .whole = whole};
+    struct ls_text_reader reader = {.definition = definition, .error = error, .whole = whole};
     if (source != NULL) {
         reader.source = ls_arena_copy_string(definition->arena, source);
         if (reader.source == NULL)
@@ -334,7 +334,7 @@ int ls_text_read_partly(const char *file, const char *text, size_t length,
     struct ls_definition *definition = ls_definition_new(file, memory_limit(length), type);
     if (definition == NULL)
         return ls_fail_memory(error, "a definition");
-    struct ls_reader reader = {.definition = definition, .error = error};
+    struct ls_text_reader reader = {.definition = definition, .error = error};
     int status = read_text(&reader, definition->message, text, length);
     if (reader.ended)
         ls_definition_free(definition);

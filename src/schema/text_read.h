@@ -10,7 +10,7 @@
 #include "schema/places.h"
 #include "schema/text_format.h"
 
-struct ls_reader {
+struct ls_text_reader {
     struct ls_definition *definition;
     struct ls_error *error;
     struct ls_lexer lexer;
@@ -43,14 +43,15 @@ enum ls_scalar_result {
 };
 
 /* Reads a value of a field. */
-enum ls_scalar_result ls_read_scalar(struct ls_reader *reader,
+enum ls_scalar_result ls_read_scalar(struct ls_text_reader *reader,
                                      const ProtobufCFieldDescriptor *field, union ls_scalar *value);
 
 /* Reports a problem at a token. `hint` may be NULL. */
-void ls_reader_problem(struct ls_reader *reader, const struct ls_token *token, const char *hint,
-                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+void ls_reader_problem(struct ls_text_reader *reader, const struct ls_token *token,
+                       const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Reports a name that is not a field of `type`, with what may have been meant. */
-void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescriptor *type,
+void ls_reader_unknown(struct ls_text_reader *reader, const ProtobufCMessageDescriptor *type,
                        const struct ls_token *name);
 /* A token for a message, cut where it is long: "'abc'", "the end of the text". */
 const char *ls_token_shown(const struct ls_token *token, char buffer[48]);

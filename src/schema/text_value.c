@@ -22,8 +22,8 @@ const char *ls_token_shown(const struct ls_token *token, char buffer[48])
     return buffer;
 }
 
-void ls_reader_problem(struct ls_reader *reader, const struct ls_token *token, const char *hint,
-                       const char *format, ...)
+void ls_reader_problem(struct ls_text_reader *reader, const struct ls_token *token,
+                       const char *hint, const char *format, ...)
 {
     char place[LS_PLACE_MAX], message[768];
     const char *file = reader->source != NULL ? reader->source : reader->definition->file;
@@ -58,7 +58,7 @@ static bool describe_owners(const ProtobufCMessageDescriptor *type, const char *
     return owners >= 1 && owners <= 3;
 }
 
-void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescriptor *type,
+void ls_reader_unknown(struct ls_text_reader *reader, const ProtobufCMessageDescriptor *type,
                        const struct ls_token *token)
 {
     char name[128], hint[256], meant[LS_MEANT_MAX] = "";
@@ -76,7 +76,8 @@ void ls_reader_unknown(struct ls_reader *reader, const ProtobufCMessageDescripto
 }
 
 /* Reports that a value is of the wrong kind, and goes over it. */
-static enum ls_scalar_result wrong(struct ls_reader *reader, const ProtobufCFieldDescriptor *field,
+static enum ls_scalar_result wrong(struct ls_text_reader *reader,
+                                   const ProtobufCFieldDescriptor *field,
                                    const struct ls_token *token, const char *wanted)
 {
     char shown[48];
@@ -93,7 +94,7 @@ static enum ls_scalar_result wrong(struct ls_reader *reader, const ProtobufCFiel
 }
 
 /* Reports that a number does not fit, and goes over it. */
-static enum ls_scalar_result out_of_range(struct ls_reader *reader,
+static enum ls_scalar_result out_of_range(struct ls_text_reader *reader,
                                           const ProtobufCFieldDescriptor *field,
                                           const struct ls_token *token, bool negative,
                                           const char *limits)
@@ -107,7 +108,7 @@ static enum ls_scalar_result out_of_range(struct ls_reader *reader,
 }
 
 /* Integers of all sizes: [-2^(bits-1), 2^(bits-1)) or [0, 2^bits). */
-static enum ls_scalar_result read_integer(struct ls_reader *reader,
+static enum ls_scalar_result read_integer(struct ls_text_reader *reader,
                                           const ProtobufCFieldDescriptor *field, bool negative,
                                           union ls_scalar *value)
 {
@@ -147,7 +148,7 @@ static bool special_number(const struct ls_token *token, double *number)
 }
 
 /* float and double: decimal only, as an octal 010 would hardly be meant as 8. */
-static enum ls_scalar_result read_real(struct ls_reader *reader,
+static enum ls_scalar_result read_real(struct ls_text_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
                                        union ls_scalar *value)
 {
@@ -174,8 +175,9 @@ static enum ls_scalar_result read_real(struct ls_reader *reader,
 }
 
 /* The words that protobuf's own reader takes, and 0 and 1. */
-static enum ls_scalar_result
-read_bool(struct ls_reader *reader, const ProtobufCFieldDescriptor *field, union ls_scalar *value)
+static enum ls_scalar_result read_bool(struct ls_text_reader *reader,
+                                       const ProtobufCFieldDescriptor *field,
+                                       union ls_scalar *value)
 {
     static const char *const words[] = {"false", "true", "False", "True", "f", "t"};
     struct ls_token token = reader->lexer.token;
@@ -214,7 +216,7 @@ static void describe_enum(const ProtobufCEnumDescriptor *type, const struct ls_t
 }
 
 /* A name, or a number that has a name. */
-static enum ls_scalar_result read_enum(struct ls_reader *reader,
+static enum ls_scalar_result read_enum(struct ls_text_reader *reader,
                                        const ProtobufCFieldDescriptor *field, bool negative,
                                        union ls_scalar *value)
 {
@@ -242,8 +244,9 @@ static enum ls_scalar_result read_enum(struct ls_reader *reader,
 }
 
 /* Strings that follow each other are one. */
-static enum ls_scalar_result
-read_string(struct ls_reader *reader, const ProtobufCFieldDescriptor *field, union ls_scalar *value)
+static enum ls_scalar_result read_string(struct ls_text_reader *reader,
+                                         const ProtobufCFieldDescriptor *field,
+                                         union ls_scalar *value)
 {
     struct ls_lexer *lexer = &reader->lexer;
     struct ls_token first = lexer->token;
@@ -276,7 +279,7 @@ read_string(struct ls_reader *reader, const ProtobufCFieldDescriptor *field, uni
     return LS_SCALAR_OK;
 }
 
-enum ls_scalar_result ls_read_scalar(struct ls_reader *reader,
+enum ls_scalar_result ls_read_scalar(struct ls_text_reader *reader,
                                      const ProtobufCFieldDescriptor *field, union ls_scalar *value)
 {
     memset(value, 0, sizeof *value);

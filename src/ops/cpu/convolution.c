@@ -27,7 +27,7 @@ struct choice {
 
 /* x or y, without and with blocks: [samples, channels, spatial...]. What stands before the channels
  * counts as samples. */
-static void set_activation(struct ls_tensor *tensor, const struct ls_shape *shape, int axes,
+static void set_activation(struct ls_onednn_tensor *tensor, const struct ls_shape *shape, int axes,
                            int64_t samples, const struct ls_layout *layout)
 {
     int channels = shape->rank - axes - 1;
@@ -39,7 +39,7 @@ static void set_activation(struct ls_tensor *tensor, const struct ls_shape *shap
 }
 
 /* Caffe's [O, I/group, k...] as [group, O/group, I/group, k...]; the same order in memory. */
-static void set_weights(struct ls_tensor *tensor, const struct ls_convolution_attr *attr,
+static void set_weights(struct ls_onednn_tensor *tensor, const struct ls_convolution_attr *attr,
                         int64_t inputs, int64_t outputs)
 {
     int64_t *dim = tensor->dim;
@@ -54,7 +54,7 @@ static void set_weights(struct ls_tensor *tensor, const struct ls_convolution_at
 }
 
 /* `samples` 0: as many as the op has. */
-static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass pass,
+static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_onednn_pass pass,
                                           int64_t samples, const struct choice *choice, bool bias)
 {
     const struct ls_convolution_attr *attr = &op->attr.convolution;
@@ -65,8 +65,8 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
                                      .pass = pass,
                                      .window = attr->window,
                                      .winograd = choice->winograd};
-    struct ls_tensor *source = &spec.tensor[LS_SOURCE], *target = &spec.tensor[LS_TARGET];
-    struct ls_tensor *weights = &spec.tensor[LS_WEIGHTS];
+    struct ls_onednn_tensor *source = &spec.tensor[LS_SOURCE], *target = &spec.tensor[LS_TARGET];
+    struct ls_onednn_tensor *weights = &spec.tensor[LS_WEIGHTS];
     set_activation(source, x, axes, samples, choice->source);
     set_activation(target, y, axes, samples, choice->target);
     set_weights(weights, attr, source->dim[1], target->dim[1]);
@@ -98,8 +98,8 @@ static int candidates(const struct ls_op *op, struct choice result[4])
     return count;
 }
 
-static int choose(const struct ls_op *op, enum ls_pass pass, const struct ls_layout *preferred,
-                  struct choice *result, struct ls_error *error)
+static int choose(const struct ls_op *op, enum ls_onednn_pass pass,
+                  const struct ls_layout *preferred, struct choice *result, struct ls_error *error)
 {
     struct choice choice[4];
     struct ls_primitive_plan plan;
@@ -130,7 +130,7 @@ static bool is_transposed(const struct ls_op *op)
 
 /* What the op does in a backward pass by Winograd's algorithm: `choice` is that of the forward
  * pass. */
-static int choose_winograd(const struct ls_op *op, enum ls_pass pass, struct choice *choice,
+static int choose_winograd(const struct ls_op *op, enum ls_onednn_pass pass, struct choice *choice,
                            struct ls_error *error)
 {
     struct choice free_weights = *choice;
@@ -145,7 +145,7 @@ static int choose_winograd(const struct ls_op *op, enum ls_pass pass, struct cho
 /* All that is decided for an op: algorithm and layouts. */
 static int decide(const struct ls_op *op, struct choice *choice, struct ls_error *error)
 {
-    enum ls_pass pass = ls_primitive_pass(op);
+    enum ls_onednn_pass pass = ls_primitive_pass(op);
     if (is_transposed(op)) {
         LS_TRY(choose(op, LS_PASS_DATA, NULL, choice, error));
         return pass == LS_PASS_DATA ? 0 : choose(op, pass, choice->weights, choice, error);

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/primitive.h"
 
-static void set_tensor(struct ls_tensor *tensor, int64_t rows, int64_t columns)
+static void set_tensor(struct ls_onednn_tensor *tensor, int64_t rows, int64_t columns)
 {
     tensor->rank = 2;
     tensor->dim[0] = rows;
@@ -16,8 +16,8 @@ static void set_tensor(struct ls_tensor *tensor, int64_t rows, int64_t columns)
     tensor->layout = &ls_layout_plain;
 }
 
-static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass pass, int64_t rows,
-                                          bool bias)
+static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_onednn_pass pass,
+                                          int64_t rows, bool bias)
 {
     const struct ls_inner_product_attr *attr = &op->attr.inner_product;
     struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_INNER_PRODUCT, .pass = pass};
@@ -31,7 +31,7 @@ static struct ls_primitive_spec make_spec(const struct ls_op *op, enum ls_pass p
 
 /* Makes *weights plain where a pass cannot use weights that lie like that by something better than
  * plain loops. */
-static int suit(const struct ls_op *op, enum ls_pass pass, const struct ls_layout **weights,
+static int suit(const struct ls_op *op, enum ls_onednn_pass pass, const struct ls_layout **weights,
                 struct ls_error *error)
 {
     struct ls_primitive_spec spec = make_spec(op, pass, LS_QUERY_SAMPLES, false);

@@ -21,11 +21,11 @@ static bool normalize_accepts(const struct ls_op *op)
            x->dim[attr->axis] % attr->groups == 0;
 }
 
-static struct ls_normalize describe(const struct ls_op *op)
+static struct ls_vector_normalize_job describe(const struct ls_op *op)
 {
     const struct ls_normalize_attr *attr = &op->attr.normalize;
     const struct ls_shape *x = &x_of(op)->shape;
-    return (struct ls_normalize){
+    return (struct ls_vector_normalize_job){
         .outer = ls_shape_count(x, 0, attr->axis),
         .groups = attr->groups,
         .channels = x->dim[attr->axis] / attr->groups,
@@ -38,7 +38,7 @@ static struct ls_normalize describe(const struct ls_op *op)
 }
 
 /* How many numbers scale and bias have each. */
-static int64_t factors_of(const struct ls_normalize *normalize)
+static int64_t factors_of(const struct ls_vector_normalize_job *normalize)
 {
     int64_t channels = normalize->groups * normalize->channels;
     return normalize->elements ? channels * normalize->points : channels;
@@ -49,7 +49,7 @@ static void normalize_run(const struct ls_prepared *prepared, void *local, void 
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
-    const struct ls_normalize normalize = describe(op);
+    const struct ls_vector_normalize_job normalize = describe(op);
     ls_vector_normalize()->forward(&normalize, in[0], op->inputs > 1 ? in[1] : NULL,
                                    op->inputs > 2 ? in[2] : NULL, out[0],
                                    op->outputs > 1 ? out[1] : NULL);
@@ -60,14 +60,14 @@ static void data_run(const struct ls_prepared *prepared, void *local, void *cons
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
-    const struct ls_normalize normalize = describe(op);
+    const struct ls_vector_normalize_job normalize = describe(op);
     ls_vector_normalize()->data(&normalize, in[0], in[1], in[2], op->inputs > 3 ? in[3] : NULL,
                                 out[0]);
 }
 
 static int sums_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
-    const struct ls_normalize normalize = describe(prepared->op);
+    const struct ls_vector_normalize_job normalize = describe(prepared->op);
     prepared->scratch_bytes = 2 * (size_t)factors_of(&normalize) * sizeof(double);
     return ls_own_prepare(prepared, error);
 }
@@ -82,7 +82,7 @@ static void sums_run(const struct ls_prepared *prepared, void *local, void *cons
                      void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
-    const struct ls_normalize normalize = describe(prepared->op);
+    const struct ls_vector_normalize_job normalize = describe(prepared->op);
     int64_t count = factors_of(&normalize);
     double *scale = scratch, *bias = scale + count;
     ls_vector_normalize()->sums(&normalize, in[0], in[1], in[2], scale, bias);

@@ -97,7 +97,7 @@ static dnnl_status_t describe_forward(const struct ls_request *backward,
     for (int i = 0; i < LS_SLOTS && status == dnnl_success; i++) {
         if (spec->tensor[i].rank == 0)
             continue;
-        struct ls_tensor tensor = spec->tensor[i];
+        struct ls_onednn_tensor tensor = spec->tensor[i];
         tensor.layout = NULL;
         int failed = ls_onednn_describe(&tensor, &any[i], NULL);
         if (failed != 0)
@@ -222,7 +222,7 @@ static int query(const struct ls_primitive_spec *spec, struct ls_primitive_plan 
 int ls_primitive_query(const struct ls_primitive_spec *spec, struct ls_primitive_plan *plan,
                        struct ls_error *error)
 {
-    const struct ls_tensor *weights = &spec->tensor[LS_WEIGHTS];
+    const struct ls_onednn_tensor *weights = &spec->tensor[LS_WEIGHTS];
     bool free_weights = weights->rank > 0 && weights->layout == NULL && weights->widened == 0;
     int status = query(spec, plan, free_weights ? NULL : error);
     if (status == 0 || !free_weights)

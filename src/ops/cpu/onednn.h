@@ -24,7 +24,7 @@ enum ls_tensor_slot { LS_SOURCE, LS_WEIGHTS, LS_BIAS, LS_TARGET, LS_SLOTS };
 
 enum { LS_TENSOR_RANK_MAX = 6 }; /* group, output, input, three spatial axes */
 
-struct ls_tensor {
+struct ls_onednn_tensor {
     int rank; /* 0: absent */
     int64_t dim[LS_TENSOR_RANK_MAX];
     enum ls_type type;
@@ -41,12 +41,12 @@ enum ls_primitive_kind {
     LS_PRIMITIVE_INNER_PRODUCT,
     LS_PRIMITIVE_REORDER /* SOURCE to TARGET: other layout, same elements */
 };
-enum ls_pass { LS_PASS_FORWARD, LS_PASS_DATA, LS_PASS_WEIGHTS };
+enum ls_onednn_pass { LS_PASS_FORWARD, LS_PASS_DATA, LS_PASS_WEIGHTS };
 
 struct ls_primitive_spec {
     enum ls_primitive_kind kind;
-    enum ls_pass pass;
-    struct ls_tensor tensor[LS_SLOTS];
+    enum ls_onednn_pass pass;
+    struct ls_onednn_tensor tensor[LS_SLOTS];
     struct ls_window window; /* convolution */
     bool winograd;           /* convolution: by Winograd's algorithm, else directly */
     bool relu;               /* forward: y = y > 0 ? y : slope * y */
@@ -85,11 +85,11 @@ int ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS])
 /* The layout of ungrouped weights of three spatial axes in blocks of 8 or 16 channels on both
  * sides, those of y innermost ("OIdhw16i16o"), or those of x. It is kept for good, as all opaque
  * layouts are. */
-int ls_layout_of_filters(const struct ls_tensor *tensor, int block, bool outputs_last,
+int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool outputs_last,
                          const struct ls_layout **layout, struct ls_error *error);
 
 /* The tensor that an opaque layout was made for. */
-const struct ls_tensor *ls_layout_tensor(const struct ls_layout *layout);
+const struct ls_onednn_tensor *ls_layout_tensor(const struct ls_layout *layout);
 
 /* Keeps oneDNN on the calling thread, as every thread that runs executions must. Returns what the
  * thread's setting was, which ls_onednn_restore_threads gives back to a thread that is not ours. */

@@ -48,7 +48,7 @@ dnnl_status_t ls_md_memory(const struct ls_md *md, dnnl_engine_t engine, dnnl_me
 
 struct ls_request {
     enum ls_primitive_kind kind;
-    enum ls_pass pass;
+    enum ls_onednn_pass pass;
     struct ls_md *const *md; /* by slot; NULL: absent */
     dnnl_engine_t engine;
     const_dnnl_primitive_attr_t attributes;

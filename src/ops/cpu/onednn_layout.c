@@ -16,7 +16,7 @@
 
 struct interned {
     struct ls_layout layout; /* first, so that a layout leads back here */
-    struct ls_tensor tensor;
+    struct ls_onednn_tensor tensor;
     dnnl_format_tag_t tag;
     char name[64];
     struct interned *next;
@@ -31,7 +31,7 @@ static dnnl_data_type_t data_type(enum ls_type type)
 }
 
 /* oneDNN computes offsets with 32-bit integers in places. */
-static int check_size(const struct ls_tensor *tensor, struct ls_error *error)
+static int check_size(const struct ls_onednn_tensor *tensor, struct ls_error *error)
 {
     int64_t size = 1;
     for (int i = 0; i < tensor->rank; i++)
@@ -42,7 +42,7 @@ static int check_size(const struct ls_tensor *tensor, struct ls_error *error)
     return 0;
 }
 
-static void plain_strides(const struct ls_tensor *tensor, dnnl_dims_t strides)
+static void plain_strides(const struct ls_onednn_tensor *tensor, dnnl_dims_t strides)
 {
     if (tensor->transposed) {
         strides[0] = 1;
@@ -63,13 +63,13 @@ static dnnl_format_tag_t blocked_tag(int block, int rank)
     return rank < 3 || rank > 5 ? dnnl_format_tag_undef : tags[block == 16][rank - 3];
 }
 
-static bool same_dims(const struct ls_tensor *a, const struct ls_tensor *b)
+static bool same_dims(const struct ls_onednn_tensor *a, const struct ls_onednn_tensor *b)
 {
     return a->rank == b->rank && a->transposed == b->transposed && a->grouped == b->grouped &&
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
-static dnnl_status_t make_md(struct ls_md **md, const struct ls_tensor *tensor)
+static dnnl_status_t make_md(struct ls_md **md, const struct ls_onednn_tensor *tensor)
 {
     const struct ls_layout *layout = tensor->layout;
     const struct interned *own = layout != NULL ? layout->detail : NULL;
@@ -92,7 +92,8 @@ static dnnl_status_t make_md(struct ls_md **md, const struct ls_tensor *tensor)
     return ls_md_tagged(md, tensor->rank, dims, type, tag);
 }
 
-int ls_onednn_describe(const struct ls_tensor *tensor, struct ls_md **md, struct ls_error *error)
+int ls_onednn_describe(const struct ls_onednn_tensor *tensor, struct ls_md **md,
+                       struct ls_error *error)
 {
     LS_TRY(check_size(tensor, error));
     dnnl_status_t status = make_md(md, tensor);
@@ -105,13 +106,13 @@ int ls_onednn_describe(const struct ls_tensor *tensor, struct ls_md **md, struct
     return 0;
 }
 
-const struct ls_tensor *ls_layout_tensor(const struct ls_layout *layout)
+const struct ls_onednn_tensor *ls_layout_tensor(const struct ls_layout *layout)
 {
     return &((const struct interned *)layout->detail)->tensor;
 }
 
 /* Strides of axes of length 1 mean nothing. */
-static bool is_plain(const struct ls_tensor *tensor, const struct ls_form *form)
+static bool is_plain(const struct ls_onednn_tensor *tensor, const struct ls_form *form)
 {
     dnnl_dims_t strides = {0};
     plain_strides(tensor, strides);
@@ -132,8 +133,8 @@ static bool is_blocked(const struct ls_form *form, int axis)
 }
 
 /* Axes from the outermost to the innermost, capitals where inner blocks follow: "OIhw16i16o". */
-static void name_layout(const struct ls_tensor *tensor, const struct ls_form *form, char *name,
-                        size_t size)
+static void name_layout(const struct ls_onednn_tensor *tensor, const struct ls_form *form,
+                        char *name, size_t size)
 {
     int spatial = tensor->rank - 2 - (tensor->grouped ? 1 : 0);
     char letters[LS_TENSOR_RANK_MAX + 1];
@@ -200,7 +201,7 @@ static dnnl_status_t find_tag(const struct ls_md *md, const struct ls_form *form
 }
 
 /* An entry for a tensor that lies as `tag` says; NULL: memory is short. */
-static struct interned *new_interned(const struct ls_tensor *tensor, dnnl_format_tag_t tag)
+static struct interned *new_interned(const struct ls_onednn_tensor *tensor, dnnl_format_tag_t tag)
 {
     struct interned *own = ls_alloc(1, sizeof *own);
     struct ls_md *md = NULL;
@@ -225,7 +226,7 @@ static struct interned *new_interned(const struct ls_tensor *tensor, dnnl_format
 }
 
 /* The entry of a tensor that lies in `md`; *found is NULL where there is none. The lock is held. */
-static dnnl_status_t find(const struct ls_tensor *tensor, const struct ls_md *md,
+static dnnl_status_t find(const struct ls_onednn_tensor *tensor, const struct ls_md *md,
                           const struct ls_form *form, struct interned **found)
 {
     for (*found = table; *found != NULL; *found = (*found)->next) {
@@ -240,7 +241,7 @@ static dnnl_status_t find(const struct ls_tensor *tensor, const struct ls_md *md
 }
 
 /* The lock is held. */
-static int find_or_add(const struct ls_tensor *tensor, const struct ls_md *md,
+static int find_or_add(const struct ls_onednn_tensor *tensor, const struct ls_md *md,
                        const struct ls_form *form, const struct ls_layout **layout,
                        struct ls_error *error)
 {
@@ -263,7 +264,7 @@ static int find_or_add(const struct ls_tensor *tensor, const struct ls_md *md,
     return 0;
 }
 
-int ls_onednn_intern(const struct ls_tensor *tensor, const struct ls_md *md,
+int ls_onednn_intern(const struct ls_onednn_tensor *tensor, const struct ls_md *md,
                      const struct ls_layout **layout, struct ls_error *error)
 {
     struct ls_form form;
@@ -282,7 +283,7 @@ int ls_onednn_intern(const struct ls_tensor *tensor, const struct ls_md *md,
     return status;
 }
 
-int ls_layout_of_filters(const struct ls_tensor *tensor, int block, bool outputs_last,
+int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool outputs_last,
                          const struct ls_layout **layout, struct ls_error *error)
 {
     static const dnnl_format_tag_t tags[2][2] = {{dnnl_OIdhw8o8i, dnnl_OIdhw8i8o},

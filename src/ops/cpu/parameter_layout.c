@@ -42,7 +42,7 @@ static int open_converter(struct ls_converter *converter, const struct ls_layout
                           const struct ls_layout *to, const struct ls_shape *shape,
                           struct ls_error *error)
 {
-    struct ls_tensor source, target;
+    struct ls_onednn_tensor source, target;
     if (from == to) {
         converter->copy_bytes = ls_layout_elements(from, shape) * sizeof(float);
         return 0;

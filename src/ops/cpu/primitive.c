@@ -50,7 +50,7 @@ static const int *places(const struct ls_op *op)
     }
 }
 
-enum ls_pass ls_primitive_pass(const struct ls_op *op)
+enum ls_onednn_pass ls_primitive_pass(const struct ls_op *op)
 {
     switch (op->kind) {
     case LS_OP_CONVOLUTION_DATA:
@@ -100,7 +100,7 @@ static int say_where(const struct ls_op *op, const struct ls_error *found, struc
 void ls_primitive_set_ends(struct ls_primitive_spec *spec, int64_t outputs, bool bias, bool relu,
                            float slope)
 {
-    struct ls_tensor *tensor = &spec->tensor[LS_BIAS];
+    struct ls_onednn_tensor *tensor = &spec->tensor[LS_BIAS];
     if (bias) {
         tensor->rank = 1;
         tensor->dim[0] = outputs;
@@ -140,7 +140,7 @@ int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive
 static bool is_slow_product(const struct ls_primitive_spec *spec, const char *implementation)
 {
     enum { CHANNELS_FEW = 8 };
-    const struct ls_tensor *weights = &spec->tensor[LS_WEIGHTS];
+    const struct ls_onednn_tensor *weights = &spec->tensor[LS_WEIGHTS];
     bool dilated = false;
     if (spec->kind != LS_PRIMITIVE_CONVOLUTION || strstr(implementation, "gemm") == NULL)
         return false;

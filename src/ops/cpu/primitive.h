@@ -21,7 +21,8 @@ extern const struct ls_kernel ls_kernel_reorder;
  * LOCKSTEP_INTERNAL where no reorder leads from the one to the other. */
 int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
                        const struct ls_layout *from_layout, const struct ls_layout *to_layout,
-                       struct ls_tensor *from, struct ls_tensor *to, struct ls_error *error);
+                       struct ls_onednn_tensor *from, struct ls_onednn_tensor *to,
+                       struct ls_error *error);
 
 /* For convolutions and deconvolutions: their layouts (a deconvolution's bias is left as it is) and
  * primitives. */
@@ -34,7 +35,7 @@ struct ls_value *ls_primitive_value(const struct ls_op *op, enum ls_tensor_slot 
 /* Where a slot's layout is kept; NULL where its value is absent. */
 const struct ls_layout **ls_primitive_layout(const struct ls_op *op, struct ls_op_layouts *layouts,
                                              enum ls_tensor_slot slot);
-enum ls_pass ls_primitive_pass(const struct ls_op *op);
+enum ls_onednn_pass ls_primitive_pass(const struct ls_op *op);
 
 /* Layouts of parameters do not depend on the micro-batch: oneDNN is asked with this many samples.
  */

@@ -7,19 +7,19 @@
 #include "ops/cpu/primitive.h"
 
 /* Without channels there are no blocks of them: see ls_layout_elements. */
-static struct ls_tensor activation(const struct ls_shape *shape, enum ls_type type,
-                                   const struct ls_layout *layout)
+static struct ls_onednn_tensor activation(const struct ls_shape *shape, enum ls_type type,
+                                          const struct ls_layout *layout)
 {
     if (shape->rank < 2)
         layout = &ls_layout_plain;
-    struct ls_tensor tensor = {.rank = 3, .type = type, .layout = layout};
+    struct ls_onednn_tensor tensor = {.rank = 3, .type = type, .layout = layout};
     tensor.dim[0] = shape->rank > 0 ? shape->dim[0] : 1;
     tensor.dim[1] = shape->rank > 1 ? shape->dim[1] : 1;
     tensor.dim[2] = shape->rank > 2 ? ls_shape_count(shape, 2, shape->rank) : 1;
     return tensor;
 }
 
-static bool same_tensor(const struct ls_tensor *a, const struct ls_tensor *b)
+static bool same_tensor(const struct ls_onednn_tensor *a, const struct ls_onednn_tensor *b)
 {
     bool same = a->rank == b->rank && a->transposed == b->transposed && a->grouped == b->grouped;
     for (int i = 0; same && i < a->rank; i++)
@@ -27,7 +27,7 @@ static bool same_tensor(const struct ls_tensor *a, const struct ls_tensor *b)
     return same;
 }
 
-static int64_t tensor_size(const struct ls_tensor *tensor)
+static int64_t tensor_size(const struct ls_onednn_tensor *tensor)
 {
     int64_t size = 1;
     for (int i = 0; i < tensor->rank; i++)
@@ -39,7 +39,8 @@ static int64_t tensor_size(const struct ls_tensor *tensor)
  * plain is then Caffe's order of these axes. */
 int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
                        const struct ls_layout *from_layout, const struct ls_layout *to_layout,
-                       struct ls_tensor *from, struct ls_tensor *to, struct ls_error *error)
+                       struct ls_onednn_tensor *from, struct ls_onednn_tensor *to,
+                       struct ls_error *error)
 {
     const struct ls_layout *opaque = from_layout->block == 0 ? from_layout : to_layout;
     if (opaque->block == 0) {
@@ -64,7 +65,7 @@ int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
 static bool accepts(const struct ls_op *op)
 {
     const struct ls_value *x = op->input[0], *y = op->output[0];
-    struct ls_tensor from, to;
+    struct ls_onednn_tensor from, to;
     return ls_reorder_tensors(&x->shape, x->type, x->layout, y->layout, &from, &to, NULL) == 0;
 }
 

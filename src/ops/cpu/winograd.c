@@ -44,7 +44,7 @@ bool ls_winograd_pays(const struct ls_convolution_attr *attr, const struct ls_sh
  * given; the others may like another one. */
 static int find_passes(const struct ls_primitive_spec *forward, bool *there, struct ls_error *error)
 {
-    static const enum ls_pass passes[] = {LS_PASS_FORWARD, LS_PASS_DATA, LS_PASS_WEIGHTS};
+    static const enum ls_onednn_pass passes[] = {LS_PASS_FORWARD, LS_PASS_DATA, LS_PASS_WEIGHTS};
     for (int i = 0; i < 3; i++) {
         struct ls_primitive_spec spec = *forward;
         struct ls_primitive_plan plan;

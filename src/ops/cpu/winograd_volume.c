@@ -44,7 +44,7 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     const struct ls_layout *wide = block == 16 ? &ls_layout_blocked16 : &ls_layout_blocked8;
     const struct ls_shape *x = &ls_primitive_value(op, LS_SOURCE)->shape;
     const struct ls_shape *y = &ls_primitive_value(op, LS_TARGET)->shape;
-    const struct ls_tensor tensor = {.rank = 5, .dim = {y->dim[1], x->dim[1], 3, 3, 3}};
+    const struct ls_onednn_tensor tensor = {.rank = 5, .dim = {y->dim[1], x->dim[1], 3, 3, 3}};
     const struct ls_layout *weights;
     LS_TRY(
         ls_layout_of_filters(&tensor, block, op->kind != LS_OP_CONVOLUTION_DATA, &weights, error));

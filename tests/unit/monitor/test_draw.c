@@ -11,7 +11,7 @@
 static char *text;
 static size_t text_size;
 
-static const char *draw(const struct ls_picture *pictures, size_t count, int width,
+static const char *draw(const struct ls_drawing *pictures, size_t count, int width,
                         enum ls_colours colours)
 {
     free(text);
@@ -27,7 +27,7 @@ static void test_ramp(void **state)
     (void)state;
     /* Two rows of pixels become one of characters; the third one stands alone. */
     static const float pixels[3 * 4] = {0, 100, 255, 255, 0, 156, 255, 0, 26, 300, -5, 0};
-    const struct ls_picture pictures[2] = {{1, 3, 4, pixels, {"one", "right"}, 1},
+    const struct ls_drawing pictures[2] = {{1, 3, 4, pixels, {"one", "right"}, 1},
                                            {1, 3, 4, pixels, {"a long caption", NULL}, -1}};
     assert_string_equal(draw(pictures, 2, 80, LS_COLOURS_NONE), " +@=   +@=\n"
                                                                 ".@    .@  \n"
@@ -41,9 +41,9 @@ static void test_smaller_by_whole_factors(void **state)
     static float pixels[28 * 28];
     for (int i = 0; i < 28 * 28; i++)
         pixels[i] = (i / 28 + i) % 2 == 0 ? 255 : 0; /* its means are all alike */
-    struct ls_picture pictures[10];
+    struct ls_drawing pictures[10];
     for (int i = 0; i < 10; i++)
-        pictures[i] = (struct ls_picture){1, 28, 28, pixels, {"", ""}, 0};
+        pictures[i] = (struct ls_drawing){1, 28, 28, pixels, {"", ""}, 0};
     const char *drawn = draw(pictures, 10, 80, LS_COLOURS_NONE);
     assert_int_equal(strcspn(drawn, "\n"), 5 * 14 + 4 * 2); /* five in a row of 78 */
     assert_true(strncmp(drawn, "+++++++", 7) == 0 || strncmp(drawn, "=======", 7) == 0 ||
@@ -54,7 +54,7 @@ static void test_smaller_by_whole_factors(void **state)
     assert_int_equal(strcspn(drawn, "\n"), 14); /* at least one, at least this size */
     for (int i = 0; i < 10; i++)
         pictures[i] =
-            (struct ls_picture){1, 24, 32, pixels, {"100% automobile", "no: airplane"}, -1};
+            (struct ls_drawing){1, 24, 32, pixels, {"100% automobile", "no: airplane"}, -1};
     static const char captions[] = "100% automobile   100% automobile   100% automobile   100% "
                                    "automobile\n";
     assert_non_null(strstr(draw(pictures, 4, 80, LS_COLOURS_NONE), captions));
@@ -66,7 +66,7 @@ static void test_half_blocks(void **state)
 {
     (void)state;
     static const float grey[2 * 2] = {0, 0, 255, 128};
-    const struct ls_picture picture = {1, 2, 2, grey, {"x", "y"}, -1};
+    const struct ls_drawing picture = {1, 2, 2, grey, {"x", "y"}, -1};
     assert_string_equal(draw(&picture, 1, 80, LS_COLOURS_ALL),
                         "\033[38;2;0;0;0m\033[48;2;255;255;255m" UP "\033[48;2;128;128;128m" UP
                         "\033[0m\n\033[31mx\033[0m\n\033[31my\033[0m\n");
@@ -75,7 +75,7 @@ static void test_half_blocks(void **state)
                         "\033[0m\n\033[31mx\033[0m\n\033[31my\033[0m\n");
     /* A red pixel above a blue one, and green alone. */
     static const float colours[3 * 3] = {255, 0, 0, 0, 0, 255, 0, 255, 0};
-    const struct ls_picture colourful = {3, 3, 1, colours, {NULL, NULL}, 1};
+    const struct ls_drawing colourful = {3, 3, 1, colours, {NULL, NULL}, 1};
     assert_string_equal(draw(&colourful, 1, 80, LS_COLOURS_ALL),
                         "\033[38;2;255;0;0m\033[48;2;0;0;255m" UP "\033[0m\n"
                         "\033[38;2;0;255;0m\033[48;2;0;0;0m" UP "\033[0m\n\n\n");
@@ -88,7 +88,7 @@ static void test_odd_input(void **state)
 {
     (void)state;
     static const float strange[4] = {(float)NAN, (float)INFINITY, -1e30f, 1e30f};
-    const struct ls_picture pictures[2] = {{1, 1, 4, strange, {"\033[2J", NULL}, 0},
+    const struct ls_drawing pictures[2] = {{1, 1, 4, strange, {"\033[2J", NULL}, 0},
                                            {2, 1, 2, strange, {NULL, NULL}, 0}};
     assert_string_equal(draw(pictures, 2, 80, LS_COLOURS_NONE), " @ @   @\n?[2J  \n      \n");
     assert_string_equal(draw(NULL, 0, 80, LS_COLOURS_NONE), "");

@@ -20,13 +20,13 @@ struct stats {
     float mean, rest, inverse, ratio;
 };
 
-static int64_t values_of(const struct ls_normalize *normalize)
+static int64_t values_of(const struct ls_vector_normalize_job *normalize)
 {
     return normalize->channels * normalize->points;
 }
 
 /* Whether factors go along the elements of a group, one by one. */
-static bool factor_each(const struct ls_normalize *normalize)
+static bool factor_each(const struct ls_vector_normalize_job *normalize)
 {
     return normalize->elements || normalize->points == 1;
 }
@@ -59,7 +59,7 @@ static double squares_around(const float *x, double mean, int64_t n)
     return ls_fold_lanes_double(lane);
 }
 
-static struct stats measure(const struct ls_normalize *normalize, const float *x)
+static struct stats measure(const struct ls_vector_normalize_job *normalize, const float *x)
 {
     int64_t n = values_of(normalize);
     double mean = sum(x, n) / (double)n, eps = (double)normalize->eps;
@@ -109,8 +109,8 @@ static void write_each(struct stats stats, const float *x, const float *scale, c
         y[i] = scale[i] * normalised(stats, x[i]) + bias[i];
 }
 
-static void write_group(const struct ls_normalize *normalize, struct stats stats, const float *x,
-                        const float *scale, const float *bias, float *y)
+static void write_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
+                        const float *x, const float *scale, const float *bias, float *y)
 {
     int64_t points = normalize->points;
     if (scale == NULL || bias == NULL)
@@ -122,7 +122,7 @@ static void write_group(const struct ls_normalize *normalize, struct stats stats
             write_run(stats, x + c * points, scale[c], bias[c], y + c * points, points);
 }
 
-static void normalize_forward(const struct ls_normalize *normalize, const float *x,
+static void normalize_forward(const struct ls_vector_normalize_job *normalize, const float *x,
                               const float *scale, const float *bias, float *y, float *stats)
 {
     int64_t values = values_of(normalize);
@@ -177,7 +177,7 @@ static struct sums sum_each(struct stats stats, const float *dy, const float *x,
     return (struct sums){ls_fold_lanes_double(plain), ls_fold_lanes_double(along)};
 }
 
-static struct sums sum_group(const struct ls_normalize *normalize, struct stats stats,
+static struct sums sum_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
                              const float *dy, const float *x, const float *scale)
 {
     int64_t points = normalize->points;
@@ -219,7 +219,7 @@ static void differentiate_each(struct stats stats, struct means means, const flo
     }
 }
 
-static void differentiate_group(const struct ls_normalize *normalize, struct stats stats,
+static void differentiate_group(const struct ls_vector_normalize_job *normalize, struct stats stats,
                                 const float *dy, const float *x, const float *scale, float *dx)
 {
     int64_t points = normalize->points, n = values_of(normalize);
@@ -236,8 +236,8 @@ static void differentiate_group(const struct ls_normalize *normalize, struct sta
                               dx + c * points, points);
 }
 
-static void normalize_data(const struct ls_normalize *normalize, const float *dy, const float *x,
-                           const float *stats, const float *scale, float *dx)
+static void normalize_data(const struct ls_vector_normalize_job *normalize, const float *dy,
+                           const float *x, const float *stats, const float *scale, float *dx)
 {
     int64_t values = values_of(normalize), groups = normalize->outer * normalize->groups;
     for (int64_t i = 0; i < groups; i++) {
@@ -256,8 +256,8 @@ static void add_each(struct stats stats, const float *restrict dy, const float *
     }
 }
 
-static void normalize_sums(const struct ls_normalize *normalize, const float *dy, const float *x,
-                           const float *stats, double *scale, double *bias)
+static void normalize_sums(const struct ls_vector_normalize_job *normalize, const float *dy,
+                           const float *x, const float *stats, double *scale, double *bias)
 {
     bool each = factor_each(normalize);
     int64_t values = values_of(normalize), points = normalize->points;
