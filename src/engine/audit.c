@@ -67,14 +67,14 @@ struct ls_audit {
     int64_t audited, wrong;
 };
 
-static uint64_t *line_of(const struct ls_audit *audit, int computation, size_t item)
+static uint64_t *audit_line_of(const struct ls_audit *audit, int computation, size_t item)
 {
     return audit->hash[computation] + item * audit->line;
 }
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-static int create_bench(struct ls_audit *audit, struct bench *bench, struct ls_error *error)
+static int audit_create_bench(struct ls_audit *audit, struct bench *bench, struct ls_error *error)
 {
     const struct ls_pass *pass = audit->pass;
     const struct ls_net *net = pass->net;
@@ -95,7 +95,7 @@ static int create_bench(struct ls_audit *audit, struct bench *bench, struct ls_e
     return 0;
 }
 
-static int create(struct ls_audit *audit, struct ls_error *error)
+static int audit_create(struct ls_audit *audit, struct ls_error *error)
 {
     const struct ls_pass *pass = audit->pass;
     const struct ls_graph *graph = ls_net_graph(pass->net);
@@ -118,7 +118,7 @@ static int create(struct ls_audit *audit, struct ls_error *error)
     if (!ready)
         return ls_fail_memory(error, "audits");
     for (size_t w = 0; w < workers; w++)
-        LS_TRY(create_bench(audit, &audit->benches[w], error));
+        LS_TRY(audit_create_bench(audit, &audit->benches[w], error));
     return 0;
 }
 
@@ -132,7 +132,7 @@ int ls_audit_create(struct ls_pass *pass, double part, uint64_t seed, struct ls_
     audit->pass = pass;
     audit->key = ls_random_key(seed, LS_RANDOM_AUDIT, "micro-batches");
     audit->threshold = (uint64_t)(part * 4294967296.0);
-    int status = create(audit, error);
+    int status = audit_create(audit, error);
     if (status != 0)
         ls_audit_free(audit);
     else
@@ -199,14 +199,14 @@ void ls_audit_begin(struct ls_audit *audit)
         audit->index[unit] = drawn ? (int)audit->count : -1;
         if (!drawn)
             continue;
-        memset(line_of(audit, 0, audit->count), 0, audit->line * sizeof(uint64_t));
+        memset(audit_line_of(audit, 0, audit->count), 0, audit->line * sizeof(uint64_t));
         audit->items[audit->count++] = (struct audited){.unit = unit};
     }
 }
 
 /* ---- Listening ------------------------------------------------------------------------------- */
 
-static void contribute(void *user, int parameter, const float *gradient, size_t elements)
+static void audit_contribute(void *user, int parameter, const float *gradient, size_t elements)
 {
     struct ls_audit_listener *listener = user;
     uint64_t *hash = &listener->hash[parameter];
@@ -215,8 +215,8 @@ static void contribute(void *user, int parameter, const float *gradient, size_t 
         listener->contribute(listener->sums, parameter, gradient, elements);
 }
 
-static void record(void *user, const struct ls_parameter *parameter, enum ls_factor_side side,
-                   const float *numbers, size_t count)
+static void audit_record(void *user, const struct ls_parameter *parameter, enum ls_factor_side side,
+                         const float *numbers, size_t count)
 {
     struct ls_audit_listener *listener = user;
     uint64_t *hash = &listener->hash[parameter->index];
@@ -226,17 +226,17 @@ static void record(void *user, const struct ls_parameter *parameter, enum ls_fac
 }
 
 /* Who made a line: worker and core. */
-static uint64_t signature(int worker)
+static uint64_t audit_signature(int worker)
 {
     return (uint64_t)(uint32_t)worker | (uint64_t)(uint32_t)sched_getcpu() << 32;
 }
 
-static int worker_of(const struct ls_audit *audit, const uint64_t *line)
+static int audit_worker_of(const struct ls_audit *audit, const uint64_t *line)
 {
     return (int)(uint32_t)line[audit->things];
 }
 
-static int core_of(const struct ls_audit *audit, const uint64_t *line)
+static int audit_core_of(const struct ls_audit *audit, const uint64_t *line)
 {
     return (int)(uint32_t)(line[audit->things] >> 32);
 }
@@ -245,24 +245,24 @@ void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
                      struct ls_audit_listener *listener, struct ls_context *context)
 {
     if (!audit->doubts)
-        audit->runners[unit] = signature(worker);
+        audit->runners[unit] = audit_signature(worker);
     if (audit->index[unit] < 0)
         return;
-    uint64_t *line = line_of(audit, 0, (size_t)audit->index[unit]);
+    uint64_t *line = audit_line_of(audit, 0, (size_t)audit->index[unit]);
     *listener = (struct ls_audit_listener){.hash = line,
                                            .contribute = context->contribute,
                                            .sums = context->sums,
                                            .record = context->record,
                                            .recorder = context->recorder};
-    context->contribute = contribute;
-    context->record = record;
+    context->contribute = audit_contribute;
+    context->record = audit_record;
     context->sums = context->recorder = listener;
-    line[audit->things] = signature(worker);
+    line[audit->things] = audit_signature(worker);
 }
 
 /* Hashes what a unit has left at sync points and in its record. */
-static void hash_rest(const struct ls_audit *audit, size_t unit, const double *rows,
-                      const double *numbers, uint64_t *line)
+static void audit_hash_rest(const struct ls_audit *audit, size_t unit, const double *rows,
+                            const double *numbers, uint64_t *line)
 {
     const struct ls_pass *pass = audit->pass;
     for (size_t s = 0; s < audit->syncs; s++)
@@ -273,13 +273,13 @@ static void hash_rest(const struct ls_audit *audit, size_t unit, const double *r
 /* ---- Computing again ------------------------------------------------------------------------- */
 
 /* One micro-batch by itself, segment by segment; what sync points merged is there. */
-static void compute_one(struct ls_audit *audit, size_t item, int worker)
+static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
 {
     struct ls_pass *pass = audit->pass;
     struct bench *bench = &audit->benches[worker];
     size_t unit = audit->items[item].unit;
     const struct ls_net_plan *plan = pass->units[unit].plan;
-    uint64_t *line = line_of(audit, audit->round, item);
+    uint64_t *line = audit_line_of(audit, audit->round, item);
     struct ls_error *error = ls_pass_error();
     memset(line, 0, audit->line * sizeof *line);
     memset(bench->record, 0, pass->record_size * sizeof *bench->record);
@@ -292,8 +292,8 @@ static void compute_one(struct ls_audit *audit, size_t item, int worker)
     struct ls_context context = ls_pass_context(pass, worker, unit, &gradients);
     ls_exchange_context(pass->exchange, worker, unit, bench->rows, &context);
     context.partials = bench->record;
-    context.contribute = contribute;
-    context.record = record;
+    context.contribute = audit_contribute;
+    context.record = audit_record;
     context.sums = context.recorder = &listener;
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)
@@ -302,11 +302,11 @@ static void compute_one(struct ls_audit *audit, size_t item, int worker)
             ls_pass_note_failure(pass, unit, error);
             return;
         }
-    hash_rest(audit, unit, bench->rows, bench->record, line);
-    line[audit->things] = signature(worker);
+    audit_hash_rest(audit, unit, bench->rows, bench->record, line);
+    line[audit->things] = audit_signature(worker);
 }
 
-static void compute_some(void *argument, int worker)
+static void audit_compute_some(void *argument, int worker)
 {
     struct ls_audit *audit = argument;
     int rank = ls_comm_rank(audit->pass->engine->comm);
@@ -314,12 +314,12 @@ static void compute_some(void *argument, int worker)
         const struct audited *item = &audit->items[i];
         if (item->wanted && item->by[audit->round].rank == rank &&
             item->by[audit->round].worker == worker)
-            compute_one(audit, i, worker);
+            audit_compute_one(audit, i, worker);
     }
 }
 
 /* Hands a computation's lines to all ranks. */
-static int share(struct ls_audit *audit, int computation, struct ls_error *error)
+static int audit_share(struct ls_audit *audit, int computation, struct ls_error *error)
 {
     size_t bytes = audit->line * sizeof(uint64_t);
     for (size_t i = 0; i < audit->count; i++)
@@ -329,30 +329,30 @@ static int share(struct ls_audit *audit, int computation, struct ls_error *error
 }
 
 /* Computes all items that are wanted. */
-static int compute(struct ls_audit *audit, int computation, struct ls_error *error)
+static int audit_compute(struct ls_audit *audit, int computation, struct ls_error *error)
 {
     struct ls_pass *pass = audit->pass;
     audit->round = computation;
-    ls_thread_pool_run(pass->engine->pool, compute_some, audit);
+    ls_thread_pool_run(pass->engine->pool, audit_compute_some, audit);
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;
         return ls_comm_abort(pass->engine->comm, pass->failure.status, &pass->failure);
     }
-    return share(audit, computation, error);
+    return audit_share(audit, computation, error);
 }
 
 /* ---- Who computes ---------------------------------------------------------------------------- */
 
-static bool same_place(struct place a, struct place b)
+static bool audit_same_place(struct place a, struct place b)
 {
     return a.rank == b.rank && a.worker == b.worker;
 }
 
 /* Another rank than those of `avoid` if there is one, or another worker than those; each time
  * others. */
-static struct place elsewhere(const struct ls_audit *audit, const struct place *avoid, int count,
-                              size_t turn)
+static struct place audit_elsewhere(const struct ls_audit *audit, const struct place *avoid,
+                                    int count, size_t turn)
 {
     const struct ls_engine *engine = audit->pass->engine;
     const int alone[2] = {0, engine->workers};
@@ -370,7 +370,7 @@ static struct place elsewhere(const struct ls_audit *audit, const struct place *
         bool other_rank = true, other_worker = true;
         for (int a = 0; a < count; a++) {
             other_rank &= avoid[a].rank != place.rank;
-            other_worker &= !same_place(avoid[a], place);
+            other_worker &= !audit_same_place(avoid[a], place);
         }
         int worth = 2 * other_rank + other_worker;
         if (worth > best) {
@@ -383,18 +383,18 @@ static struct place elsewhere(const struct ls_audit *audit, const struct place *
 
 /* ---- Findings -------------------------------------------------------------------------------- */
 
-static bool same_line(const struct ls_audit *audit, size_t item, int a, int b)
+static bool audit_same_line(const struct ls_audit *audit, size_t item, int a, int b)
 {
-    return memcmp(line_of(audit, a, item), line_of(audit, b, item),
+    return memcmp(audit_line_of(audit, a, item), audit_line_of(audit, b, item),
                   audit->things * sizeof(uint64_t)) == 0;
 }
 
 /* The first thing that two computations do not have alike, and how many there are. */
-static const char *first_difference(const struct ls_audit *audit, size_t item, int a, int b,
-                                    size_t *count)
+static const char *audit_first_difference(const struct ls_audit *audit, size_t item, int a, int b,
+                                          size_t *count)
 {
     const struct ls_graph *graph = ls_net_graph(audit->pass->net);
-    const uint64_t *x = line_of(audit, a, item), *y = line_of(audit, b, item);
+    const uint64_t *x = audit_line_of(audit, a, item), *y = audit_line_of(audit, b, item);
     const char *name = NULL;
     *count = 0;
     for (size_t t = 0; t < audit->things; t++) {
@@ -408,7 +408,7 @@ static const char *first_difference(const struct ls_audit *audit, size_t item, i
     return name;
 }
 
-static int learn_hosts(struct ls_audit *audit, struct ls_error *error)
+static int audit_learn_hosts(struct ls_audit *audit, struct ls_error *error)
 {
     struct ls_comm *comm = audit->pass->engine->comm;
     if (audit->knows_hosts || !ls_comm_several(comm))
@@ -417,25 +417,26 @@ static int learn_hosts(struct ls_audit *audit, struct ls_error *error)
     return ls_comm_all_gather(comm, comm->transport->host, HOST_SIZE, audit->hosts, error);
 }
 
-static struct ls_audit_finding finding_of(const struct ls_audit *audit, size_t item,
-                                          int computation, int right)
+static struct ls_audit_finding audit_finding_of(const struct ls_audit *audit, size_t item,
+                                                int computation, int right)
 {
     const struct audited *what = &audit->items[item];
     const struct ls_batch *range = &audit->pass->units[what->unit].range;
-    struct ls_audit_finding finding = {.own = computation == 0,
-                                       .rank = what->by[computation].rank,
-                                       .worker = what->by[computation].worker,
-                                       .core = core_of(audit, line_of(audit, computation, item)),
-                                       .micro_batch = what->unit,
-                                       .first = range->ordinal,
-                                       .last = range->ordinal + range->count - 1};
+    struct ls_audit_finding finding = {
+        .own = computation == 0,
+        .rank = what->by[computation].rank,
+        .worker = what->by[computation].worker,
+        .core = audit_core_of(audit, audit_line_of(audit, computation, item)),
+        .micro_batch = what->unit,
+        .first = range->ordinal,
+        .last = range->ordinal + range->count - 1};
     if (ls_comm_several(audit->pass->engine->comm))
         finding.host = audit->hosts[finding.rank];
-    finding.name = first_difference(audit, item, computation, right, &finding.differing);
+    finding.name = audit_first_difference(audit, item, computation, right, &finding.differing);
     return finding;
 }
 
-static void keep_finding(struct ls_audit *audit, const struct ls_audit_finding *finding)
+static void audit_keep_finding(struct ls_audit *audit, const struct ls_audit_finding *finding)
 {
     size_t last = LS_AUDIT_FINDINGS - 1;
     audit->wrong++;
@@ -444,7 +445,7 @@ static void keep_finding(struct ls_audit *audit, const struct ls_audit_finding *
 }
 
 /* "worker 1 on core 5", with its rank and host where there are several. */
-static void name_place(const struct ls_audit_finding *finding, char *text, size_t size)
+static void audit_name_place(const struct ls_audit_finding *finding, char *text, size_t size)
 {
     char rank[HOST_SIZE + 40] = "";
     if (finding->host != NULL)
@@ -452,13 +453,14 @@ static void name_place(const struct ls_audit_finding *finding, char *text, size_
     snprintf(text, size, "%sworker %d on core %d", rank, finding->worker, finding->core);
 }
 
-static int fail_undecided(const struct ls_audit *audit, size_t item, int64_t iteration,
-                          struct ls_error *error)
+static int audit_fail_undecided(const struct ls_audit *audit, size_t item, int64_t iteration,
+                                struct ls_error *error)
 {
-    struct ls_audit_finding a = finding_of(audit, item, 0, 1), b = finding_of(audit, item, 1, 0);
+    struct ls_audit_finding a = audit_finding_of(audit, item, 0, 1),
+                            b = audit_finding_of(audit, item, 1, 0);
     char first[200], second[200];
-    name_place(&a, first, sizeof first);
-    name_place(&b, second, sizeof second);
+    audit_name_place(&a, first, sizeof first);
+    audit_name_place(&b, second, sizeof second);
     return ls_fail(error, LOCKSTEP_DIFFERENT, a.name,
                    "a core or memory is faulty: find out which, go on from a snapshot without it, "
                    "and check what was trained before ('lockstep recomputed')",
@@ -467,11 +469,12 @@ static int fail_undecided(const struct ls_audit *audit, size_t item, int64_t ite
                    (long long)iteration, (long long)a.first, (long long)a.last, first, second);
 }
 
-static int fail_repeats(const struct ls_audit *audit, int64_t iteration, struct ls_error *error)
+static int audit_fail_repeats(const struct ls_audit *audit, int64_t iteration,
+                              struct ls_error *error)
 {
     const struct ls_audit_finding *last = &audit->findings[audit->finding_count - 1];
     char who[200];
-    name_place(last, who, sizeof who);
+    audit_name_place(last, who, sizeof who);
     return ls_fail(
         error, LOCKSTEP_DIFFERENT, last->name,
         "that core or its memory is faulty: go on from a snapshot without it, and check "
@@ -484,53 +487,56 @@ static int fail_repeats(const struct ls_audit *audit, int64_t iteration, struct 
 /* Which of computations 0 and 1 was wrong; -1: that cannot be told (yet, with three). What two
  * different cores have alike is right; what one core has alike twice is, if the other one agrees in
  * the end or has other bits each time. */
-static int judge(const struct ls_audit *audit, size_t item, bool fourth)
+static int audit_judge(const struct ls_audit *audit, size_t item, bool fourth)
 {
     const struct audited *what = &audit->items[item];
-    int right = same_line(audit, item, 0, 2) ? 0 : same_line(audit, item, 1, 2) ? 1 : -1;
-    if (right < 0 || !same_place(what->by[right], what->by[2]))
+    int right = audit_same_line(audit, item, 0, 2)   ? 0
+                : audit_same_line(audit, item, 1, 2) ? 1
+                                                     : -1;
+    if (right < 0 || !audit_same_place(what->by[right], what->by[2]))
         return right < 0 ? -1 : 1 - right;
-    return fourth && !same_line(audit, item, 1 - right, 3) ? 1 - right : -1;
+    return fourth && !audit_same_line(audit, item, 1 - right, 3) ? 1 - right : -1;
 }
 
 /* The third computation of what differs, and a fourth where the third was made by one of the two
  * that it agrees with. */
-static int compute_more(struct ls_audit *audit, struct ls_error *error)
+static int audit_compute_more(struct ls_audit *audit, struct ls_error *error)
 {
     bool more = false;
     for (size_t i = 0; i < audit->count; i++) {
         struct audited *item = &audit->items[i];
         item->wanted = item->differs;
-        item->by[2] = elsewhere(audit, item->by, 2, i);
+        item->by[2] = audit_elsewhere(audit, item->by, 2, i);
     }
-    LS_TRY(compute(audit, 2, error));
+    LS_TRY(audit_compute(audit, 2, error));
     for (size_t i = 0; i < audit->count; i++) {
         struct audited *item = &audit->items[i];
-        bool first = same_line(audit, i, 0, 2), second = same_line(audit, i, 1, 2);
-        item->wanted = item->differs && (first || second) && judge(audit, i, false) < 0;
+        bool first = audit_same_line(audit, i, 0, 2), second = audit_same_line(audit, i, 1, 2);
+        item->wanted = item->differs && (first || second) && audit_judge(audit, i, false) < 0;
         item->by[3] = item->by[first ? 1 : 0];
         more |= item->wanted;
     }
-    return more ? compute(audit, 3, error) : 0;
+    return more ? audit_compute(audit, 3, error) : 0;
 }
 
 /* Says of all that differs who was wrong. */
-static int decide(struct ls_audit *audit, int64_t iteration, bool *wrong, struct ls_error *error)
+static int audit_decide(struct ls_audit *audit, int64_t iteration, bool *wrong,
+                        struct ls_error *error)
 {
-    LS_TRY(compute_more(audit, error));
-    LS_TRY(learn_hosts(audit, error));
+    LS_TRY(audit_compute_more(audit, error));
+    LS_TRY(audit_learn_hosts(audit, error));
     for (size_t i = 0; i < audit->count; i++) {
         if (!audit->items[i].differs)
             continue;
-        int which = judge(audit, i, audit->items[i].wanted);
+        int which = audit_judge(audit, i, audit->items[i].wanted);
         if (which < 0)
-            return fail_undecided(audit, i, iteration, error);
+            return audit_fail_undecided(audit, i, iteration, error);
         *wrong |= which == 0;
-        struct ls_audit_finding finding = finding_of(audit, i, which, 1 - which);
-        keep_finding(audit, &finding);
+        struct ls_audit_finding finding = audit_finding_of(audit, i, which, 1 - which);
+        audit_keep_finding(audit, &finding);
     }
     if (*wrong && ++audit->repeats > REPEATS_MAX)
-        return fail_repeats(audit, iteration, error);
+        return audit_fail_repeats(audit, iteration, error);
     return 0;
 }
 
@@ -546,23 +552,23 @@ int ls_audit_check(struct ls_audit *audit, int64_t iteration, bool *wrong, struc
         struct audited *item = &audit->items[i];
         item->by[0].rank = pass->owners[item->unit];
         if (item->by[0].rank == rank)
-            hash_rest(audit, item->unit, NULL, ls_pass_record(pass, item->unit),
-                      line_of(audit, 0, i));
+            audit_hash_rest(audit, item->unit, NULL, ls_pass_record(pass, item->unit),
+                            audit_line_of(audit, 0, i));
     }
-    LS_TRY(share(audit, 0, error));
+    LS_TRY(audit_share(audit, 0, error));
     for (size_t i = 0; i < audit->count; i++) {
         struct audited *item = &audit->items[i];
-        item->by[0].worker = worker_of(audit, line_of(audit, 0, i));
-        item->by[1] = elsewhere(audit, item->by, 1, i);
+        item->by[0].worker = audit_worker_of(audit, audit_line_of(audit, 0, i));
+        item->by[1] = audit_elsewhere(audit, item->by, 1, i);
         item->wanted = true;
     }
-    LS_TRY(compute(audit, 1, error));
+    LS_TRY(audit_compute(audit, 1, error));
     for (size_t i = 0; i < audit->count; i++) {
-        audit->items[i].differs = !same_line(audit, i, 0, 1);
+        audit->items[i].differs = !audit_same_line(audit, i, 0, 1);
         differ |= audit->items[i].differs;
     }
     audit->audited += (int64_t)audit->count;
-    return differ ? decide(audit, iteration, wrong, error) : 0;
+    return differ ? audit_decide(audit, iteration, wrong, error) : 0;
 }
 
 bool ls_audit_doubt(struct ls_audit *audit, size_t unit)
@@ -585,7 +591,7 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
     if (!audit->doubts)
         return 0;
     audit->doubts = false;
-    LS_TRY(learn_hosts(audit, error));
+    LS_TRY(audit_learn_hosts(audit, error));
     LS_TRY(ls_comm_all_gather_items(comm, &audit->runners[unit], sizeof *audit->runners,
                                     sizeof *audit->runners, &rank, 1, error));
     struct ls_audit_finding finding = {.own = true,
@@ -599,7 +605,7 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
                                        .differing = 1};
     if (ls_comm_several(comm))
         finding.host = audit->hosts[rank];
-    keep_finding(audit, &finding);
+    audit_keep_finding(audit, &finding);
     return 0;
 }
 

@@ -8,8 +8,8 @@
 #include "engine/pass.h"
 #include "ir/layer.h"
 
-static int room_for(struct ls_pass *pass, const struct ls_parameter *parameter,
-                    struct ls_error *error)
+static int averages_room_for(struct ls_pass *pass, const struct ls_parameter *parameter,
+                             struct ls_error *error)
 {
     if (parameter == NULL || pass->averages[parameter->index] != NULL)
         return 0;
@@ -36,9 +36,9 @@ int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error)
         return ls_fail_memory(error, "moving averages");
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_averages *averages = &graph->syncs[s].averages;
-        LS_TRY(room_for(pass, averages->mean, error));
-        LS_TRY(room_for(pass, averages->variance, error));
-        LS_TRY(room_for(pass, averages->factor, error));
+        LS_TRY(averages_room_for(pass, averages->mean, error));
+        LS_TRY(averages_room_for(pass, averages->variance, error));
+        LS_TRY(averages_room_for(pass, averages->factor, error));
     }
     return 0;
 }
@@ -52,8 +52,8 @@ void ls_pass_free_averages(struct ls_pass *pass)
     ls_free_aligned(pass->merged);
 }
 
-static int not_finite(const struct ls_sync *sync, int64_t iteration, size_t group,
-                      struct ls_error *error)
+static int averages_not_finite(const struct ls_sync *sync, int64_t iteration, size_t group,
+                               struct ls_error *error)
 {
     char place[LS_PLACE_SIZE];
     ls_layer_place(sync->layer, NULL, NULL, place);
@@ -66,7 +66,7 @@ static int not_finite(const struct ls_sync *sync, int64_t iteration, size_t grou
 }
 
 /* One group's statistics into the averages; false: they are not finite. */
-static bool advance(struct ls_pass *pass, const struct ls_sync *sync, double count)
+static bool averages_advance(struct ls_pass *pass, const struct ls_sync *sync, double count)
 {
     const struct ls_averages *averages = &sync->averages;
     const float *batch_mean = pass->merged;
@@ -87,7 +87,7 @@ static bool advance(struct ls_pass *pass, const struct ls_sync *sync, double cou
     return finite;
 }
 
-static void copy_averages(struct ls_pass *pass, bool to_store)
+static void averages_copy_averages(struct ls_pass *pass, bool to_store)
 {
     const struct ls_store *store = pass->engine->store;
     for (size_t i = 0; i < store->set->count; i++) {
@@ -103,7 +103,7 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->averages == NULL)
         return 0;
-    copy_averages(pass, false);
+    averages_copy_averages(pass, false);
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_sync *sync = &graph->syncs[s];
         if (sync->kind != LS_SYNC_MOMENTS || sync->averages.mean == NULL)
@@ -112,8 +112,8 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
         for (size_t g = 0; g < groups; g++) {
             double count = 0;
             ls_exchange_group(pass->exchange, (int)s, g, pass->merged, &count);
-            if (!advance(pass, sync, count))
-                return not_finite(sync, iteration, g, error);
+            if (!averages_advance(pass, sync, count))
+                return averages_not_finite(sync, iteration, g, error);
         }
     }
     return 0;
@@ -122,5 +122,5 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
 void ls_engine_advance_averages(struct ls_pass *pass)
 {
     if (pass->averages != NULL)
-        copy_averages(pass, true);
+        averages_copy_averages(pass, true);
 }

@@ -9,8 +9,8 @@
 #include "ir/layer.h"
 
 /* Where a value of a plan lies in a binding; NULL for inputs, which change. */
-static void *locate(const struct ls_plan *plan, const struct ls_store *store,
-                    const struct ls_value *value, const struct ls_binding *binding)
+static void *binding_locate(const struct ls_plan *plan, const struct ls_store *store,
+                            const struct ls_value *value, const struct ls_binding *binding)
 {
     if (value == NULL)
         return NULL;
@@ -32,24 +32,24 @@ static void *locate(const struct ls_plan *plan, const struct ls_store *store,
     }
 }
 
-static int bind_step(const struct ls_plan *plan, const struct ls_step *step,
-                     const struct ls_store *store, struct ls_binding *binding, size_t position,
-                     void **local, struct ls_error *error)
+static int binding_bind_step(const struct ls_plan *plan, const struct ls_step *step,
+                             const struct ls_store *store, struct ls_binding *binding,
+                             size_t position, void **local, struct ls_error *error)
 {
     const struct ls_op *op = step->prepared.op;
     void **in = binding->pointers + position, **out = in + op->inputs;
     for (int i = 0; i < op->inputs; i++)
-        in[i] = locate(plan, store, op->input[i], binding);
+        in[i] = binding_locate(plan, store, op->input[i], binding);
     for (int i = 0; i < op->outputs; i++)
-        out[i] = locate(plan, store, op->output[i], binding);
+        out[i] = binding_locate(plan, store, op->output[i], binding);
     if (step->prepared.kernel->bind == NULL)
         return 0;
     void *scratch = binding->arena + step->scratch_offset;
     return step->prepared.kernel->bind(&step->prepared, in, out, scratch, local, error);
 }
 
-static int bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
-                     struct ls_binding *binding, struct ls_error *error)
+static int binding_bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
+                             struct ls_binding *binding, struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
     binding->pointers = ls_alloc(plan->position[what->step_count] + 1, sizeof *binding->pointers);
@@ -57,13 +57,13 @@ static int bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
     if (binding->pointers == NULL || binding->local == NULL)
         return ls_fail_memory(error, "a worker");
     for (size_t i = 0; i < what->step_count; i++)
-        LS_TRY(bind_step(what, &what->steps[i], store, binding, plan->position[i],
-                         &binding->local[i], error));
+        LS_TRY(binding_bind_step(what, &what->steps[i], store, binding, plan->position[i],
+                                 &binding->local[i], error));
     return 0;
 }
 
 /* Which buckets of weights a step reads, where ranks exchange weights. */
-static struct ls_wait wait_of(const struct ls_step *step, const struct ls_store *store)
+static struct ls_wait binding_wait_of(const struct ls_step *step, const struct ls_store *store)
 {
     struct ls_wait wait = {-1, -1};
     const struct ls_op *op = step->prepared.op;
@@ -82,8 +82,8 @@ static struct ls_wait wait_of(const struct ls_step *step, const struct ls_store 
     return wait;
 }
 
-static int find_waits(struct ls_net_plan *plan, const struct ls_store *store,
-                      struct ls_error *error)
+static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *store,
+                              struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
     plan->reducer = store->reducer;
@@ -93,7 +93,7 @@ static int find_waits(struct ls_net_plan *plan, const struct ls_store *store,
     if (plan->wait == NULL)
         return ls_fail_memory(error, "workers");
     for (size_t i = 0; i < what->step_count; i++)
-        plan->wait[i] = wait_of(&what->steps[i], store);
+        plan->wait[i] = binding_wait_of(&what->steps[i], store);
     return 0;
 }
 
@@ -105,7 +105,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     if (plan->bindings == NULL)
         return ls_fail_memory(error, "workers");
     plan->slots = slots->count;
-    int status = find_waits(plan, store, error);
+    int status = binding_find_waits(plan, store, error);
     if (status != 0) {
         ls_net_unbind(plan);
         return status;
@@ -113,7 +113,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     for (int i = 0; i < slots->count; i++) {
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
         plan->bindings[i].held = plan->plan->held_bytes > 0 ? slots->held[i] : NULL;
-        status = bind_slot(plan, store, &plan->bindings[i], error);
+        status = binding_bind_slot(plan, store, &plan->bindings[i], error);
         if (status != 0) {
             ls_net_unbind(plan); /* nobody shall take it for bound */
             return status;
@@ -166,7 +166,7 @@ uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worke
 }
 
 /* The root of a value that comes from outside, else NULL. */
-static const struct ls_value *input_root(const struct ls_value *value)
+static const struct ls_value *binding_input_root(const struct ls_value *value)
 {
     while (value != NULL && value->same_memory != NULL)
         value = value->same_memory;
@@ -179,7 +179,7 @@ bool ls_net_reads_before(const struct ls_net *net, int input)
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_op *op = plan->steps[i].prepared.op;
         for (int j = 0; plan->steps[i].before_pass && j < op->inputs; j++) {
-            const struct ls_value *root = input_root(op->input[j]);
+            const struct ls_value *root = binding_input_root(op->input[j]);
             if (root != NULL && root->input == input)
                 return true;
         }
@@ -188,11 +188,11 @@ bool ls_net_reads_before(const struct ls_net *net, int input)
 }
 
 /* Inputs lie where the caller says, and so do their views. */
-static void set_inputs(const struct ls_op *op, void **pointers, float *const *inputs)
+static void binding_set_inputs(const struct ls_op *op, void **pointers, float *const *inputs)
 {
     for (int j = 0; j < op->inputs + op->outputs; j++) {
         const struct ls_value *root =
-            input_root(j < op->inputs ? op->input[j] : op->output[j - op->inputs]);
+            binding_input_root(j < op->inputs ? op->input[j] : op->output[j - op->inputs]);
         if (root != NULL)
             pointers[j] = inputs[root->input];
     }
@@ -203,7 +203,7 @@ void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size
 {
     void **pointers = plan->bindings[slot].pointers + plan->position[step];
     if (inputs != NULL)
-        set_inputs(plan->plan->steps[step].prepared.op, pointers, inputs);
+        binding_set_inputs(plan->plan->steps[step].prepared.op, pointers, inputs);
     return pointers;
 }
 
@@ -215,74 +215,74 @@ struct run {
     const struct ls_context *context;
 };
 
-static void **pointers_of(const struct run *run, size_t i)
+static void **binding_pointers_of(const struct run *run, size_t i)
 {
     return run->binding->pointers + run->plan->position[i];
 }
 
-static void *scratch_of(const struct run *run, size_t i)
+static void *binding_scratch_of(const struct run *run, size_t i)
 {
     return run->binding->arena + run->plan->plan->steps[i].scratch_offset;
 }
 
-static void merge(const struct run *run, size_t i, int64_t begin, int64_t end)
+static void binding_merge(const struct run *run, size_t i, int64_t begin, int64_t end)
 {
     const struct ls_plan *what = run->plan->plan;
     ls_exchange_merge_local(what->backend, what->graph, what->steps[i].prepared.op->attr.sync,
                             run->context, begin, end);
 }
 
-static void run_step(const struct run *run, size_t i, bool all)
+static void binding_run_step(const struct run *run, size_t i, bool all)
 {
     const struct ls_plan *what = run->plan->plan;
     const struct ls_step *step = &what->steps[i];
     const struct ls_op *op = step->prepared.op;
-    void **in = pointers_of(run, i);
+    void **in = binding_pointers_of(run, i);
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
     if (op->kind != LS_OP_SYNC) {
-        set_inputs(op, in, run->inputs);
+        binding_set_inputs(op, in, run->inputs);
         step->prepared.kernel->run(&step->prepared, run->binding->local[i], in, in + op->inputs,
-                                   scratch_of(run, i), run->context);
+                                   binding_scratch_of(run, i), run->context);
     } else if (all || !step->cut) {
-        merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
+        binding_merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
     }
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
 }
 
 /* What a chain's step does for some channels. */
-static void run_channels(const struct run *run, size_t i, int64_t begin, int64_t end)
+static void binding_run_channels(const struct run *run, size_t i, int64_t begin, int64_t end)
 {
     const struct ls_step *step = &run->plan->plan->steps[i];
-    void **in = pointers_of(run, i);
+    void **in = binding_pointers_of(run, i);
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
     if (step->prepared.op->kind == LS_OP_SYNC)
-        merge(run, i, begin, end);
+        binding_merge(run, i, begin, end);
     else
         step->prepared.kernel->run_channels(&step->prepared, in, in + step->prepared.op->inputs,
-                                            scratch_of(run, i), run->context, begin, end);
+                                            binding_scratch_of(run, i), run->context, begin, end);
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
 }
 
 /* Steps [first, end), some channels at a time; then those that want all channels. */
-static void run_chain(const struct run *run, size_t first, size_t end)
+static void binding_run_chain(const struct run *run, size_t first, size_t end)
 {
     const struct ls_step *steps = run->plan->plan->steps;
     const int64_t channels = steps[first].prepared.channels, at_once = steps[first].at_once;
     for (size_t i = first; i < end; i++)
-        set_inputs(steps[i].prepared.op, pointers_of(run, i), run->inputs);
+        binding_set_inputs(steps[i].prepared.op, binding_pointers_of(run, i), run->inputs);
     for (int64_t c = 0; c < channels; c += at_once)
         for (size_t i = first; i < end; i++)
             if (steps[i].prepared.channels > 0 || steps[i].prepared.op->kind == LS_OP_SYNC)
-                run_channels(run, i, c, c + at_once < channels ? c + at_once : channels);
+                binding_run_channels(run, i, c, c + at_once < channels ? c + at_once : channels);
     for (size_t i = first; i < end; i++)
         if (steps[i].prepared.channels == 0 && steps[i].prepared.op->kind != LS_OP_SYNC)
-            run_step(run, i, false);
+            binding_run_step(run, i, false);
 }
 
 /* Waits for the weights that steps [first, end) read, and notes where this rank is. */
-static void await_weights(const struct ls_net_plan *plan, size_t first, size_t end)
+static void binding_await_weights(const struct ls_net_plan *plan, size_t first, size_t end)
 {
     const struct ls_layer *layer = plan->plan->steps[first].prepared.op->layer;
     ls_reducer_note_layer(plan->reducer, layer != NULL ? layer->name : NULL);
@@ -292,7 +292,7 @@ static void await_weights(const struct ls_net_plan *plan, size_t first, size_t e
 }
 
 /* Says which op a library could not carry out: that is no property of the training. */
-static int check_kernels(const struct ls_kernel_failure *failure, struct ls_error *error)
+static int binding_check_kernels(const struct ls_kernel_failure *failure, struct ls_error *error)
 {
     const struct ls_op *op = failure->op;
     if (op == NULL)
@@ -320,13 +320,13 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *con
         if (segment == LS_RUN_BEFORE ? !step->before_pass : !step->in_pass)
             continue;
         if (plan->reducer != NULL)
-            await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
+            binding_await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
         if (step->chain > 0 && segment != LS_RUN_BEFORE) {
-            run_chain(&run, i, i + step->chain);
+            binding_run_chain(&run, i, i + step->chain);
             i += step->chain - 1;
         } else {
-            run_step(&run, i, segment == LS_RUN_ALL);
+            binding_run_step(&run, i, segment == LS_RUN_ALL);
         }
     }
-    return check_kernels(&failure, error);
+    return binding_check_kernels(&failure, error);
 }

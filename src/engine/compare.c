@@ -29,39 +29,39 @@ struct comparison {
     _Atomic size_t next; /* block that nobody has taken */
 };
 
-static size_t blocks_of(const struct ls_parameter_state *slot)
+static size_t compare_blocks_of(const struct ls_parameter_state *slot)
 {
     return (slot->elements + BLOCK - 1) / BLOCK;
 }
 
-static void hash_block(struct comparison *job, size_t index)
+static void compare_hash_block(struct comparison *job, size_t index)
 {
     size_t parameter = 0, block = index;
-    while (block >= blocks_of(&job->store->slots[parameter]))
-        block -= blocks_of(&job->store->slots[parameter++]);
+    while (block >= compare_blocks_of(&job->store->slots[parameter]))
+        block -= compare_blocks_of(&job->store->slots[parameter++]);
     const struct ls_parameter_state *slot = &job->store->slots[parameter];
     size_t begin = block * BLOCK, left = slot->elements - begin;
     job->block[index] =
         ls_hash_wide(slot->weights + begin, (left < BLOCK ? left : BLOCK) * sizeof(float), index);
 }
 
-static void hash_some(void *argument, int worker)
+static void compare_hash_some(void *argument, int worker)
 {
     (void)worker;
     struct comparison *job = argument;
     size_t index;
     while ((index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->blocks)
-        hash_block(job, index);
+        compare_hash_block(job, index);
 }
 
 /* Of all weights; those of each parameter stay in the job. */
-static uint64_t hash_weights(struct ls_engine *engine, struct comparison *job)
+static uint64_t compare_hash_weights(struct ls_engine *engine, struct comparison *job)
 {
     size_t count = engine->store->set->count;
     const uint64_t *block = job->block;
-    ls_thread_pool_run(engine->pool, hash_some, job);
+    ls_thread_pool_run(engine->pool, compare_hash_some, job);
     for (size_t i = 0; i < count; i++) {
-        size_t blocks = blocks_of(&engine->store->slots[i]);
+        size_t blocks = compare_blocks_of(&engine->store->slots[i]);
         job->parameter[i] = ls_hash(block, blocks * sizeof *block, i);
         block += blocks;
     }
@@ -72,7 +72,7 @@ size_t ls_engine_hash_count(const struct ls_store *store)
 {
     size_t hashes = store->set->count;
     for (size_t i = 0; i < store->set->count; i++)
-        hashes += blocks_of(&store->slots[i]);
+        hashes += compare_blocks_of(&store->slots[i]);
     return hashes;
 }
 
@@ -83,14 +83,14 @@ int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_e
     struct comparison job = {.store = engine->store, .parameter = engine->hashes};
     job.block = engine->hashes + count;
     job.blocks = ls_engine_hash_count(engine->store) - count;
-    *hash = hash_weights(engine, &job);
+    *hash = compare_hash_weights(engine, &job);
     return 0;
 }
 
 /* ---- Who is wrong ---------------------------------------------------------------------------- */
 
 /* Hashes of one thing by rank lie `stride` apart. */
-static bool all_same(const uint64_t *hashes, int ranks, size_t stride)
+static bool compare_all_same(const uint64_t *hashes, int ranks, size_t stride)
 {
     for (int r = 1; r < ranks; r++)
         if (hashes[(size_t)r * stride] != hashes[0])
@@ -99,7 +99,7 @@ static bool all_same(const uint64_t *hashes, int ranks, size_t stride)
 }
 
 /* The hash that most ranks have; of several such, that of the lowest rank. */
-static uint64_t usual(const uint64_t *hashes, int ranks, size_t stride)
+static uint64_t compare_usual(const uint64_t *hashes, int ranks, size_t stride)
 {
     int most = 0;
     uint64_t found = 0;
@@ -116,10 +116,10 @@ static uint64_t usual(const uint64_t *hashes, int ranks, size_t stride)
 }
 
 /* "rank 2 (node7), rank 5 (node9) and 3 more" */
-static void name_ranks(const uint64_t *hashes, int ranks, size_t stride, const char (*hosts)[64],
-                       char *text, size_t size)
+static void compare_name_ranks(const uint64_t *hashes, int ranks, size_t stride,
+                               const char (*hosts)[64], char *text, size_t size)
 {
-    uint64_t right = usual(hashes, ranks, stride);
+    uint64_t right = compare_usual(hashes, ranks, stride);
     int named = 0, more = 0;
     size_t length = 0;
     text[0] = '\0';
@@ -137,17 +137,18 @@ static void name_ranks(const uint64_t *hashes, int ranks, size_t stride, const c
 }
 
 /* All ranks know that something differs: which parameter first, and whose. */
-static int explain(const struct ls_engine *engine, const uint64_t *parameter, int64_t iteration,
-                   uint64_t *all, char (*hosts)[64], struct ls_error *error)
+static int compare_explain(const struct ls_engine *engine, const uint64_t *parameter,
+                           int64_t iteration, uint64_t *all, char (*hosts)[64],
+                           struct ls_error *error)
 {
     struct ls_comm *comm = engine->comm;
     size_t count = engine->store->set->count, which = 0;
     char who[RANKS_NAMED * 100 + 40];
     LS_TRY(ls_comm_all_gather(comm, parameter, count * sizeof *parameter, all, error));
     LS_TRY(ls_comm_all_gather(comm, comm->transport->host, sizeof *hosts, hosts, error));
-    while (which + 1 < count && all_same(all + which, comm->size, count))
+    while (which + 1 < count && compare_all_same(all + which, comm->size, count))
         which++;
-    name_ranks(all + which, comm->size, count, (const char(*)[64])hosts, who, sizeof who);
+    compare_name_ranks(all + which, comm->size, count, (const char(*)[64])hosts, who, sizeof who);
     if (iteration == LS_WEIGHTS_BEGIN)
         return ls_fail(
             error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
@@ -165,13 +166,13 @@ static int explain(const struct ls_engine *engine, const uint64_t *parameter, in
                    (long long)iteration, who);
 }
 
-static int compare(struct ls_engine *engine, struct comparison *job, int64_t iteration,
-                   uint64_t *all, struct ls_error *error)
+static int compare_compare(struct ls_engine *engine, struct comparison *job, int64_t iteration,
+                           uint64_t *all, struct ls_error *error)
 {
     struct ls_comm *comm = engine->comm;
-    uint64_t mine = hash_weights(engine, job);
+    uint64_t mine = compare_hash_weights(engine, job);
     LS_TRY(ls_comm_all_gather(comm, &mine, sizeof mine, all, error));
-    if (all_same(all, comm->size, 1))
+    if (compare_all_same(all, comm->size, 1))
         return 0;
     size_t count = engine->store->set->count, ranks = (size_t)comm->size;
     uint64_t *more = ls_alloc(ranks * count, sizeof *more);
@@ -179,7 +180,7 @@ static int compare(struct ls_engine *engine, struct comparison *job, int64_t ite
     int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
     status = ls_comm_agree(comm, status, error);
     if (status == 0 && more != NULL && hosts != NULL)
-        status = explain(engine, job->parameter, iteration, more, hosts, error);
+        status = compare_explain(engine, job->parameter, iteration, more, hosts, error);
     ls_free(more);
     ls_free(hosts);
     return status;
@@ -194,13 +195,13 @@ int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struc
     size_t count = store->set->count, ranks = (size_t)engine->comm->size;
     struct comparison job = {.store = store};
     for (size_t i = 0; i < count; i++)
-        job.blocks += blocks_of(&store->slots[i]);
+        job.blocks += compare_blocks_of(&store->slots[i]);
     uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
     if (memory == NULL)
         return ls_comm_abort(engine->comm, ls_fail_memory(error, "a comparison of ranks"), error);
     job.block = memory;
     job.parameter = memory + job.blocks;
-    int status = compare(engine, &job, iteration, memory + job.blocks + count, error);
+    int status = compare_compare(engine, &job, iteration, memory + job.blocks + count, error);
     ls_free(memory);
     return status;
 }

@@ -32,7 +32,7 @@ int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
     return 0;
 }
 
-static bool whole_here(const struct ls_parameter_state *slot)
+static bool copies_whole_here(const struct ls_parameter_state *slot)
 {
     return slot->shard_begin == 0 && slot->shard_end == slot->elements;
 }
@@ -46,7 +46,8 @@ bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls
            first[parameter].end < store->slots[parameter].elements * sizeof(float);
 }
 
-static float *array_of(const struct ls_store *store, int parameter, enum ls_store_array array)
+static float *copies_array_of(const struct ls_store *store, int parameter,
+                              enum ls_store_array array)
 {
     const struct ls_parameter_state *slot = &store->slots[parameter];
     switch (array) {
@@ -65,8 +66,8 @@ static float *array_of(const struct ls_store *store, int parameter, enum ls_stor
 /* ---- Out ------------------------------------------------------------------------------------- */
 
 /* An array whose parts lie with several ranks; the whole is for rank 0. */
-static int collect(const struct ls_store *store, int parameter, enum ls_store_array array,
-                   float *plain, struct ls_error *error)
+static int copies_collect(const struct ls_store *store, int parameter, enum ls_store_array array,
+                          float *plain, struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
@@ -80,7 +81,7 @@ static int collect(const struct ls_store *store, int parameter, enum ls_store_ar
         status = ls_fail_memory(error, what->name);
     status = ls_comm_agree(store->comm, status, error);
     if (status == 0)
-        status = ls_comm_gather(store->comm, array_of(store, parameter, array), whole,
+        status = ls_comm_gather(store->comm, copies_array_of(store, parameter, array), whole,
                                 store->owned + parameter, store->set->count + 1, error);
     if (status == 0) {
         if (own != NULL)
@@ -98,22 +99,22 @@ int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_arr
     const struct ls_parameter *what = store->set->items[parameter];
     LS_TRY(ls_reducer_wait_all(store->reducer, error)); /* weights may be on their way */
     if (ls_store_is_shared_out(store, parameter, array))
-        return collect(store, parameter, array, plain, error);
-    return store->backend->parameter_to_plain(what->layout, &what->shape,
-                                              array_of(store, parameter, array), plain, error);
+        return copies_collect(store, parameter, array, plain, error);
+    return store->backend->parameter_to_plain(
+        what->layout, &what->shape, copies_array_of(store, parameter, array), plain, error);
 }
 
 const float *ls_store_plain(const struct ls_store *store, int parameter, enum ls_store_array array)
 {
     bool plain = store->set->items[parameter]->layout == &ls_layout_plain;
     return plain && !ls_store_is_shared_out(store, parameter, array)
-               ? array_of(store, parameter, array)
+               ? copies_array_of(store, parameter, array)
                : NULL;
 }
 
 /* From factors: all of it is here. */
-static void multiply_factors(const struct ls_store *store, const struct ls_parameter_state *slot,
-                             float *gradient)
+static void copies_multiply_factors(const struct ls_store *store,
+                                    const struct ls_parameter_state *slot, float *gradient)
 {
     struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
     if (slot->parameter == slot->parameter->factoring.weight) {
@@ -124,8 +125,8 @@ static void multiply_factors(const struct ls_store *store, const struct ls_param
 }
 
 /* From sums, of which each rank has its part; rank 0's whole goes to all. */
-static int gather_sums(const struct ls_store *store, int parameter, float *gradient,
-                       struct ls_error *error)
+static int copies_gather_sums(const struct ls_store *store, int parameter, float *gradient,
+                              struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &store->slots[parameter];
     float *own = gradient + slot->shard_begin;
@@ -147,9 +148,9 @@ int ls_store_read_gradient(const struct ls_store *store, int parameter, float *p
     int status = gradient == NULL ? ls_fail_memory(error, "a gradient") : 0;
     status = ls_comm_agree(store->comm, status, error);
     if (status == 0 && ls_store_has_factors(store, parameter) && store->factors != NULL)
-        multiply_factors(store, slot, gradient);
+        copies_multiply_factors(store, slot, gradient);
     else if (status == 0 && slot->parameter->trained && store->sums != NULL)
-        status = gather_sums(store, parameter, gradient, error);
+        status = copies_gather_sums(store, parameter, gradient, error);
     if (status == 0)
         status = store->backend->parameter_to_plain(
             slot->parameter->layout, &slot->parameter->shape, gradient, plain, error);
@@ -164,9 +165,9 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
 {
     const struct ls_parameter_state *slot = &store->slots[parameter];
     const struct ls_parameter *what = slot->parameter;
-    float *into = array_of(store, parameter, array);
+    float *into = copies_array_of(store, parameter, array);
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
-    if (array == LS_WEIGHTS || whole_here(slot))
+    if (array == LS_WEIGHTS || copies_whole_here(slot))
         return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
     size_t own = slot->shard_end - slot->shard_begin;
     float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);

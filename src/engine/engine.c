@@ -44,7 +44,7 @@ void ls_engine_free(struct ls_engine *engine)
     ls_free(engine);
 }
 
-static int no_room(size_t each, int workers, struct ls_error *error)
+static int engine_no_room(size_t each, int workers, struct ls_error *error)
 {
     return ls_fail(error, LOCKSTEP_RESOURCE, NULL,
                    "use fewer workers or a smaller micro_batch (this changes the bits)",
@@ -52,7 +52,8 @@ static int no_room(size_t each, int workers, struct ls_error *error)
 }
 
 /* Memory of the size that is wanted, for everybody; what was there before goes first. */
-static int make_room(struct ls_engine *engine, const struct ls_room *wanted, struct ls_error *error)
+static int engine_make_room(struct ls_engine *engine, const struct ls_room *wanted,
+                            struct ls_error *error)
 {
     int workers = engine->workers;
     engine->generation++;
@@ -69,7 +70,7 @@ static int make_room(struct ls_engine *engine, const struct ls_room *wanted, str
         size_t bytes = ls_room_block(wanted, workers, w);
         unsigned char *block = engine->arenas[w] = ls_alloc_aligned(bytes + 64);
         if (block == NULL)
-            return no_room(bytes, workers, error);
+            return engine_no_room(bytes, workers, error);
         block += ls_room_arena(wanted, workers);
         for (int slot = w; slot < wanted->slots; slot += workers, block += wanted->held)
             engine->held[slot] = block;
@@ -87,7 +88,7 @@ int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
     bool there = ls_room_arena(&wanted, workers) == ls_room_arena(&engine->room, workers) &&
                  wanted.held == engine->room.held && wanted.slots == engine->room.slots;
     if (!there || engine->arenas[0] == NULL)
-        return make_room(engine, &wanted, error);
+        return engine_make_room(engine, &wanted, error);
     engine->room = wanted;
     return 0;
 }
@@ -126,23 +127,23 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_n
 }
 
 /* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */
-static double overlap(const struct ls_metric *metric, const double *record, int c)
+static double engine_overlap(const struct ls_metric *metric, const double *record, int c)
 {
     const double *hits = record + metric->offset;
     double all = hits[metric->overlaps + c] + hits[2 * metric->overlaps + c] - hits[c];
     return all == 0 ? -1 : hits[c] / all;
 }
 
-static double overlap_figure(const struct ls_metric *metric, const double *record, int i)
+static double engine_overlap_figure(const struct ls_metric *metric, const double *record, int i)
 {
     if (!metric->mean) {
-        double figure = overlap(metric, record, i);
+        double figure = engine_overlap(metric, record, i);
         return figure < 0 ? 0 : figure;
     }
     double sum = 0;
     int occur = 0;
     for (int c = 0; c < metric->overlaps; c++) {
-        double figure = overlap(metric, record, c);
+        double figure = engine_overlap(metric, record, c);
         occur += !(figure < 0);
         sum += figure < 0 ? 0 : figure;
     }
@@ -152,7 +153,7 @@ static double overlap_figure(const struct ls_metric *metric, const double *recor
 double ls_metric_figure(const struct ls_metric *metric, const double *record, int i)
 {
     if (metric->overlaps > 0)
-        return overlap_figure(metric, record, i);
+        return engine_overlap_figure(metric, record, i);
     double sum = record[metric->offset + i];
     if (metric->is_count || metric->count_offset < 0)
         return sum;

@@ -22,13 +22,14 @@ int64_t ls_exchange_parts(int64_t largest, int64_t group)
     return parts < largest ? parts : largest;
 }
 
-static int64_t most_groups(const struct ls_exchange_options *options, int64_t group)
+static int64_t exchange_most_groups(const struct ls_exchange_options *options, int64_t group)
 {
     return ls_batching_groups(options->batch, group);
 }
 
-static int create_members(struct ls_exchange *exchange, const struct ls_exchange_options *options,
-                          struct ls_error *error)
+static int exchange_create_members(struct ls_exchange *exchange,
+                                   const struct ls_exchange_options *options,
+                                   struct ls_error *error)
 {
     for (size_t g = 0; g < exchange->groupings; g++) {
         struct ls_members *members = &exchange->members[g];
@@ -37,7 +38,7 @@ static int create_members(struct ls_exchange *exchange, const struct ls_exchange
             exchange->together = true;
         members->parts_most = ls_exchange_parts(options->largest, group);
         size_t parts = (size_t)(options->units * members->parts_most);
-        size_t groups = (size_t)(options->batches * most_groups(options, group));
+        size_t groups = (size_t)(options->batches * exchange_most_groups(options, group));
         members->part = ls_alloc(parts, sizeof *members->part);
         members->member = ls_alloc(parts, sizeof *members->member);
         members->start = ls_alloc(groups + 1, sizeof *members->start);
@@ -48,28 +49,29 @@ static int create_members(struct ls_exchange *exchange, const struct ls_exchange
 }
 
 /* Memory for what one sync point merges, for `groups` groups; freed with the exchange. */
-static float *own_merged(struct ls_exchange *exchange, const struct ls_sync *sync, int64_t groups)
+static float *exchange_own_merged(struct ls_exchange *exchange, const struct ls_sync *sync,
+                                  int64_t groups)
 {
     float *memory = ls_alloc_aligned((size_t)(groups * ls_sync_merged(sync)) * sizeof *memory);
     exchange->owned[exchange->owned_count++] = memory;
     return memory;
 }
 
-static int create_merged(struct ls_exchange *exchange, const struct ls_exchange_options *options,
-                         struct ls_error *error)
+static int exchange_create_merged(struct ls_exchange *exchange,
+                                  const struct ls_exchange_options *options, struct ls_error *error)
 {
     for (size_t s = 0; s < exchange->syncs; s++) {
         const struct ls_sync *sync = &exchange->graph->syncs[s];
         if (sync->grouping < 0)
             continue;
-        int64_t groups =
-            options->batches * most_groups(options, exchange->graph->groupings[sync->grouping]);
+        int64_t groups = options->batches *
+                         exchange_most_groups(options, exchange->graph->groupings[sync->grouping]);
         if (!exchange->together)
             groups = exchange->members[sync->grouping].parts_most;
         float *memory = NULL;
         for (int w = 0; w < exchange->workers; w++) {
             if (w == 0 || !exchange->together)
-                memory = own_merged(exchange, sync, groups);
+                memory = exchange_own_merged(exchange, sync, groups);
             if (memory == NULL)
                 return ls_fail_memory(error, "batch statistics");
             exchange->merged[(size_t)w * exchange->syncs + s] = memory;
@@ -79,18 +81,18 @@ static int create_merged(struct ls_exchange *exchange, const struct ls_exchange_
 }
 
 /* Whether the rows of a sync point concern nobody else but moving averages. */
-static bool is_kept(const struct ls_exchange_options *options, const struct ls_sync *sync)
+static bool exchange_is_kept(const struct ls_exchange_options *options, const struct ls_sync *sync)
 {
     return sync->kind == LS_SYNC_MOMENTS && sync->averages.mean != NULL && options->local != NULL &&
            options->local(options->user, options->graph->groupings[sync->grouping]);
 }
 
-static void place_rows(struct ls_exchange *exchange, const struct ls_exchange_options *options,
-                       bool kept)
+static void exchange_place_rows(struct ls_exchange *exchange,
+                                const struct ls_exchange_options *options, bool kept)
 {
     for (size_t s = 0; s < exchange->syncs; s++) {
         const struct ls_sync *sync = &exchange->graph->syncs[s];
-        if (sync->grouping < 0 || is_kept(options, sync) != kept)
+        if (sync->grouping < 0 || exchange_is_kept(options, sync) != kept)
             continue;
         exchange->row_offset[s] = exchange->row_doubles;
         exchange->row_doubles +=
@@ -98,19 +100,19 @@ static void place_rows(struct ls_exchange *exchange, const struct ls_exchange_op
     }
 }
 
-static int create_rows(struct ls_exchange *exchange, const struct ls_exchange_options *options,
-                       struct ls_error *error)
+static int exchange_create_rows(struct ls_exchange *exchange,
+                                const struct ls_exchange_options *options, struct ls_error *error)
 {
-    place_rows(exchange, options, true);
+    exchange_place_rows(exchange, options, true);
     exchange->kept_doubles = exchange->row_doubles;
-    place_rows(exchange, options, false);
+    exchange_place_rows(exchange, options, false);
     exchange->rows =
         ls_alloc_aligned((size_t)options->units * exchange->row_doubles * sizeof(double) + 1);
     return exchange->rows != NULL ? 0 : ls_fail_memory(error, "batch statistics");
 }
 
-static int create(struct ls_exchange *exchange, const struct ls_exchange_options *options,
-                  struct ls_error *error)
+static int exchange_create(struct ls_exchange *exchange, const struct ls_exchange_options *options,
+                           struct ls_error *error)
 {
     exchange->graph = options->graph;
     exchange->backend = options->backend;
@@ -135,9 +137,9 @@ static int create(struct ls_exchange *exchange, const struct ls_exchange_options
         return ls_fail_memory(error, "batch statistics");
     for (size_t s = 0; s < exchange->syncs; s++)
         exchange->together |= exchange->graph->syncs[s].grouping < 0;
-    LS_TRY(create_members(exchange, options, error));
-    LS_TRY(create_rows(exchange, options, error));
-    return create_merged(exchange, options, error);
+    LS_TRY(exchange_create_members(exchange, options, error));
+    LS_TRY(exchange_create_rows(exchange, options, error));
+    return exchange_create_merged(exchange, options, error);
 }
 
 int ls_exchange_create(const struct ls_exchange_options *options, struct ls_exchange **out,
@@ -147,7 +149,7 @@ int ls_exchange_create(const struct ls_exchange_options *options, struct ls_exch
     struct ls_exchange *exchange = ls_alloc(1, sizeof *exchange);
     if (exchange == NULL)
         return ls_fail_memory(error, "batch statistics");
-    int status = create(exchange, options, error);
+    int status = exchange_create(exchange, options, error);
     if (status != 0)
         ls_exchange_free(exchange);
     else
@@ -186,8 +188,9 @@ void ls_exchange_begin(struct ls_exchange *exchange)
 }
 
 /* Cuts the micro-batches of a batch where groups end. */
-static void add_members(struct ls_exchange *exchange, size_t grouping, const struct ls_batch *batch,
-                        const struct ls_micro *micro, int64_t n, size_t first)
+static void exchange_add_members(struct ls_exchange *exchange, size_t grouping,
+                                 const struct ls_batch *batch, const struct ls_micro *micro,
+                                 int64_t n, size_t first)
 {
     struct ls_members *members = &exchange->members[grouping];
     int64_t groups = ls_batching_groups(batch->count, exchange->graph->groupings[grouping]);
@@ -221,10 +224,11 @@ void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
                      const struct ls_micro *micro, int64_t n, size_t first)
 {
     for (size_t g = 0; g < exchange->groupings; g++)
-        add_members(exchange, g, batch, micro, n, first);
+        exchange_add_members(exchange, g, batch, micro, n, first);
 }
 
-static double *row_of(const struct ls_exchange *exchange, int sync, const struct ls_member *member)
+static double *exchange_row_of(const struct ls_exchange *exchange, int sync,
+                               const struct ls_member *member)
 {
     return exchange->rows + member->unit * exchange->row_doubles + exchange->row_offset[sync] +
            (size_t)(member->part * ls_sync_row(&exchange->graph->syncs[sync]));
@@ -298,15 +302,15 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
 /* ---- Merging --------------------------------------------------------------------------------- */
 
 /* Merges channels [begin, end) of group `group` (over the update). */
-static void merge_group(const struct ls_exchange *exchange, int worker, int sync, size_t group,
-                        int64_t begin, int64_t end, float *merged)
+static void exchange_merge_group(const struct ls_exchange *exchange, int worker, int sync,
+                                 size_t group, int64_t begin, int64_t end, float *merged)
 {
     const struct ls_members *members = &exchange->members[exchange->graph->syncs[sync].grouping];
     const struct ls_member *member = members->member + members->start[group];
     size_t count = members->start[group + 1] - members->start[group];
     const double **rows = exchange->list + (size_t)worker * exchange->units;
     for (size_t i = 0; i < count; i++)
-        rows[i] = row_of(exchange, sync, &member[i]);
+        rows[i] = exchange_row_of(exchange, sync, &member[i]);
     if (LS_MUTANT(STATISTICS)) { /* statistics of a worker's own samples */
         size_t own = 0;
         for (size_t i = 0; i < count; i++)
@@ -335,9 +339,9 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
     while (item < stop) { /* as many channels of one group as are this worker's */
         int64_t group = item / blocks, block = item % blocks;
         int64_t until = block + (stop - item) < blocks ? block + (stop - item) : blocks;
-        merge_group(exchange, worker, sync, first + (size_t)group, block * LS_SYNC_BLOCK,
-                    until * LS_SYNC_BLOCK,
-                    merged + ((int64_t)first + group) * ls_sync_merged(what));
+        exchange_merge_group(exchange, worker, sync, first + (size_t)group, block * LS_SYNC_BLOCK,
+                             until * LS_SYNC_BLOCK,
+                             merged + ((int64_t)first + group) * ls_sync_merged(what));
         item += until - block;
     }
 }
@@ -369,6 +373,6 @@ void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t grou
     const struct ls_members *members = &exchange->members[what->grouping];
     *count = 0;
     for (size_t i = members->start[group]; i < members->start[group + 1]; i++)
-        *count += row_of(exchange, sync, &members->member[i])[2 * ls_sync_padded(what)];
-    merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged);
+        *count += exchange_row_of(exchange, sync, &members->member[i])[2 * ls_sync_padded(what)];
+    exchange_merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged);
 }

@@ -35,7 +35,7 @@ enum { TILE = LS_FACTOR_TILE_ROWS * LS_FACTOR_TILE_COLUMNS };
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static void list_factors(struct ls_factors *factors, const struct ls_parameter_set *set)
+static void factors_list_factors(struct ls_factors *factors, const struct ls_parameter_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_factoring *factoring = &set->items[i]->factoring;
@@ -62,7 +62,7 @@ int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls
     factors->index = ls_alloc(set->count + 1, sizeof *factors->index);
     bool ready = factors->items != NULL && factors->index != NULL;
     if (ready)
-        list_factors(factors, set);
+        factors_list_factors(factors, set);
     if (ready && factors->count > 0)
         ready = (factors->tiles =
                      ls_alloc_aligned((size_t)workers * TILE * sizeof *factors->tiles)) != NULL;
@@ -89,7 +89,7 @@ void ls_factors_free(struct ls_factors *factors)
 }
 
 /* Room for so many rows; what was there is not needed any more. */
-static int reserve(struct factor *factor, size_t rows, struct ls_error *error)
+static int factors_reserve(struct factor *factor, size_t rows, struct ls_error *error)
 {
     factor->rows = rows;
     if (rows <= factor->capacity)
@@ -109,7 +109,8 @@ static int reserve(struct factor *factor, size_t rows, struct ls_error *error)
 /* ---- Places ---------------------------------------------------------------------------------- */
 
 /* Adds to `rows`, by factor, what a micro-batch of the graph records. */
-static void count_rows(const struct ls_factors *factors, const struct ls_graph *graph, size_t *rows)
+static void factors_count_rows(const struct ls_factors *factors, const struct ls_graph *graph,
+                               size_t *rows)
 {
     for (size_t i = 0; i < graph->op_count; i++) {
         const struct ls_op *op = graph->ops[i];
@@ -137,10 +138,11 @@ int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *g
     for (size_t m = 0; m < micro_batches; m++) {
         size_t *next = factors->first + (m + 1) * count;
         memcpy(next, next - count, count * sizeof *next);
-        count_rows(factors, graphs[m], next);
+        factors_count_rows(factors, graphs[m], next);
     }
     for (size_t f = 0; f < count; f++)
-        LS_TRY(reserve(&factors->items[f], factors->first[micro_batches * count + f], error));
+        LS_TRY(
+            factors_reserve(&factors->items[f], factors->first[micro_batches * count + f], error));
     factors->micro_batches = micro_batches;
     return 0;
 }
@@ -225,7 +227,7 @@ void ls_factors_hear(struct ls_factors *factors, const struct ls_factor_note *no
 
 /* ---- What is finite -------------------------------------------------------------------------- */
 
-static float float_of(uint32_t bits)
+static float factors_float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -233,17 +235,17 @@ static float float_of(uint32_t bits)
 }
 
 /* Whether all of the products and sums must be finite, so that nobody has to look. */
-static bool bounded(const struct factor *factor)
+static bool factors_bounded(const struct factor *factor)
 {
-    double x = (double)float_of(factor->largest[LS_FACTOR_INPUT]);
-    double dy = (double)float_of(factor->largest[LS_FACTOR_OUTPUT]);
+    double x = (double)factors_float_of(factor->largest[LS_FACTOR_INPUT]);
+    double dy = (double)factors_float_of(factor->largest[LS_FACTOR_OUTPUT]);
     double most = x > 1 ? x : 1; /* of the bias: 1 */
     return (double)factor->rows * most * dy < (double)FLT_MAX / 2;
 }
 
-static void gradient_of_rows(const struct ls_factors *factors, size_t rows,
-                             const struct ls_parameter *parameter,
-                             const struct ls_gradient_piece *piece, float *gradient)
+static void factors_gradient_of_rows(const struct ls_factors *factors, size_t rows,
+                                     const struct ls_parameter *parameter,
+                                     const struct ls_gradient_piece *piece, float *gradient)
 {
     const struct factor *factor = &factors->items[factors->index[parameter->index]];
     const struct ls_factor_rows what = {
@@ -255,8 +257,8 @@ static void gradient_of_rows(const struct ls_factors *factors, size_t rows,
 }
 
 /* Whether the gradient over the first `rows` rows is finite, by looking at all of it. */
-static bool finite_over(const struct ls_factors *factors, size_t rows,
-                        const struct ls_parameter *parameter)
+static bool factors_finite_over(const struct ls_factors *factors, size_t rows,
+                                const struct ls_parameter *parameter)
 {
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     size_t width = (size_t)parameter->shape.dim[parameter->shape.rank - 1];
@@ -264,7 +266,7 @@ static bool finite_over(const struct ls_factors *factors, size_t rows,
         size_t left = width - begin % width;
         struct ls_gradient_piece piece = {
             .begin = begin, .rows = 1, .columns = left < TILE ? left : TILE};
-        gradient_of_rows(factors, rows, parameter, &piece, factors->tiles);
+        factors_gradient_of_rows(factors, rows, parameter, &piece, factors->tiles);
         if (ls_largest(factors->tiles, piece.columns) >= LS_NOT_FINITE)
             return false;
         begin += piece.columns;
@@ -273,14 +275,15 @@ static bool finite_over(const struct ls_factors *factors, size_t rows,
 }
 
 /* The first micro-batch with whose rows the gradient is not finite; INT_MAX: it is. */
-static int first_overflow(const struct ls_factors *factors, size_t index,
-                          const struct ls_parameter *parameter)
+static int factors_first_overflow(const struct ls_factors *factors, size_t index,
+                                  const struct ls_parameter *parameter)
 {
     const struct factor *factor = &factors->items[index];
-    if (parameter == NULL || finite_over(factors, factor->rows, parameter))
+    if (parameter == NULL || factors_finite_over(factors, factor->rows, parameter))
         return INT_MAX;
     for (size_t m = 0; m < factors->micro_batches; m++)
-        if (!finite_over(factors, factors->first[(m + 1) * factors->count + index], parameter))
+        if (!factors_finite_over(factors, factors->first[(m + 1) * factors->count + index],
+                                 parameter))
             return (int)m;
     return INT_MAX;
 }
@@ -293,9 +296,9 @@ bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int 
         const struct factor *factor = &factors->items[f];
         const struct ls_parameter *which = factor->of->weight;
         int bad = atomic_load_explicit(&factor->first_not_finite, memory_order_relaxed);
-        if (bad == INT_MAX && all_have_run && !bounded(factor)) {
-            bad = first_overflow(factors, f, which);
-            int bias = first_overflow(factors, f, factor->of->bias);
+        if (bad == INT_MAX && all_have_run && !factors_bounded(factor)) {
+            bad = factors_first_overflow(factors, f, which);
+            int bias = factors_first_overflow(factors, f, factor->of->bias);
             which = bias < bad ? factor->of->bias : which;
             bad = bias < bad ? bias : bad;
         }
@@ -318,7 +321,7 @@ void ls_factors_gradient(const struct ls_factors *factors, const struct ls_param
                          const struct ls_gradient_piece *piece, float *gradient)
 {
     const struct factor *factor = &factors->items[factors->index[parameter->index]];
-    gradient_of_rows(factors, factor->rows, parameter, piece, gradient);
+    factors_gradient_of_rows(factors, factor->rows, parameter, piece, gradient);
 }
 
 float *ls_factors_tile(const struct ls_factors *factors, int worker)

@@ -51,8 +51,9 @@ size_t ls_view_bytes(const struct ls_view *view)
 
 /* Bytes of what is learned that the rank with the most of it updates: alone, all; and of what is on
  * its way to others. */
-static int most_owned(const struct ls_parameter_set *set, const struct ls_store_options *store,
-                      size_t *bytes, size_t *reducer, struct ls_error *error)
+static int forecast_most_owned(const struct ls_parameter_set *set,
+                               const struct ls_store_options *store, size_t *bytes, size_t *reducer,
+                               struct ls_error *error)
 {
     int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
     struct ls_shards *shards = NULL;
@@ -81,13 +82,14 @@ static int most_owned(const struct ls_parameter_set *set, const struct ls_store_
     return status;
 }
 
-static int add_parameters(const struct ls_parameter_set *set, const struct ls_view_set *views,
-                          const struct ls_store_options *store, struct ls_forecast *forecast,
-                          struct ls_error *error)
+static int forecast_add_parameters(const struct ls_parameter_set *set,
+                                   const struct ls_view_set *views,
+                                   const struct ls_store_options *store,
+                                   struct ls_forecast *forecast, struct ls_error *error)
 {
     size_t owned = 0, reducer = 0;
     if (store->training)
-        LS_TRY(most_owned(set, store, &owned, &reducer, error));
+        LS_TRY(forecast_most_owned(set, store, &owned, &reducer, error));
     forecast->gradients += reducer;
     forecast->history += owned * (size_t)store->histories;
     forecast->averages += store->average ? owned : 0;
@@ -101,13 +103,13 @@ static int add_parameters(const struct ls_parameter_set *set, const struct ls_vi
     return 0;
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t forecast_larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
 /* Partial results of sync points for all micro-batches of a job, and what is merged. */
-static size_t sync_bytes(const struct ls_net *net, int64_t batches, int workers)
+static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int workers)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     int64_t units = batches * ls_batching_most(&net->batching, net->batching.batch), bytes = 0;
@@ -127,17 +129,17 @@ static size_t sync_bytes(const struct ls_net *net, int64_t batches, int workers)
     return (size_t)bytes;
 }
 
-static void add_pass(const struct ls_net *net, int workers, struct ls_forecast *forecast)
+static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_forecast *forecast)
 {
     int64_t batches = ls_engine_batches_at_once(net);
     size_t units = (size_t)(batches * ls_batching_most(&net->batching, net->batching.batch));
     size_t records =
         units * ((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);
-    forecast->statistics += records + sync_bytes(net, batches, workers);
+    forecast->statistics += records + forecast_sync_bytes(net, batches, workers);
 }
 
-static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
-                      struct ls_room *room, size_t *gathered)
+static void forecast_add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
+                               struct ls_room *room, size_t *gathered)
 {
     int slots = ls_net_slots(net, workers);
     ls_net_largest_plan(net, workers, room);
@@ -149,11 +151,11 @@ static void add_plans(struct ls_net *net, int workers, struct ls_forecast *forec
         for (size_t s = 0; s < plan->step_count; s++)
             if (plan->steps[s].prepared.state != NULL)
                 forecast->programs += CODE;
-        *gathered = larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
+        *gathered = forecast_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
     }
 }
 
-static bool has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)
+static bool forecast_has_cache(const struct ls_net *net, int datasets, const struct ls_cache *cache)
 {
     for (int d = 0; d < datasets && !net->options.from_outside; d++)
         if (ls_dataset_cache(net->datasets[d]) == cache)
@@ -162,14 +164,14 @@ static bool has_cache(const struct ls_net *net, int datasets, const struct ls_ca
 }
 
 /* Of the caches of net `which` that none of the nets before it has. */
-static size_t cache_bytes(struct ls_net *const *nets, size_t which)
+static size_t forecast_cache_bytes(struct ls_net *const *nets, size_t which)
 {
     size_t bytes = 0;
     for (int d = 0; d < nets[which]->dataset_count; d++) {
         const struct ls_cache *cache = ls_dataset_cache(nets[which]->datasets[d]);
-        bool known = cache == NULL || has_cache(nets[which], d, cache);
+        bool known = cache == NULL || forecast_has_cache(nets[which], d, cache);
         for (size_t i = 0; i < which; i++)
-            known = known || has_cache(nets[i], nets[i]->dataset_count, cache);
+            known = known || forecast_has_cache(nets[i], nets[i]->dataset_count, cache);
         bytes += known ? 0 : ls_cache_bytes(cache);
     }
     return bytes;
@@ -184,21 +186,21 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     size_t samples = 0, gathered = 0;
     for (size_t i = 0; i < count; i++) {
         size_t data = 0, threads = 0;
-        add_plans(nets[i], store->workers, forecast, &room, &gathered);
+        forecast_add_plans(nets[i], store->workers, forecast, &room, &gathered);
         if (nets[i]->options.from_outside)
             continue;
-        add_pass(nets[i], store->workers, forecast);
+        forecast_add_pass(nets[i], store->workers, forecast);
         LS_TRY(ls_net_prefetcher_bytes(nets[i], &data, &threads, error));
-        samples = larger(samples, data); /* prefetchers share the memory for them */
+        samples = forecast_larger(samples, data); /* prefetchers share the memory for them */
         forecast->data += threads;
-        forecast->cache += cache_bytes(nets, i);
+        forecast->cache += forecast_cache_bytes(nets, i);
     }
     forecast->data += samples;
     forecast->statistics += gathered;
     forecast->arena = ls_room_arena(&room, store->workers);
     forecast->held = room.held;
     forecast->slots = room.slots;
-    LS_TRY(add_parameters(set, views, store, forecast, error));
+    LS_TRY(forecast_add_parameters(set, views, store, forecast, error));
     forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
     return 0;
 }
@@ -213,7 +215,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
         copies += parameter->layout != &ls_layout_plain;
         copies += ls_comm_several(store->comm) && parameter->trained &&
                   parameter->factoring.weight == NULL && (store->histories > 0 || store->average);
-        forecast->snapshot = larger(forecast->snapshot, copies * bytes);
+        forecast->snapshot = forecast_larger(forecast->snapshot, copies * bytes);
     }
 }
 

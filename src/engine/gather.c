@@ -17,24 +17,24 @@ enum {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static size_t larger(size_t a, size_t b)
+static size_t gather_larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
 /* Numbers that the gathered steps of so many micro-batches read and write at most. */
-static void measure(const struct ls_plan *plan, size_t units, size_t *in, size_t *out)
+static void gather_measure(const struct ls_plan *plan, size_t units, size_t *in, size_t *out)
 {
     for (size_t s = 0; s < plan->step_count && ls_plan_gathers(plan); s++) {
         if (!plan->steps[s].gathered)
             continue;
         struct ls_gathered row = ls_plan_gathered(&plan->steps[s]);
-        *in = larger(*in, (size_t)(row.rows * row.in) * units);
-        *out = larger(*out, (size_t)(row.rows * row.out) * units);
+        *in = gather_larger(*in, (size_t)(row.rows * row.in) * units);
+        *out = gather_larger(*out, (size_t)(row.rows * row.out) * units);
     }
 }
 
-static int reserve(float **numbers, size_t *size, size_t wanted, struct ls_error *error)
+static int gather_reserve(float **numbers, size_t *size, size_t wanted, struct ls_error *error)
 {
     if (wanted <= *size)
         return 0;
@@ -47,7 +47,7 @@ static int reserve(float **numbers, size_t *size, size_t wanted, struct ls_error
 }
 
 /* The first unit of a wave that is this rank's, from `unit` on; the wave's end: none. */
-static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit)
+static size_t gather_own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit)
 {
     while (unit < wave->end && pass->units[unit].slot < 0)
         unit++;
@@ -63,10 +63,10 @@ int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
         for (size_t unit = wave->begin; unit < wave->end; unit++)
             units += ls_pass_may_run(pass, unit);
         for (size_t unit = wave->begin; unit < wave->end; unit++)
-            measure(pass->units[unit].plan->plan, units, &in, &out);
+            gather_measure(pass->units[unit].plan->plan, units, &in, &out);
     }
-    LS_TRY(reserve(&pass->engine->gather.in, &pass->engine->gather.in_size, in, error));
-    return reserve(&pass->engine->gather.out, &pass->engine->gather.out_size, out, error);
+    LS_TRY(gather_reserve(&pass->engine->gather.in, &pass->engine->gather.in_size, in, error));
+    return gather_reserve(&pass->engine->gather.out, &pass->engine->gather.out_size, out, error);
 }
 
 void ls_gather_free(struct ls_gather *gather)
@@ -90,7 +90,7 @@ bool ls_gather_is(const struct ls_plan *plan, int segment)
     return step < plan->step_count && plan->steps[step].gathered;
 }
 
-static const struct ls_step *step_of(const struct work *work, size_t unit)
+static const struct ls_step *gather_step_of(const struct work *work, size_t unit)
 {
     const struct ls_plan *plan = work->pass->units[unit].plan->plan;
     return &plan->steps[plan->segment[work->segment]];
@@ -98,7 +98,7 @@ static const struct ls_step *step_of(const struct work *work, size_t unit)
 
 /* Pointers to the inputs of a unit's step; its output follows. Those that change with each
  * micro-batch are set only for the worker whose unit it is (`own`). */
-static void *const *pointers_of(const struct work *work, size_t unit, bool own)
+static void *const *gather_pointers_of(const struct work *work, size_t unit, bool own)
 {
     const struct ls_net_plan *plan = work->pass->units[unit].plan;
     return ls_net_step_pointers(plan, work->pass->units[unit].slot,
@@ -107,17 +107,17 @@ static void *const *pointers_of(const struct work *work, size_t unit, bool own)
 }
 
 /* Copies the rows of the worker's own units, to one place or (back) from there. */
-static void copy_rows(const struct work *work, bool back)
+static void gather_copy_rows(const struct work *work, bool back)
 {
     const struct ls_pass *pass = work->pass;
     const struct ls_gather *gather = &pass->engine->gather;
     int64_t first = 0;
-    for (size_t unit = own_unit(pass, work->wave, work->wave->begin); unit < work->wave->end;
-         unit = own_unit(pass, work->wave, unit + 1)) {
-        const struct ls_step *step = step_of(work, unit);
+    for (size_t unit = gather_own_unit(pass, work->wave, work->wave->begin); unit < work->wave->end;
+         unit = gather_own_unit(pass, work->wave, unit + 1)) {
+        const struct ls_step *step = gather_step_of(work, unit);
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
-            void *const *in = pointers_of(work, unit, true);
+            void *const *in = gather_pointers_of(work, unit, true);
             if (back)
                 memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
                        (size_t)(row.rows * row.out) * sizeof(float));
@@ -129,31 +129,32 @@ static void copy_rows(const struct work *work, bool back)
     }
 }
 
-static int64_t rows_of(const struct work *work)
+static int64_t gather_rows_of(const struct work *work)
 {
     int64_t rows = 0;
-    for (size_t unit = own_unit(work->pass, work->wave, work->wave->begin); unit < work->wave->end;
-         unit = own_unit(work->pass, work->wave, unit + 1))
-        rows += ls_plan_gathered(step_of(work, unit)).rows;
+    for (size_t unit = gather_own_unit(work->pass, work->wave, work->wave->begin);
+         unit < work->wave->end; unit = gather_own_unit(work->pass, work->wave, unit + 1))
+        rows += ls_plan_gathered(gather_step_of(work, unit)).rows;
     return rows;
 }
 
 /* Columns that a worker takes at a time. */
-static int64_t tile_columns(const struct ls_gathered *row, int workers)
+static int64_t gather_tile_columns(const struct ls_gathered *row, int workers)
 {
     int64_t columns = row->out / (TILES * (int64_t)workers) / COLUMNS_MIN * COLUMNS_MIN;
     return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
 }
 
-static void run_tiles(const struct work *work)
+static void gather_run_tiles(const struct work *work)
 {
     struct ls_gather *gather = &work->pass->engine->gather;
-    size_t unit = own_unit(work->pass, work->wave, work->wave->begin);
-    const struct ls_prepared *prepared = &step_of(work, unit)->prepared;
-    struct ls_gathered row = ls_plan_gathered(step_of(work, unit));
-    void *const *in = pointers_of(work, unit, false);
-    int64_t columns = tile_columns(&row, work->pass->engine->workers);
-    struct ls_product_tile tile = {.rows = gather->in, .count = rows_of(work), .out = gather->out};
+    size_t unit = gather_own_unit(work->pass, work->wave, work->wave->begin);
+    const struct ls_prepared *prepared = &gather_step_of(work, unit)->prepared;
+    struct ls_gathered row = ls_plan_gathered(gather_step_of(work, unit));
+    void *const *in = gather_pointers_of(work, unit, false);
+    int64_t columns = gather_tile_columns(&row, work->pass->engine->workers);
+    struct ls_product_tile tile = {
+        .rows = gather->in, .count = gather_rows_of(work), .out = gather->out};
     for (;;) {
         tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);
         if (tile.begin >= row.out)
@@ -166,10 +167,10 @@ static void run_tiles(const struct work *work)
 void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     const struct work work = {.pass = pass, .wave = wave, .segment = segment, .worker = worker};
-    size_t first = own_unit(pass, wave, wave->begin);
+    size_t first = gather_own_unit(pass, wave, wave->begin);
     if (first == wave->end)
         return; /* all are other ranks' */
-    copy_rows(&work, false);
+    gather_copy_rows(&work, false);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
     ls_thread_pool_barrier(pass->engine->pool);
@@ -181,9 +182,9 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     }
     uint64_t *nanoseconds = plan->bindings[worker].nanoseconds; /* there are as many slots */
     uint64_t start = nanoseconds != NULL ? ls_nanoseconds() : 0;
-    run_tiles(&work);
+    gather_run_tiles(&work);
     if (nanoseconds != NULL)
         nanoseconds[plan->plan->segment[segment]] += ls_nanoseconds() - start;
     ls_thread_pool_barrier(pass->engine->pool);
-    copy_rows(&work, true);
+    gather_copy_rows(&work, true);
 }

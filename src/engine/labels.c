@@ -25,7 +25,7 @@ struct consumer {
 };
 
 /* The classes that an op knows; 0: it takes no labels. */
-static int64_t classes_of(const struct ls_op *op)
+static int64_t labels_classes_of(const struct ls_op *op)
 {
     switch (op->kind) {
     case LS_OP_SOFTMAX_LOSS:
@@ -41,7 +41,7 @@ static int64_t classes_of(const struct ls_op *op)
     }
 }
 
-static void set_ignored(struct consumer *consumer)
+static void labels_set_ignored(struct consumer *consumer)
 {
     const struct ls_op *op = consumer->op;
     if (op->kind == LS_OP_ACCURACY) {
@@ -57,12 +57,13 @@ static void set_ignored(struct consumer *consumer)
 }
 
 /* Whether an op takes labels that a data set of the net brings. */
-static bool describe(const struct ls_net *net, const struct ls_op *op, struct consumer *consumer)
+static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
+                            struct consumer *consumer)
 {
-    *consumer = (struct consumer){.op = op, .classes = classes_of(op)};
+    *consumer = (struct consumer){.op = op, .classes = labels_classes_of(op)};
     if (consumer->classes == 0)
         return false;
-    set_ignored(consumer);
+    labels_set_ignored(consumer);
     const struct ls_value *label = op->input[1];
     while (label->same_memory != NULL)
         label = label->same_memory;
@@ -75,7 +76,7 @@ static bool describe(const struct ls_net *net, const struct ls_op *op, struct co
 
 /* The layer that an op takes labels for. A softmax that was made one with the loss behind it is
  * still the softmax layer's op; its figure is the loss layer's. */
-static const struct ls_layer *layer_of(const struct ls_graph *graph, const struct ls_op *op)
+static const struct ls_layer *labels_layer_of(const struct ls_graph *graph, const struct ls_op *op)
 {
     for (size_t i = 0; i < graph->metric_count && op->kind == LS_OP_SOFTMAX_LOSS; i++)
         if (graph->metrics[i].offset == op->attr.loss.metric_offset)
@@ -83,11 +84,12 @@ static const struct ls_layer *layer_of(const struct ls_graph *graph, const struc
     return op->layer;
 }
 
-static int report(const struct ls_net *net, const struct consumer *consumer,
-                  struct ls_reader *reader, int64_t ordinal, float label, struct ls_error *error)
+static int labels_report(const struct ls_net *net, const struct consumer *consumer,
+                         struct ls_reader *reader, int64_t ordinal, float label,
+                         struct ls_error *error)
 {
     char place[LS_PLACE_SIZE], problem[LS_PLACE_SIZE + 200];
-    const struct ls_layer *layer = layer_of(ls_net_graph(net), consumer->op);
+    const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
     snprintf(problem, sizeof problem,
              "its label %.9g is none of the %" PRId64 " classes of layer '%s' (%s), which are 0 to "
@@ -109,9 +111,9 @@ static int64_t labels_of(const struct ls_net *net, const struct consumer *consum
 }
 
 /* Checks what one sample has for an op; `labels` has room for those of the largest. */
-static int check_sample(const struct ls_net *net, const struct consumer *consumer,
-                        struct ls_reader *reader, int64_t ordinal, float *labels,
-                        struct ls_error *error)
+static int labels_check_sample(const struct ls_net *net, const struct consumer *consumer,
+                               struct ls_reader *reader, int64_t ordinal, float *labels,
+                               struct ls_error *error)
 {
     int64_t shape[3];
     LS_TRY(ls_dataset_sample_shape(net->datasets[consumer->dataset], ordinal, shape, error));
@@ -120,13 +122,13 @@ static int check_sample(const struct ls_net *net, const struct consumer *consume
     for (int64_t k = 0; k < labels_of(net, consumer, shape); k++)
         if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
             ls_label_class(labels[k], consumer->classes) < 0)
-            return report(net, consumer, reader, ordinal, labels[k], error);
+            return labels_report(net, consumer, reader, ordinal, labels[k], error);
     return 0;
 }
 
 /* Reads samples [begin, end) and checks what they have for one op. */
-static int check_samples(const struct ls_net *net, const struct consumer *consumer, int64_t begin,
-                         int64_t end, struct ls_error *error)
+static int labels_check_samples(const struct ls_net *net, const struct consumer *consumer,
+                                int64_t begin, int64_t end, struct ls_error *error)
 {
     struct ls_dataset *dataset = net->datasets[consumer->dataset];
     struct ls_reader *reader = NULL;
@@ -136,7 +138,7 @@ static int check_samples(const struct ls_net *net, const struct consumer *consum
         return ls_fail_memory(error, "labels");
     int status = ls_reader_open(dataset, &reader, error);
     for (int64_t i = begin; i < end && status == 0; i++)
-        status = check_sample(net, consumer, reader, i, labels, error);
+        status = labels_check_sample(net, consumer, reader, i, labels, error);
     ls_reader_close(reader);
     ls_free(labels);
     return status;
@@ -147,10 +149,10 @@ int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
+        if (labels_describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
             !ls_dataset_skips(net->datasets[consumer.dataset]) &&
             ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.classes)
-            LS_TRY(check_samples(net, &consumer, 0, net->batching.samples, error));
+            LS_TRY(labels_check_samples(net, &consumer, 0, net->batching.samples, error));
     return 0;
 }
 
@@ -160,18 +162,18 @@ int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t cou
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (describe(net, graph->ops[i], &consumer))
-            LS_TRY(check_samples(net, &consumer, ordinal, ordinal + count, error));
+        if (labels_describe(net, graph->ops[i], &consumer))
+            LS_TRY(labels_check_samples(net, &consumer, ordinal, ordinal + count, error));
     return 0;
 }
 
-static bool takes(const struct ls_label_rule *rule, float label)
+static bool labels_takes(const struct ls_label_rule *rule, float label)
 {
     return ls_label_ignored(label, rule->has_ignore, rule->ignore_label) ||
            ls_label_class(label, rule->classes) >= 0;
 }
 
-static int set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
+static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct ls_label_rule *rules = ls_alloc(graph->op_count + 1, sizeof *rules);
@@ -180,15 +182,16 @@ static int set_labels(const struct ls_net *net, int dataset, struct ls_error *er
     if (rules == NULL)
         return ls_fail_memory(error, "the labels of layers");
     for (size_t i = 0; i < graph->op_count; i++) {
-        if (!describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
+        if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
             consumer.top != 1)
             continue;
         struct ls_label_rule *rule = &rules[count++];
-        snprintf(rule->layer, sizeof rule->layer, "%.100s", layer_of(graph, consumer.op)->name);
+        snprintf(rule->layer, sizeof rule->layer, "%.100s",
+                 labels_layer_of(graph, consumer.op)->name);
         rule->classes = consumer.classes;
         rule->has_ignore = consumer.has_ignore;
         rule->ignore_label = consumer.ignore_label;
-        rule->takes = takes;
+        rule->takes = labels_takes;
     }
     int status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
     ls_free(rules);
@@ -199,7 +202,7 @@ int ls_net_set_labels(struct ls_net *net, struct ls_error *error)
 {
     for (int d = 0; d < net->dataset_count; d++)
         if (net->datasets[d] != NULL && ls_dataset_skips(net->datasets[d]))
-            LS_TRY(set_labels(net, d, error));
+            LS_TRY(labels_set_labels(net, d, error));
     return 0;
 }
 
@@ -208,13 +211,13 @@ const char *ls_net_label_problem(const struct ls_net *net, int dataset, float la
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++) {
-        if (!describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
+        if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
             consumer.top != 1 ||
             ls_label_ignored(label, consumer.has_ignore, consumer.ignore_label) ||
             ls_label_class(label, consumer.classes) >= 0)
             continue;
         snprintf(text, 300, "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
-                 (double)label, consumer.classes, layer_of(graph, consumer.op)->name);
+                 (double)label, consumer.classes, labels_layer_of(graph, consumer.op)->name);
         return text;
     }
     return NULL;

@@ -23,7 +23,7 @@ int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *erro
 }
 
 /* How many samples batches can have: a full one, and what is left at the end of the data. */
-static int batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
+static int net_batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
 {
     int count = 0;
     bool short_data = batching->batch >= batching->samples && batching->last != LS_LAST_WRAP;
@@ -35,7 +35,7 @@ static int batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
 }
 
 /* Plans for all micro-batches of a batch. Where sizes vary they are made as they come. */
-static int add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_error *error)
+static int net_add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_error *error)
 {
     struct ls_batch batch = {.count = count};
     struct ls_net_plan *plan;
@@ -51,10 +51,10 @@ static int add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_erro
     return status;
 }
 
-static int add_plans(struct ls_net *net, struct ls_error *error)
+static int net_add_plans(struct ls_net *net, struct ls_error *error)
 {
     int64_t sizes[2];
-    int count = batch_sizes(&net->batching, sizes);
+    int count = net_batch_sizes(&net->batching, sizes);
     if (net->varying >= 0) { /* whatever comes first, parameters get the layouts of this one */
         struct ls_net_plan *plan;
         struct ls_micro micro = {.count = net->batching.micro_batch};
@@ -62,7 +62,7 @@ static int add_plans(struct ls_net *net, struct ls_error *error)
         return ls_net_require(net, &micro, &plan, error);
     }
     for (int i = 0; i < count; i++)
-        LS_TRY(add_plans_for_batch(net, sizes[i], error));
+        LS_TRY(net_add_plans_for_batch(net, sizes[i], error));
     return 0;
 }
 
@@ -70,8 +70,8 @@ static int add_plans(struct ls_net *net, struct ls_error *error)
 
 /* Whether every group of a batch of `count` samples lies within one of its micro-batches; `micro`
  * has room for these. (What needs no memory cannot be answered in two ways.) */
-static bool groups_fit(const struct ls_batching *batching, int64_t count, int64_t group,
-                       struct ls_micro *micro)
+static bool net_groups_fit(const struct ls_batching *batching, int64_t count, int64_t group,
+                           struct ls_micro *micro)
 {
     struct ls_batch batch = {.count = count};
     int64_t groups = ls_batching_groups(count, group), n = 0, j = 0;
@@ -93,9 +93,9 @@ bool ls_net_local(const void *user, int64_t group)
         return true;
     if (net->batching.size_of != NULL)
         return net->batching.batch == 1;
-    int count = batch_sizes(&net->batching, sizes);
+    int count = net_batch_sizes(&net->batching, sizes);
     for (int i = 0; i < count; i++)
-        if (!groups_fit(&net->batching, sizes[i], group, net->cut))
+        if (!net_groups_fit(&net->batching, sizes[i], group, net->cut))
             return false;
     return true;
 }
@@ -118,7 +118,7 @@ size_t ls_net_memory_bytes(const struct ls_net *net, int workers)
 }
 
 /* Which data set and which of its tops each input of the graph is. */
-static int map_inputs(struct ls_net *net, struct ls_error *error)
+static int net_map_inputs(struct ls_net *net, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     net->input_count = (int)graph->input_count;
@@ -136,7 +136,7 @@ static int map_inputs(struct ls_net *net, struct ls_error *error)
 }
 
 /* "layer 'a' has groups of 4", of the first layer with this grouping. */
-static void say_group(const struct ls_graph *graph, int grouping, char *text, size_t size)
+static void net_say_group(const struct ls_graph *graph, int grouping, char *text, size_t size)
 {
     const char *name = "";
     for (size_t s = 0; s < graph->sync_count && name[0] == '\0'; s++)
@@ -150,15 +150,15 @@ static void say_group(const struct ls_graph *graph, int grouping, char *text, si
 }
 
 /* That the groups of a net are none that micro-batches can follow. */
-static int check_groups(const struct ls_graph *graph, const char *place, struct ls_error *error)
+static int net_check_groups(const struct ls_graph *graph, const char *place, struct ls_error *error)
 {
     char one[200], other[200];
     if (graph->grouping_count == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, place, NULL,
                        "follow_groups: no layer of the train net normalises by the batch");
-    say_group(graph, 0, one, sizeof one);
+    net_say_group(graph, 0, one, sizeof one);
     if (graph->grouping_count > 1) {
-        say_group(graph, 1, other, sizeof other);
+        net_say_group(graph, 1, other, sizeof other);
         return ls_fail(error, LOCKSTEP_DEFINITION, place, "give them all the same group",
                        "follow_groups: the net's layers have groups of different sizes: %s, %s",
                        one, other);
@@ -170,13 +170,13 @@ static int check_groups(const struct ls_graph *graph, const char *place, struct 
 }
 
 /* The size of groups that micro-batches follow: all of the net must have one. */
-static int find_group(struct ls_net *net, struct ls_error *error)
+static int net_find_group(struct ls_net *net, struct ls_error *error)
 {
     struct ls_graph_options options = ls_net_graph_options(net, 1);
     const char *place = net->options.follow_groups_place;
     struct ls_graph *graph = NULL;
     LS_TRY(ls_graph_build(&options, &graph, error));
-    int status = check_groups(graph, place, error);
+    int status = net_check_groups(graph, place, error);
     int64_t group = status == 0 ? graph->groupings[0] : 0;
     ls_graph_free(graph);
     LS_TRY(status);
@@ -189,7 +189,7 @@ static int find_group(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-static int check_batching(struct ls_net *net, struct ls_error *error)
+static int net_check_batching(struct ls_net *net, struct ls_error *error)
 {
     struct ls_batching *batching = &net->batching;
     batching->iter_size = net->options.iter_size > 0 ? net->options.iter_size : 1;
@@ -206,7 +206,7 @@ static int check_batching(struct ls_net *net, struct ls_error *error)
 }
 
 /* Looks at the batch first: the list would be as long as it says. */
-static int make_cut(struct ls_net *net, struct ls_error *error)
+static int net_make_cut(struct ls_net *net, struct ls_error *error)
 {
     const char *file = net->options.definition->definition->file;
     LS_TRY(ls_batching_check(&net->batching, file, error));
@@ -215,7 +215,7 @@ static int make_cut(struct ls_net *net, struct ls_error *error)
     return net->cut != NULL ? 0 : ls_fail_memory(error, "the micro-batches of a batch");
 }
 
-static int open(struct ls_net *net, struct ls_error *error)
+static int net_open(struct ls_net *net, struct ls_error *error)
 {
     int status = ls_net_find_batch(net, error);
     if (status != 0) /* any will do to find what else is wrong */
@@ -229,16 +229,16 @@ static int open(struct ls_net *net, struct ls_error *error)
     }
     LS_TRY(status);
     LS_TRY(data_status);
-    LS_TRY(check_batching(net, error));
+    LS_TRY(net_check_batching(net, error));
     if (net->options.follow_groups)
-        LS_TRY(find_group(net, error));
+        LS_TRY(net_find_group(net, error));
     if (!net->options.from_outside)
-        LS_TRY(make_cut(net, error));
+        LS_TRY(net_make_cut(net, error));
     if (net->options.from_outside)
         LS_TRY(ls_net_require(net, &one, &plan, error));
     else
-        LS_TRY(add_plans(net, error));
-    LS_TRY(map_inputs(net, error));
+        LS_TRY(net_add_plans(net, error));
+    LS_TRY(net_map_inputs(net, error));
     LS_TRY(ls_net_set_labels(net, error));
     if (net->varying >= 0 && !net->options.from_outside && !net->options.forgiving)
         LS_TRY(ls_net_check_sizes(net, false, error));
@@ -254,7 +254,7 @@ int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struc
         return ls_fail_memory(error, "a net");
     net->options = *options;
     net->varying = -1;
-    int status = open(net, error);
+    int status = net_open(net, error);
     if (status != 0)
         ls_net_close(net);
     else
@@ -296,8 +296,8 @@ size_t ls_net_input_size(const struct ls_net *net, int input)
     return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
 }
 
-static struct ls_prefetcher_options prefetcher_options(const struct ls_net *net,
-                                                       int64_t updates_end)
+static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *net,
+                                                           int64_t updates_end)
 {
     return (struct ls_prefetcher_options){.datasets = net->datasets,
                                           .dataset_count = net->dataset_count,
@@ -312,7 +312,7 @@ int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
                       struct ls_prefetch_memory *room, struct ls_prefetcher **prefetcher,
                       struct ls_error *error)
 {
-    struct ls_prefetcher_options options = prefetcher_options(net, updates_end);
+    struct ls_prefetcher_options options = net_prefetcher_options(net, updates_end);
     options.room = room;
     return ls_prefetcher_open(&options, prefetcher, error);
 }
@@ -320,6 +320,6 @@ int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
 int ls_net_prefetcher_bytes(const struct ls_net *net, size_t *samples, size_t *threads,
                             struct ls_error *error)
 {
-    struct ls_prefetcher_options options = prefetcher_options(net, INT64_MAX);
+    struct ls_prefetcher_options options = net_prefetcher_options(net, INT64_MAX);
     return ls_prefetcher_bytes(&options, samples, threads, error);
 }

@@ -9,7 +9,8 @@
 #include "engine/pass.h"
 #include "transport/comm.h"
 
-static int create_for_worker(struct ls_pass *pass, size_t worker, struct ls_error *error)
+static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
+                                         struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     size_t datasets = (size_t)net->dataset_count;
@@ -38,7 +39,7 @@ int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error)
     if (pass->readers == NULL || pass->before_inputs == NULL)
         return ls_fail_memory(error, "a pass");
     for (size_t w = 0; w < workers; w++)
-        LS_TRY(create_for_worker(pass, w, error));
+        LS_TRY(normalizers_create_for_worker(pass, w, error));
     return 0;
 }
 
@@ -76,7 +77,7 @@ int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, 
     return 0;
 }
 
-static void count_units(void *argument, int worker)
+static void normalizers_count_units(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
@@ -107,7 +108,7 @@ int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->readers != NULL) {
         ls_pass_start(pass, NULL, false);
-        ls_thread_pool_run(pass->engine->pool, count_units, pass);
+        ls_thread_pool_run(pass->engine->pool, normalizers_count_units, pass);
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_pass_check_data(pass, error));
         ls_pass_merge_records(pass, 0, pass->unit_count);
@@ -126,14 +127,15 @@ int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
 }
 
 /* The count of units [begin, begin + n), along the tree that records are merged along. */
-static double sum_counts(const struct ls_pass *pass, size_t begin, size_t n, int offset)
+static double normalizers_sum_counts(const struct ls_pass *pass, size_t begin, size_t n, int offset)
 {
     size_t half = 1;
     if (n == 1)
         return ls_pass_record(pass, begin)[offset];
     while (half * 2 < n)
         half *= 2;
-    return sum_counts(pass, begin, half, offset) + sum_counts(pass, begin + half, n - half, offset);
+    return normalizers_sum_counts(pass, begin, half, offset) +
+           normalizers_sum_counts(pass, begin + half, n - half, offset);
 }
 
 int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
@@ -150,7 +152,7 @@ void ls_pass_merge_count(struct ls_pass *pass, int sync)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     int normalizer = graph->syncs[sync].normalizer;
-    double count =
-        sum_counts(pass, 0, pass->unit_count, graph->normalizers[normalizer].record_offset);
+    double count = normalizers_sum_counts(pass, 0, pass->unit_count,
+                                          graph->normalizers[normalizer].record_offset);
     pass->normalizers[normalizer] = count > 0 ? count : 1;
 }

@@ -46,7 +46,7 @@ int64_t ls_engine_update_micro_batches(const struct ls_net *net)
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-static int create_exchange(struct ls_pass *pass, int64_t batches, struct ls_error *error)
+static int pass_create_exchange(struct ls_pass *pass, int64_t batches, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     struct ls_exchange_options options = {.graph = ls_net_graph(net),
@@ -61,7 +61,7 @@ static int create_exchange(struct ls_pass *pass, int64_t batches, struct ls_erro
     return ls_exchange_create(&options, &pass->exchange, error);
 }
 
-static int create(struct ls_pass *pass, struct ls_error *error)
+static int pass_create(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     const struct ls_graph *graph = ls_net_graph(net);
@@ -90,7 +90,7 @@ static int create(struct ls_pass *pass, struct ls_error *error)
     struct ls_engine *engine = pass->engine;
     if (ls_comm_several(engine->comm) && engine->comm->dynamic && engine->work_queue == NULL)
         LS_TRY(ls_work_queue_create(engine->comm, &engine->work_queue, error));
-    LS_TRY(create_exchange(pass, (int64_t)batches, error));
+    LS_TRY(pass_create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_read(pass, error));
     LS_TRY(ls_pass_create_averages(pass, error));
     LS_TRY(ls_pass_create_normalizers(pass, error));
@@ -109,7 +109,7 @@ int ls_pass_create(struct ls_engine *engine, struct ls_net *net, struct ls_pass 
     pass->engine = engine;
     pass->net = net;
     pthread_mutex_init(&pass->lock, NULL);
-    int status = create(pass, error);
+    int status = pass_create(pass, error);
     if (status != 0)
         ls_pass_free(pass);
     else
@@ -143,7 +143,7 @@ void ls_pass_free(struct ls_pass *pass)
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
-static void forget_units(struct ls_pass *pass)
+static void pass_forget_units(struct ls_pass *pass)
 {
     pass->unit_count = pass->wave_count = 0;
     ls_net_begin_job(pass->net);
@@ -152,8 +152,8 @@ static void forget_units(struct ls_pass *pass)
 
 /* Adds the micro-batches of a batch to the list, with plans that are ready to run. *index is the
  * number in the prefetcher of its first one, and becomes that behind its last. */
-static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t update, int *index,
-                     struct ls_error *error)
+static int pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t update,
+                          int *index, struct ls_error *error)
 {
     int64_t n = 0;
     size_t first = pass->unit_count;
@@ -174,28 +174,28 @@ static int add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t
 }
 
 /* Whether this rank computes a unit, for the update or to audit it. */
-static bool may_compute(const struct ls_pass *pass, size_t unit)
+static bool pass_may_compute(const struct ls_pass *pass, size_t unit)
 {
     return pass->audit != NULL || ls_pass_may_run(pass, unit);
 }
 
 /* Makes room for the plans of all units that are, or may be, this rank's. */
-static int make_ready(struct ls_pass *pass, struct ls_error *error)
+static int pass_make_ready(struct ls_pass *pass, struct ls_error *error)
 {
     ls_pass_partition(pass);
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (may_compute(pass, i))
+        if (pass_may_compute(pass, i))
             LS_TRY(ls_engine_make_room(pass->engine, pass->net, pass->units[i].plan->plan, error));
     for (size_t i = 0; i < pass->unit_count; i++)
-        if (may_compute(pass, i))
+        if (pass_may_compute(pass, i))
             LS_TRY(ls_engine_bind_plan(pass->engine, pass->net, pass->units[i].plan, error));
     return ls_gather_reserve(pass, error);
 }
 
 /* ---- Updates --------------------------------------------------------------------------------- */
 
-static int diverged(struct ls_pass *pass, size_t unit, int64_t iteration, const char *layer,
-                    const char *what, struct ls_error *error)
+static int pass_diverged(struct ls_pass *pass, size_t unit, int64_t iteration, const char *layer,
+                         const char *what, struct ls_error *error)
 {
     const struct ls_batch *range = &pass->units[unit].range;
     pass->diverged = unit;
@@ -210,15 +210,15 @@ static int diverged(struct ls_pass *pass, size_t unit, int64_t iteration, const 
 
 /* Whether a label is to blame: all ranks look, since all have all figures; data may not be readable
  * on one of them. */
-static int find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
-                          struct ls_error *error)
+static int pass_find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
+                               struct ls_error *error)
 {
     int status = ls_net_find_bad_label(pass->net, range->ordinal, range->count, error);
     return ls_comm_agree(pass->engine->comm, status, error);
 }
 
 /* The first unit whose loss is not finite ends the run before the weights change. */
-static int check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
+static int pass_check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     for (size_t unit = 0; unit < pass->unit_count; unit++)
@@ -228,18 +228,18 @@ static int check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error
                 continue;
             char place[LS_PLACE_SIZE], what[200];
             const struct ls_batch *range = &pass->units[unit].range;
-            LS_TRY(find_bad_label(pass, range, error));
+            LS_TRY(pass_find_bad_label(pass, range, error));
             ls_layer_place(metric->layer, NULL, NULL, place);
             snprintf(what, sizeof what, "the loss '%s' of layer '%s'", metric->name,
                      metric->layer->name);
-            return diverged(pass, unit, iteration, place, what, error);
+            return pass_diverged(pass, unit, iteration, place, what, error);
         }
     return 0;
 }
 
 /* What came of sums and factors: the first micro-batch with something that is not finite counts. */
-static enum ls_sums_result end_gradients(const struct ls_store *store, bool calibrate,
-                                         int *parameter, int *micro_batch)
+static enum ls_sums_result pass_end_gradients(const struct ls_store *store, bool calibrate,
+                                              int *parameter, int *micro_batch)
 {
     int which = 0, first = INT_MAX;
     enum ls_sums_result result = ls_sums_end(store->sums, parameter, micro_batch);
@@ -252,8 +252,8 @@ static enum ls_sums_result end_gradients(const struct ls_store *store, bool cali
     return LS_SUMS_NOT_FINITE;
 }
 
-static int run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
-                    bool calibrate, enum ls_sums_result *result, struct ls_error *error)
+static int pass_run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
+                         bool calibrate, enum ls_sums_result *result, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX;
@@ -281,8 +281,8 @@ static int run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int6
     *result = LS_SUMS_REPEAT;
     if (pass->wrong)
         return 0;
-    LS_TRY(check_losses(pass, iteration, error));
-    *result = end_gradients(store, calibrate, &parameter, &micro_batch);
+    LS_TRY(pass_check_losses(pass, iteration, error));
+    *result = pass_end_gradients(store, calibrate, &parameter, &micro_batch);
     pass->resent = *result == LS_SUMS_GOOD && again;
     if (pass->resent)
         *result = LS_SUMS_REPEAT;
@@ -295,16 +295,17 @@ static int run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int6
         return ls_fail(error, LOCKSTEP_INTERNAL, name, NULL,
                        "another rank reports a gradient of micro-batch %d, of %zu that there are",
                        micro_batch, pass->unit_count);
-    return diverged(pass, (size_t)micro_batch, iteration, name, what, error);
+    return pass_diverged(pass, (size_t)micro_batch, iteration, name, what, error);
 }
 
 /* Runs the pass of an update. Where audits are wanted, what is not finite may be a core's mistake:
  * it is computed anew once before it is divergence. */
-static int run_update(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
-                      bool calibrate, enum ls_sums_result *result, struct ls_error *error)
+static int pass_run_update(struct ls_pass *pass, struct ls_prefetcher *prefetcher,
+                           int64_t iteration, bool calibrate, enum ls_sums_result *result,
+                           struct ls_error *error)
 {
     int problems = error != NULL ? error->count : 0;
-    int status = run_once(pass, prefetcher, iteration, calibrate, result, error);
+    int status = pass_run_once(pass, prefetcher, iteration, calibrate, result, error);
     if (pass->audit == NULL)
         return status;
     if (status == 0)
@@ -320,8 +321,8 @@ static int run_update(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
 
 /* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
  * measure them, with all that it goes through the net together with. */
-static int calibrate_sums(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t update,
-                          int64_t iteration, struct ls_error *error)
+static int pass_calibrate_sums(struct ls_pass *pass, struct ls_prefetcher *prefetcher,
+                               int64_t update, int64_t iteration, struct ls_error *error)
 {
     enum ls_sums_result result;
     size_t units = pass->unit_count, waves = pass->wave_count;
@@ -329,10 +330,10 @@ static int calibrate_sums(struct ls_pass *pass, struct ls_prefetcher *prefetcher
     size_t end = pass->waves[0].end;
     pass->unit_count = pass->waves[0].end = together ? end : 1;
     pass->wave_count = 1;
-    int status = run_update(pass, prefetcher, iteration, true, &result, error);
+    int status = pass_run_update(pass, prefetcher, iteration, true, &result, error);
     while (status == 0 && pass->wrong) {
         ls_prefetcher_seek(prefetcher, update);
-        status = run_update(pass, prefetcher, iteration, true, &result, error);
+        status = pass_run_update(pass, prefetcher, iteration, true, &result, error);
     }
     pass->unit_count = units;
     pass->waves[0].end = end;
@@ -343,20 +344,20 @@ static int calibrate_sums(struct ls_pass *pass, struct ls_prefetcher *prefetcher
 
 /* The micro-batches of an update. Where labels are counted on the way all of its batches go through
  * the net together, because the count is that of the update. */
-static int add_update(struct ls_pass *pass, int64_t update, int64_t *samples,
-                      struct ls_error *error)
+static int pass_add_update(struct ls_pass *pass, int64_t update, int64_t *samples,
+                           struct ls_error *error)
 {
     int count = ls_batching_update(&pass->net->batching, update, pass->batches);
-    forget_units(pass);
+    pass_forget_units(pass);
     for (int i = 0, index = 0; i < count; i++) {
-        LS_TRY(add_batch(pass, &pass->batches[i], update, &index, error));
+        LS_TRY(pass_add_batch(pass, &pass->batches[i], update, &index, error));
         *samples += pass->batches[i].count;
     }
     if (pass->net->counts_on_the_way) {
         pass->waves[0].end = pass->unit_count;
         pass->wave_count = 1;
     }
-    LS_TRY(make_ready(pass, error));
+    LS_TRY(pass_make_ready(pass, error));
     for (size_t i = 0; i < pass->unit_count; i++)
         pass->graphs[i] = pass->units[i].plan->plan->graph;
     return ls_factors_place(pass->engine->store->factors, pass->graphs, pass->unit_count, error);
@@ -370,14 +371,14 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
     if (pass->audit != NULL)
         ls_audit_begin_update(pass->audit);
     ls_reducer_iteration(engine->store->reducer, iteration);
-    int status = add_update(pass, update, &samples, error);
+    int status = pass_add_update(pass, update, &samples, error);
     LS_TRY(ls_comm_abort(engine->comm, status, error));
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
-        LS_TRY(calibrate_sums(pass, prefetcher, update, iteration, error));
+        LS_TRY(pass_calibrate_sums(pass, prefetcher, update, iteration, error));
     for (enum ls_sums_result result = LS_SUMS_REPEAT;;) {
-        LS_TRY(run_update(pass, prefetcher, iteration, false, &result, error));
+        LS_TRY(pass_run_update(pass, prefetcher, iteration, false, &result, error));
         if (result == LS_SUMS_GOOD)
             break;
         if (LS_MUTANT(TWICE)) { /* a pass that is repeated advances the averages, too */
@@ -403,36 +404,36 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* Figures of a test that are no numbers are shown as they are, unless labels are to blame. */
-static int check_figures(const struct ls_pass *pass, struct ls_error *error)
+static int pass_check_figures(const struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     for (size_t unit = 0; unit < pass->unit_count; unit++)
         for (size_t m = 0; m < graph->metric_count; m++)
             if (isnan(ls_pass_record(pass, unit)[graph->metrics[m].offset])) {
                 const struct ls_batch *range = &pass->units[unit].range;
-                LS_TRY(find_bad_label(pass, range, error));
+                LS_TRY(pass_find_bad_label(pass, range, error));
                 break;
             }
     return 0;
 }
 
 /* The micro-batches of batches [begin, end). */
-static int add_batches(struct ls_pass *pass, int64_t begin, int64_t end, int64_t *samples,
-                       struct ls_error *error)
+static int pass_add_batches(struct ls_pass *pass, int64_t begin, int64_t end, int64_t *samples,
+                            struct ls_error *error)
 {
-    forget_units(pass);
+    pass_forget_units(pass);
     for (int64_t b = begin; b < end; b++) {
         struct ls_batch batch;
         int index = 0;
         ls_batching_update(&pass->net->batching, b, &batch);
-        LS_TRY(add_batch(pass, &batch, b, &index, error));
+        LS_TRY(pass_add_batch(pass, &batch, b, &index, error));
         *samples += batch.count;
     }
-    return make_ready(pass, error);
+    return pass_make_ready(pass, error);
 }
 
 /* All that the units have read. */
-static void add_tested(struct ls_pass *pass)
+static void pass_add_tested(struct ls_pass *pass)
 {
     struct ls_read read;
     for (size_t unit = 0; unit < pass->unit_count; unit++)
@@ -460,14 +461,14 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_pre
         if (stop != NULL && stop(user))
             return LOCKSTEP_STOPPED;
         int64_t end = begin + at_once < batches ? begin + at_once : batches;
-        int status = add_batches(pass, begin, end, &samples, error);
+        int status = pass_add_batches(pass, begin, end, &samples, error);
         LS_TRY(ls_comm_abort(engine->comm, status, error));
         ls_pass_start(pass, prefetcher, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_pass_check_data(pass, error));
-        LS_TRY(check_figures(pass, error));
-        add_tested(pass);
+        LS_TRY(pass_check_figures(pass, error));
+        pass_add_tested(pass);
         for (size_t i = 0; i < pass->wave_count; i++) {
             const struct ls_wave *batch = &pass->waves[i];
             ls_pass_merge_records(pass, batch->begin, batch->end);

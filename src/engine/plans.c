@@ -18,8 +18,9 @@ enum {
 
 /* Fillers are resolved when parameters are filled; what is wrong with them is said here, where the
  * definition is at hand. */
-static int check_filler(const struct ls_layer *layer, const Lockstep__FillerParameter *filler,
-                        const struct ls_shape *shape, const char *what, struct ls_error *error)
+static int plans_check_filler(const struct ls_layer *layer, const Lockstep__FillerParameter *filler,
+                              const struct ls_shape *shape, const char *what,
+                              struct ls_error *error)
 {
     static _Thread_local struct ls_error found;
     struct ls_filler resolved;
@@ -32,7 +33,7 @@ static int check_filler(const struct ls_layer *layer, const Lockstep__FillerPara
                          problem->message);
 }
 
-static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
+static int plans_check_fillers(const struct ls_graph *graph, struct ls_error *error)
 {
     int status = 0;
     for (size_t i = 0; i < graph->layer_count; i++) {
@@ -40,7 +41,8 @@ static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
         for (int b = 0; b < layer->blobs; b++) {
             const struct ls_blob_request *request = &layer->request[b];
             if (layer->blob[b] != NULL &&
-                check_filler(layer, request->filler, &request->shape, request->name, error) != 0)
+                plans_check_filler(layer, request->filler, &request->shape, request->name, error) !=
+                    0)
                 status = LOCKSTEP_DEFINITION;
         }
     }
@@ -51,7 +53,7 @@ static int check_fillers(const struct ls_graph *graph, struct ls_error *error)
         struct ls_shape sample = op->output[0]->shape;
         if (op->output[0]->sample_axis == 0)
             sample.dim[0] = op->output[0]->rows;
-        if (check_filler(op->layer, op->attr.fill.filler, &sample, "data", error) != 0)
+        if (plans_check_filler(op->layer, op->attr.fill.filler, &sample, "data", error) != 0)
             status = LOCKSTEP_DEFINITION;
     }
     return status;
@@ -70,7 +72,7 @@ struct ls_graph_options ls_net_graph_options(const struct ls_net *net, int64_t s
                                      .training = options->training,
                                      .parameters = options->parameters,
                                      .sources = &net->sources,
-                                     .check = check_fillers};
+                                     .check = plans_check_fillers};
 }
 
 void ls_net_free_plan(struct ls_net_plan *plan)
@@ -84,7 +86,7 @@ void ls_net_free_plan(struct ls_net_plan *plan)
 }
 
 /* Micro-batches of one batch must all be gathered or none of them: the first plan decides. */
-static enum ls_gathering gathering(const struct ls_net *net, bool first)
+static enum ls_gathering plans_gathering(const struct ls_net *net, bool first)
 {
     if (net->options.from_outside || net->varying >= 0 || net->cut == NULL ||
         ls_batching_most(&net->batching, net->batching.batch) < 2)
@@ -95,8 +97,8 @@ static enum ls_gathering gathering(const struct ls_net *net, bool first)
 }
 
 /* Builds the plan for micro-batches like `micro`; the net's first one or another. */
-static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
-                      struct ls_net_plan *plan, struct ls_error *error)
+static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
+                            struct ls_net_plan *plan, struct ls_error *error)
 {
     const struct ls_net_options *options = &net->options;
     struct ls_graph_options graph_options = ls_net_graph_options(net, micro->count);
@@ -116,7 +118,7 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool fir
                                            .keep_count = 1,
                                            .local = ls_net_local,
                                            .user = net,
-                                           .gather = gathering(net, first),
+                                           .gather = plans_gathering(net, first),
                                            .gather_samples =
                                                first ? micro->count : net->plans[0]->samples,
                                            .budget = {.bytes = options->activation_bytes,
@@ -137,7 +139,7 @@ static int build_plan(struct ls_net *net, const struct ls_micro *micro, bool fir
     return 0;
 }
 
-static struct ls_net_plan *find_plan(const struct ls_net *net, const struct ls_micro *micro)
+static struct ls_net_plan *plans_find_plan(const struct ls_net *net, const struct ls_micro *micro)
 {
     for (size_t i = 0; i < net->plan_count; i++)
         if (net->plans[i]->samples == micro->count &&
@@ -148,7 +150,7 @@ static struct ls_net_plan *find_plan(const struct ls_net *net, const struct ls_m
 
 /* Makes room for another plan: the one that was not wanted for longest goes, but none that the job
  * at hand needs, however many those are. The first one stays; it says what all have in common. */
-static void forget_plans(struct ls_net *net)
+static void plans_forget_plans(struct ls_net *net)
 {
     while (net->plan_count >= PLANS_KEPT) {
         size_t oldest = 0;
@@ -170,8 +172,8 @@ void ls_net_begin_job(struct ls_net *net)
 
 /* Where sizes vary a problem may concern some of them only: says which, and a record that has it.
  * `before`: how many problems there were. */
-static int name_size(const struct ls_net *net, const struct ls_micro *micro, int before, int status,
-                     struct ls_error *error)
+static int plans_name_size(const struct ls_net *net, const struct ls_micro *micro, int before,
+                           int status, struct ls_error *error)
 {
     struct ls_reader *reader = NULL;
     if (net->varying < 0 || error == NULL || status != LOCKSTEP_DEFINITION)
@@ -201,18 +203,19 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
 {
     int problems = error != NULL ? error->count : 0;
     net->wanted++;
-    *out = find_plan(net, micro);
+    *out = plans_find_plan(net, micro);
     if (*out == NULL) {
-        forget_plans(net);
+        plans_forget_plans(net);
         struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
         if (plan == NULL || !LS_GROW(net->plans, net->plan_count, net->plan_capacity)) {
             ls_free(plan);
             return ls_fail_memory(error, "a plan");
         }
-        int status = build_plan(net, micro, net->plan_count == 0, plan, error);
+        int status = plans_build_plan(net, micro, net->plan_count == 0, plan, error);
         if (status != 0) {
             ls_net_free_plan(plan);
-            return net->plan_count > 0 ? name_size(net, micro, problems, status, error) : status;
+            return net->plan_count > 0 ? plans_name_size(net, micro, problems, status, error)
+                                       : status;
         }
         net->plans[net->plan_count++] = *out = plan;
     }
@@ -228,7 +231,7 @@ int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *e
         memcpy(micro.shape, net->plans[i]->shape, sizeof micro.shape);
         struct ls_net_plan *plan = ls_alloc(1, sizeof *plan);
         int status = plan == NULL ? ls_fail_memory(error, "a plan")
-                                  : build_plan(net, &micro, i == 0, plan, error);
+                                  : plans_build_plan(net, &micro, i == 0, plan, error);
         if (status != 0) {
             ls_net_free_plan(plan);
             return status;
@@ -249,14 +252,14 @@ void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room)
     struct ls_source_shape before = net->shapes[net->varying];
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
-    if (build_plan(net, &micro, false, plan, NULL) == 0)
+    if (plans_build_plan(net, &micro, false, plan, NULL) == 0)
         ls_room_add(room, plan->plan, ls_net_slots(net, workers));
     ls_net_free_plan(plan);
     net->shapes[net->varying] = before;
 }
 
 /* Whether `shape` is new among `count` of them; if so it is added. */
-static bool is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3])
+static bool plans_is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3])
 {
     for (size_t i = 0; i < *count; i++)
         if (memcmp(seen[i], shape, sizeof seen[i]) == 0)
@@ -265,7 +268,8 @@ static bool is_new_size(int64_t (*seen)[3], size_t *count, const int64_t shape[3
     return true;
 }
 
-static int check_size(struct ls_net *net, const struct ls_micro *micro, struct ls_error *error)
+static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
+                            struct ls_error *error)
 {
     struct ls_graph_options options = ls_net_graph_options(net, micro->count);
     struct ls_graph *graph = NULL;
@@ -274,7 +278,7 @@ static int check_size(struct ls_net *net, const struct ls_micro *micro, struct l
     int status = ls_graph_build(&options, &graph, error);
     if (status == 0)
         ls_graph_free(graph);
-    return name_size(net, micro, problems, status, error);
+    return plans_name_size(net, micro, problems, status, error);
 }
 
 int ls_net_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
@@ -288,8 +292,8 @@ int ls_net_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
     for (int64_t i = 0; i < net->batching.samples && count < SIZES_TRIED && goes_on; i++) {
         struct ls_micro micro = {.ordinal = i, .count = 1};
         int found = ls_dataset_sample_shape(dataset, i, micro.shape, error);
-        if (found == 0 && is_new_size(seen, &count, micro.shape))
-            found = check_size(net, &micro, error);
+        if (found == 0 && plans_is_new_size(seen, &count, micro.shape))
+            found = plans_check_size(net, &micro, error);
         status = status != 0 ? status : found;
         goes_on = status == 0 || (all && found != LOCKSTEP_RESOURCE);
     }

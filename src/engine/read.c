@@ -33,19 +33,19 @@ void ls_pass_free_read(struct ls_pass *pass)
     ls_free(pass->tested);
 }
 
-static double *mark_of(const struct ls_pass *pass, size_t unit)
+static double *read_mark_of(const struct ls_pass *pass, size_t unit)
 {
     return ls_pass_record(pass, unit) + pass->record_size;
 }
 
 void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item)
 {
-    memcpy(mark_of(pass, unit) + 1, item->digests,
+    memcpy(read_mark_of(pass, unit) + 1, item->digests,
            (size_t)pass->net->dataset_count * sizeof *item->digests);
 }
 
 /* With the lock held: zeros for every input. */
-static bool make_blank(struct ls_pass *pass)
+static bool read_make_blank(struct ls_pass *pass)
 {
     const struct ls_net *net = pass->net;
     if (pass->blank != NULL)
@@ -68,8 +68,8 @@ static bool make_blank(struct ls_pass *pass)
 bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_error *error)
 {
     pthread_mutex_lock(&pass->lock);
-    *mark_of(pass, unit) = 1;
-    bool soft = error->status == LOCKSTEP_DATA && make_blank(pass);
+    *read_mark_of(pass, unit) = 1;
+    bool soft = error->status == LOCKSTEP_DATA && read_make_blank(pass);
     if (soft && unit < pass->bad_unit) {
         pass->bad_unit = unit;
         pass->bad_data = *error;
@@ -89,7 +89,7 @@ int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error)
 {
     bool bad = false;
     for (size_t unit = 0; unit < pass->unit_count; unit++)
-        bad = bad || *mark_of(pass, unit) != 0;
+        bad = bad || *read_mark_of(pass, unit) != 0;
     if (!bad) /* the same on all ranks, which have all marks */
         return 0;
     int status = 0;
@@ -113,7 +113,8 @@ void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct l
     *read = (struct ls_read){.begin = range->ordinal,
                              .end = end + ls_batching_left_out(&pass->net->batching, end),
                              .rank = pass->owners[unit]};
-    memcpy(&read->digests, mark_of(pass, unit) + 1 + (size_t)dataset * WORDS, sizeof read->digests);
+    memcpy(&read->digests, read_mark_of(pass, unit) + 1 + (size_t)dataset * WORDS,
+           sizeof read->digests);
 }
 
 int64_t ls_pass_skipped(const struct ls_pass *pass)

@@ -62,7 +62,7 @@ struct ls_reducer {
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
 /* The stretch of rank r's part that belongs to a chunk. */
-static void stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *count)
+static void reducer_stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *count)
 {
     const size_t *cut = chunk->reduction->bucket->cut;
     size_t part = cut[rank + 1] - cut[rank];
@@ -71,8 +71,8 @@ static void stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *
     *count = left < chunk->count ? left : chunk->count;
 }
 
-static struct staging *take_staging(struct ls_reducer *reducer,
-                                    const struct ls_collective *collective)
+static struct staging *reducer_take_staging(struct ls_reducer *reducer,
+                                            const struct ls_collective *collective)
 {
     struct staging *staging = reducer->staging;
     while (staging->user != NULL) /* there are as many as the progress thread has under way */
@@ -81,8 +81,8 @@ static struct staging *take_staging(struct ls_reducer *reducer,
     return staging;
 }
 
-static int start_sums(struct ls_collective *collective, struct ls_transport *transport,
-                      struct ls_transport_op **op)
+static int reducer_start_sums(struct ls_collective *collective, struct ls_transport *transport,
+                              struct ls_transport_op **op)
 {
     struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
@@ -94,12 +94,12 @@ static int start_sums(struct ls_collective *collective, struct ls_transport *tra
     size_t at = 0, own, count;
     for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
         ls_sums_clear_rest(reducer->store->sums, shards->order[i]);
-    chunk->staging = take_staging(reducer, collective);
-    stretch(chunk, reducer->comm->rank, &own, &count);
+    chunk->staging = reducer_take_staging(reducer, collective);
+    reducer_stretch(chunk, reducer->comm->rank, &own, &count);
     for (int r = 0; r < reducer->comm->size; r++) {
         size_t begin, n;
         bool mine = r == reducer->comm->rank;
-        stretch(chunk, r, &begin, &n);
+        reducer_stretch(chunk, r, &begin, &n);
         bytes[r] = mine ? 0 : ls_wire_bytes(n, reducer->wide);
         offset[r] = at;
         at += bytes[r];
@@ -115,13 +115,13 @@ static int start_sums(struct ls_collective *collective, struct ls_transport *tra
                                       chunk->staging->in, &in, op);
 }
 
-static void finish_sums(struct ls_collective *collective)
+static void reducer_finish_sums(struct ls_collective *collective)
 {
     struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
     int64_t *sums = ls_sums_all(reducer->store->sums);
     size_t own, count;
-    stretch(chunk, reducer->comm->rank, &own, &count);
+    reducer_stretch(chunk, reducer->comm->rank, &own, &count);
     size_t each = ls_wire_bytes(count, reducer->wide);
     int others = reducer->comm->size - 1;
     if (LS_MUTANT(DEAF)) /* a rank does not hear the last of the others */
@@ -131,14 +131,14 @@ static void finish_sums(struct ls_collective *collective)
     chunk->staging->user = NULL;
 }
 
-static void reduction_is_ready(struct ls_reducer *reducer, struct reduction *reduction)
+static void reducer_reduction_is_ready(struct ls_reducer *reducer, struct reduction *reduction)
 {
     for (size_t i = 0; i < reduction->chunk_count; i++)
         ls_progress_thread_ready(reducer->comm->progress_thread, &reduction->chunks[i].collective);
 }
 
 /* By the worker that made it: a contribution has been added. */
-static void contributed(void *user, int parameter)
+static void reducer_contributed(void *user, int parameter)
 {
     struct ls_reducer *reducer = user;
     int before = atomic_fetch_sub(&reducer->left[parameter], 1);
@@ -146,13 +146,13 @@ static void contributed(void *user, int parameter)
         atomic_store(&reducer->surplus, true);
     struct reduction *reduction = &reducer->reductions[reducer->store->shards->bucket[parameter]];
     if (before == 1 && atomic_fetch_sub(&reduction->left, 1) == 1)
-        reduction_is_ready(reducer, reduction);
+        reducer_reduction_is_ready(reducer, reduction);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-static int start_weights(struct ls_collective *collective, struct ls_transport *transport,
-                         struct ls_transport_op **op)
+static int reducer_start_weights(struct ls_collective *collective, struct ls_transport *transport,
+                                 struct ls_transport_op **op)
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
@@ -172,7 +172,7 @@ static int start_weights(struct ls_collective *collective, struct ls_transport *
                                     bucket, &blocks, op);
 }
 
-static void finish_weights(struct ls_collective *collective)
+static void reducer_finish_weights(struct ls_collective *collective)
 {
     struct ls_reducer *reducer = collective->user;
     ls_store_convert_bucket(reducer->store, (int)collective->index);
@@ -255,7 +255,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
         }
         atomic_store(&reduction->left, open);
         if (open == 0)
-            reduction_is_ready(reducer, reduction);
+            reducer_reduction_is_ready(reducer, reduction);
     }
     if (own == 0 && owner != NULL)
         ls_factor_reducer_ready(reducer->factors);
@@ -274,7 +274,7 @@ void ls_reducer_expect(struct ls_reducer *reducer, int own)
             int surplus = NOBODY_KNOWS - store->slots[parameter].parameter->uses * own;
             if (atomic_fetch_sub(&reducer->left[parameter], surplus) == surplus &&
                 atomic_fetch_sub(&reduction->left, 1) == 1)
-                reduction_is_ready(reducer, reduction);
+                reducer_reduction_is_ready(reducer, reduction);
         }
     }
 }
@@ -286,7 +286,7 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
         return 0;
     LS_TRY(ls_factor_reducer_end(reducer->factors, owner, units, error));
     for (size_t b = 0; b < reducer->reduction_count; b++)
-        reduction_is_ready(reducer, &reducer->reductions[b]);
+        reducer_reduction_is_ready(reducer, &reducer->reductions[b]);
     uint64_t start = ls_nanoseconds();
     for (size_t i = 0; i < reducer->order_count; i++)
         LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread, reducer->order[i], error));
@@ -311,7 +311,7 @@ size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors)
            factors * sizeof(struct ls_factor_note);
 }
 
-static size_t note_bytes(const struct ls_reducer *reducer)
+static size_t reducer_note_bytes(const struct ls_reducer *reducer)
 {
     return ls_reducer_note_bytes(reducer->store->set->count, ls_sums_all_rows(reducer->store->sums),
                                  ls_factors_count(reducer->store->factors));
@@ -324,7 +324,7 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
     if (reducer == NULL)
         return 0;
     struct ls_store *store = reducer->store;
-    size_t bytes = note_bytes(reducer), sums = sizeof(struct note);
+    size_t bytes = reducer_note_bytes(reducer), sums = sizeof(struct note);
     size_t factors = sums + ls_sums_note_bytes(store->set->count, ls_sums_all_rows(store->sums));
     unsigned char *mine = (unsigned char *)reducer->notes, *all = mine + bytes;
     *reducer->notes = (struct note){*requests, atomic_exchange(&reducer->too_large, false)};
@@ -346,7 +346,7 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 /* The largest part that any rank has of a bucket. */
-static size_t largest_part(const struct ls_shards *shards, size_t bucket)
+static size_t reducer_largest_part(const struct ls_shards *shards, size_t bucket)
 {
     const size_t *cut = shards->buckets[bucket].cut;
     size_t largest = 0;
@@ -356,11 +356,11 @@ static size_t largest_part(const struct ls_shards *shards, size_t bucket)
 }
 
 /* Elements of each part that are exchanged at a time. */
-static size_t chunk_elements(const struct ls_shards *shards)
+static size_t reducer_chunk_elements(const struct ls_shards *shards)
 {
     size_t each = CHUNK / (size_t)shards->ranks / 16 * 16, largest = 0;
     for (size_t b = 0; b < shards->bucket_count; b++) {
-        size_t part = largest_part(shards, b);
+        size_t part = reducer_largest_part(shards, b);
         largest = part > largest ? part : largest;
     }
     each = each < 1024 ? 1024 : each;
@@ -369,23 +369,27 @@ static size_t chunk_elements(const struct ls_shards *shards)
 
 size_t ls_reducer_chunks(const struct ls_shards *shards, size_t bucket)
 {
-    size_t part = largest_part(shards, bucket), each = chunk_elements(shards);
+    size_t part = reducer_largest_part(shards, bucket), each = reducer_chunk_elements(shards);
     return each > 0 ? (part + each - 1) / each : 0;
 }
 
 size_t ls_reducer_bytes(const struct ls_shards *shards)
 {
     size_t ranks = shards->ranks > 1 ? (size_t)shards->ranks : 0;
-    return 2 * LS_COLLECTIVES_UNDER_WAY * ls_wire_bytes(chunk_elements(shards) * ranks, false);
+    return 2 * LS_COLLECTIVES_UNDER_WAY *
+           ls_wire_bytes(reducer_chunk_elements(shards) * ranks, false);
 }
 
-static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_error *error)
+static int reducer_create_reduction(struct ls_reducer *reducer, size_t index,
+                                    struct ls_error *error)
 {
     struct reduction *reduction = &reducer->reductions[index];
     reduction->bucket = &reducer->store->shards->buckets[index];
-    reduction->weights = (struct ls_collective){
-        .start = start_weights, .finish = finish_weights, .user = reducer, .index = index};
-    size_t each = chunk_elements(reducer->store->shards);
+    reduction->weights = (struct ls_collective){.start = reducer_start_weights,
+                                                .finish = reducer_finish_weights,
+                                                .user = reducer,
+                                                .index = index};
+    size_t each = reducer_chunk_elements(reducer->store->shards);
     reduction->chunk_count = ls_reducer_chunks(reducer->store->shards, index);
     reduction->chunks = ls_alloc(reduction->chunk_count + 1, sizeof *reduction->chunks);
     if (reduction->chunks == NULL)
@@ -396,15 +400,15 @@ static int create_reduction(struct ls_reducer *reducer, size_t index, struct ls_
         chunk->reduction = reduction;
         chunk->begin = i * each;
         chunk->count = each;
-        chunk->collective.start = start_sums;
-        chunk->collective.finish = finish_sums;
+        chunk->collective.start = reducer_start_sums;
+        chunk->collective.finish = reducer_finish_sums;
         chunk->collective.user = chunk;
     }
     return 0;
 }
 
 /* Inputs of inner products in forward order; then backwards, factors and buckets as they come. */
-static void put_in_order(struct ls_reducer *reducer)
+static void reducer_put_in_order(struct ls_reducer *reducer)
 {
     const struct ls_shards *shards = reducer->store->shards;
     struct ls_collective **next = reducer->order;
@@ -429,7 +433,7 @@ static void put_in_order(struct ls_reducer *reducer)
     reducer->order_count = (size_t)(next - reducer->order);
 }
 
-static int create(struct ls_reducer *reducer, struct ls_error *error)
+static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
 {
     struct ls_store *store = reducer->store;
     size_t ranks = (size_t)reducer->comm->size, collectives = 2 * ls_factors_count(store->factors);
@@ -437,15 +441,15 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
     reducer->reduction_count = reducer->reductions != NULL ? store->shards->bucket_count : 0;
     reducer->left = ls_alloc(store->set->count + 1, sizeof *reducer->left);
     reducer->blocks = ls_alloc(4 * ranks, sizeof *reducer->blocks);
-    reducer->notes = ls_alloc(ranks + 1, note_bytes(reducer));
+    reducer->notes = ls_alloc(ranks + 1, reducer_note_bytes(reducer));
     if (reducer->reductions == NULL || reducer->left == NULL || reducer->blocks == NULL ||
         reducer->notes == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     for (size_t b = 0; b < reducer->reduction_count; b++) {
-        LS_TRY(create_reduction(reducer, b, error));
+        LS_TRY(reducer_create_reduction(reducer, b, error));
         collectives += reducer->reductions[b].chunk_count;
     }
-    size_t bytes = ls_wire_bytes(chunk_elements(store->shards) * ranks, true);
+    size_t bytes = ls_wire_bytes(reducer_chunk_elements(store->shards) * ranks, true);
     for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY && reducer->reduction_count > 0; i++) {
         reducer->staging[i].out = ls_alloc_aligned(bytes);
         reducer->staging[i].in = ls_alloc_aligned(bytes);
@@ -456,8 +460,8 @@ static int create(struct ls_reducer *reducer, struct ls_error *error)
     reducer->order = ls_alloc(collectives + 1, sizeof *reducer->order);
     if (reducer->order == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
-    put_in_order(reducer);
-    ls_sums_tell(store->sums, contributed, reducer);
+    reducer_put_in_order(reducer);
+    ls_sums_tell(store->sums, reducer_contributed, reducer);
     return 0;
 }
 
@@ -471,7 +475,7 @@ int ls_reducer_create(struct ls_store *store, struct ls_reducer **out, struct ls
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->store = store;
     reducer->comm = store->comm;
-    int status = create(reducer, error);
+    int status = reducer_create(reducer, error);
     if (status != 0)
         ls_reducer_free(reducer);
     else

@@ -31,7 +31,7 @@ struct ls_factor_reducer {
     size_t *blocks; /* [2 * ranks]: of the collective that is started */
 };
 
-static size_t side_index(size_t factor, enum ls_factor_side side)
+static size_t factor_reducer_side_index(size_t factor, enum ls_factor_side side)
 {
     return factor * LS_FACTOR_SIDES + (size_t)side;
 }
@@ -40,7 +40,7 @@ static size_t side_index(size_t factor, enum ls_factor_side side)
 
 /* Copies the rows of micro-batches between their places and `packed`, rank by rank: of the own ones
  * to there, of the others from there. */
-static void copy_rows(struct side *side, bool pack)
+static void factor_reducer_copy_rows(struct side *side, bool pack)
 {
     const struct ls_factor_reducer *reducer = side->reducer;
     size_t width;
@@ -62,8 +62,8 @@ static void copy_rows(struct side *side, bool pack)
         }
 }
 
-static int start(struct ls_collective *collective, struct ls_transport *transport,
-                 struct ls_transport_op **op)
+static int factor_reducer_start(struct ls_collective *collective, struct ls_transport *transport,
+                                struct ls_transport_op **op)
 {
     struct side *side = collective->user;
     struct ls_factor_reducer *reducer = side->reducer;
@@ -78,7 +78,7 @@ static int start(struct ls_collective *collective, struct ls_transport *transpor
     for (size_t r = 0; r < ranks; at += bytes[r++])
         offset[r] = at;
     if (!reducer->in_order) {
-        copy_rows(side, true);
+        factor_reducer_copy_rows(side, true);
         rows = side->packed;
     }
     size_t rank = (size_t)reducer->comm->rank;
@@ -89,20 +89,20 @@ static int start(struct ls_collective *collective, struct ls_transport *transpor
                                     (unsigned char *)rows + offset[rank], rows, &blocks, op);
 }
 
-static void finish(struct ls_collective *collective)
+static void factor_reducer_finish(struct ls_collective *collective)
 {
     struct side *side = collective->user;
     if (!side->reducer->in_order)
-        copy_rows(side, false);
+        factor_reducer_copy_rows(side, false);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* By the worker that recorded it. */
-static void recorded(void *user, size_t factor, enum ls_factor_side which)
+static void factor_reducer_recorded(void *user, size_t factor, enum ls_factor_side which)
 {
     struct ls_factor_reducer *reducer = user;
-    struct side *side = &reducer->sides[side_index(factor, which)];
+    struct side *side = &reducer->sides[factor_reducer_side_index(factor, which)];
     if (atomic_fetch_sub(&side->left, 1) == 1)
         ls_progress_thread_ready(reducer->comm->progress_thread, &side->collective);
 }
@@ -115,7 +115,7 @@ void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
 }
 
 /* Room to pack all rows, where they do not lie as they are sent. */
-static int reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
+static int factor_reducer_reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count && !reducer->in_order; i++) {
@@ -135,8 +135,8 @@ static int reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
     return 0;
 }
 
-static int learn_owners(struct ls_factor_reducer *reducer, const int *owner, size_t units,
-                        struct ls_error *error)
+static int factor_reducer_learn_owners(struct ls_factor_reducer *reducer, const int *owner,
+                                       size_t units, struct ls_error *error)
 {
     if (units > reducer->unit_capacity) {
         int *longer = ls_resize(reducer->owner, units, sizeof *longer);
@@ -151,7 +151,7 @@ static int learn_owners(struct ls_factor_reducer *reducer, const int *owner, siz
         reducer->owner[u] = owner[u];
         reducer->in_order &= u == 0 || owner[u] >= owner[u - 1];
     }
-    return reserve(reducer, error);
+    return factor_reducer_reserve(reducer, error);
 }
 
 int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
@@ -163,7 +163,7 @@ int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner,
     reducer->known = false;
     for (size_t i = 0; i < count; i++) /* more than ever come, if it is not known how many */
         atomic_store(&reducer->sides[i].left, owner != NULL ? own : (int)units + 1);
-    return owner != NULL ? learn_owners(reducer, owner, units, error) : 0;
+    return owner != NULL ? factor_reducer_learn_owners(reducer, owner, units, error) : 0;
 }
 
 int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,
@@ -172,7 +172,7 @@ int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, s
     if (ls_factors_count(reducer->factors) == 0)
         return 0;
     if (!reducer->known)
-        LS_TRY(learn_owners(reducer, owner, units, error));
+        LS_TRY(factor_reducer_learn_owners(reducer, owner, units, error));
     ls_factor_reducer_ready(reducer);
     return 0;
 }
@@ -200,12 +200,12 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
         side->reducer = reducer;
         side->factor = i / LS_FACTOR_SIDES;
         side->side = (enum ls_factor_side)(i % LS_FACTOR_SIDES);
-        side->collective.start = start;
-        side->collective.finish = finish;
+        side->collective.start = factor_reducer_start;
+        side->collective.finish = factor_reducer_finish;
         side->collective.user = side;
     }
     if (count > 0)
-        ls_factors_tell(store->factors, recorded, reducer);
+        ls_factors_tell(store->factors, factor_reducer_recorded, reducer);
     *out = reducer;
     return 0;
 }
@@ -226,5 +226,5 @@ void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
 struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *reducer, size_t factor,
                                                    enum ls_factor_side side)
 {
-    return &reducer->sides[side_index(factor, side)].collective;
+    return &reducer->sides[factor_reducer_side_index(factor, side)].collective;
 }

@@ -1,7 +1,7 @@
 /* Sizes of workers' memory. See engine/room.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/room.h"
 
-static size_t larger(size_t a, size_t b)
+static size_t room_larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -9,11 +9,11 @@ static size_t larger(size_t a, size_t b)
 void ls_room_add(struct ls_room *room, const struct ls_plan *plan, int slots)
 {
     if (plan->segments == 1) {
-        room->alone = larger(room->alone, plan->arena_bytes);
+        room->alone = room_larger(room->alone, plan->arena_bytes);
         return;
     }
-    room->arena = larger(room->arena, plan->arena_bytes);
-    room->held = larger(room->held, plan->held_bytes);
+    room->arena = room_larger(room->arena, plan->arena_bytes);
+    room->held = room_larger(room->held, plan->held_bytes);
     room->slots = slots > room->slots ? slots : room->slots;
 }
 
@@ -21,7 +21,7 @@ size_t ls_room_arena(const struct ls_room *room, int workers)
 {
     /* The worker with the fewest slots must have room, too. */
     size_t least = room->held * (size_t)(room->slots / workers);
-    return larger(room->arena, room->alone > least ? room->alone - least : 0);
+    return room_larger(room->arena, room->alone > least ? room->alone - least : 0);
 }
 
 size_t ls_room_block(const struct ls_room *room, int workers, int worker)

@@ -13,7 +13,7 @@ enum {
 };
 
 /* Elements of a row, in Caffe's order. */
-static size_t row_length(const struct ls_shape *shape)
+static size_t rows_row_length(const struct ls_shape *shape)
 {
     int axis = 0;
     while (axis < shape->rank && shape->dim[axis] == 1)
@@ -25,14 +25,14 @@ bool ls_rows_are_elements(const struct ls_shape *shape)
 {
     size_t elements = (size_t)ls_shape_size(shape);
     return shape->rank < 2 || (shape->rank == 2 && elements < MATRIX_LEAST) ||
-           elements / row_length(shape) > ROWS_MOST;
+           elements / rows_row_length(shape) > ROWS_MOST;
 }
 
 size_t ls_rows_plain(const struct ls_parameter *parameter)
 {
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     return ls_rows_are_elements(&parameter->shape) ? elements
-                                                   : elements / row_length(&parameter->shape);
+                                                   : elements / rows_row_length(&parameter->shape);
 }
 
 size_t ls_rows_laid_out(const struct ls_parameter *parameter)
@@ -51,12 +51,12 @@ size_t ls_rows_bytes(const struct ls_parameter *parameter)
 /* ---- Cutting --------------------------------------------------------------------------------- */
 
 /* Finds the row of each element by laying numbers of rows out as weights are. */
-static int cut_rows(struct ls_store *store, int index, struct ls_error *error)
+static int rows_cut_rows(struct ls_store *store, int index, struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
-    size_t length = row_length(&parameter->shape);
+    size_t length = rows_row_length(&parameter->shape);
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
     float *laid_out = ls_alloc_aligned(slot->elements * sizeof *laid_out);
     int status = plain == NULL || laid_out == NULL ? ls_fail_memory(error, parameter->name) : 0;
@@ -81,7 +81,7 @@ int ls_rows_cut(struct ls_store *store, struct ls_error *error)
         if (ls_rows_are_elements(&parameter->shape))
             LS_TRY(ls_sums_cut_elements(store->sums, (int)i, error));
         else
-            LS_TRY(cut_rows(store, (int)i, error));
+            LS_TRY(rows_cut_rows(store, (int)i, error));
     }
     return 0;
 }
@@ -103,14 +103,14 @@ size_t ls_rows_all(const struct ls_store *store)
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* Whether states lie as elements do, in a layout that is not Caffe's. */
-static bool laid_out(const struct ls_store *store, int index)
+static bool rows_laid_out(const struct ls_store *store, int index)
 {
     const struct ls_parameter *parameter = store->slots[index].parameter;
     return ls_rows_are_elements(&parameter->shape) && parameter->layout != &ls_layout_plain;
 }
 
 /* A state as near as can be to this one, which a damaged snapshot may have. */
-static int32_t state_near(int32_t state)
+static int32_t rows_state_near(int32_t state)
 {
     if (state > LS_SUMS_STATE_UNSET)
         return LS_SUMS_STATE_UNSET;
@@ -119,8 +119,8 @@ static int32_t state_near(int32_t state)
 
 /* States between Caffe's order and the parameter's layout, as fp32: they are below 2^24. A layout's
  * padding is zero, and zero stands for a row of which nothing is known. */
-static int convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
-                   bool to_plain, struct ls_error *error)
+static int rows_convert(const struct ls_store *store, int index, const int32_t *from, int32_t *to,
+                        bool to_plain, struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
@@ -130,7 +130,7 @@ static int convert(const struct ls_store *store, int index, const int32_t *from,
     float *after = ls_alloc_aligned(out * sizeof *after);
     int status = before == NULL || after == NULL ? ls_fail_memory(error, parameter->name) : 0;
     for (size_t i = 0; status == 0 && i < in; i++)
-        before[i] = (float)(state_near(from[i]) - LS_SUMS_STATE_UNSET);
+        before[i] = (float)(rows_state_near(from[i]) - LS_SUMS_STATE_UNSET);
     if (status == 0)
         status =
             (to_plain ? store->backend->parameter_to_plain : store->backend->parameter_from_plain)(
@@ -146,8 +146,8 @@ int ls_rows_read(const struct ls_store *store, int parameter, int32_t *plain,
                  struct ls_error *error)
 {
     const int32_t *state = ls_sums_state(store->sums, parameter);
-    if (ls_rows_count(store, parameter) > 0 && laid_out(store, parameter))
-        return convert(store, parameter, state, plain, true, error);
+    if (ls_rows_count(store, parameter) > 0 && rows_laid_out(store, parameter))
+        return rows_convert(store, parameter, state, plain, true, error);
     memcpy(plain, state, ls_rows_count(store, parameter) * sizeof *plain);
     return 0;
 }
@@ -157,13 +157,13 @@ int ls_rows_write(struct ls_store *store, int parameter, const int32_t *plain,
 {
     if (ls_rows_count(store, parameter) == 0)
         return 0;
-    if (!laid_out(store, parameter)) {
+    if (!rows_laid_out(store, parameter)) {
         ls_sums_set_state(store->sums, parameter, plain);
         return 0;
     }
     int32_t *state = ls_alloc(ls_sums_rows(store->sums, parameter), sizeof *state);
     int status = state == NULL ? ls_fail_memory(error, "a snapshot")
-                               : convert(store, parameter, plain, state, false, error);
+                               : rows_convert(store, parameter, plain, state, false, error);
     if (status == 0)
         ls_sums_set_state(store->sums, parameter, state);
     ls_free(state);

@@ -3,8 +3,8 @@
  * Where no micro-batch waits for another, workers take them one by one as they get free, each
  * forward and backward in one go. Else the micro-batches of a batch go through the net
  * together, as a wave: each worker has its own of them (every W-th) and takes all through a
- * segment; then all workers meet, share the work of merging what was left there, and meet again.
- * The same way they share the work of gathered steps.
+ * segment; then all workers run_meet, share the work of merging what was left there, and meet
+ * again. The same way they share the work of gathered steps.
  *
  * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
  * each other. Micro-batches are shared out to ranks, or they take them as they get free
@@ -26,7 +26,7 @@
 /* For a mutant: the ordinal of the sample that a run began with, which may be a resume. */
 static int64_t begun;
 
-static inline void note_beginning(const struct ls_pass *pass)
+static inline void run_note_beginning(const struct ls_pass *pass)
 {
     int64_t run = 0;
     for (int w = 0; w < pass->engine->workers; w++)
@@ -71,7 +71,7 @@ int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_
 }
 
 /* Waits for the unit's data. Bad data are told when all units have run (engine/read.c). */
-static bool take_item(struct ls_pass *pass, int worker, size_t unit)
+static bool run_take_item(struct ls_pass *pass, int worker, size_t unit)
 {
     struct ls_error *error = ls_pass_error();
     struct ls_engine *engine = pass->engine;
@@ -91,7 +91,7 @@ static bool take_item(struct ls_pass *pass, int worker, size_t unit)
     return true;
 }
 
-static void release_item(struct ls_pass *pass, int worker, size_t unit)
+static void run_release_item(struct ls_pass *pass, int worker, size_t unit)
 {
     if (pass->items[unit] == NULL)
         return;
@@ -101,7 +101,7 @@ static void release_item(struct ls_pass *pass, int worker, size_t unit)
 }
 
 /* For a mutant: figures of tests added up as micro-batches are done, all in the last one's. */
-static inline void add_on_arrival(struct ls_pass *pass, size_t unit)
+static inline void run_add_on_arrival(struct ls_pass *pass, size_t unit)
 {
     static size_t last;
     pthread_mutex_lock(&pass->lock);
@@ -129,14 +129,14 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
                         ls_pass_inputs(pass, unit), &context, error) != 0)
         ls_pass_note_broken(pass, unit, error);
     if (LS_MUTANT(ARRIVAL) && !pass->training)
-        add_on_arrival(pass, unit);
+        run_add_on_arrival(pass, unit);
 }
 
 /* The unit that is taken as number `turn` of this rank's. Micro-batches of a batch differ by a
  * sample; in the order 12, 13, 12, 13 ... one of two workers would have all the larger ones. So of
  * each run of units, two for every worker, those with the most samples come first. (Short runs,
  * because data are decoded in order.) */
-static size_t unit_of(const struct ls_pass *pass, size_t turn)
+static size_t run_unit_of(const struct ls_pass *pass, size_t turn)
 {
     size_t run = 2 * (size_t)pass->engine->workers, begin = turn / run * run, left = turn - begin;
     size_t end = begin + run < pass->own_count ? begin + run : pass->own_count;
@@ -159,35 +159,35 @@ static void run_freely(void *argument, int worker)
         size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
         if (turn >= pass->own_count)
             return;
-        size_t unit = unit_of(pass, turn);
-        if (take_item(pass, worker, unit))
+        size_t unit = run_unit_of(pass, turn);
+        if (run_take_item(pass, worker, unit))
             run_unit(pass, worker, unit, worker, LS_RUN_ALL);
-        release_item(pass, worker, unit);
+        run_release_item(pass, worker, unit);
     }
 }
 
 /* ---- The work queue
  * --------------------------------------------------------------------------------- */
 
-static void want(const struct ls_pass *pass, size_t unit)
+static void run_want(const struct ls_pass *pass, size_t unit)
 {
     ls_prefetcher_request(pass->prefetcher, pass->units[unit].update, pass->units[unit].index);
 }
 
 /* Once all units are known that this rank runs, gradients can leave with the last of them. */
-static void granted(void *user, size_t unit)
+static void run_granted(void *user, size_t unit)
 {
     struct ls_pass *pass = user;
     if (unit != SIZE_MAX) {
         pass->granted++;
-        want(pass, unit);
+        run_want(pass, unit);
     } else if (pass->training && pass->round_end == pass->unit_count) {
         ls_reducer_expect(pass->engine->store->reducer, pass->granted);
     }
 }
 
 /* Whether every update is one round: what it has of the first units is known beforehand then. */
-static bool has_one_round(const struct ls_pass *pass)
+static bool run_has_one_round(const struct ls_pass *pass)
 {
     bool by_wave = pass->units[0].plan->plan->segments > 1 || pass->net->may_gather;
     return !by_wave || pass->net->counts_on_the_way || pass->net->batching.iter_size == 1;
@@ -195,7 +195,7 @@ static bool has_one_round(const struct ls_pass *pass)
 
 /* What this rank will be given in the next round, which begins with this unit, or in the next
  * update, is decoded from now on; nothing else, for what is not taken stays in its memory. */
-static void look_ahead(struct ls_pass *pass, size_t begin)
+static void run_look_ahead(struct ls_pass *pass, size_t begin)
 {
     size_t first, count, end = begin;
     ls_work_queue_given(pass->engine->work_queue, &first, &count);
@@ -204,23 +204,23 @@ static void look_ahead(struct ls_pass *pass, size_t begin)
             end = pass->waves[i].end;
     for (size_t i = first; i < first + count; i++)
         if (begin + i < end)
-            want(pass, begin + i);
-        else if (begin == pass->unit_count && pass->training && has_one_round(pass))
+            run_want(pass, begin + i);
+        else if (begin == pass->unit_count && pass->training && run_has_one_round(pass))
             ls_prefetcher_request(pass->prefetcher, pass->units[0].update + 1, (int)i);
 }
 
-static void begin_round(struct ls_pass *pass, size_t begin, size_t end)
+static void run_begin_round(struct ls_pass *pass, size_t begin, size_t end)
 {
     struct ls_error *error = ls_pass_error();
     pass->round_end = end;
     pass->round =
-        ls_work_queue_begin(pass->engine->work_queue, begin, end, granted, pass, error) == 0;
+        ls_work_queue_begin(pass->engine->work_queue, begin, end, run_granted, pass, error) == 0;
     if (!pass->round)
         ls_pass_note_failure(pass, begin, error);
 }
 
 /* After the last unit, if all went well. */
-static void end_round(struct ls_pass *pass, size_t begin)
+static void run_end_round(struct ls_pass *pass, size_t begin)
 {
     struct ls_error *error = ls_pass_error();
     if (pass->failed_unit == SIZE_MAX &&
@@ -230,7 +230,7 @@ static void end_round(struct ls_pass *pass, size_t begin)
 
 /* The next unit of a round up to unit `end`, and its data; SIZE_MAX: there are none left, or some
  * failed. */
-static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
+static size_t run_take_ticket(struct ls_pass *pass, size_t end, int worker)
 {
     struct ls_error *error = ls_pass_error();
     size_t unit;
@@ -239,19 +239,19 @@ static size_t take_ticket(struct ls_pass *pass, size_t end, int worker)
         return SIZE_MAX;
     }
     if (unit == SIZE_MAX) {
-        look_ahead(pass, end);
+        run_look_ahead(pass, end);
         return SIZE_MAX;
     }
-    return take_item(pass, worker, unit) ? unit : SIZE_MAX;
+    return run_take_item(pass, worker, unit) ? unit : SIZE_MAX;
 }
 
 static void run_by_queue(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     size_t unit;
-    while ((unit = take_ticket(pass, pass->round_end, worker)) != SIZE_MAX) {
+    while ((unit = run_take_ticket(pass, pass->round_end, worker)) != SIZE_MAX) {
         run_unit(pass, worker, unit, worker, LS_RUN_ALL);
-        release_item(pass, worker, unit);
+        run_release_item(pass, worker, unit);
     }
 }
 
@@ -264,17 +264,17 @@ static void run_rounds(struct ls_pass *pass)
     const struct ls_wave *rounds = pass->net->may_gather ? pass->waves : &all;
     size_t count = pass->net->may_gather ? pass->wave_count : 1;
     for (size_t i = 0; i < count && pass->failed_unit == SIZE_MAX; i++) {
-        begin_round(pass, rounds[i].begin, rounds[i].end);
+        run_begin_round(pass, rounds[i].begin, rounds[i].end);
         if (pass->round)
             ls_thread_pool_run(pass->engine->pool, run_by_queue, pass);
-        end_round(pass, rounds[i].begin);
+        run_end_round(pass, rounds[i].begin);
     }
 }
 
 /* ---- Waves ----------------------------------------------------------------------------------- */
 
 /* Gets what other ranks have left at a sync point. */
-static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
+static void run_share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
     struct ls_error *error = ls_pass_error();
     struct ls_comm *comm = pass->engine->comm;
@@ -288,7 +288,7 @@ static void share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 }
 
 /* Merges what the sync point is for. */
-static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
+static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
 {
     struct ls_profiler *profiler = ls_thread_pool_profiler(pass->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
@@ -302,7 +302,7 @@ static void merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, in
 
 /* All workers, of all ranks, meet at the sync point behind a segment; false: other ranks are lost.
  */
-static bool meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
+static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
@@ -310,19 +310,19 @@ static bool meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, 
     ls_thread_pool_barrier(pool);
     if (ls_comm_several(pass->engine->comm)) {
         if (worker == 0)
-            share(pass, wave, sync);
+            run_share(pass, wave, sync);
         ls_thread_pool_barrier(pool);
         if (pass->failed_unit != SIZE_MAX)
             return false;
     }
-    merge(pass, wave, sync, worker);
+    run_merge(pass, wave, sync, worker);
     ls_thread_pool_barrier(pool);
     return true;
 }
 
 /* The worker's next unit of a wave, `unit` itself or a later one. */
-static size_t own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit,
-                       int worker)
+static size_t run_own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit,
+                           int worker)
 {
     int workers = pass->engine->workers;
     while (unit < wave->end &&
@@ -343,11 +343,11 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
             continue;
         }
         bool done = segment == 0 && pass->engine->work_queue != NULL;
-        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end && !done;
-             unit = own_unit(pass, wave, unit + 1, worker))
+        for (size_t unit = run_own_unit(pass, wave, wave->begin, worker); unit < wave->end && !done;
+             unit = run_own_unit(pass, wave, unit + 1, worker))
             run_unit(pass, worker, unit, pass->units[unit].slot, segment);
         bool cut = segment + 1 < segments && plan->steps[plan->segment[segment + 1] - 1].cut;
-        if (cut && !meet(pass, wave, segment, worker))
+        if (cut && !run_meet(pass, wave, segment, worker))
             return false;
     }
     return true;
@@ -355,7 +355,7 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
 
 /* Takes units as they come, in the slots of the worker (there are enough for all units on this rank
  * alone), and through the first segment. */
-static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
+static void run_take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
     int workers = pass->engine->workers, slots = ls_net_slots(pass->net, workers);
@@ -363,11 +363,11 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
     if (worker == 0) {
         for (size_t unit = wave->begin; unit < wave->end; unit++)
             pass->units[unit].slot = -1;
-        begin_round(pass, wave->begin, wave->end);
+        run_begin_round(pass, wave->begin, wave->end);
     }
     ls_thread_pool_barrier(pool);
     for (int slot = worker; slot < slots && pass->round; slot += workers) {
-        size_t unit = take_ticket(pass, wave->end, worker);
+        size_t unit = run_take_ticket(pass, wave->end, worker);
         if (unit == SIZE_MAX)
             break;
         pass->units[unit].slot = slot;
@@ -376,7 +376,7 @@ static void take_wave(struct ls_pass *pass, const struct ls_wave *wave, int work
     }
     ls_thread_pool_barrier(pool);
     if (worker == 0)
-        end_round(pass, wave->begin);
+        run_end_round(pass, wave->begin);
 }
 
 /* A worker's part of a wave; false: some data could not be had, or other ranks are lost. No
@@ -386,17 +386,17 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
 {
     struct ls_thread_pool *pool = pass->engine->pool;
     if (pass->engine->work_queue != NULL)
-        take_wave(pass, wave, worker);
+        run_take_wave(pass, wave, worker);
     else
-        for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
-             unit = own_unit(pass, wave, unit + 1, worker))
-            take_item(pass, worker, unit);
+        for (size_t unit = run_own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+             unit = run_own_unit(pass, wave, unit + 1, worker))
+            run_take_item(pass, worker, unit);
     ls_thread_pool_barrier(pool);
     bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
     ready = ready && run_segments(pass, wave, worker);
-    for (size_t unit = own_unit(pass, wave, wave->begin, worker); unit < wave->end;
-         unit = own_unit(pass, wave, unit + 1, worker))
-        release_item(pass, worker, unit);
+    for (size_t unit = run_own_unit(pass, wave, wave->begin, worker); unit < wave->end;
+         unit = run_own_unit(pass, wave, unit + 1, worker))
+        run_release_item(pass, worker, unit);
     ls_thread_pool_barrier(
         pool); /* what was merged is read to the end before the next wave writes it */
     return ready;
@@ -415,7 +415,7 @@ void ls_pass_run(struct ls_pass *pass)
     bool together = pass->unit_count > 0 && pass->units[0].plan->plan->segments > 1;
     pass->granted = 0;
     if (LS_MUTANT(ORDINAL))
-        note_beginning(pass);
+        run_note_beginning(pass);
     if (together || pass->engine->work_queue == NULL)
         ls_thread_pool_run(pass->engine->pool, together ? run_waves : run_freely, pass);
     else

@@ -12,13 +12,13 @@ enum {
     BUCKETS = 16           /* in between, so many of a net */
 };
 
-static size_t aligned(size_t elements)
+static size_t shards_aligned(size_t elements)
 {
     return (elements + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 /* Where everybody lies: backwards. */
-static void place_all(struct ls_shards *shards, size_t parameters, const size_t *elements)
+static void shards_place_all(struct ls_shards *shards, size_t parameters, const size_t *elements)
 {
     for (size_t i = parameters; i-- > 0;) {
         shards->bucket[i] = -1;
@@ -26,20 +26,20 @@ static void place_all(struct ls_shards *shards, size_t parameters, const size_t 
             continue;
         shards->order[shards->count++] = (int)i;
         shards->place[i] = shards->elements;
-        shards->elements += aligned(elements[i]);
+        shards->elements += shards_aligned(elements[i]);
     }
 }
 
-static size_t bucket_size(const struct ls_shards *shards)
+static size_t shards_bucket_size(const struct ls_shards *shards)
 {
     size_t size = shards->elements / BUCKETS;
     return size < BUCKET_LEAST ? BUCKET_LEAST : size > BUCKET_MOST ? BUCKET_MOST : size;
 }
 
 /* Whole parameters, until a bucket is large enough. */
-static void fill_buckets(struct ls_shards *shards, const size_t *elements)
+static void shards_fill_buckets(struct ls_shards *shards, const size_t *elements)
 {
-    size_t enough = bucket_size(shards);
+    size_t enough = shards_bucket_size(shards);
     struct ls_bucket *bucket = NULL;
     for (size_t i = 0; i < shards->count; i++) {
         int parameter = shards->order[i];
@@ -49,20 +49,20 @@ static void fill_buckets(struct ls_shards *shards, const size_t *elements)
             bucket->first = i;
         }
         bucket->last = i;
-        bucket->end = shards->place[parameter] + aligned(elements[parameter]);
+        bucket->end = shards->place[parameter] + shards_aligned(elements[parameter]);
         shards->bucket[parameter] = (int)shards->bucket_count - 1;
     }
 }
 
 /* The beginning of a tile of the bucket's parameters that is nearest to a place of the array, or
  * the bucket's end. */
-static size_t nearest_tile(const struct ls_shards *shards, const struct ls_bucket *bucket,
-                           const size_t *elements, double place)
+static size_t shards_nearest_tile(const struct ls_shards *shards, const struct ls_bucket *bucket,
+                                  const size_t *elements, double place)
 {
     size_t best = bucket->begin;
     for (size_t i = bucket->first; i <= bucket->last; i++) {
         int parameter = shards->order[i];
-        size_t begin = shards->place[parameter], end = begin + aligned(elements[parameter]);
+        size_t begin = shards->place[parameter], end = begin + shards_aligned(elements[parameter]);
         if (place > (double)end) {
             best = end;
             continue;
@@ -77,7 +77,7 @@ static size_t nearest_tile(const struct ls_shards *shards, const struct ls_bucke
 }
 
 /* Cuts buckets evenly. What a rank has too much in one bucket it gets less in the next. */
-static void cut_buckets(struct ls_shards *shards, const size_t *elements, double *owed)
+static void shards_cut_buckets(struct ls_shards *shards, const size_t *elements, double *owed)
 {
     for (size_t b = 0; b < shards->bucket_count; b++) {
         struct ls_bucket *bucket = &shards->buckets[b];
@@ -86,7 +86,7 @@ static void cut_buckets(struct ls_shards *shards, const size_t *elements, double
         bucket->cut[0] = bucket->begin;
         for (int r = 1; r < shards->ranks; r++) {
             double place = (double)bucket->begin + size * r / shards->ranks;
-            size_t cut = nearest_tile(shards, bucket, elements, place + owed[r]);
+            size_t cut = shards_nearest_tile(shards, bucket, elements, place + owed[r]);
             bucket->cut[r] = cut > bucket->cut[r - 1] ? cut : bucket->cut[r - 1];
             owed[r] += place - (double)bucket->cut[r];
         }
@@ -110,14 +110,14 @@ int ls_shards_create(size_t parameters, const size_t *elements, int ranks, struc
     bool ready = shards->order != NULL && shards->place != NULL && shards->bucket != NULL &&
                  shards->buckets != NULL && owed != NULL;
     if (ready) {
-        place_all(shards, parameters, elements);
-        fill_buckets(shards, elements);
+        shards_place_all(shards, parameters, elements);
+        shards_fill_buckets(shards, elements);
         shards->cuts =
             ls_alloc(shards->bucket_count * ((size_t)ranks + 1) + 1, sizeof *shards->cuts);
         ready = shards->cuts != NULL;
     }
     if (ready)
-        cut_buckets(shards, elements, owed);
+        shards_cut_buckets(shards, elements, owed);
     ls_free(owed);
     if (!ready) {
         ls_shards_free(shards);
@@ -140,7 +140,7 @@ void ls_shards_free(struct ls_shards *shards)
 }
 
 /* `x`, but no less than `least` and no more than `most`. */
-static size_t within(size_t x, size_t least, size_t most)
+static size_t shards_within(size_t x, size_t least, size_t most)
 {
     return x < least ? least : x > most ? most : x;
 }
@@ -154,8 +154,8 @@ void ls_shards_own(const struct ls_shards *shards, int parameter, size_t element
     if (shards->bucket[parameter] < 0)
         return;
     const struct ls_bucket *bucket = &shards->buckets[shards->bucket[parameter]];
-    *begin = within(bucket->cut[rank], place, place + elements) - place;
-    *end = within(bucket->cut[rank + 1], place, place + elements) - place;
+    *begin = shards_within(bucket->cut[rank], place, place + elements) - place;
+    *end = shards_within(bucket->cut[rank + 1], place, place + elements) - place;
 }
 
 int ls_shards_owner(const struct ls_shards *shards, int parameter, size_t element)

@@ -9,21 +9,21 @@
 #include "engine/net.h"
 #include "layers/layers.h"
 
-static bool is_type(const Lockstep__LayerParameter *layer, const char *type)
+static bool sources_is_type(const Lockstep__LayerParameter *layer, const char *type)
 {
     return layer->type != NULL && strcmp(layer->type, type) == 0;
 }
 
 /* Reports a problem of a source layer, at its batch_size where it has one. */
-static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                      struct ls_error *error, const char *hint, const char *format, ...)
+static int sources_batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                              struct ls_error *error, const char *hint, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                      struct ls_error *error, const char *hint, const char *format, ...)
+static int sources_batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                              struct ls_error *error, const char *hint, const char *format, ...)
 {
     char place[LS_PLACE_MAX], message[300];
     const Lockstep__DataParameter *data = layer->data_param;
-    const void *at = is_type(layer, "Data") && data != NULL ? (const void *)data : layer;
+    const void *at = sources_is_type(layer, "Data") && data != NULL ? (const void *)data : layer;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -36,32 +36,33 @@ static int batch_fail(const struct ls_net *net, const Lockstep__LayerParameter *
 
 /* The batch of one source layer. What is wrong is said in the words of the layer itself
  * (layers/source.c), which would say it later if its data could be opened. */
-static int check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer,
-                       struct ls_error *error)
+static int sources_check_batch(struct ls_net *net, const Lockstep__LayerParameter *layer,
+                               struct ls_error *error)
 {
     int64_t batch = ls_source_batch(layer);
     static const char hint[] = "batch_size is the global batch, on any number of workers";
-    if (is_type(layer, "Data") && layer->data_param == NULL)
-        return batch_fail(net, layer, error, NULL, "data_param is missing");
-    if (is_type(layer, "Data") && !layer->data_param->has_batch_size)
-        return batch_fail(net, layer, error, hint, "batch_size is missing");
+    if (sources_is_type(layer, "Data") && layer->data_param == NULL)
+        return sources_batch_fail(net, layer, error, NULL, "data_param is missing");
+    if (sources_is_type(layer, "Data") && !layer->data_param->has_batch_size)
+        return sources_batch_fail(net, layer, error, hint, "batch_size is missing");
     if (batch <= 0)
-        return batch_fail(net, layer, error, hint, "a batch of 0 samples is not possible");
+        return sources_batch_fail(net, layer, error, hint, "a batch of 0 samples is not possible");
     if (batch > INT32_MAX)
-        return batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
-                          (long long)batch);
+        return sources_batch_fail(net, layer, error, hint, "a batch of %lld samples is too large",
+                                  (long long)batch);
     if (net->batching.batch != 0 && net->batching.batch != batch)
-        return batch_fail(net, layer, error, "give all sources of a phase one batch size",
-                          "has batches of %lld samples, but the net's first source has batches of "
-                          "%lld; all must be equal",
-                          (long long)batch, (long long)net->batching.batch);
+        return sources_batch_fail(
+            net, layer, error, "give all sources of a phase one batch size",
+            "has batches of %lld samples, but the net's first source has batches of "
+            "%lld; all must be equal",
+            (long long)batch, (long long)net->batching.batch);
     net->batching.batch = batch;
     return 0;
 }
 
 /* Whether a layer is of no type that there is: it may have been meant to bring data, and building
  * the net reports it. */
-static bool has_unknown_type(const Lockstep__NetParameter *net)
+static bool sources_has_unknown_type(const Lockstep__NetParameter *net)
 {
     for (size_t i = 0; i < net->n_layer; i++)
         if (net->layer[i]->type == NULL || ls_layer_type_find(net->layer[i]->type) == NULL)
@@ -76,17 +77,18 @@ int ls_net_find_batch(struct ls_net *net, struct ls_error *error)
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++) {
         const Lockstep__LayerParameter *layer = definition->layer[i];
-        bool outside = is_type(layer, "Input");
-        if (!is_type(layer, "Data") && !is_type(layer, "DummyData") && !outside)
+        bool outside = sources_is_type(layer, "Input");
+        if (!sources_is_type(layer, "Data") && !sources_is_type(layer, "DummyData") && !outside)
             continue;
-        if (check_batch(net, layer, error) != 0)
+        if (sources_check_batch(net, layer, error) != 0)
             status = LOCKSTEP_DEFINITION;
         if (outside && !net->options.from_outside)
-            status = batch_fail(net, layer, error, "use a Data layer for this phase",
-                                "an Input layer gets its data from the calling program; there is "
-                                "none here");
+            status = sources_batch_fail(
+                net, layer, error, "use a Data layer for this phase",
+                "an Input layer gets its data from the calling program; there is "
+                "none here");
     }
-    if (status == 0 && net->batching.batch == 0 && has_unknown_type(definition))
+    if (status == 0 && net->batching.batch == 0 && sources_has_unknown_type(definition))
         return LOCKSTEP_DEFINITION;
     if (status == 0 && net->batching.batch == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, net->options.definition->definition->file,
@@ -96,44 +98,45 @@ int ls_net_find_batch(struct ls_net *net, struct ls_error *error)
     return status;
 }
 
-static int size_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
+static int sources_size_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
 {
     const struct ls_net *net = user;
     return ls_dataset_sample_shape(net->datasets[net->varying], ordinal, shape, error);
 }
 
 /* Notes a data set whose samples differ in size. */
-static int set_varying(struct ls_net *net, int index, struct ls_error *error)
+static int sources_set_varying(struct ls_net *net, int index, struct ls_error *error)
 {
     if (net->varying >= 0)
-        return batch_fail(net, net->data_layers[index], error,
-                          "crop or resize the samples of one of them",
-                          "its samples differ in size, and so do those of layer '%s'; only one "
-                          "data layer of a net can have that",
-                          net->data_layers[net->varying]->name);
+        return sources_batch_fail(
+            net, net->data_layers[index], error, "crop or resize the samples of one of them",
+            "its samples differ in size, and so do those of layer '%s'; only one "
+            "data layer of a net can have that",
+            net->data_layers[net->varying]->name);
     net->varying = index;
-    net->batching.size_of = size_of;
+    net->batching.size_of = sources_size_of;
     net->batching.user = net;
     return 0;
 }
 
 /* Data layers are read in step: where another record stands in for a bad one in one layer, those of
  * the others would no longer belong to it. */
-static int check_skipping(const struct ls_net *net, const Lockstep__LayerParameter *layer,
-                          struct ls_error *error)
+static int sources_check_skipping(const struct ls_net *net, const Lockstep__LayerParameter *layer,
+                                  struct ls_error *error)
 {
     bool skips = false;
     for (int d = 0; d < net->dataset_count; d++)
         skips = skips || ls_dataset_skips(net->datasets[d]);
     if (!skips || net->dataset_count < 2)
         return 0;
-    return batch_fail(net, layer, error, "mend the records that 'lockstep check' lists",
-                      "on_bad_record: SKIP is for nets with one data layer in a phase: another one "
-                      "would still bring what belongs to the bad record");
+    return sources_batch_fail(
+        net, layer, error, "mend the records that 'lockstep check' lists",
+        "on_bad_record: SKIP is for nets with one data layer in a phase: another one "
+        "would still bring what belongs to the bad record");
 }
 
-static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
-                        struct ls_error *error)
+static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
+                                struct ls_error *error)
 {
     struct ls_dataset **dataset = &net->datasets[net->dataset_count];
     const struct ls_definition *definition = net->options.definition->definition;
@@ -149,14 +152,15 @@ static int open_dataset(struct ls_net *net, const Lockstep__LayerParameter *laye
     shape->layer = layer->name;
     memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
     shape->has_maps = ls_dataset_has_maps(*dataset);
-    LS_TRY(check_skipping(net, layer, error));
+    LS_TRY(sources_check_skipping(net, layer, error));
     if (ls_dataset_varies(*dataset))
-        LS_TRY(set_varying(net, net->dataset_count - 1, error));
+        LS_TRY(sources_set_varying(net, net->dataset_count - 1, error));
     int64_t samples = ls_dataset_size(*dataset);
     if (net->dataset_count > 1 && net->batching.samples != samples)
-        return batch_fail(net, layer, error, "data layers of one phase are read in step",
-                          "its data set and that of the layer above have different numbers of "
-                          "samples");
+        return sources_batch_fail(
+            net, layer, error, "data layers of one phase are read in step",
+            "its data set and that of the layer above have different numbers of "
+            "samples");
     if (net->options.samples > 0 && net->options.samples < samples)
         samples = net->options.samples;
     net->batching.samples = samples;
@@ -177,8 +181,8 @@ int ls_net_open_datasets(struct ls_net *net, struct ls_error *error)
     net->batching.last = LS_LAST_WRAP;
     int status = 0;
     for (size_t i = 0; i < definition->n_layer; i++)
-        if (is_type(definition->layer[i], "Data")) {
-            int result = open_dataset(net, definition->layer[i], error);
+        if (sources_is_type(definition->layer[i], "Data")) {
+            int result = sources_open_dataset(net, definition->layer[i], error);
             status = status != 0 ? status : result;
         }
     net->sources = (struct ls_source_shapes){

@@ -13,7 +13,7 @@
 #include "ops/cpu/filler.h"
 #include "transport/comm.h"
 
-static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
+static int store_fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
     struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
@@ -35,8 +35,8 @@ static int fill(struct ls_store *store, int index, uint64_t seed, struct ls_erro
 
 /* Lays the weights whose gradients are reduced as sums one behind the other, for all that is there.
  */
-static int lay_flat(struct ls_store *store, const struct ls_store_options *options,
-                    struct ls_error *error)
+static int store_lay_flat(struct ls_store *store, const struct ls_store_options *options,
+                          struct ls_error *error)
 {
     size_t count = store->set->count;
     int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
@@ -59,8 +59,8 @@ static int lay_flat(struct ls_store *store, const struct ls_store_options *optio
     return store->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
 }
 
-static int allocate_slot(struct ls_store *store, int index, const struct ls_store_options *options,
-                         struct ls_error *error)
+static int store_allocate_slot(struct ls_store *store, int index,
+                               const struct ls_store_options *options, struct ls_error *error)
 {
     struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
@@ -81,7 +81,7 @@ static int allocate_slot(struct ls_store *store, int index, const struct ls_stor
 }
 
 /* Cuts a parameter into tiles; `tiles` may be NULL, to count them. */
-static size_t cut_tiles(const struct ls_parameter_state *slot, struct ls_tile *tiles)
+static size_t store_cut_tiles(const struct ls_parameter_state *slot, struct ls_tile *tiles)
 {
     const struct ls_parameter *parameter = slot->parameter;
     bool factors = parameter->factoring.weight == parameter;
@@ -100,7 +100,7 @@ static size_t cut_tiles(const struct ls_parameter_state *slot, struct ls_tile *t
     return count;
 }
 
-static int create_gradients(struct ls_store *store, int workers, struct ls_error *error)
+static int store_create_gradients(struct ls_store *store, int workers, struct ls_error *error)
 {
     size_t count = store->set->count, tiles = 0;
     size_t *elements = ls_alloc(count + 1, sizeof *elements);
@@ -109,7 +109,7 @@ static int create_gradients(struct ls_store *store, int workers, struct ls_error
     for (size_t i = 0; i < count; i++)
         if (store->slots[i].parameter->trained) {
             elements[i] = ls_store_has_factors(store, (int)i) ? 0 : store->slots[i].elements;
-            tiles += cut_tiles(&store->slots[i], NULL);
+            tiles += store_cut_tiles(&store->slots[i], NULL);
         }
     store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
     int status = store->tiles == NULL ? ls_fail_memory(error, "gradient sums")
@@ -121,30 +121,31 @@ static int create_gradients(struct ls_store *store, int workers, struct ls_error
         status = ls_factors_create(store->set, workers, &store->factors, error);
     for (size_t i = 0; i < count && status == 0; i++)
         if (store->slots[i].parameter->trained)
-            store->tile_count += cut_tiles(&store->slots[i], store->tiles + store->tile_count);
+            store->tile_count +=
+                store_cut_tiles(&store->slots[i], store->tiles + store->tile_count);
     ls_free(elements);
     return status;
 }
 
-static int build(struct ls_store *store, const struct ls_store_options *options,
-                 struct ls_error *error)
+static int store_build(struct ls_store *store, const struct ls_store_options *options,
+                       struct ls_error *error)
 {
     size_t count = store->set->count;
     store->slots = ls_alloc(count + 1, sizeof *store->slots);
     if (store->slots == NULL)
         return ls_fail_memory(error, "parameters");
-    LS_TRY(lay_flat(store, options, error));
+    LS_TRY(store_lay_flat(store, options, error));
     for (size_t i = 0; i < count; i++) {
-        LS_TRY(allocate_slot(store, (int)i, options, error));
-        LS_TRY(fill(store, (int)i,
-                    LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_comm_rank(options->comm)
-                                      : options->seed,
-                    error));
+        LS_TRY(store_allocate_slot(store, (int)i, options, error));
+        LS_TRY(store_fill(store, (int)i,
+                          LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_comm_rank(options->comm)
+                                            : options->seed,
+                          error));
     }
     LS_TRY(ls_store_add_views(store, error));
     if (!options->training)
         return 0;
-    LS_TRY(create_gradients(store, options->workers, error));
+    LS_TRY(store_create_gradients(store, options->workers, error));
     LS_TRY(ls_store_learn_owners(store, error));
     return ls_reducer_create(store, &store->reducer, error);
 }
@@ -161,7 +162,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     store->comm = options->comm;
     store->set = set;
     store->views = views;
-    int status = build(store, options, error);
+    int status = store_build(store, options, error);
     if (status != 0)
         ls_store_free(store);
     else
@@ -169,7 +170,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     return status;
 }
 
-static void close_view(const struct ls_store *store, struct ls_view_memory *memory)
+static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
 {
     store->backend->converter_free(memory->converter);
     ls_free_aligned(memory->numbers);
@@ -189,7 +190,7 @@ void ls_store_free(struct ls_store *store)
         ls_free_aligned(slot->average);
     }
     for (size_t i = 0; i < store->view_count; i++)
-        close_view(store, &store->view_memory[i]);
+        store_close_view(store, &store->view_memory[i]);
     ls_shards_free(store->shards);
     ls_free_aligned(store->flat);
     ls_sums_free(store->sums);
@@ -203,7 +204,7 @@ void ls_store_free(struct ls_store *store)
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static bool convert_view(const struct ls_store *store, size_t index)
+static bool store_convert_view(const struct ls_store *store, size_t index)
 {
     const struct ls_view_memory *memory = &store->view_memory[index];
     int parameter = store->views->items[index].parameter->index;
@@ -211,14 +212,14 @@ static bool convert_view(const struct ls_store *store, size_t index)
                                          memory->numbers);
 }
 
-static int say_not_converted(struct ls_error *error)
+static int store_say_not_converted(struct ls_error *error)
 {
     return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                    "cannot bring the weights into the layouts of the kernels");
 }
 
-static int open_view(const struct ls_store *store, const struct ls_view *view,
-                     struct ls_view_memory *memory, struct ls_error *error)
+static int store_open_view(const struct ls_store *store, const struct ls_view *view,
+                           struct ls_view_memory *memory, struct ls_error *error)
 {
     const struct ls_parameter *parameter = view->parameter;
     size_t elements = ls_layout_elements(view->layout, &parameter->shape);
@@ -228,7 +229,7 @@ static int open_view(const struct ls_store *store, const struct ls_view *view,
     int status = store->backend->converter_new(parameter->layout, view->layout, &parameter->shape,
                                                &memory->converter, error);
     if (status != 0)
-        close_view(store, memory);
+        store_close_view(store, memory);
     return status;
 }
 
@@ -244,10 +245,10 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
         return ls_fail_memory(error, "parameters");
     store->view_memory = longer;
     for (size_t i = store->view_count; i < count; i++) {
-        LS_TRY(open_view(store, &store->views->items[i], &longer[i], error));
+        LS_TRY(store_open_view(store, &store->views->items[i], &longer[i], error));
         store->view_count++;
-        if (!convert_view(store, i))
-            return say_not_converted(error);
+        if (!store_convert_view(store, i))
+            return store_say_not_converted(error);
     }
     return 0;
 }
@@ -261,12 +262,12 @@ struct refresh {
 };
 
 /* The bucket in which the weights of a view reducer; -1: they do not. */
-static int bucket_of_view(const struct ls_store *store, size_t view)
+static int store_bucket_of_view(const struct ls_store *store, size_t view)
 {
     return store->shards->bucket[store->views->items[view].parameter->index];
 }
 
-static void refresh_some(void *argument, int worker)
+static void store_refresh_some(void *argument, int worker)
 {
     struct refresh *refresh = argument;
     struct ls_store *store = refresh->store;
@@ -274,10 +275,10 @@ static void refresh_some(void *argument, int worker)
         size_t i = atomic_fetch_add(&refresh->next, 1);
         if (i >= store->view_count)
             return;
-        if (refresh->own && bucket_of_view(store, i) >= 0)
+        if (refresh->own && store_bucket_of_view(store, i) >= 0)
             continue;
         uint64_t start = ls_profiler_start(refresh->profiler);
-        if (!convert_view(store, i))
+        if (!store_convert_view(store, i))
             atomic_store(&refresh->failed, true);
         if (refresh->profiler != NULL)
             refresh->profiler->worker[worker].views[store->views->items[i].parameter->index] +=
@@ -285,34 +286,34 @@ static void refresh_some(void *argument, int worker)
     }
 }
 
-static int refresh(struct ls_store *store, struct ls_thread_pool *pool, bool own,
-                   struct ls_error *error)
+static int store_refresh(struct ls_store *store, struct ls_thread_pool *pool, bool own,
+                         struct ls_error *error)
 {
     if (store->view_count == 0)
         return 0;
     struct refresh refresh = {
         .store = store, .profiler = ls_thread_pool_profiler(pool), .own = own};
-    ls_thread_pool_run(pool, refresh_some, &refresh);
-    return atomic_load(&refresh.failed) ? say_not_converted(error) : 0;
+    ls_thread_pool_run(pool, store_refresh_some, &refresh);
+    return atomic_load(&refresh.failed) ? store_say_not_converted(error) : 0;
 }
 
 int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
                            struct ls_error *error)
 {
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
-    return refresh(store, pool, false, error);
+    return store_refresh(store, pool, false, error);
 }
 
 int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
                                struct ls_error *error)
 {
-    return refresh(store, pool, store->reducer != NULL, error);
+    return store_refresh(store, pool, store->reducer != NULL, error);
 }
 
 void ls_store_convert_bucket(struct ls_store *store, int bucket)
 {
     for (size_t i = 0; i < store->view_count; i++)
-        if (bucket_of_view(store, i) == bucket && !convert_view(store, i))
+        if (store_bucket_of_view(store, i) == bucket && !store_convert_view(store, i))
             atomic_store(&store->not_converted, true);
 }
 

@@ -40,7 +40,7 @@ struct ls_thread_pool {
 
 static _Thread_local int this_worker; /* of the thread's job */
 
-static void do_job(const struct ls_thread_pool *pool, int worker)
+static void pool_do_job(const struct ls_thread_pool *pool, int worker)
 {
     this_worker = worker;
     uint64_t start = ls_profiler_start(pool->profiler);
@@ -49,7 +49,7 @@ static void do_job(const struct ls_thread_pool *pool, int worker)
         pool->profiler->worker[worker].working += ls_nanoseconds() - start;
 }
 
-static void *work(void *argument)
+static void *pool_work(void *argument)
 {
     struct member *member = argument;
     struct ls_thread_pool *pool = member->pool;
@@ -67,13 +67,13 @@ static void *work(void *argument)
         ls_barrier_wait(&pool->begin);
         if (pool->job == NULL)
             return NULL;
-        do_job(pool, member->worker);
+        pool_do_job(pool, member->worker);
         ls_barrier_wait(&pool->end);
     }
     return NULL;
 }
 
-static void move_gate(struct ls_thread_pool *pool, enum gate gate)
+static void pool_move_gate(struct ls_thread_pool *pool, enum gate gate)
 {
     pthread_mutex_lock(&pool->gate_lock);
     pool->gate = gate;
@@ -101,7 +101,7 @@ int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thr
     for (int i = 1; i < workers && status == 0; i++) {
         struct member *member = &pool->members[i];
         *member = (struct member){.pool = pool, .worker = i};
-        if (pthread_create(&member->thread, NULL, work, member) == 0)
+        if (pthread_create(&member->thread, NULL, pool_work, member) == 0)
             pool->threads++;
         else
             status = ls_fail(error, LOCKSTEP_RESOURCE, NULL, "use fewer workers",
@@ -111,7 +111,7 @@ int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thr
         ls_thread_pool_free(pool);
         return status;
     }
-    move_gate(pool, GATE_OPEN);
+    pool_move_gate(pool, GATE_OPEN);
     *out = pool;
     return 0;
 }
@@ -121,7 +121,7 @@ void ls_thread_pool_free(struct ls_thread_pool *pool)
     if (pool == NULL)
         return;
     if (pool->gate == GATE_CLOSED) {
-        move_gate(pool, GATE_GO_HOME);
+        pool_move_gate(pool, GATE_GO_HOME);
     } else if (pool->workers > 1) {
         pool->job = NULL;
         ls_barrier_wait(&pool->begin);
@@ -161,7 +161,7 @@ void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument,
     pool->argument = argument;
     if (pool->workers > 1)
         ls_barrier_wait(&pool->begin);
-    do_job(pool, 0);
+    pool_do_job(pool, 0);
     if (pool->workers > 1)
         ls_barrier_wait(&pool->end);
     if (pool->profiler != NULL)

@@ -49,7 +49,7 @@ struct tiles_job {
 };
 
 /* The next tile that is this rank's. */
-static const struct ls_tile *take(struct tiles_job *job, size_t *index)
+static const struct ls_tile *update_take(struct tiles_job *job, size_t *index)
 {
     const struct ls_store *store = job->engine->store;
     const int rank = ls_comm_rank(job->engine->comm);
@@ -63,8 +63,8 @@ static const struct ls_tile *take(struct tiles_job *job, size_t *index)
 }
 
 /* The gradient of a piece, from its factors. */
-static const float *factored(const struct ls_store *store, int parameter,
-                             const struct ls_gradient_piece *piece, int worker)
+static const float *update_factored(const struct ls_store *store, int parameter,
+                                    const struct ls_gradient_piece *piece, int worker)
 {
     float *gradient = ls_factors_tile(store->factors, worker);
     ls_factors_gradient(store->factors, store->slots[parameter].parameter, piece, gradient);
@@ -72,8 +72,8 @@ static const float *factored(const struct ls_store *store, int parameter,
 }
 
 /* Applies a row of a piece, or a part of it, which begins at element `begin` of the parameter. */
-static void apply_row(const struct tiles_job *job, int parameter, size_t begin, size_t columns,
-                      const float *gradient, struct ls_update_seen *seen)
+static void update_apply_row(const struct tiles_job *job, int parameter, size_t begin,
+                             size_t columns, const float *gradient, struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
     const struct ls_parameter_state *slot = &store->slots[parameter];
@@ -89,35 +89,36 @@ static void apply_row(const struct tiles_job *job, int parameter, size_t begin, 
 }
 
 /* Applies a row from the sum; what was read of it stays in the first-level cache. */
-static void apply_sum(const struct tiles_job *job, int parameter, size_t begin, size_t columns,
-                      struct ls_update_seen *seen)
+static void update_apply_sum(const struct tiles_job *job, int parameter, size_t begin,
+                             size_t columns, struct ls_update_seen *seen)
 {
     float gradient[AT_ONCE];
     for (size_t end = begin + columns, n; begin < end; begin += n) {
         n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
         ls_sums_read(job->engine->store->sums, parameter, begin, n, gradient);
-        apply_row(job, parameter, begin, n, gradient, seen);
+        update_apply_row(job, parameter, begin, n, gradient, seen);
     }
 }
 
 /* A piece of a tile, from factors or a sum. */
-static void apply_piece(const struct tiles_job *job, int parameter,
-                        const struct ls_gradient_piece *piece, int worker,
-                        struct ls_update_seen *seen)
+static void update_apply_piece(const struct tiles_job *job, int parameter,
+                               const struct ls_gradient_piece *piece, int worker,
+                               struct ls_update_seen *seen)
 {
     const struct ls_store *store = job->engine->store;
     struct ls_profiler *profiler = ls_thread_pool_profiler(job->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
     const float *gradient = NULL;
     if (ls_store_has_factors(store, parameter))
-        gradient = factored(store, parameter, piece, worker);
+        gradient = update_factored(store, parameter, piece, worker);
     uint64_t middle = ls_profiler_start(profiler);
     for (size_t r = 0; r < piece->rows; r++) {
         size_t begin = piece->begin + r * piece->row;
         if (gradient == NULL)
-            apply_sum(job, parameter, begin, piece->columns, seen);
+            update_apply_sum(job, parameter, begin, piece->columns, seen);
         else
-            apply_row(job, parameter, begin, piece->columns, gradient + r * piece->columns, seen);
+            update_apply_row(job, parameter, begin, piece->columns, gradient + r * piece->columns,
+                             seen);
     }
     if (profiler != NULL) {
         profiler->worker[worker].product[parameter] += middle - start;
@@ -127,15 +128,15 @@ static void apply_piece(const struct tiles_job *job, int parameter,
 
 /* Columns of a tile that are computed from factors and applied before the next ones are: their
  * weights and histories come from memory while they are computed. */
-static size_t strip_columns(const struct ls_store *store, const struct ls_tile *tile)
+static size_t update_strip_columns(const struct ls_store *store, const struct ls_tile *tile)
 {
     return ls_store_has_factors(store, tile->parameter) ? STRIP : tile->piece.columns;
 }
 
-static void apply_tile(struct tiles_job *job, const struct ls_tile *tile, int worker)
+static void update_apply_tile(struct tiles_job *job, const struct ls_tile *tile, int worker)
 {
     const struct ls_parameter_state *slot = &job->engine->store->slots[tile->parameter];
-    const size_t columns = strip_columns(job->engine->store, tile);
+    const size_t columns = update_strip_columns(job->engine->store, tile);
     struct ls_update_seen seen = {0};
     for (size_t at = 0; at < tile->piece.columns; at += columns) {
         struct ls_gradient_piece piece = tile->piece;
@@ -145,24 +146,24 @@ static void apply_tile(struct tiles_job *job, const struct ls_tile *tile, int wo
         piece.next[0] = slot->weights;
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             piece.next[1 + h] = slot->history[h];
-        apply_piece(job, tile->parameter, &piece, worker, &seen);
+        update_apply_piece(job, tile->parameter, &piece, worker, &seen);
     }
     ls_raise_to(&job->gradient[tile->parameter], seen.gradient);
     ls_raise_to(&job->weight[tile->parameter], seen.weight);
 }
 
-static void apply_some(void *argument, int worker)
+static void update_apply_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
     const struct ls_tile *tile;
     size_t index;
-    while ((tile = take(job, &index)) != NULL)
-        apply_tile(job, tile, worker);
+    while ((tile = update_take(job, &index)) != NULL)
+        update_apply_tile(job, tile, worker);
 }
 
 /* Gradients from factors are everybody's to apply, since their weights do not reducer; to measure
  * them is shared out, too. */
-static void find_owners(const struct ls_engine *engine, struct ls_update_memory *memory)
+static void update_find_owners(const struct ls_engine *engine, struct ls_update_memory *memory)
 {
     const struct ls_store *store = engine->store;
     for (size_t i = 0; i < store->tile_count; i++) {
@@ -175,8 +176,8 @@ static void find_owners(const struct ls_engine *engine, struct ls_update_memory 
     }
 }
 
-static int prepare_for_ranks(const struct ls_engine *engine, struct ls_update_memory *memory,
-                             struct ls_error *error)
+static int update_prepare_for_ranks(const struct ls_engine *engine, struct ls_update_memory *memory,
+                                    struct ls_error *error)
 {
     size_t count = engine->store->set->count, tiles = engine->store->tile_count;
     if (!ls_comm_several(engine->comm))
@@ -187,11 +188,11 @@ static int prepare_for_ranks(const struct ls_engine *engine, struct ls_update_me
         ls_alloc((size_t)engine->comm->size * 2 * (count + 1), sizeof *memory->all_seen);
     if (memory->updated_by == NULL || memory->measured_by == NULL || memory->all_seen == NULL)
         return ls_fail_memory(error, "the update");
-    find_owners(engine, memory);
+    update_find_owners(engine, memory);
     return 0;
 }
 
-static int prepare(struct ls_engine *engine, struct ls_error *error)
+static int update_prepare(struct ls_engine *engine, struct ls_error *error)
 {
     size_t count = engine->store->set->count, tiles = engine->store->tile_count;
     if (engine->update != NULL)
@@ -207,7 +208,7 @@ static int prepare(struct ls_engine *engine, struct ls_error *error)
     if (memory->rules == NULL || memory->seen == NULL || memory->partial == NULL)
         status = ls_fail_memory(error, "the update");
     if (status == 0)
-        status = prepare_for_ranks(engine, memory, error);
+        status = update_prepare_for_ranks(engine, memory, error);
     if (status != 0)
         ls_engine_free_update(engine);
     return status;
@@ -229,7 +230,7 @@ void ls_engine_free_update(struct ls_engine *engine)
 }
 
 /* The largest that any rank has seen, of the gradients and of the weights. */
-static int share_seen(struct ls_engine *engine, struct ls_error *error)
+static int update_share_seen(struct ls_engine *engine, struct ls_error *error)
 {
     _Atomic uint32_t *seen = engine->update->seen;
     size_t n = 2 * (engine->store->set->count + 1);
@@ -248,7 +249,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
     struct ls_store *store = engine->store;
     size_t count = store->set->count;
     *not_finite = -1;
-    LS_TRY(prepare(engine, error));
+    LS_TRY(update_prepare(engine, error));
     struct ls_update_rule *rules = engine->update->rules;
     _Atomic uint32_t *seen = engine->update->seen;
     for (size_t i = 0; i < 2 * (count + 1); i++)
@@ -262,9 +263,9 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
                             .weight = seen + count + 1};
     LS_TRY(
         ls_reducer_wait_all(store->reducer, error)); /* a rank may have had nothing to wait for */
-    ls_thread_pool_run(engine->pool, apply_some, &job);
+    ls_thread_pool_run(engine->pool, update_apply_some, &job);
     LS_TRY(ls_reducer_send_weights(store->reducer, error));
-    LS_TRY(share_seen(engine, error));
+    LS_TRY(update_share_seen(engine, error));
     for (size_t i = count; i-- > 0;) {
         if (!store->set->items[i]->trained)
             continue;
@@ -279,7 +280,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
 /* ---- Norms ----------------------------------------------------------------------------------- */
 
 /* Sum over the weights of a tile, row by row. */
-static double measure_weights(const struct tiles_job *job, const struct ls_tile *tile)
+static double update_measure_weights(const struct tiles_job *job, const struct ls_tile *tile)
 {
     const struct ls_gradient_piece *piece = &tile->piece;
     const float *weights = job->engine->store->slots[tile->parameter].weights + piece->begin;
@@ -290,19 +291,19 @@ static double measure_weights(const struct tiles_job *job, const struct ls_tile 
     return sum;
 }
 
-static void measure_some(void *argument, int worker)
+static void update_measure_some(void *argument, int worker)
 {
     struct tiles_job *job = argument;
     const struct ls_store *store = job->engine->store;
     const struct ls_tile *tile;
     size_t index;
-    while ((tile = take(job, &index)) != NULL) {
+    while ((tile = update_take(job, &index)) != NULL) {
         double *partial = job->partial + index * CHUNKS_PER_TILE;
         const struct ls_gradient_piece *piece = &tile->piece;
         if (job->weights)
-            partial[0] = measure_weights(job, tile);
+            partial[0] = update_measure_weights(job, tile);
         else if (ls_store_has_factors(store, tile->parameter))
-            partial[0] = ls_sum_squares(factored(store, tile->parameter, piece, worker),
+            partial[0] = ls_sum_squares(update_factored(store, tile->parameter, piece, worker),
                                         piece->rows * piece->columns);
         else
             ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial);
@@ -310,15 +311,15 @@ static void measure_some(void *argument, int worker)
 }
 
 /* Runs the job; its partial results are then in tile order. */
-static int measure(struct tiles_job *job, struct ls_error *error)
+static int update_measure(struct tiles_job *job, struct ls_error *error)
 {
-    LS_TRY(prepare(job->engine, error));
+    LS_TRY(update_prepare(job->engine, error));
     struct ls_engine *engine = job->engine;
     job->partial = engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
     job->owner = engine->update->measured_by;
     if (job->weights)
         LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
-    ls_thread_pool_run(engine->pool, measure_some, job);
+    ls_thread_pool_run(engine->pool, update_measure_some, job);
     return ls_comm_all_gather_items(
         engine->comm, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
         CHUNKS_PER_TILE * sizeof *job->partial, job->owner, engine->store->tile_count, error);
@@ -328,7 +329,7 @@ int ls_engine_gradient_norm(struct ls_engine *engine, double *norm, struct ls_er
 {
     const struct ls_store *store = engine->store;
     struct tiles_job job = {.engine = engine};
-    LS_TRY(measure(&job, error));
+    LS_TRY(update_measure(&job, error));
     double total = 0;
     size_t tile = 0;
     for (size_t p = 0; p < store->set->count; p++) { /* chunks, then parameters, in order */
@@ -348,7 +349,7 @@ int ls_engine_penalty(struct ls_engine *engine, bool l1,
 {
     const struct ls_store *store = engine->store;
     struct tiles_job job = {.engine = engine, .weights = true, .l1 = l1};
-    LS_TRY(measure(&job, error));
+    LS_TRY(update_measure(&job, error));
     double total = 0;
     for (size_t i = 0; i < store->tile_count; i++)
         total += factor(user, store->set->items[store->tiles[i].parameter]) *

@@ -45,7 +45,7 @@ struct ls_work_queue {
     uint32_t *pending; /* by rank: micro-batches that were asked for in the next round */
 };
 
-static void hear(void *user, int from, const void *message, size_t bytes);
+static void queue_hear(void *user, int from, const void *message, size_t bytes);
 
 /* ---- Making them ----------------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ int ls_work_queue_create(struct ls_comm *comm, struct ls_work_queue **out, struc
         ls_work_queue_free(queue);
         return ls_fail_memory(error, "micro-batches of ranks");
     }
-    ls_detector_set_on_message(comm->detector, hear, queue);
+    ls_detector_set_on_message(comm->detector, queue_hear, queue);
     *out = queue;
     return 0;
 }
@@ -91,7 +91,7 @@ void ls_work_queue_given(const struct ls_work_queue *queue, size_t *first, size_
 
 /* ---- Asking and granting: with the lock held ------------------------------------------------- */
 
-static void receive(struct ls_work_queue *queue, size_t unit)
+static void queue_receive(struct ls_work_queue *queue, size_t unit)
 {
     size_t bit = unit - queue->begin;
     queue->queue[(queue->first + queue->count++) % queue->capacity] = unit;
@@ -99,14 +99,14 @@ static void receive(struct ls_work_queue *queue, size_t unit)
     queue->granted(queue->user, unit);
 }
 
-static void end_granting(struct ls_work_queue *queue)
+static void queue_end_granting(struct ls_work_queue *queue)
 {
     queue->none_left = true;
     queue->granted(queue->user, SIZE_MAX);
 }
 
 /* Behind a message that did not go there is none: who hears the end of a round has heard all. */
-static void send(struct ls_work_queue *queue, int to, const struct message *message)
+static void queue_send(struct ls_work_queue *queue, int to, const struct message *message)
 {
     struct ls_transport *transport = queue->comm->transport;
     if (atomic_load(&queue->comm->broken) ||
@@ -117,43 +117,43 @@ static void send(struct ls_work_queue *queue, int to, const struct message *mess
 }
 
 /* Rank 0's: answers what another rank asks for in a round, which may be over. */
-static void grant(struct ls_work_queue *queue, int rank, uint32_t round, uint32_t count)
+static void queue_grant(struct ls_work_queue *queue, int rank, uint32_t round, uint32_t count)
 {
     struct message message = {.kind = GRANT, .round = round};
     for (; count > 0 && message.unit != NONE_LEFT; count--) {
         bool more = round == queue->round && queue->next < queue->end;
         message.unit = more ? (int32_t)queue->next++ : NONE_LEFT;
-        send(queue, rank, &message);
+        queue_send(queue, rank, &message);
     }
 }
 
-static void ask(struct ls_work_queue *queue, size_t count)
+static void queue_ask(struct ls_work_queue *queue, size_t count)
 {
     struct message message = {.kind = ASK, .round = queue->round, .count = (uint32_t)count};
     if (queue->comm->rank != 0) {
-        send(queue, 0, &message);
+        queue_send(queue, 0, &message);
         queue->asked += count;
         return;
     }
     for (; count > 0 && queue->next < queue->end; count--)
-        receive(queue, queue->next++);
+        queue_receive(queue, queue->next++);
     if (LS_MUTANT(TICKET) && queue->next < queue->end)
         queue->next--; /* given once more */
     if (LS_MUTANT(LOST) && queue->next < queue->end)
         queue->next++; /* given to nobody */
     if (queue->next == queue->end)
-        end_granting(queue);
+        queue_end_granting(queue);
 }
 
 /* What is granted or asked for is one for each worker, besides those that they have. */
-static void ask_ahead(struct ls_work_queue *queue)
+static void queue_ask_ahead(struct ls_work_queue *queue)
 {
     size_t ahead = queue->count + queue->asked, wanted = (size_t)queue->comm->workers;
     if (!queue->none_left && ahead < wanted)
-        ask(queue, wanted - ahead);
+        queue_ask(queue, wanted - ahead);
 }
 
-static void hear_grant(struct ls_work_queue *queue, const struct message *message)
+static void queue_hear_grant(struct ls_work_queue *queue, const struct message *message)
 {
     bool unit = message->unit >= 0 && (size_t)message->unit >= queue->begin &&
                 (size_t)message->unit < queue->end && queue->count < queue->capacity;
@@ -162,15 +162,15 @@ static void hear_grant(struct ls_work_queue *queue, const struct message *messag
     if (message->unit == NONE_LEFT) {
         queue->asked = 0;
         if (!queue->none_left)
-            end_granting(queue);
+            queue_end_granting(queue);
     } else if (unit && queue->asked > 0) {
         queue->asked--;
-        receive(queue, (size_t)message->unit);
+        queue_receive(queue, (size_t)message->unit);
     }
 }
 
 /* By whatever thread hears messages (transport/failure_detector.h). */
-static void hear(void *user, int from, const void *data, size_t bytes)
+static void queue_hear(void *user, int from, const void *data, size_t bytes)
 {
     struct ls_work_queue *queue = user;
     struct message message;
@@ -179,23 +179,23 @@ static void hear(void *user, int from, const void *data, size_t bytes)
     memcpy(&message, data, sizeof message);
     pthread_mutex_lock(&queue->lock);
     if (message.kind == GRANT && from == 0)
-        hear_grant(queue, &message);
+        queue_hear_grant(queue, &message);
     else if (message.kind == ASK && message.round == queue->round + 1)
         queue->pending[from] += message.count;
     else if (message.kind == ASK)
-        grant(queue, from, message.round, message.count);
+        queue_grant(queue, from, message.round, message.count);
     pthread_mutex_unlock(&queue->lock);
 }
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-static size_t words(const struct ls_work_queue *queue)
+static size_t queue_words(const struct ls_work_queue *queue)
 {
     return (queue->end - queue->begin + 31) / 32;
 }
 
 /* Room for the bits of this rank, and of all behind them. */
-static int reserve(struct ls_work_queue *queue, size_t units, struct ls_error *error)
+static int queue_reserve(struct ls_work_queue *queue, size_t units, struct ls_error *error)
 {
     size_t wanted = (units + 31) / 32 * ((size_t)queue->comm->size + 1);
     if (wanted > queue->had_capacity) {
@@ -215,7 +215,7 @@ int ls_work_queue_begin(struct ls_work_queue *queue, size_t begin, size_t end,
     size_t all = (size_t)queue->comm->first[queue->comm->size], first, count;
     ls_work_queue_given(queue, &first, &count);
     pthread_mutex_lock(&queue->lock);
-    int status = reserve(queue, end - begin, error);
+    int status = queue_reserve(queue, end - begin, error);
     if (status == 0) {
         queue->round = ++queue->comm->rounds;
         queue->begin = begin;
@@ -225,13 +225,13 @@ int ls_work_queue_begin(struct ls_work_queue *queue, size_t begin, size_t end,
         queue->first = queue->count = queue->asked = 0;
         queue->next = all < end - begin ? begin + all : end;
         queue->none_left = false;
-        memset(queue->had, 0, words(queue) * sizeof *queue->had);
+        memset(queue->had, 0, queue_words(queue) * sizeof *queue->had);
         for (size_t i = first; i < first + count && i < end - begin; i++)
-            receive(queue, begin + i);
+            queue_receive(queue, begin + i);
         if (queue->next == end)
-            end_granting(queue);
+            queue_end_granting(queue);
         for (int r = 0; r < queue->comm->size; r++) {
-            grant(queue, r, queue->round, queue->pending[r]);
+            queue_grant(queue, r, queue->round, queue->pending[r]);
             queue->pending[r] = 0;
         }
     }
@@ -241,7 +241,7 @@ int ls_work_queue_begin(struct ls_work_queue *queue, size_t begin, size_t end,
 }
 
 /* A unit that is there; true: there is one, or there are none left. */
-static bool take(struct ls_work_queue *queue, size_t *unit)
+static bool queue_take(struct ls_work_queue *queue, size_t *unit)
 {
     *unit = SIZE_MAX;
     pthread_mutex_lock(&queue->lock);
@@ -250,9 +250,9 @@ static bool take(struct ls_work_queue *queue, size_t *unit)
         *unit = queue->queue[queue->first];
         queue->first = (queue->first + 1) % queue->capacity;
         queue->count--;
-        ask_ahead(queue);
+        queue_ask_ahead(queue);
     } else if (queue->asked == 0) {
-        ask_ahead(queue);
+        queue_ask_ahead(queue);
     }
     bool done = there || (queue->count == 0 && queue->none_left);
     pthread_mutex_unlock(&queue->lock);
@@ -263,7 +263,7 @@ int ls_work_queue_take(struct ls_work_queue *queue, size_t *unit, struct ls_erro
 {
     struct ls_detector *detector = queue->comm->detector;
     int status = 0, asked = 0;
-    for (; status == 0 && !take(queue, unit); asked++) {
+    for (; status == 0 && !queue_take(queue, unit); asked++) {
         ls_detector_receive_now(detector);
         if (asked == SPINS)
             ls_detector_wait(detector, true);
@@ -281,7 +281,7 @@ int ls_work_queue_take(struct ls_work_queue *queue, size_t *unit, struct ls_erro
 
 int ls_work_queue_end(struct ls_work_queue *queue, int *owners, struct ls_error *error)
 {
-    size_t each = words(queue), units = queue->end - queue->begin;
+    size_t each = queue_words(queue), units = queue->end - queue->begin;
     uint32_t *all = queue->had + each;
     int status = ls_comm_all_gather(queue->comm, queue->had, each * sizeof *all, all, error);
     ls_progress_thread_listen(queue->comm->progress_thread, false);

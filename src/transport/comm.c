@@ -24,7 +24,7 @@ enum {
 
 /* ---- A job's beginning and end --------------------------------------------------------------- */
 
-static void release(struct ls_comm *comm)
+static void comm_release(struct ls_comm *comm)
 {
     ls_detector_free(comm->detector);
     ls_free(comm->first);
@@ -61,7 +61,7 @@ int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options 
         return 0;
     }
     if (comm != NULL)
-        release(comm);
+        comm_release(comm);
     transport->calls->abort(transport, status);
     return status;
 }
@@ -86,7 +86,7 @@ void ls_comm_end(struct ls_comm *comm)
         return;
     ls_progress_thread_stop(comm->progress_thread);
     comm->transport->calls->end(comm->transport);
-    release(comm);
+    comm_release(comm);
 }
 
 int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count)
@@ -105,7 +105,7 @@ struct ls_share ls_comm_own(const struct ls_comm *comm)
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* Between two questions: soon, while it may be a matter of microseconds; then seldom. */
-static void rest(int asked)
+static void comm_rest(int asked)
 {
     if (asked < SPINS)
         return;
@@ -134,7 +134,7 @@ int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
 }
 
 /* Waits until an exchange is DONE, or somebody is lost. */
-static int wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls_error *error)
+static int comm_wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls_error *error)
 {
     bool waiting = false;
     int status = 0;
@@ -147,7 +147,7 @@ static int wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls
             status = ls_comm_lost(comm, error);
             break;
         }
-        rest(asked);
+        comm_rest(asked);
         if (asked < SPINS)
             continue;
         if (!waiting)
@@ -167,7 +167,7 @@ static int wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls
 
 /* ---- Exchanges ------------------------------------------------------------------------------- */
 
-static int reserve(unsigned char **memory, size_t *size, size_t wanted, struct ls_error *error)
+static int comm_reserve(unsigned char **memory, size_t *size, size_t wanted, struct ls_error *error)
 {
     if (wanted <= *size)
         return 0;
@@ -181,7 +181,7 @@ static int reserve(unsigned char **memory, size_t *size, size_t wanted, struct l
 }
 
 /* Lays the blocks one behind the other; returns what they take together. */
-static size_t lay(const struct ls_comm *comm, const size_t *bytes, size_t *offset)
+static size_t comm_lay(const struct ls_comm *comm, const size_t *bytes, size_t *offset)
 {
     size_t at = 0;
     for (int r = 0; r < comm->size; r++) {
@@ -191,7 +191,7 @@ static size_t lay(const struct ls_comm *comm, const size_t *bytes, size_t *offse
     return at;
 }
 
-static int gather(struct ls_comm *comm, const void *mine, void *all, struct ls_error *error)
+static int comm_gather(struct ls_comm *comm, const void *mine, void *all, struct ls_error *error)
 {
     const struct ls_transport_blocks blocks = {comm->bytes, comm->offset};
     struct ls_transport_op *op = NULL;
@@ -201,7 +201,7 @@ static int gather(struct ls_comm *comm, const void *mine, void *all, struct ls_e
     if (comm->transport->calls->gather(comm->transport, LS_CHANNEL_SMALL, mine, all, &blocks,
                                        &op) != 0)
         return ls_comm_lost(comm, error);
-    return wait_for(comm, &op, error);
+    return comm_wait_for(comm, &op, error);
 }
 
 int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, size_t bytes,
@@ -212,13 +212,13 @@ int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, si
     memset(comm->bytes, 0, (size_t)comm->size * sizeof *comm->bytes);
     for (size_t i = 0; i < count; i++)
         comm->bytes[owner[i]] += bytes;
-    size_t all = lay(comm, comm->bytes, comm->offset);
-    LS_TRY(reserve(&comm->in, &comm->in_size, all, error));
+    size_t all = comm_lay(comm, comm->bytes, comm->offset);
+    LS_TRY(comm_reserve(&comm->in, &comm->in_size, all, error));
     unsigned char *items = base, *own = comm->in + comm->offset[comm->rank];
     for (size_t i = 0, n = 0; i < count; i++)
         if (owner[i] == comm->rank)
             memcpy(own + bytes * n++, items + i * stride, bytes);
-    LS_TRY(gather(comm, own, comm->in, error));
+    LS_TRY(comm_gather(comm, own, comm->in, error));
     for (size_t i = 0; i < count; i++) {
         size_t *at = &comm->offset[owner[i]];
         if (owner[i] != comm->rank)
@@ -237,23 +237,23 @@ int ls_comm_all_gather(struct ls_comm *comm, const void *mine, size_t bytes, voi
     }
     for (int r = 0; r < comm->size; r++)
         comm->bytes[r] = bytes;
-    lay(comm, comm->bytes, comm->offset);
-    return gather(comm, mine, all, error);
+    comm_lay(comm, comm->bytes, comm->offset);
+    return comm_gather(comm, mine, all, error);
 }
 
 /* One rank's bytes to all. */
-static int broadcast_from(struct ls_comm *comm, int from, void *data, size_t bytes,
-                          struct ls_error *error)
+static int comm_broadcast_from(struct ls_comm *comm, int from, void *data, size_t bytes,
+                               struct ls_error *error)
 {
     memset(comm->bytes, 0, (size_t)comm->size * sizeof *comm->bytes);
     comm->bytes[from] = bytes;
     memset(comm->offset, 0, (size_t)comm->size * sizeof *comm->offset);
-    return gather(comm, data, data, error);
+    return comm_gather(comm, data, data, error);
 }
 
 int ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes, struct ls_error *error)
 {
-    return ls_comm_several(comm) ? broadcast_from(comm, 0, data, bytes, error) : 0;
+    return ls_comm_several(comm) ? comm_broadcast_from(comm, 0, data, bytes, error) : 0;
 }
 
 int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const struct ls_range *part,
@@ -281,7 +281,7 @@ int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const stru
     if (comm->transport->calls->exchange(comm->transport, LS_CHANNEL_SMALL, mine, &from, all, &to,
                                          &op) != 0)
         return ls_comm_lost(comm, error);
-    return wait_for(comm, &op, error);
+    return comm_wait_for(comm, &op, error);
 }
 
 /* ---- Agreement ------------------------------------------------------------------------------- */
@@ -293,7 +293,8 @@ struct last_words {
 };
 
 /* Texts of another rank end where it says, or where their room does. */
-static void repeat_words(struct last_words *words, int rank, int status, struct ls_error *error)
+static void comm_repeat_words(struct last_words *words, int rank, int status,
+                              struct ls_error *error)
 {
     struct ls_problem *problem = &words->problem;
     problem->place[sizeof problem->place - 1] = '\0';
@@ -319,11 +320,11 @@ int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
         snprintf(words.host, sizeof words.host, "%s", comm->transport->host);
         if (error != NULL && error->count > 0)
             words.problem = error->problems[0];
-        int lost = broadcast_from(comm, first, &words, sizeof words, error);
+        int lost = comm_broadcast_from(comm, first, &words, sizeof words, error);
         if (lost != 0)
             result = lost;
         else if (status == 0)
-            repeat_words(&words, first, result, error);
+            comm_repeat_words(&words, first, result, error);
     }
     return result;
 }

@@ -52,58 +52,61 @@ int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *e
     return ls_sum_set_rows(sum, sum->elements, error);
 }
 
-static int32_t row_of(const float *row, size_t element)
+static int32_t exponents_row_of(const float *row, size_t element)
 {
     return row[element] > 0 ? (int32_t)row[element] - 1 : 0; /* padding is zero: any row will do */
 }
 
 /* How many elements from `begin` on are of one row. */
-static size_t same_row(const float *row, size_t begin, size_t end)
+static size_t exponents_same_row(const float *row, size_t begin, size_t end)
 {
     size_t at = begin + 1;
-    while (at < end && row_of(row, at) == row_of(row, begin))
+    while (at < end && exponents_row_of(row, at) == exponents_row_of(row, begin))
         at++;
     return at - begin;
 }
 
 /* How many elements from `begin` on belong to rows as the first LS_EXACT_LANES do. */
-static size_t same_lanes(const float *row, size_t begin, size_t end)
+static size_t exponents_same_lanes(const float *row, size_t begin, size_t end)
 {
     size_t at = begin;
-    while (at < end &&
-           (at - begin < LS_EXACT_LANES || row_of(row, at) == row_of(row, at - LS_EXACT_LANES)))
+    while (at < end && (at - begin < LS_EXACT_LANES ||
+                        exponents_row_of(row, at) == exponents_row_of(row, at - LS_EXACT_LANES)))
         at++;
     size_t count = at - begin;
     return at == end ? count : count / LS_EXACT_LANES * LS_EXACT_LANES;
 }
 
 /* Cuts a tile into runs; `sum->runs` and `lanes` NULL: counts them. */
-static void cut_tile(struct ls_sum *sum, const float *row, size_t begin, size_t end, size_t *lanes)
+static void exponents_cut_tile(struct ls_sum *sum, const float *row, size_t begin, size_t end,
+                               size_t *lanes)
 {
     for (size_t count; begin < end; begin += count, sum->run_count++) {
-        count = same_row(row, begin, end);
+        count = exponents_same_row(row, begin, end);
         bool uniform = count >= UNIFORM || count == end - begin;
         if (!uniform)
-            count = same_lanes(row, begin, end);
+            count = exponents_same_lanes(row, begin, end);
         if (sum->runs != NULL) {
             struct ls_sums_run *run = &sum->runs[sum->run_count];
-            *run = (struct ls_sums_run){.begin = begin, .count = count, .row = row_of(row, begin)};
+            *run = (struct ls_sums_run){
+                .begin = begin, .count = count, .row = exponents_row_of(row, begin)};
             run->rows = uniform ? NULL : sum->lanes + *lanes;
             for (size_t j = 0; !uniform && j < LS_EXACT_LANES; j++)
-                sum->lanes[*lanes + j] = row_of(row, j < count ? begin + j : begin);
+                sum->lanes[*lanes + j] = exponents_row_of(row, j < count ? begin + j : begin);
         }
         *lanes += uniform ? 0 : LS_EXACT_LANES;
     }
 }
 
-static size_t cut_all(struct ls_sum *sum, const float *row)
+static size_t exponents_cut_all(struct ls_sum *sum, const float *row)
 {
     size_t lanes = 0;
     sum->run_count = 0;
     for (size_t tile = 0; tile < sum->tile_count; tile++) {
         size_t begin = tile * LS_SUMS_TILE, left = sum->elements - begin;
         sum->tiles[tile].first_run = sum->run_count;
-        cut_tile(sum, row, begin, begin + (left < LS_SUMS_TILE ? left : LS_SUMS_TILE), &lanes);
+        exponents_cut_tile(sum, row, begin, begin + (left < LS_SUMS_TILE ? left : LS_SUMS_TILE),
+                           &lanes);
     }
     return lanes;
 }
@@ -112,13 +115,13 @@ int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const flo
                      struct ls_error *error)
 {
     struct ls_sum *sum = &sums->items[parameter];
-    size_t lanes = cut_all(sum, row);
+    size_t lanes = exponents_cut_all(sum, row);
     struct ls_sums_run *runs = ls_alloc(sum->run_count + 1, sizeof *runs);
     sum->lanes = ls_alloc(lanes + 1, sizeof *sum->lanes);
     sum->runs = runs;
     if (runs == NULL || sum->lanes == NULL)
         return ls_fail_memory(error, "gradient sums");
-    cut_all(sum, row);
+    exponents_cut_all(sum, row);
     sum->cut = LS_CUT_RUNS;
     return ls_sum_set_rows(sum, rows, error);
 }
@@ -131,46 +134,46 @@ size_t ls_sums_rows(const struct ls_sums *sums, int parameter)
 /* ---- Exponents ------------------------------------------------------------------------------- */
 
 /* floor(log2 |x|) of an fp32 number given by its bits. */
-static int magnitude(uint32_t bits)
+static int exponents_magnitude(uint32_t bits)
 {
     return (int)(bits >> 23) - 127;
 }
 
 /* Zero, or what computing threads flush to zero. */
-static bool is_zero(uint32_t bits)
+static bool exponents_is_zero(uint32_t bits)
 {
     return bits >> 23 == 0;
 }
 
-static uint32_t raised(const struct ls_sum *sum, size_t row)
+static uint32_t exponents_raised(const struct ls_sum *sum, size_t row)
 {
     return atomic_load_explicit(&sum->raised[row], memory_order_relaxed);
 }
 
-static int within(int exponent)
+static int exponents_within(int exponent)
 {
     exponent = exponent > LS_SUMS_EXPONENT_UNSET ? LS_SUMS_EXPONENT_UNSET : exponent;
     return exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
 }
 
 /* A state is the exponent in steps, doubled, and 1 where the row has been large. */
-static int32_t state_for(int exponent, bool large)
+static int32_t exponents_state_for(int exponent, bool large)
 {
-    return 2 * LS_SUMS_STEPS * within(exponent) + large;
+    return 2 * LS_SUMS_STEPS * exponents_within(exponent) + large;
 }
 
-static bool is_large(int32_t state)
+static bool exponents_is_large(int32_t state)
 {
     return state != LS_SUMS_STATE_UNSET && state % 2 != 0;
 }
 
-static int exponent_of(int32_t state)
+static int exponents_exponent_of(int32_t state)
 {
     const int32_t one = 2 * LS_SUMS_STEPS;
     return state >= 0 ? state / one : -((one - 1 - state) / one);
 }
 
-static int least_exponent(const struct ls_sum *sum, const int32_t *exponent)
+static int exponents_least_exponent(const struct ls_sum *sum, const int32_t *exponent)
 {
     int32_t least = LS_SUMS_EXPONENT_UNSET;
     for (size_t row = 0; row < sum->rows; row++)
@@ -180,22 +183,23 @@ static int least_exponent(const struct ls_sum *sum, const int32_t *exponent)
 
 /* The exponents that the states say. Rows of which nothing is known get one with which as much fits
  * as the largest row has had. */
-static void set_exponents(struct ls_sum *sum)
+static void exponents_set_exponents(struct ls_sum *sum)
 {
     for (size_t row = 0; row < sum->rows; row++)
-        sum->exponent[row] = sum->state[row] == LS_SUMS_STATE_UNSET ? LS_SUMS_EXPONENT_UNSET
-                                                                    : exponent_of(sum->state[row]);
-    int least = least_exponent(sum, sum->exponent);
+        sum->exponent[row] = sum->state[row] == LS_SUMS_STATE_UNSET
+                                 ? LS_SUMS_EXPONENT_UNSET
+                                 : exponents_exponent_of(sum->state[row]);
+    int least = exponents_least_exponent(sum, sum->exponent);
     for (size_t row = 0; row < sum->rows; row++)
         if (sum->state[row] == LS_SUMS_STATE_UNSET)
-            sum->exponent[row] = within(least + MARGIN);
+            sum->exponent[row] = exponents_within(least + MARGIN);
 }
 
 /* Whether the exponent of a row suits what was contributed. */
-static bool row_fits(const struct ls_sum *sum, size_t row)
+static bool exponents_row_fits(const struct ls_sum *sum, size_t row)
 {
-    int units = magnitude(raised(sum, row)) + sum->exponent[row];
-    if (is_zero(raised(sum, row)))
+    int units = exponents_magnitude(exponents_raised(sum, row)) + sum->exponent[row];
+    if (exponents_is_zero(exponents_raised(sum, row)))
         return true;
     if (units >= CEILING)
         return false;
@@ -203,25 +207,26 @@ static bool row_fits(const struct ls_sum *sum, size_t row)
            sum->exponent[row] == LS_SUMS_EXPONENT_UNSET;
 }
 
-static void measure_largest(struct ls_sum *sum)
+static void exponents_measure_largest(struct ls_sum *sum)
 {
     sum->largest = 0;
     for (size_t row = 0; row < sum->rows; row++)
-        sum->largest = raised(sum, row) > sum->largest ? raised(sum, row) : sum->largest;
+        sum->largest =
+            exponents_raised(sum, row) > sum->largest ? exponents_raised(sum, row) : sum->largest;
 }
 
 /* How far the largest is above what the row with the largest gradients has had lately. */
-static void measure_growth(struct ls_sum *sum)
+static void exponents_measure_growth(struct ls_sum *sum)
 {
-    int least = least_exponent(sum, sum->exponent);
-    int growth = magnitude(sum->largest) + least - TARGET;
-    if (!is_zero(sum->largest) && least < LS_SUMS_EXPONENT_UNSET && growth > sum->growth)
+    int least = exponents_least_exponent(sum, sum->exponent);
+    int growth = exponents_magnitude(sum->largest) + least - TARGET;
+    if (!exponents_is_zero(sum->largest) && least < LS_SUMS_EXPONENT_UNSET && growth > sum->growth)
         sum->growth = growth;
 }
 
 /* The exponent for a row whose largest contribution is 2^`largest`: `margin` at most, unless that
  * leaves it fewer digits than fp32 has and it has never been large. */
-static int exponent_for(int target, int largest, int margin, bool large)
+static int exponents_exponent_for(int target, int largest, int margin, bool large)
 {
     int exponent = target - largest;
     if (large || largest + margin >= DIGITS)
@@ -231,20 +236,22 @@ static int exponent_for(int target, int largest, int margin, bool large)
 
 /* Measures rows anew: all, or those that do not fit and those of which nothing was known, so that
  * one repeat suffices. */
-static void measure(struct ls_sum *sum, bool all)
+static void exponents_measure(struct ls_sum *sum, bool all)
 {
-    int least = least_exponent(sum, sum->exponent), level = START - magnitude(sum->largest);
+    int least = exponents_least_exponent(sum, sum->exponent),
+        level = START - exponents_magnitude(sum->largest);
     int margin = (level < least || all ? level : least) + MARGIN;
     for (size_t row = 0; row < sum->rows; row++) {
         int32_t state = sum->state[row];
-        if (is_zero(raised(sum, row)) ||
-            (!all && state != LS_SUMS_STATE_UNSET && row_fits(sum, row)))
+        if (exponents_is_zero(exponents_raised(sum, row)) ||
+            (!all && state != LS_SUMS_STATE_UNSET && exponents_row_fits(sum, row)))
             continue;
-        sum->state[row] =
-            state_for(exponent_for(START, magnitude(raised(sum, row)), margin, is_large(state)),
-                      is_large(state));
+        sum->state[row] = exponents_state_for(
+            exponents_exponent_for(START, exponents_magnitude(exponents_raised(sum, row)), margin,
+                                   exponents_is_large(state)),
+            exponents_is_large(state));
     }
-    set_exponents(sum);
+    exponents_set_exponents(sum);
 }
 
 /* Whether the exponents suit what was contributed; if not, they are changed. */
@@ -252,20 +259,20 @@ static bool exponents_fit(struct ls_sum *sum, bool calibrate)
 {
     bool fit = true;
     memcpy(sum->total_exponent, sum->exponent, sum->rows * sizeof *sum->exponent);
-    measure_largest(sum);
-    if (is_zero(sum->largest))
+    exponents_measure_largest(sum);
+    if (exponents_is_zero(sum->largest))
         return true;
     if (!calibrate)
-        measure_growth(sum);
+        exponents_measure_growth(sum);
     for (size_t row = 0; row < sum->rows && fit && !calibrate; row++)
-        fit = row_fits(sum, row);
+        fit = exponents_row_fits(sum, row);
     if (!fit || calibrate)
-        measure(sum, calibrate);
+        exponents_measure(sum, calibrate);
     return fit;
 }
 
-static enum ls_sums_result find_not_finite(const struct ls_sums *sums, int *parameter,
-                                           int *micro_batch)
+static enum ls_sums_result exponents_find_not_finite(const struct ls_sums *sums, int *parameter,
+                                                     int *micro_batch)
 {
     enum ls_sums_result result = LS_SUMS_GOOD;
     int first = INT_MAX;
@@ -283,7 +290,7 @@ static enum ls_sums_result find_not_finite(const struct ls_sums *sums, int *para
 
 enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro_batch)
 {
-    enum ls_sums_result result = find_not_finite(sums, parameter, micro_batch);
+    enum ls_sums_result result = exponents_find_not_finite(sums, parameter, micro_batch);
     if (result != LS_SUMS_GOOD)
         return result;
     for (size_t i = 0; i < sums->count; i++)
@@ -301,10 +308,10 @@ struct level {
     int margin;   /* the highest exponent with which as much fits */
 };
 
-static struct level find_level(const struct ls_sum *sum, uint32_t total)
+static struct level exponents_find_level(const struct ls_sum *sum, uint32_t total)
 {
     struct level level = {0};
-    int least = LS_SUMS_EXPONENT_UNSET, largest = magnitude(sum->largest);
+    int least = LS_SUMS_EXPONENT_UNSET, largest = exponents_magnitude(sum->largest);
     bool known = false;
     for (size_t row = 0; row < sum->rows; row++)
         if (sum->state[row] != LS_SUMS_STATE_UNSET) {
@@ -312,48 +319,50 @@ static struct level find_level(const struct ls_sum *sum, uint32_t total)
             known = true;
         }
     if (total > sum->largest)
-        level.coherent = magnitude(total) - largest;
+        level.coherent = exponents_magnitude(total) - largest;
     int now = (known ? TARGET : START) - largest - level.coherent;
     least = known && least < now ? least : now;
     level.recent = TARGET - least;
-    level.margin = within(least + MARGIN);
+    level.margin = exponents_within(least + MARGIN);
     return level;
 }
 
 /* The state of a row after an update whose largest contribution to it was 2^`largest`. */
-static int32_t next_state(int32_t state, int largest, const struct level *level)
+static int32_t exponents_next_state(int32_t state, int largest, const struct level *level)
 {
     bool new = state == LS_SUMS_STATE_UNSET;
-    bool large = is_large(state) || largest >= level->recent - LARGE;
-    int exponent =
-        exponent_for((new ? START : TARGET) - level->coherent, largest, level->margin, large);
-    int32_t wanted = state_for(exponent, large), step = 2;
+    bool large = exponents_is_large(state) || largest >= level->recent - LARGE;
+    int exponent = exponents_exponent_for((new ? START : TARGET) - level->coherent, largest,
+                                          level->margin, large);
+    int32_t wanted = exponents_state_for(exponent, large), step = 2;
     if (new)
         return wanted;
-    if (largest + exponent_of(state) < DIGITS)
+    if (largest + exponents_exponent_of(state) < DIGITS)
         step *= LS_SUMS_STEPS;
-    state = state - is_large(state) + large + step;
+    state = state - exponents_is_large(state) + large + step;
     return wanted < state ? wanted : state;
 }
 
 /* A row that had only zeros this time forgets what it has had, until others hold it back. */
-static int32_t aged_state(int32_t state, const struct level *level)
+static int32_t exponents_aged_state(int32_t state, const struct level *level)
 {
-    return state < state_for(level->margin, false) ? state + 2 : state;
+    return state < exponents_state_for(level->margin, false) ? state + 2 : state;
 }
 
 void ls_sums_next(struct ls_sums *sums, int parameter, uint32_t largest)
 {
     struct ls_sum *sum = &sums->items[parameter];
     sum->growth = 0;
-    if (is_zero(sum->largest))
+    if (exponents_is_zero(sum->largest))
         return;
-    struct level level = find_level(sum, largest);
+    struct level level = exponents_find_level(sum, largest);
     for (size_t row = 0; row < sum->rows; row++)
-        sum->state[row] = is_zero(raised(sum, row))
-                              ? aged_state(sum->state[row], &level)
-                              : next_state(sum->state[row], magnitude(raised(sum, row)), &level);
-    set_exponents(sum);
+        sum->state[row] =
+            exponents_is_zero(exponents_raised(sum, row))
+                ? exponents_aged_state(sum->state[row], &level)
+                : exponents_next_state(sum->state[row],
+                                       exponents_magnitude(exponents_raised(sum, row)), &level);
+    exponents_set_exponents(sum);
 }
 
 /* ---- State ----------------------------------------------------------------------------------- */
@@ -373,17 +382,18 @@ bool ls_sums_measured(const struct ls_sums *sums)
 
 int ls_sums_exponent(const struct ls_sums *sums, int parameter)
 {
-    return least_exponent(&sums->items[parameter], sums->items[parameter].exponent);
+    return exponents_least_exponent(&sums->items[parameter], sums->items[parameter].exponent);
 }
 
 int ls_sums_total_exponent(const struct ls_sums *sums, int parameter)
 {
-    return least_exponent(&sums->items[parameter], sums->items[parameter].total_exponent);
+    return exponents_least_exponent(&sums->items[parameter], sums->items[parameter].total_exponent);
 }
 
 int32_t ls_sums_state_of(int exponent)
 {
-    return exponent >= LS_SUMS_EXPONENT_UNSET ? LS_SUMS_STATE_UNSET : state_for(exponent, false);
+    return exponent >= LS_SUMS_EXPONENT_UNSET ? LS_SUMS_STATE_UNSET
+                                              : exponents_state_for(exponent, false);
 }
 
 void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent)
@@ -391,7 +401,7 @@ void ls_sums_set_exponent(struct ls_sums *sums, int parameter, int exponent)
     struct ls_sum *sum = &sums->items[parameter];
     for (size_t row = 0; row < sum->rows; row++)
         sum->state[row] = ls_sums_state_of(exponent);
-    set_exponents(sum);
+    exponents_set_exponents(sum);
 }
 
 const int32_t *ls_sums_state(const struct ls_sums *sums, int parameter)
@@ -403,14 +413,14 @@ void ls_sums_set_state(struct ls_sums *sums, int parameter, const int32_t *state
 {
     struct ls_sum *sum = &sums->items[parameter];
     for (size_t row = 0; row < sum->rows; row++) {
-        const int32_t least = state_for(EXPONENT_MIN, false);
-        const int32_t most = state_for(LS_SUMS_EXPONENT_UNSET, true);
+        const int32_t least = exponents_state_for(EXPONENT_MIN, false);
+        const int32_t most = exponents_state_for(LS_SUMS_EXPONENT_UNSET, true);
         sum->state[row] = state[row] >= LS_SUMS_STATE_UNSET ? LS_SUMS_STATE_UNSET
                           : state[row] > most               ? most
                           : state[row] < least              ? least
                                                             : state[row];
     }
-    set_exponents(sum);
+    exponents_set_exponents(sum);
 }
 
 int ls_sums_growth(const struct ls_sums *sums, int *parameter)

@@ -13,19 +13,19 @@ static const double answers_a_second = 1000; /* of rank 0, to all ranks together
 
 enum { HEARD_MOST = 4096 };
 
-static double own_clock(void *user)
+static double detector_own_clock(void *user)
 {
     (void)user;
     return ls_clock();
 }
 
-static enum ls_process_state own_look(void *user, const struct ls_process *process)
+static enum ls_process_state detector_own_look(void *user, const struct ls_process *process)
 {
     (void)user;
     return ls_process_state(process);
 }
 
-static void tell_stderr(void *user, int status, const char *text)
+static void detector_tell_stderr(void *user, int status, const char *text)
 {
     (void)user;
     (void)status;
@@ -35,7 +35,7 @@ static void tell_stderr(void *user, int status, const char *text)
 /* ---- Making one ------------------------------------------------------------------------------ */
 
 /* Rank 0 knows all ranks from the start, the others rank 0. */
-static int make_members(struct ls_detector *detector, struct ls_error *error)
+static int detector_make_members(struct ls_detector *detector, struct ls_error *error)
 {
     detector->member_count = detector->transport->rank == 0 ? detector->transport->size : 1;
     detector->members = ls_alloc((size_t)detector->member_count, sizeof *detector->members);
@@ -57,13 +57,14 @@ int ls_detector_create(struct ls_transport *transport, double timeout, struct ls
         return ls_fail_memory(error, "a job");
     detector->transport = transport;
     detector->timeout = timeout;
-    detector->on_failure = tell_stderr;
-    detector->senses = (struct ls_detector_senses){.clock = own_clock, .look = own_look};
+    detector->on_failure = detector_tell_stderr;
+    detector->senses =
+        (struct ls_detector_senses){.clock = detector_own_clock, .look = detector_own_look};
     detector->leads = transport->host_rank == 0;
     detector->last_rank = -1;
     atomic_init(&detector->iteration, -1);
     pthread_mutex_init(&detector->lock, NULL);
-    int status = make_members(detector, error);
+    int status = detector_make_members(detector, error);
     if (status != 0)
         ls_detector_free(detector);
     else
@@ -85,7 +86,7 @@ void ls_detector_free(struct ls_detector *detector)
 void ls_detector_set_on_failure(struct ls_detector *detector, ls_detector_on_failure *on_failure,
                                 void *user)
 {
-    detector->on_failure = on_failure != NULL ? on_failure : tell_stderr;
+    detector->on_failure = on_failure != NULL ? on_failure : detector_tell_stderr;
     detector->on_failure_user = user;
 }
 
@@ -117,24 +118,24 @@ struct ls_identity ls_detector_self(const struct ls_detector *detector)
 }
 
 /* Whether two ranks can see each other's processes. */
-static bool same_machine(const struct ls_identity *a, const struct ls_identity *b)
+static bool detector_same_machine(const struct ls_identity *a, const struct ls_identity *b)
 {
     return a->process.space != 0 && a->process.space == b->process.space;
 }
 
 /* The next ranks of the same machine, in a ring: whoever dies is seen by those before it. */
-static int find_neighbours(const struct ls_identity *all, int size, int rank,
-                           int found[LS_DETECTOR_NEIGHBOURS])
+static int detector_find_neighbours(const struct ls_identity *all, int size, int rank,
+                                    int found[LS_DETECTOR_NEIGHBOURS])
 {
     int count = 0;
     for (int step = 1; step < size && count < LS_DETECTOR_NEIGHBOURS; step++)
-        if (same_machine(&all[rank], &all[(rank + step) % size]))
+        if (detector_same_machine(&all[rank], &all[(rank + step) % size]))
             found[count++] = (rank + step) % size;
     return count;
 }
 
-static void meet(struct ls_detector *detector, const struct ls_identity *all,
-                 struct ls_member *members, const int *neighbours, int count)
+static void detector_meet(struct ls_detector *detector, const struct ls_identity *all,
+                          struct ls_member *members, const int *neighbours, int count)
 {
     int rank = detector->transport->rank;
     if (rank != 0) {
@@ -173,10 +174,10 @@ int ls_detector_set_members(struct ls_detector *detector, const struct ls_identi
         if (members == NULL)
             return ls_fail_memory(error, "a job");
     }
-    int count =
-        find_neighbours(all, detector->transport->size, detector->transport->rank, neighbours);
+    int count = detector_find_neighbours(all, detector->transport->size, detector->transport->rank,
+                                         neighbours);
     pthread_mutex_lock(&detector->lock);
-    meet(detector, all, members, neighbours, count);
+    detector_meet(detector, all, members, neighbours, count);
     pthread_mutex_unlock(&detector->lock);
     return 0;
 }
@@ -194,7 +195,7 @@ struct ls_member *ls_detector_member(struct ls_detector *detector, int rank)
 /* ---- The own note ---------------------------------------------------------------------------- */
 
 /* Two threads that go on at the same time may count as one step: that is progress, too. */
-static void go_on(struct ls_detector *detector)
+static void detector_go_on(struct ls_detector *detector)
 {
     uint64_t step = atomic_load_explicit(&detector->progress, memory_order_relaxed);
     atomic_store_explicit(&detector->progress, step + 1, memory_order_relaxed);
@@ -206,7 +207,7 @@ void ls_detector_note(struct ls_detector *detector, int64_t iteration, const cha
         return;
     atomic_store_explicit(&detector->iteration, iteration, memory_order_relaxed);
     atomic_store_explicit(&detector->layer, layer, memory_order_relaxed);
-    go_on(detector);
+    detector_go_on(detector);
 }
 
 void ls_detector_wait(struct ls_detector *detector, bool waiting)
@@ -214,7 +215,7 @@ void ls_detector_wait(struct ls_detector *detector, bool waiting)
     if (detector == NULL)
         return;
     atomic_fetch_add_explicit(&detector->waiting, waiting ? 1 : -1, memory_order_relaxed);
-    go_on(detector);
+    detector_go_on(detector);
 }
 
 struct ls_doing ls_detector_doing(const struct ls_detector *detector)
@@ -245,14 +246,14 @@ void ls_detector_send(struct ls_detector *detector, int to, enum ls_detector_mes
     (void)detector->transport->calls->tell(detector->transport, to, &word, sizeof word);
 }
 
-static void send_beat(struct ls_detector *detector, int to)
+static void detector_send_beat(struct ls_detector *detector, int to)
 {
     struct ls_heartbeat heartbeat = {.kind = LS_MESSAGE_HEARTBEAT,
                                      .doing = ls_detector_doing(detector)};
     (void)detector->transport->calls->tell(detector->transport, to, &heartbeat, sizeof heartbeat);
 }
 
-static void take_note(struct ls_member *member, const struct ls_doing *doing, double now)
+static void detector_take_note(struct ls_member *member, const struct ls_doing *doing, double now)
 {
     if (doing->progress != member->doing.progress || doing->iteration != member->doing.iteration)
         member->moved = now;
@@ -261,8 +262,8 @@ static void take_note(struct ls_member *member, const struct ls_doing *doing, do
     member->heard = now;
 }
 
-static void hear_one(struct ls_detector *detector, int from, const void *message, size_t bytes,
-                     double now)
+static void detector_hear_one(struct ls_detector *detector, int from, const void *message,
+                              size_t bytes, double now)
 {
     uint32_t kind;
     if (bytes < sizeof kind)
@@ -276,17 +277,17 @@ static void hear_one(struct ls_detector *detector, int from, const void *message
     struct ls_member *member = ls_detector_member(detector, from);
     if (kind == LS_MESSAGE_HEARTBEAT && bytes == sizeof(struct ls_heartbeat)) {
         if (member != NULL)
-            take_note(member, &((const struct ls_heartbeat *)message)->doing, now);
+            detector_take_note(member, &((const struct ls_heartbeat *)message)->doing, now);
     } else if (bytes == sizeof(struct ls_word)) {
         const struct ls_word *word = message;
         if (member != NULL)
-            take_note(member, &word->doing, now);
+            detector_take_note(member, &word->doing, now);
         if (word->text[LS_DETECTOR_TEXT - 1] == '\0')
             ls_detector_receive_word(detector, from, word, now);
     }
 }
 
-static void hear_all(struct ls_detector *detector, double now)
+static void detector_hear_all(struct ls_detector *detector, double now)
 {
     union {
         unsigned char bytes[LS_TRANSPORT_MESSAGE];
@@ -298,46 +299,46 @@ static void hear_all(struct ls_detector *detector, double now)
             detector->transport->calls->hear(detector->transport, &from, &message, sizeof message);
         if (got <= 0)
             return;
-        hear_one(detector, from, &message, (size_t)got, now);
+        detector_hear_one(detector, from, &message, (size_t)got, now);
     }
 }
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-static double beat_interval(const struct ls_detector *detector)
+static double detector_beat_interval(const struct ls_detector *detector)
 {
     double interval = detector->timeout / beats_a_timeout;
     return detector->timeout > 0 && interval < beat_most ? interval : beat_most;
 }
 
 /* Rank 0 answers all at once, but not more often than it can without doing much else. */
-static double answer_interval(const struct ls_detector *detector)
+static double detector_answer_interval(const struct ls_detector *detector)
 {
     double least = (double)detector->transport->size / answers_a_second,
-           interval = beat_interval(detector);
+           interval = detector_beat_interval(detector);
     return interval > least ? interval : least;
 }
 
-static void heartbeat(struct ls_detector *detector, double now)
+static void detector_heartbeat(struct ls_detector *detector, double now)
 {
     bool first = detector->transport->rank == 0;
     if (now >= detector->next_heartbeat) {
-        detector->next_heartbeat = now + beat_interval(detector);
+        detector->next_heartbeat = now + detector_beat_interval(detector);
         if (!first)
-            send_beat(detector, 0);
+            detector_send_beat(detector, 0);
         ls_detector_decide(detector, now);
     }
     if (first && now >= detector->next_answer) {
-        detector->next_answer = now + answer_interval(detector);
+        detector->next_answer = now + detector_answer_interval(detector);
         for (int r = 1; r < detector->transport->size; r++)
             if (!detector->members[r].left)
-                send_beat(detector, r);
+                detector_send_beat(detector, r);
     }
 }
 
 /* Who has not looked for long cannot tell who was silent meanwhile, and if others die now that may
  * be because they have ended the job without it. */
-static void clear_silence(struct ls_detector *detector, double now)
+static void detector_clear_silence(struct ls_detector *detector, double now)
 {
     bool away = detector->begun && detector->timeout > 0 &&
                 now - detector->last_turn > detector->timeout / 4;
@@ -351,7 +352,7 @@ static void clear_silence(struct ls_detector *detector, double now)
 }
 
 /* With the lock held. */
-static void take_turn(struct ls_detector *detector, bool at_once)
+static void detector_take_turn(struct ls_detector *detector, bool at_once)
 {
     double now = ls_detector_clock(detector);
     if (atomic_exchange(&detector->hurry, false)) {
@@ -362,21 +363,21 @@ static void take_turn(struct ls_detector *detector, bool at_once)
     if (now < detector->next_hearing && !at_once)
         return;
     detector->next_hearing = now + hearing;
-    clear_silence(detector, now);
-    hear_all(detector, now);
+    detector_clear_silence(detector, now);
+    detector_hear_all(detector, now);
     if (detector->transport->rank == 0) {
         struct ls_doing own = ls_detector_doing(detector);
-        take_note(&detector->members[0], &own, now);
+        detector_take_note(&detector->members[0], &own, now);
     }
     if (now >= detector->next_look && now >= detector->blind_until) {
         detector->next_look = now + (now < detector->hurried_until ? looking_hurriedly : looking);
         ls_detector_look(detector, now);
     }
-    heartbeat(detector, now);
+    detector_heartbeat(detector, now);
     ls_detector_carry_out(detector, now);
 }
 
-static bool over(const struct ls_detector *detector)
+static bool detector_over(const struct ls_detector *detector)
 {
     return atomic_load_explicit(&detector->resting, memory_order_relaxed) ||
            atomic_load_explicit(&detector->ended, memory_order_relaxed);
@@ -384,26 +385,26 @@ static bool over(const struct ls_detector *detector)
 
 void ls_detector_poll(struct ls_detector *detector)
 {
-    if (over(detector) || pthread_mutex_trylock(&detector->lock) != 0)
+    if (detector_over(detector) || pthread_mutex_trylock(&detector->lock) != 0)
         return;
-    if (!over(detector))
-        take_turn(detector, false);
+    if (!detector_over(detector))
+        detector_take_turn(detector, false);
     pthread_mutex_unlock(&detector->lock);
 }
 
 void ls_detector_poll_now(struct ls_detector *detector)
 {
     pthread_mutex_lock(&detector->lock);
-    if (!over(detector))
-        take_turn(detector, true);
+    if (!detector_over(detector))
+        detector_take_turn(detector, true);
     pthread_mutex_unlock(&detector->lock);
 }
 
 void ls_detector_receive_now(struct ls_detector *detector)
 {
-    if (over(detector) || pthread_mutex_trylock(&detector->lock) != 0)
+    if (detector_over(detector) || pthread_mutex_trylock(&detector->lock) != 0)
         return;
-    hear_all(detector, ls_detector_clock(detector));
+    detector_hear_all(detector, ls_detector_clock(detector));
     pthread_mutex_unlock(&detector->lock);
 }
 

@@ -50,8 +50,8 @@ void ls_detector_found(struct ls_detector *detector, const char *text)
 }
 
 /* What cannot be written is no reason to end otherwise. */
-static void write_status(struct ls_detector *detector, int code, int rank,
-                         const struct ls_doing *doing, const char *message)
+static void detector_write_status(struct ls_detector *detector, int code, int rank,
+                                  const struct ls_doing *doing, const char *message)
 {
     if (detector->status_file == NULL)
         return;
@@ -101,7 +101,7 @@ struct last_resort {
     int code;
 };
 
-static void *wait_and_exit(void *argument)
+static void *detector_wait_and_exit(void *argument)
 {
     struct last_resort *last = argument;
     struct timespec until;
@@ -117,13 +117,13 @@ static void *wait_and_exit(void *argument)
     return NULL;
 }
 
-static void abort_job(struct ls_detector *detector, int code)
+static void detector_abort_job(struct ls_detector *detector, int code)
 {
     struct last_resort last = {.code = code};
     pthread_t thread;
     pthread_mutex_init(&last.lock, NULL);
     pthread_cond_init(&last.change, NULL);
-    bool started = pthread_create(&thread, NULL, wait_and_exit, &last) == 0;
+    bool started = pthread_create(&thread, NULL, detector_wait_and_exit, &last) == 0;
     atomic_store(&detector->ended, true);
     detector->transport->calls->abort(detector->transport, code);
     pthread_mutex_lock(&last.lock); /* a test goes on here */
@@ -136,7 +136,7 @@ static void abort_job(struct ls_detector *detector, int code)
     pthread_mutex_destroy(&last.lock);
 }
 
-static void raise_alarm(struct ls_detector *detector, const char *text)
+static void detector_raise_alarm(struct ls_detector *detector, const char *text)
 {
     if (ls_detector_alarm(detector))
         return;
@@ -144,17 +144,17 @@ static void raise_alarm(struct ls_detector *detector, const char *text)
     atomic_store_explicit(&detector->alarm, true, memory_order_release);
 }
 
-static void end_badly(struct ls_detector *detector, const struct ls_failure_report *report)
+static void detector_end_badly(struct ls_detector *detector, const struct ls_failure_report *report)
 {
-    raise_alarm(detector, report->text);
+    detector_raise_alarm(detector, report->text);
     if (report->reason != LS_REASON_DECIDED) {
         detector->on_failure(detector->on_failure_user, report->status, report->text);
-        write_status(detector, report->status, report->rank, &report->doing, report->text);
+        detector_write_status(detector, report->status, report->rank, &report->doing, report->text);
     }
     for (int r = 1; r < detector->transport->size && detector->transport->rank == 0; r++)
         ls_detector_send(detector, r, LS_MESSAGE_DECISION, report->status, report->rank,
                          report->text);
-    abort_job(detector, report->status);
+    detector_abort_job(detector, report->status);
 }
 
 void ls_detector_report(struct ls_detector *detector, enum ls_reason reason, int rank, int status,
@@ -183,11 +183,12 @@ void ls_detector_report(struct ls_detector *detector, enum ls_reason reason, int
 void ls_detector_carry_out(struct ls_detector *detector, double now)
 {
     if (detector->report.made && now >= detector->report.due && !atomic_load(&detector->ended))
-        end_badly(detector, &detector->report);
+        detector_end_badly(detector, &detector->report);
 }
 
 /* What a rank has said, with its name in front of each line. */
-static void quote(struct ls_detector *detector, int rank, const char *said, char *text, size_t size)
+static void detector_quote(struct ls_detector *detector, int rank, const char *said, char *text,
+                           size_t size)
 {
     char name[160];
     size_t at = 0;
@@ -204,7 +205,7 @@ static void quote(struct ls_detector *detector, int rank, const char *said, char
 
 /* ---- One rank that fails --------------------------------------------------------------------- */
 
-static void wait_a_moment(void)
+static void detector_wait_a_moment(void)
 {
     struct timespec time = {.tv_nsec = 2000000};
     nanosleep(&time, NULL);
@@ -215,7 +216,7 @@ void ls_detector_abort(struct ls_detector *detector, int status, const char *tex
     char quoted[LS_DETECTOR_TEXT];
     double begin = ls_detector_clock(detector);
     int rank = detector->transport->rank;
-    quote(detector, rank, text, quoted, sizeof quoted);
+    detector_quote(detector, rank, text, quoted, sizeof quoted);
     if (rank != 0)
         ls_detector_send(detector, 0, LS_MESSAGE_FAILED, status, rank, text);
     pthread_mutex_lock(&detector->lock);
@@ -224,7 +225,7 @@ void ls_detector_abort(struct ls_detector *detector, int status, const char *tex
     pthread_mutex_unlock(&detector->lock);
     while (!atomic_load(&detector->ended)) {
         ls_detector_poll_now(detector);
-        wait_a_moment();
+        detector_wait_a_moment();
     }
 }
 
@@ -237,35 +238,35 @@ int ls_detector_fail(struct ls_detector *detector, struct ls_error *error)
 
 /* ---- The end of all ranks' work -------------------------------------------------------------- */
 
-static bool is_failure(int status)
+static bool detector_is_failure(int status)
 {
     return status != 0 && status != LOCKSTEP_STOPPED;
 }
 
 /* Rank 0's: all have left. */
-static void end_well(struct ls_detector *detector)
+static void detector_end_well(struct ls_detector *detector)
 {
     const char *text = detector->last_text;
     struct ls_doing doing = ls_detector_doing(detector);
     int rank = detector->last_rank > 0 ? detector->last_rank : 0;
     char quoted[LS_DETECTOR_TEXT];
-    if (!is_failure(detector->agreed)) {
+    if (!detector_is_failure(detector->agreed)) {
         rank = 0;
         doing.layer[0] = '\0';
     } else if (rank > 0) { /* it failed, and is not the one that speaks */
-        quote(detector, rank, text != NULL ? text : "it failed", quoted, sizeof quoted);
+        detector_quote(detector, rank, text != NULL ? text : "it failed", quoted, sizeof quoted);
         text = quoted;
         detector->on_failure(detector->on_failure_user, detector->agreed, text);
     }
-    write_status(detector, detector->agreed, rank, &doing, text);
+    detector_write_status(detector, detector->agreed, rank, &doing, text);
     for (int r = 1; r < detector->transport->size; r++)
         ls_detector_send(detector, r, LS_MESSAGE_END, detector->agreed, 0, NULL);
     atomic_store(&detector->resting, true);
 }
 
 /* Rank 0's: a rank has left. */
-static void count_left(struct ls_detector *detector, int rank, int status, const char *text,
-                       double now)
+static void detector_count_left(struct ls_detector *detector, int rank, int status,
+                                const char *text, double now)
 {
     struct ls_member *member = &detector->members[rank];
     if (member->left)
@@ -281,16 +282,16 @@ static void count_left(struct ls_detector *detector, int rank, int status, const
     }
     bool lost = status == LOCKSTEP_LOST;
     detector->lost |= lost;
-    if (is_failure(status)) {
+    if (detector_is_failure(status)) {
         char quoted[LS_DETECTOR_TEXT];
-        quote(detector, rank, text != NULL && text[0] != '\0' ? text : "it has ended", quoted,
-              sizeof quoted);
+        detector_quote(detector, rank, text != NULL && text[0] != '\0' ? text : "it has ended",
+                       quoted, sizeof quoted);
         ls_detector_report(detector, lost ? LS_REASON_LOST : LS_REASON_LEFT, rank, status,
                            now + (lost ? wondering : LS_DETECTOR_PATIENCE_LEFT), quoted);
     }
     /* Who has lost others cannot end the transport in good order. */
     if (detector->left_count == detector->transport->size && !detector->lost)
-        end_well(detector);
+        detector_end_well(detector);
 }
 
 void ls_detector_receive_word(struct ls_detector *detector, int from, const struct ls_word *word,
@@ -300,19 +301,19 @@ void ls_detector_receive_word(struct ls_detector *detector, int from, const stru
     bool first = detector->transport->rank == 0;
     const struct ls_member *about = ls_detector_member(detector, word->rank);
     if (first && word->kind == LS_MESSAGE_FAILED) {
-        quote(detector, from, word->text, text, sizeof text);
+        detector_quote(detector, from, word->text, text, sizeof text);
         ls_detector_report(detector, LS_REASON_FAILED, from, word->status, now + gathering, text);
     } else if (first && word->kind == LS_MESSAGE_GONE && about != NULL && !about->left &&
                now >= detector->blind_until) {
         ls_detector_describe_gone(detector, word->rank, now, text, sizeof text);
         ls_detector_report(detector, LS_REASON_DIED, word->rank, LOCKSTEP_LOST, now, text);
     } else if (first && word->kind == LS_MESSAGE_LEFT) {
-        count_left(detector, from, word->status, word->text, now);
+        detector_count_left(detector, from, word->status, word->text, now);
     } else if (!first && from == 0 && word->kind == LS_MESSAGE_END && detector->leaving) {
         detector->agreed = word->status;
         atomic_store(&detector->resting, true);
     } else if (!first && from == 0 && word->kind == LS_MESSAGE_DECISION) {
-        raise_alarm(detector, word->text);
+        detector_raise_alarm(detector, word->text);
         detector->report.made = false; /* whatever it was, rank 0 knows better */
         ls_detector_report(detector, LS_REASON_DECIDED, word->rank, word->status,
                            now + LS_DETECTOR_PATIENCE, word->text);
@@ -320,18 +321,19 @@ void ls_detector_receive_word(struct ls_detector *detector, int from, const stru
 }
 
 /* A rank that has lost others need not wait long for them. */
-static void leave(struct ls_detector *detector, int status, const char *text)
+static void detector_leave(struct ls_detector *detector, int status, const char *text)
 {
     double now = ls_detector_clock(detector);
     int rank = detector->transport->rank;
     detector->leaving = true;
     if (rank == 0) {
-        count_left(detector, 0, status, text, now);
+        detector_count_left(detector, 0, status, text, now);
     } else {
         ls_detector_send(detector, 0, LS_MESSAGE_LEFT, status, rank, text);
-        if (is_failure(status)) {
+        if (detector_is_failure(status)) {
             char quoted[LS_DETECTOR_TEXT];
-            quote(detector, rank, text != NULL ? text : "it has ended", quoted, sizeof quoted);
+            detector_quote(detector, rank, text != NULL ? text : "it has ended", quoted,
+                           sizeof quoted);
             ls_detector_report(detector, status == LOCKSTEP_LOST ? LS_REASON_LOST : LS_REASON_LEFT,
                                rank, status, now + 2 * LS_DETECTOR_PATIENCE_LEFT, quoted);
         }
@@ -342,11 +344,11 @@ int ls_detector_leave(struct ls_detector *detector, int status, const char *text
 {
     pthread_mutex_lock(&detector->lock);
     if (!atomic_load(&detector->ended))
-        leave(detector, status, text);
+        detector_leave(detector, status, text);
     pthread_mutex_unlock(&detector->lock);
     while (!atomic_load(&detector->resting) && !atomic_load(&detector->ended)) {
         ls_detector_poll_now(detector);
-        wait_a_moment();
+        detector_wait_a_moment();
     }
     return atomic_load(&detector->ended) ? detector->report.status : detector->agreed;
 }

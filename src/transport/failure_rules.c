@@ -8,9 +8,9 @@
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-static void add(char *text, size_t size, const char *format, ...)
+static void detector_add(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void add(char *text, size_t size, const char *format, ...)
+static void detector_add(char *text, size_t size, const char *format, ...)
 {
     size_t length = strlen(text);
     va_list arguments;
@@ -32,21 +32,21 @@ void ls_detector_name(struct ls_detector *detector, int rank, char *text, size_t
 }
 
 /* ", it was computing layer 'conv2' in iteration 410" */
-static void add_doing(char *text, size_t size, const struct ls_doing *doing)
+static void detector_add_doing(char *text, size_t size, const struct ls_doing *doing)
 {
     if (doing->iteration < 0) {
-        add(text, size, "; it had not begun its first update");
+        detector_add(text, size, "; it had not begun its first update");
         return;
     }
     if (doing->waiting > 0)
-        add(text, size, "; it was waiting for other ranks");
+        detector_add(text, size, "; it was waiting for other ranks");
     else if (doing->layer[0] != '\0')
-        add(text, size, "; it was computing layer '%s'", doing->layer);
+        detector_add(text, size, "; it was computing layer '%s'", doing->layer);
     else
-        add(text, size, "; it was between layers");
-    add(text, size, " in iteration %lld", (long long)doing->iteration);
+        detector_add(text, size, "; it was between layers");
+    detector_add(text, size, " in iteration %lld", (long long)doing->iteration);
     if (doing->waiting > 0 && doing->layer[0] != '\0')
-        add(text, size, " (layer '%s')", doing->layer);
+        detector_add(text, size, " (layer '%s')", doing->layer);
 }
 
 void ls_detector_describe_gone(struct ls_detector *detector, int rank, double now, char *text,
@@ -55,39 +55,41 @@ void ls_detector_describe_gone(struct ls_detector *detector, int rank, double no
     const struct ls_member *member = ls_detector_member(detector, rank);
     ls_detector_name(detector, rank, text, size);
     if (member == NULL) {
-        add(text, size, " died: its process is gone");
+        detector_add(text, size, " died: its process is gone");
         return;
     }
-    add(text, size, " died: its process %lld is gone", (long long)member->who.process.number);
+    detector_add(text, size, " died: its process %lld is gone",
+                 (long long)member->who.process.number);
     if (detector->transport->rank != 0 && rank != 0) /* such ranks tell nothing to each other */
         return;
-    add(text, size, ", %.1f s after it was last heard of", now - member->heard);
-    add_doing(text, size, &member->doing);
+    detector_add(text, size, ", %.1f s after it was last heard of", now - member->heard);
+    detector_add_doing(text, size, &member->doing);
 }
 
-static void describe_silent(struct ls_detector *detector, const struct ls_member *member,
-                            double now, char *text, size_t size)
+static void detector_describe_silent(struct ls_detector *detector, const struct ls_member *member,
+                                     double now, char *text, size_t size)
 {
     ls_detector_name(detector, member->rank, text, size);
-    add(text, size, " has not been heard of for %.0f s", now - member->heard);
+    detector_add(text, size, " has not been heard of for %.0f s", now - member->heard);
     enum ls_process_state state =
         detector->senses.look(detector->senses.user, &member->who.process);
     if (state == LS_PROCESS_STOPPED)
-        add(text, size, ", its process %lld is stopped", (long long)member->who.process.number);
+        detector_add(text, size, ", its process %lld is stopped",
+                     (long long)member->who.process.number);
     else if (state == LS_PROCESS_UNKNOWN)
-        add(text, size, ": it hangs, its machine is down or the network is cut");
-    add_doing(text, size, &member->doing);
+        detector_add(text, size, ": it hangs, its machine is down or the network is cut");
+    detector_add_doing(text, size, &member->doing);
 }
 
-static void describe_hang(struct ls_detector *detector, const struct ls_member *member, int waiting,
-                          double now, char *text, size_t size)
+static void detector_describe_hang(struct ls_detector *detector, const struct ls_member *member,
+                                   int waiting, double now, char *text, size_t size)
 {
     char other[160];
     ls_detector_name(detector, waiting, other, sizeof other);
     ls_detector_name(detector, member->rank, text, size);
-    add(text, size, " hangs: it has not gone on for %.0f s, and %s waits", now - member->moved,
-        other);
-    add_doing(text, size, &member->doing);
+    detector_add(text, size, " hangs: it has not gone on for %.0f s, and %s waits",
+                 now - member->moved, other);
+    detector_add_doing(text, size, &member->doing);
 }
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
@@ -114,7 +116,7 @@ void ls_detector_look(struct ls_detector *detector, double now)
     }
 }
 
-static void judge_silence(struct ls_detector *detector, double now)
+static void detector_judge_silence(struct ls_detector *detector, double now)
 {
     char text[LS_DETECTOR_TEXT];
     int ranks = detector->transport->rank == 0 ? detector->member_count : 1;
@@ -124,7 +126,7 @@ static void judge_silence(struct ls_detector *detector, double now)
             continue;
         double patience =
             detector->transport->rank == 0 || detector->leads ? 0 : LS_DETECTOR_PATIENCE;
-        describe_silent(detector, member, now, text, sizeof text);
+        detector_describe_silent(detector, member, now, text, sizeof text);
         ls_detector_report(detector, LS_REASON_SILENT, member->rank, LOCKSTEP_LOST, now + patience,
                            text);
         return;
@@ -132,7 +134,7 @@ static void judge_silence(struct ls_detector *detector, double now)
 }
 
 /* Rank 0's: who computes and does not go on, while another rank waits just as long. */
-static void judge_progress(struct ls_detector *detector, double now)
+static void detector_judge_progress(struct ls_detector *detector, double now)
 {
     char text[LS_DETECTOR_TEXT];
     const struct ls_member *computing = NULL, *waiting = NULL;
@@ -153,12 +155,12 @@ static void judge_progress(struct ls_detector *detector, double now)
     if (waiting == NULL || (computing == NULL && stuck < there))
         return;
     if (computing != NULL) {
-        describe_hang(detector, computing, waiting->rank, now, text, sizeof text);
+        detector_describe_hang(detector, computing, waiting->rank, now, text, sizeof text);
     } else {
         computing = waiting;
         snprintf(text, sizeof text, "the ranks wait for each other: none has gone on for %.0f s",
                  now - waiting->moved);
-        add_doing(text, sizeof text, &waiting->doing);
+        detector_add_doing(text, sizeof text, &waiting->doing);
     }
     ls_detector_report(detector, LS_REASON_HANGS, computing->rank, LOCKSTEP_LOST, now, text);
 }
@@ -167,7 +169,7 @@ void ls_detector_decide(struct ls_detector *detector, double now)
 {
     if (!(detector->timeout > 0))
         return;
-    judge_silence(detector, now);
+    detector_judge_silence(detector, now);
     if (detector->transport->rank == 0 && !detector->report.made)
-        judge_progress(detector, now);
+        detector_judge_progress(detector, now);
 }

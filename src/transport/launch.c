@@ -33,7 +33,7 @@ static const char install_hint[] =
     "build Lockstep again";
 
 /* A number of the environment; 0 where it is not there or none. */
-static int number(const char *name)
+static int launch_number(const char *name)
 {
     const char *text = getenv(name);
     char *end;
@@ -44,16 +44,16 @@ static int number(const char *name)
 
 /* Slurm sets SLURM_STEP_NUM_TASKS for what srun starts; a batch script, of which there is one, has
  * SLURM_NTASKS alone. mpirun may itself be started by srun: its own word is asked first. */
-static struct launcher find_launcher(void)
+static struct launcher launch_find_launcher(void)
 {
     struct launcher found = {0};
-    int tasks = number("SLURM_STEP_NUM_TASKS");
+    int tasks = launch_number("SLURM_STEP_NUM_TASKS");
     if (getenv("OMPI_COMM_WORLD_SIZE") != NULL) {
         found = open_mpi;
-        found.size = number("OMPI_COMM_WORLD_SIZE");
+        found.size = launch_number("OMPI_COMM_WORLD_SIZE");
     } else if (getenv("PMI_SIZE") != NULL) {
         found = mpich;
-        found.size = number("PMI_SIZE");
+        found.size = launch_number("PMI_SIZE");
         if (tasks > 0 && getenv("SLURM_PROCID") != NULL && found.size == tasks)
             found = (struct launcher){slurm.name, tasks, {"mpich", "openmpi", "mpi"}};
     } else if (getenv("PMIX_RANK") != NULL) {
@@ -67,7 +67,7 @@ static struct launcher find_launcher(void)
 }
 
 /* A path without its last part; false where it has none. */
-static bool folder_of(char *path)
+static bool launch_folder_of(char *path)
 {
     char *slash = strrchr(path, '/');
     if (slash != NULL)
@@ -75,8 +75,8 @@ static bool folder_of(char *path)
     return slash != NULL;
 }
 
-/* Where modules may lie, the index-th folder; false: there is no such. */
-static bool folder(int index, char path[PATH_MAX])
+/* Where modules may lie, the index-th launch_folder; false: there is no such. */
+static bool launch_folder(int index, char path[PATH_MAX])
 {
     char program[PATH_MAX] = "";
     Dl_info self;
@@ -84,14 +84,14 @@ static bool folder(int index, char path[PATH_MAX])
     switch (index) {
     case 0:
         snprintf(path, PATH_MAX, "%s", program);
-        return folder_of(path);
+        return launch_folder_of(path);
     case 1: /* the shared library, in a program that is not ours */
         if (dladdr(&open_mpi, &self) == 0 || self.dli_fname == NULL)
             return false;
         snprintf(path, PATH_MAX, "%s", self.dli_fname);
-        return folder_of(path);
+        return launch_folder_of(path);
     case 2: /* an installed tree, which may have been moved */
-        return folder_of(program) &&
+        return launch_folder_of(program) &&
                snprintf(path, PATH_MAX, "%s/%s", program, LS_LIBRARIES_FROM_PROGRAMS) < PATH_MAX;
     case 3:
         snprintf(path, PATH_MAX, "%s", LS_LIBRARY_FOLDER);
@@ -102,54 +102,55 @@ static bool folder(int index, char path[PATH_MAX])
 }
 
 /* The path of a kind's module, if there is one. */
-static bool find_module(const char *kind, char path[PATH_MAX])
+static bool launch_find_module(const char *kind, char path[PATH_MAX])
 {
     char directory[PATH_MAX];
     for (int i = 0; i < FOLDERS; i++)
-        if (folder(i, directory) &&
+        if (launch_folder(i, directory) &&
             snprintf(path, PATH_MAX, "%s/liblockstep_%s.so", directory, kind) < PATH_MAX &&
             ls_file_exists(path))
             return true;
     return false;
 }
 
-static int fail_without_module(const struct launcher *launcher, struct ls_error *error)
+static int launch_fail_without_module(const struct launcher *launcher, struct ls_error *error)
 {
     struct ls_text names = {0};
     char directory[PATH_MAX];
     for (int k = 0; launcher->kinds[k] != NULL; k++)
         ls_text_format(&names, "%sliblockstep_%s.so", k > 0 ? " or " : "", launcher->kinds[k]);
-    int status =
-        ls_fail(error, LOCKSTEP_RESOURCE, NULL, install_hint,
-                "%s has started this process as one of several, but %s is neither in %s nor in %s",
-                launcher->name, names.data != NULL ? names.data : "the module for it",
-                folder(0, directory) ? directory : "the program's folder", LS_LIBRARY_FOLDER);
+    int status = ls_fail(
+        error, LOCKSTEP_RESOURCE, NULL, install_hint,
+        "%s has started this process as one of several, but %s is neither in %s nor in %s",
+        launcher->name, names.data != NULL ? names.data : "the module for it",
+        launch_folder(0, directory) ? directory : "the program's folder", LS_LIBRARY_FOLDER);
     ls_text_free(&names);
     return status;
 }
 
 /* What LOCKSTEP_MPI names, or the first of the launcher's kinds that is there. */
-static int choose_module(const struct launcher *launcher, const char *wish, char path[PATH_MAX],
-                         struct ls_error *error)
+static int launch_choose_module(const struct launcher *launcher, const char *wish,
+                                char path[PATH_MAX], struct ls_error *error)
 {
     if (wish != NULL && strchr(wish, '/') != NULL) {
         snprintf(path, PATH_MAX, "%s", wish);
         return 0;
     }
-    if (wish != NULL && !find_module(wish, path))
+    if (wish != NULL && !launch_find_module(wish, path))
         return ls_fail(error, LOCKSTEP_RESOURCE, "LOCKSTEP_MPI", install_hint,
                        "there is no liblockstep_%s.so", wish);
     if (wish != NULL)
         return 0;
     for (int k = 0; launcher->kinds[k] != NULL; k++)
-        if (find_module(launcher->kinds[k], path))
+        if (launch_find_module(launcher->kinds[k], path))
             return 0;
-    return fail_without_module(launcher, error);
+    return launch_fail_without_module(launcher, error);
 }
 
 /* The module stays loaded: MPI's libraries cannot be taken out of a process. Their own modules need
  * their names, hence RTLD_GLOBAL. */
-static int open_module(const char *path, struct ls_transport **transport, struct ls_error *error)
+static int launch_open_module(const char *path, struct ls_transport **transport,
+                              struct ls_error *error)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (module == NULL)
@@ -167,8 +168,8 @@ static int open_module(const char *path, struct ls_transport **transport, struct
 }
 
 /* Processes that each believe to be alone would all do the same and write the same files. */
-static int check_size(const struct launcher *launcher, struct ls_transport **transport,
-                      struct ls_error *error)
+static int launch_check_size(const struct launcher *launcher, struct ls_transport **transport,
+                             struct ls_error *error)
 {
     int size = (*transport)->size;
     if (launcher->size == 0 || launcher->size == size)
@@ -190,13 +191,13 @@ int ls_launch(struct ls_transport **transport, struct ls_error *error)
     const char *wish = getenv("LOCKSTEP_MPI");
     if (wish != NULL && wish[0] == '\0')
         wish = NULL;
-    struct launcher launcher = find_launcher();
+    struct launcher launcher = launch_find_launcher();
     if (launcher.size == 1 || (launcher.name == NULL && wish == NULL))
         return 0;
     char path[PATH_MAX];
-    LS_TRY(choose_module(&launcher, wish, path, error));
-    LS_TRY(open_module(path, transport, error));
-    LS_TRY(check_size(&launcher, transport, error));
+    LS_TRY(launch_choose_module(&launcher, wish, path, error));
+    LS_TRY(launch_open_module(path, transport, error));
+    LS_TRY(launch_check_size(&launcher, transport, error));
     if ((*transport)->size == 1) {
         (*transport)->calls->end(*transport);
         *transport = NULL;
@@ -208,14 +209,14 @@ int ls_launched(int *rank)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
                                         "SLURM_PROCID"};
-    struct launcher launcher = find_launcher();
+    struct launcher launcher = launch_find_launcher();
     if (rank != NULL)
         *rank = 0;
     if (launcher.name == NULL)
         return 1;
     for (size_t i = 0; rank != NULL && i < sizeof names / sizeof *names; i++)
         if (getenv(names[i]) != NULL) {
-            *rank = number(names[i]);
+            *rank = launch_number(names[i]);
             break;
         }
     return launcher.size;

@@ -63,24 +63,24 @@ struct job {
     struct member member[]; /* [rank] */
 };
 
-static struct member *member_of(struct ls_transport *transport)
+static struct member *local_member_of(struct ls_transport *transport)
 {
     return (struct member *)transport; /* its first field */
 }
 
 /* The nanoseconds that bytes take. */
-static uint64_t duration(const struct job *job, size_t bytes)
+static uint64_t local_duration(const struct job *job, size_t bytes)
 {
     return job->rate > 0 ? (uint64_t)((double)bytes / job->rate * 1e9) : 0;
 }
 
-static int fail(struct member *member, const char *text)
+static int local_fail(struct member *member, const char *text)
 {
     snprintf(member->transport.failure, sizeof member->transport.failure, "%s", text);
     return -1;
 }
 
-static struct meeting *make_meeting(struct job *job, enum ls_channel channel, uint64_t number)
+static struct meeting *local_make_meeting(struct job *job, enum ls_channel channel, uint64_t number)
 {
     size_t size = (size_t)job->size;
     size_t ops = size * sizeof(struct ls_transport_op);
@@ -101,16 +101,16 @@ static struct meeting *make_meeting(struct job *job, enum ls_channel channel, ui
     return meeting;
 }
 
-static struct meeting *next_meeting(struct member *member, enum ls_channel channel)
+static struct meeting *local_next_meeting(struct member *member, enum ls_channel channel)
 {
     struct meeting *meeting = member->job->meetings;
     uint64_t number = member->started[channel];
     while (meeting != NULL && (meeting->channel != channel || meeting->number != number))
         meeting = meeting->next;
-    return meeting != NULL ? meeting : make_meeting(member->job, channel, number);
+    return meeting != NULL ? meeting : local_make_meeting(member->job, channel, number);
 }
 
-static void forget_meeting(struct job *job, struct meeting *meeting)
+static void local_forget_meeting(struct job *job, struct meeting *meeting)
 {
     for (struct meeting **at = &job->meetings; *at != NULL; at = &(*at)->next)
         if (*at == meeting) {
@@ -121,7 +121,7 @@ static void forget_meeting(struct job *job, struct meeting *meeting)
 }
 
 /* Bytes to other ranks, or from them, whichever are more. */
-static size_t load(const struct job *job, const struct meeting *meeting, int rank)
+static size_t local_load(const struct job *job, const struct meeting *meeting, int rank)
 {
     const struct ls_transport_op *op = &meeting->ops[rank];
     size_t out = 0, in = 0;
@@ -134,12 +134,12 @@ static size_t load(const struct job *job, const struct meeting *meeting, int ran
 
 /* All have arrived: says when each is DONE at the earliest, which is a latency after its own bytes
  * and those of all that send to it are through. */
-static void set_dues(struct job *job, struct meeting *meeting)
+static void local_set_dues(struct job *job, struct meeting *meeting)
 {
     uint64_t now = ls_nanoseconds();
     for (int rank = 0; rank < job->size; rank++) {
         struct member *member = &job->member[rank];
-        uint64_t time = duration(job, load(job, meeting, rank));
+        uint64_t time = local_duration(job, local_load(job, meeting, rank));
         member->line = (member->line > now ? member->line : now) + time;
         meeting->ops[rank].through =
             meeting->channel == LS_CHANNEL_SMALL ? now + time : member->line;
@@ -154,8 +154,9 @@ static void set_dues(struct job *job, struct meeting *meeting)
     }
 }
 
-static void copy_lists(struct ls_transport_op *op, int size, const struct ls_transport_blocks *out,
-                       const struct ls_transport_blocks *in)
+static void local_copy_lists(struct ls_transport_op *op, int size,
+                             const struct ls_transport_blocks *out,
+                             const struct ls_transport_blocks *in)
 {
     size_t bytes = (size_t)size * sizeof(size_t);
     memcpy(op->lists[OUT_BYTES], out->bytes, bytes);
@@ -165,55 +166,56 @@ static void copy_lists(struct ls_transport_op *op, int size, const struct ls_tra
 }
 
 /* With `out_blocks` NULL all ranks get the same block, this rank's of `in_blocks`. */
-static int start(struct member *member, enum ls_channel channel, const void *out,
-                 const struct ls_transport_blocks *out_blocks, void *in,
-                 const struct ls_transport_blocks *in_blocks, struct ls_transport_op **result)
+static int local_start(struct member *member, enum ls_channel channel, const void *out,
+                       const struct ls_transport_blocks *out_blocks, void *in,
+                       const struct ls_transport_blocks *in_blocks, struct ls_transport_op **result)
 {
     struct job *job = member->job;
     if (job->ended)
-        return fail(member, "the job has been ended");
-    struct meeting *meeting = next_meeting(member, channel);
+        return local_fail(member, "the job has been ended");
+    struct meeting *meeting = local_next_meeting(member, channel);
     if (meeting == NULL)
-        return fail(member, "out of memory for an operation");
+        return local_fail(member, "out of memory for an operation");
     struct ls_transport_op *op = &meeting->ops[member->transport.rank];
     op->gather = out_blocks == NULL;
     op->out = out;
     op->in = in;
-    copy_lists(op, job->size, op->gather ? in_blocks : out_blocks, in_blocks);
+    local_copy_lists(op, job->size, op->gather ? in_blocks : out_blocks, in_blocks);
     for (int rank = 0; op->gather && rank < job->size; rank++) {
         op->lists[OUT_BYTES][rank] = in_blocks->bytes[member->transport.rank];
         op->lists[OUT_OFFSET][rank] = 0;
     }
     member->started[channel]++;
     if (!member->muted && ++meeting->arrived == job->size)
-        set_dues(job, meeting);
+        local_set_dues(job, meeting);
     *result = op;
     return 0;
 }
 
-static int gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
-                  void *all, const struct ls_transport_blocks *blocks, struct ls_transport_op **op)
+static int local_gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
+                        void *all, const struct ls_transport_blocks *blocks,
+                        struct ls_transport_op **op)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     pthread_mutex_lock(&member->job->lock);
-    int result = start(member, channel, mine, NULL, all, blocks, op);
+    int result = local_start(member, channel, mine, NULL, all, blocks, op);
     pthread_mutex_unlock(&member->job->lock);
     return result;
 }
 
-static int exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
-                    const struct ls_transport_blocks *out_blocks, void *in,
-                    const struct ls_transport_blocks *in_blocks, struct ls_transport_op **op)
+static int local_exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
+                          const struct ls_transport_blocks *out_blocks, void *in,
+                          const struct ls_transport_blocks *in_blocks, struct ls_transport_op **op)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     pthread_mutex_lock(&member->job->lock);
-    int result = start(member, channel, out, out_blocks, in, in_blocks, op);
+    int result = local_start(member, channel, out, out_blocks, in, in_blocks, op);
     pthread_mutex_unlock(&member->job->lock);
     return result;
 }
 
 /* Returns whether the ranks mean the same operation. */
-static bool fetch(const struct meeting *meeting, int rank, int size)
+static bool local_fetch(const struct meeting *meeting, int rank, int size)
 {
     const struct ls_transport_op *op = &meeting->ops[rank];
     for (int r = 0; r < size; r++) {
@@ -230,14 +232,14 @@ static bool fetch(const struct meeting *meeting, int rank, int size)
 }
 
 /* This rank fetches whatever is there for it. Returns whether all was as it should be. */
-static bool fetch_all(struct member *member)
+static bool local_fetch_all(struct member *member)
 {
     int size = member->job->size, rank = member->transport.rank;
     for (struct meeting *meeting = member->job->meetings; meeting; meeting = meeting->next) {
         struct ls_transport_op *op = &meeting->ops[rank];
         if (meeting->arrived < size || op->fetched)
             continue;
-        if (!fetch(meeting, rank, size))
+        if (!local_fetch(meeting, rank, size))
             return false;
         op->fetched = true;
         meeting->fetched++;
@@ -245,42 +247,43 @@ static bool fetch_all(struct member *member)
     return true;
 }
 
-static enum ls_transport_result move_on(struct member *member, struct ls_transport_op *op)
+static enum ls_transport_result local_move_on(struct member *member, struct ls_transport_op *op)
 {
     struct job *job = member->job;
     struct meeting *meeting = op->meeting;
     if (job->ended)
-        return fail(member, "the job has been ended");
-    if (!fetch_all(member))
-        return fail(member, "ranks have started different operations, or of other sizes");
+        return local_fail(member, "the job has been ended");
+    if (!local_fetch_all(member))
+        return local_fail(member, "ranks have started different operations, or of other sizes");
     if (meeting->fetched < job->size || ls_nanoseconds() < op->due)
         return LS_TRANSPORT_RUNNING;
     if (++meeting->left == job->size)
-        forget_meeting(job, meeting);
+        local_forget_meeting(job, meeting);
     return LS_TRANSPORT_DONE;
 }
 
-static enum ls_transport_result test(struct ls_transport *transport, struct ls_transport_op **op)
+static enum ls_transport_result local_test(struct ls_transport *transport,
+                                           struct ls_transport_op **op)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     pthread_mutex_lock(&member->job->lock);
-    enum ls_transport_result result = move_on(member, *op);
+    enum ls_transport_result result = local_move_on(member, *op);
     pthread_mutex_unlock(&member->job->lock);
     if (result == LS_TRANSPORT_DONE)
         *op = NULL;
     return result;
 }
 
-static int tell(struct ls_transport *transport, int to, const void *data, size_t bytes)
+static int local_tell(struct ls_transport *transport, int to, const void *data, size_t bytes)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     struct job *job = member->job;
     struct message *message = ls_alloc(1, sizeof *message + bytes);
     pthread_mutex_lock(&job->lock);
     int result = 0;
     if (message == NULL || bytes > LS_TRANSPORT_MESSAGE) {
-        result =
-            fail(member, message == NULL ? "out of memory for a message" : "a message is too long");
+        result = local_fail(member, message == NULL ? "out of memory for a message"
+                                                    : "a message is too long");
         ls_free(message);
     } else if (member->muted) {
         ls_free(message);
@@ -299,9 +302,9 @@ static int tell(struct ls_transport *transport, int to, const void *data, size_t
     return result;
 }
 
-static int hear(struct ls_transport *transport, int *from, void *data, size_t room)
+static int local_hear(struct ls_transport *transport, int *from, void *data, size_t room)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     struct job *job = member->job;
     size_t bytes = 0;
     pthread_mutex_lock(&job->lock);
@@ -319,7 +322,7 @@ static int hear(struct ls_transport *transport, int *from, void *data, size_t ro
     return (int)bytes;
 }
 
-static void free_job(struct job *job)
+static void local_free_job(struct job *job)
 {
     for (struct meeting *next, *meeting = job->meetings; meeting != NULL; meeting = next) {
         next = meeting->next;
@@ -334,19 +337,19 @@ static void free_job(struct job *job)
     ls_free(job);
 }
 
-static void end(struct ls_transport *transport)
+static void local_end(struct ls_transport *transport)
 {
-    struct job *job = member_of(transport)->job;
+    struct job *job = local_member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     bool last = --job->members == 0;
     pthread_mutex_unlock(&job->lock);
     if (last)
-        free_job(job);
+        local_free_job(job);
 }
 
-static void end_job(struct ls_transport *transport, int code)
+static void local_end_job(struct ls_transport *transport, int code)
 {
-    struct job *job = member_of(transport)->job;
+    struct job *job = local_member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     if (!job->ended)
         job->code = code;
@@ -355,13 +358,13 @@ static void end_job(struct ls_transport *transport, int code)
 }
 
 static const struct ls_transport_calls calls = {
-    .gather = gather,
-    .exchange = exchange,
-    .test = test,
-    .tell = tell,
-    .hear = hear,
-    .end = end,
-    .abort = end_job,
+    .gather = local_gather,
+    .exchange = local_exchange,
+    .test = local_test,
+    .tell = local_tell,
+    .hear = local_hear,
+    .end = local_end,
+    .abort = local_end_job,
 };
 
 int ls_local_transports(int size, struct ls_transport **transports, struct ls_error *error)
@@ -389,7 +392,7 @@ int ls_local_transports(int size, struct ls_transport **transports, struct ls_er
 
 void ls_local_delay(struct ls_transport *transport, double latency, double bytes_per_second)
 {
-    struct job *job = member_of(transport)->job;
+    struct job *job = local_member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     job->latency = (uint64_t)(latency * 1e9);
     job->rate = bytes_per_second;
@@ -398,7 +401,7 @@ void ls_local_delay(struct ls_transport *transport, double latency, double bytes
 
 void ls_local_mute(struct ls_transport *transport)
 {
-    struct member *member = member_of(transport);
+    struct member *member = local_member_of(transport);
     pthread_mutex_lock(&member->job->lock);
     member->muted = true;
     pthread_mutex_unlock(&member->job->lock);
@@ -406,7 +409,7 @@ void ls_local_mute(struct ls_transport *transport)
 
 bool ls_local_ended(struct ls_transport *transport, int *code)
 {
-    struct job *job = member_of(transport)->job;
+    struct job *job = local_member_of(transport)->job;
     pthread_mutex_lock(&job->lock);
     bool ended = job->ended;
     if (code != NULL)

@@ -17,7 +17,7 @@
 enum {
     FIRST_REST = 20000, /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
-    IDLE_REST = 200000000, /* while there is nothing to carry: for the failure detector */
+    IDLE_REST = 200000000, /* while there is nothing to progress_carry: for the failure detector */
     LISTENING_REST = 300000,
     SPINS = 200 /* rounds of a waiting worker before it lets others on its core */
 };
@@ -38,28 +38,28 @@ struct ls_progress_thread {
     uint64_t since; /* when the first of them left */
 };
 
-static int state_of(const struct ls_collective *collective)
+static int progress_state_of(const struct ls_collective *collective)
 {
     return atomic_load_explicit(&collective->state, memory_order_acquire);
 }
 
-static void set_state(struct ls_collective *collective, enum ls_collective_state state)
+static void progress_set_state(struct ls_collective *collective, enum ls_collective_state state)
 {
     atomic_store_explicit(&collective->state, state, memory_order_release);
 }
 
 /* With the lock held, except while operations are started: sends what may go. */
-static void send_ready(struct ls_progress_thread *progress_thread)
+static void progress_send_ready(struct ls_progress_thread *progress_thread)
 {
     while (progress_thread->head != NULL &&
-           state_of(progress_thread->head) == LS_COLLECTIVE_READY &&
+           progress_state_of(progress_thread->head) == LS_COLLECTIVE_READY &&
            progress_thread->sent_count < LS_COLLECTIVES_UNDER_WAY && !progress_thread->failed) {
         struct ls_collective *collective = progress_thread->head;
         progress_thread->head = collective->next;
         if (progress_thread->head == NULL)
             progress_thread->tail = NULL;
         collective->op = NULL;
-        set_state(collective, LS_COLLECTIVE_SENT);
+        progress_set_state(collective, LS_COLLECTIVE_SENT);
         if (progress_thread->sent_count == 0)
             progress_thread->since = ls_nanoseconds();
         progress_thread->sent[progress_thread->sent_count++] = collective;
@@ -72,7 +72,7 @@ static void send_ready(struct ls_progress_thread *progress_thread)
 }
 
 /* Asks about what is under way, without the lock; whether anything arrived. */
-static bool ask(struct ls_progress_thread *progress_thread)
+static bool progress_ask(struct ls_progress_thread *progress_thread)
 {
     bool arrived = false;
     struct ls_transport *transport = progress_thread->comm->transport;
@@ -93,7 +93,7 @@ static bool ask(struct ls_progress_thread *progress_thread)
             progress_thread->sent[k - 1] = progress_thread->sent[k];
         if (--progress_thread->sent_count == 0)
             progress_thread->comm->under_way += ls_nanoseconds() - progress_thread->since;
-        set_state(collective, LS_COLLECTIVE_DONE);
+        progress_set_state(collective, LS_COLLECTIVE_DONE);
         arrived = true;
     }
     return arrived;
@@ -101,12 +101,12 @@ static bool ask(struct ls_progress_thread *progress_thread)
 
 /* With the lock held, except while it works, and nobody driving: one round. Whether anything has
  * arrived. */
-static bool drive(struct ls_progress_thread *progress_thread)
+static bool progress_drive(struct ls_progress_thread *progress_thread)
 {
     progress_thread->driven = true;
-    send_ready(progress_thread);
+    progress_send_ready(progress_thread);
     pthread_mutex_unlock(&progress_thread->lock);
-    bool arrived = ask(progress_thread);
+    bool arrived = progress_ask(progress_thread);
     pthread_mutex_lock(&progress_thread->lock);
     progress_thread->driven = false;
     if (arrived || progress_thread->failed)
@@ -114,7 +114,7 @@ static bool drive(struct ls_progress_thread *progress_thread)
     return arrived;
 }
 
-static struct timespec soon(long nanoseconds)
+static struct timespec progress_soon(long nanoseconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -125,15 +125,15 @@ static struct timespec soon(long nanoseconds)
 }
 
 /* With the lock held: whether there is anything to drive. */
-static bool has_work(const struct ls_progress_thread *progress_thread)
+static bool progress_has_work(const struct ls_progress_thread *progress_thread)
 {
-    bool ready =
-        progress_thread->head != NULL && state_of(progress_thread->head) == LS_COLLECTIVE_READY;
+    bool ready = progress_thread->head != NULL &&
+                 progress_state_of(progress_thread->head) == LS_COLLECTIVE_READY;
     return !progress_thread->failed && !progress_thread->driven &&
            (ready || progress_thread->sent_count > 0);
 }
 
-static void *carry(void *argument)
+static void *progress_carry(void *argument)
 {
     struct ls_progress_thread *progress_thread = argument;
     long pause = FIRST_REST;
@@ -142,8 +142,8 @@ static void *carry(void *argument)
         progress_thread->enter_thread();
     pthread_mutex_lock(&progress_thread->lock);
     while (!progress_thread->stop) {
-        bool work = has_work(progress_thread);
-        if (work && drive(progress_thread)) {
+        bool work = progress_has_work(progress_thread);
+        if (work && progress_drive(progress_thread)) {
             pause = FIRST_REST;
             continue;
         }
@@ -153,9 +153,11 @@ static void *carry(void *argument)
         if (listening)
             ls_detector_receive_now(progress_thread->comm->detector);
         pthread_mutex_lock(&progress_thread->lock);
-        if (progress_thread->stop || (!work && has_work(progress_thread)))
+        if (progress_thread->stop || (!work && progress_has_work(progress_thread)))
             continue;
-        struct timespec until = soon(work ? pause : listening ? LISTENING_REST : IDLE_REST);
+        struct timespec until = progress_soon(work        ? pause
+                                              : listening ? LISTENING_REST
+                                                          : IDLE_REST);
         pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
         pause = work && pause < LONGEST_REST ? pause + pause / 2 : FIRST_REST;
     }
@@ -179,7 +181,7 @@ int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
     pthread_cond_init(&progress_thread->work, &monotonic);
     pthread_cond_init(&progress_thread->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int result = pthread_create(&progress_thread->thread, NULL, carry, progress_thread);
+    int result = pthread_create(&progress_thread->thread, NULL, progress_carry, progress_thread);
     if (result == 0) {
         *out = progress_thread;
         return 0;
@@ -224,7 +226,7 @@ void ls_progress_thread_queue(struct ls_progress_thread *progress_thread,
 {
     pthread_mutex_lock(&progress_thread->lock);
     collective->next = NULL;
-    set_state(collective, LS_COLLECTIVE_QUEUED);
+    progress_set_state(collective, LS_COLLECTIVE_QUEUED);
     if (progress_thread->tail != NULL)
         progress_thread->tail->next = collective;
     else
@@ -237,8 +239,8 @@ void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
                               struct ls_collective *collective)
 {
     pthread_mutex_lock(&progress_thread->lock);
-    if (state_of(collective) == LS_COLLECTIVE_QUEUED) {
-        set_state(collective, LS_COLLECTIVE_READY);
+    if (progress_state_of(collective) == LS_COLLECTIVE_QUEUED) {
+        progress_set_state(collective, LS_COLLECTIVE_READY);
         if (progress_thread->head == collective)
             pthread_cond_signal(&progress_thread->work);
     }
@@ -246,14 +248,14 @@ void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
 }
 
 /* With the lock held: a round of somebody who waits. Whether nobody needs to wait any longer. */
-static bool wait_a_round(struct ls_progress_thread *progress_thread, int round)
+static bool progress_wait_a_round(struct ls_progress_thread *progress_thread, int round)
 {
     if (progress_thread->driven) { /* another one waits as well */
-        struct timespec until = soon(1000000);
+        struct timespec until = progress_soon(1000000);
         pthread_cond_timedwait(&progress_thread->done, &progress_thread->lock, &until);
-    } else if (!drive(progress_thread) && round > SPINS) {
+    } else if (!progress_drive(progress_thread) && round > SPINS) {
         long rest = 2000L * (round - SPINS);
-        struct timespec until = soon(rest < LONGEST_REST ? rest : LONGEST_REST);
+        struct timespec until = progress_soon(rest < LONGEST_REST ? rest : LONGEST_REST);
         pthread_cond_timedwait(&progress_thread->work, &progress_thread->lock, &until);
     }
     return progress_thread->failed || ls_detector_alarm(progress_thread->comm->detector);
@@ -268,8 +270,8 @@ int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
     ls_detector_wait(progress_thread->comm->detector, true);
     pthread_mutex_lock(&progress_thread->lock);
     for (int round = 0; !ls_collective_done(collective) && !lost; round++)
-        lost = wait_a_round(progress_thread, round);
-    if (has_work(progress_thread)) /* the progress thread goes on with the rest */
+        lost = progress_wait_a_round(progress_thread, round);
+    if (progress_has_work(progress_thread)) /* the progress thread goes on with the rest */
         pthread_cond_signal(&progress_thread->work);
     pthread_mutex_unlock(&progress_thread->lock);
     ls_detector_wait(progress_thread->comm->detector, false);

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-static void put_string(struct ls_text *text, const char *key, const char *value)
+static void status_file_put_string(struct ls_text *text, const char *key, const char *value)
 {
     ls_text_format(text, "\"%s\": ", key);
     if (value == NULL || value[0] == '\0') {
@@ -18,7 +18,7 @@ static void put_string(struct ls_text *text, const char *key, const char *value)
     ls_text_add(text, ", ");
 }
 
-static const char *word_for(const struct ls_job_state *state)
+static const char *status_file_word_for(const struct ls_job_state *state)
 {
     if (state->running)
         return "running";
@@ -33,21 +33,21 @@ int ls_status_file_write(const char *path, const struct ls_job_state *state, str
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &parts));
     struct ls_text text = {0};
     ls_text_add(&text, "{");
-    put_string(&text, "status", word_for(state));
+    status_file_put_string(&text, "status", status_file_word_for(state));
     if (state->running)
         ls_text_add(&text, "\"code\": null, ");
     else
         ls_text_format(&text, "\"code\": %d, ", state->code);
     ls_text_format(&text, "\"rank\": %d, ", state->rank);
-    put_string(&text, "host", state->host);
+    status_file_put_string(&text, "host", state->host);
     ls_text_format(&text, "\"iteration\": %lld, ", (long long)state->iteration);
-    put_string(&text, "layer", state->layer);
-    put_string(&text, "message", state->message);
+    status_file_put_string(&text, "layer", state->layer);
+    status_file_put_string(&text, "message", state->message);
     if (state->wrong > 0) {
         ls_text_format(&text, "\"wrong\": %lld, ", (long long)state->wrong);
-        put_string(&text, "last_wrong", state->last_wrong);
+        status_file_put_string(&text, "last_wrong", state->last_wrong);
     }
-    put_string(&text, "warning", state->warning);
+    status_file_put_string(&text, "warning", state->warning);
     ls_text_format(&text, "\"ranks\": %d, \"time\": \"%s\"}\n", state->ranks, now);
     int status = text.failed ? ls_fail_memory(error, "status.json")
                              : ls_atomic_replace(path, text.data, text.length, error);

@@ -13,7 +13,7 @@
 
 /* Numbers that all sums take together: with what lies behind the last one, up to a cache line of
  * weights, for it goes to the other ranks, too. */
-static size_t all_elements(const size_t *elements, const size_t *place, size_t count)
+static size_t sums_all_elements(const size_t *elements, const size_t *place, size_t count)
 {
     size_t all = 0;
     for (size_t i = 0; i < count; i++) {
@@ -23,7 +23,8 @@ static size_t all_elements(const size_t *elements, const size_t *place, size_t c
     return (all + 15) / 16 * 16;
 }
 
-static int create_sum(struct ls_sum *sum, size_t elements, int64_t *total, struct ls_error *error)
+static int sums_create_sum(struct ls_sum *sum, size_t elements, int64_t *total,
+                           struct ls_error *error)
 {
     sum->elements = elements;
     sum->total = total;
@@ -43,14 +44,14 @@ int ls_sums_create(const size_t *elements, const size_t *place, size_t count, in
         return ls_fail_memory(error, "gradient sums");
     sums->workers = workers;
     sums->items = ls_alloc(count + 1, sizeof *sums->items);
-    sums->all = ls_alloc_aligned(all_elements(elements, place, count) * sizeof *sums->all);
+    sums->all = ls_alloc_aligned(sums_all_elements(elements, place, count) * sizeof *sums->all);
     int status = 0;
     if (sums->items == NULL || sums->all == NULL)
         status = ls_fail_memory(error, "gradient sums");
     for (size_t i = 0, at = 0; status == 0 && i < count; at += elements[i++]) {
         sums->count++;
         int64_t *total = sums->all + (place != NULL ? place[i] : at);
-        status = create_sum(&sums->items[i], elements[i], total, error);
+        status = sums_create_sum(&sums->items[i], elements[i], total, error);
     }
     if (status != 0)
         ls_sums_free(sums);
@@ -97,8 +98,8 @@ void ls_sums_begin(struct ls_sums *sums, bool calibrate)
 
 /* Adds a run, or only measures it. `gradient` is the whole contribution. Returns the bits of the
  * largest. */
-static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, const float *gradient,
-                         bool first, bool calibrate)
+static uint32_t sums_take_run(struct ls_sum *sum, const struct ls_sums_run *run,
+                              const float *gradient, bool first, bool calibrate)
 {
     int64_t *total = sum->total + run->begin;
     const float *from = gradient + run->begin;
@@ -121,8 +122,8 @@ static uint32_t take_run(struct ls_sum *sum, const struct ls_sums_run *run, cons
     return all;
 }
 
-static uint32_t take_elements(struct ls_sum *sum, size_t begin, size_t count, const float *gradient,
-                              bool first, bool calibrate)
+static uint32_t sums_take_elements(struct ls_sum *sum, size_t begin, size_t count,
+                                   const float *gradient, bool first, bool calibrate)
 {
     uint32_t *largest = (uint32_t *)(void *)(sum->raised + begin); /* guarded by the tile's lock */
     if (calibrate)
@@ -131,20 +132,20 @@ static uint32_t take_elements(struct ls_sum *sum, size_t begin, size_t count, co
                              largest, first);
 }
 
-static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
-                          bool calibrate)
+static uint32_t sums_take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
+                               bool calibrate)
 {
     size_t begin = tile * LS_SUMS_TILE;
     size_t count = sum->elements - begin < LS_SUMS_TILE ? sum->elements - begin : LS_SUMS_TILE;
     struct ls_sums_run whole = {.begin = begin, .count = count};
     uint32_t largest = 0;
     if (sum->cut == LS_CUT_ELEMENTS)
-        return take_elements(sum, begin, count, gradient, first, calibrate);
+        return sums_take_elements(sum, begin, count, gradient, first, calibrate);
     if (sum->cut == LS_CUT_WHOLE)
-        return take_run(sum, &whole, gradient, first, calibrate);
+        return sums_take_run(sum, &whole, gradient, first, calibrate);
     for (size_t r = sum->tiles[tile].first_run;
          r < sum->run_count && sum->runs[r].begin < begin + count; r++) {
-        uint32_t bits = take_run(sum, &sum->runs[r], gradient, first, calibrate);
+        uint32_t bits = sums_take_run(sum, &sum->runs[r], gradient, first, calibrate);
         largest = bits > largest ? bits : largest;
     }
     return largest;
@@ -152,14 +153,14 @@ static uint32_t take_tile(struct ls_sum *sum, size_t tile, const float *gradient
 
 /* Adds a tile of a contribution under the tile's lock, or measures it. The first of an update
  * stores: the sums need not be cleared. */
-static uint32_t add_tile(const struct ls_sums *sums, struct ls_sum *sum, size_t tile,
-                         const float *gradient)
+static uint32_t sums_add_tile(const struct ls_sums *sums, struct ls_sum *sum, size_t tile,
+                              const float *gradient)
 {
     struct ls_sums_tile *guard = &sum->tiles[tile];
     ls_spin_acquire(&guard->lock);
     bool first = guard->update != sums->update;
     guard->update = sums->calibrate ? guard->update : sums->update;
-    uint32_t bits = take_tile(sum, tile, gradient, first, sums->calibrate);
+    uint32_t bits = sums_take_tile(sum, tile, gradient, first, sums->calibrate);
     if (LS_MUTANT(FLOATS)) /* rounded as float sums are, in order of arrival */
         for (size_t i = tile * LS_SUMS_TILE; i < sum->elements && i / LS_SUMS_TILE == tile; i++)
             sum->total[i] = (int64_t)(float)sum->total[i];
@@ -178,7 +179,7 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
     size_t start = sum->tile_count * (size_t)from->worker / (size_t)sums->workers;
     for (size_t i = 0; i < sum->tile_count; i++) {
         size_t tile = (start + i) % sum->tile_count;
-        uint32_t bits = add_tile(sums, sum, tile, gradient);
+        uint32_t bits = sums_add_tile(sums, sum, tile, gradient);
         largest = bits > largest ? bits : largest;
     }
     if (largest >= LS_NOT_FINITE)
@@ -251,7 +252,7 @@ const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter)
 }
 
 /* The run that an element lies in. */
-static const struct ls_sums_run *find_run(const struct ls_sum *sum, size_t element)
+static const struct ls_sums_run *sums_find_run(const struct ls_sum *sum, size_t element)
 {
     const struct ls_sums_run *run = &sum->runs[sum->tiles[element / LS_SUMS_TILE].first_run];
     while (element >= run->begin + run->count)
@@ -259,9 +260,9 @@ static const struct ls_sums_run *find_run(const struct ls_sum *sum, size_t eleme
     return run;
 }
 
-static void read_runs(const struct ls_sum *sum, size_t begin, size_t count, float *out)
+static void sums_read_runs(const struct ls_sum *sum, size_t begin, size_t count, float *out)
 {
-    const struct ls_sums_run *run = find_run(sum, begin);
+    const struct ls_sums_run *run = sums_find_run(sum, begin);
     for (size_t end = begin + count, n; begin < end; begin += n, out += n, run++) {
         size_t skipped = begin - run->begin;
         n = run->count - skipped < end - begin ? run->count - skipped : end - begin;
@@ -286,7 +287,7 @@ void ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_
     else if (sum->cut == LS_CUT_WHOLE)
         ls_exact_to_float(sum->total + begin, sum->total_exponent[0], out, count);
     else
-        read_runs(sum, begin, count, out);
+        sums_read_runs(sum, begin, count, out);
 }
 
 void ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, size_t count,

@@ -56,7 +56,7 @@ static struct mpi_transport *mpi_of(struct ls_transport *transport)
 }
 
 /* Whether a call of MPI went well; says so in the transport's failure. */
-static bool good(struct mpi_transport *mpi, int code, const char *call)
+static bool mpi_good(struct mpi_transport *mpi, int code, const char *call)
 {
     if (code == MPI_SUCCESS)
         return true;
@@ -68,8 +68,8 @@ static bool good(struct mpi_transport *mpi, int code, const char *call)
 }
 
 /* Blocks as MPI wants them. */
-static bool convert(struct mpi_transport *mpi, const struct ls_transport_blocks *blocks, int *count,
-                    int *place)
+static bool mpi_convert(struct mpi_transport *mpi, const struct ls_transport_blocks *blocks,
+                        int *count, int *place)
 {
     for (int rank = 0; rank < mpi->transport.size; rank++) {
         size_t words = blocks->bytes[rank] / WORD, at = blocks->offset[rank] / WORD;
@@ -86,9 +86,9 @@ static bool convert(struct mpi_transport *mpi, const struct ls_transport_blocks 
 }
 
 /* An operation with blocks in its lists, or NULL. */
-static struct ls_transport_op *new_op(struct mpi_transport *mpi,
-                                      const struct ls_transport_blocks *out,
-                                      const struct ls_transport_blocks *in)
+static struct ls_transport_op *mpi_new_op(struct mpi_transport *mpi,
+                                          const struct ls_transport_blocks *out,
+                                          const struct ls_transport_blocks *in)
 {
     size_t size = (size_t)mpi->transport.size;
     struct ls_transport_op *op = mpi->free_ops;
@@ -102,63 +102,65 @@ static struct ls_transport_op *new_op(struct mpi_transport *mpi,
         return NULL;
     }
     int *lists = op->lists;
-    if (convert(mpi, out, lists + OUT_COUNT * size, lists + OUT_PLACE * size) &&
-        convert(mpi, in, lists + IN_COUNT * size, lists + IN_PLACE * size))
+    if (mpi_convert(mpi, out, lists + OUT_COUNT * size, lists + OUT_PLACE * size) &&
+        mpi_convert(mpi, in, lists + IN_COUNT * size, lists + IN_PLACE * size))
         return op;
     op->next = mpi->free_ops;
     mpi->free_ops = op;
     return NULL;
 }
 
-static int gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
-                  void *all, const struct ls_transport_blocks *blocks,
-                  struct ls_transport_op **result)
+static int mpi_gather(struct ls_transport *transport, enum ls_channel channel, const void *mine,
+                      void *all, const struct ls_transport_blocks *blocks,
+                      struct ls_transport_op **result)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     size_t size = (size_t)transport->size;
     bool there = mine == (const char *)all + blocks->offset[transport->rank];
     pthread_mutex_lock(&mpi->lock);
-    struct ls_transport_op *op = new_op(mpi, blocks, blocks);
+    struct ls_transport_op *op = mpi_new_op(mpi, blocks, blocks);
     bool started =
         op != NULL &&
-        good(mpi,
-             MPI_Iallgatherv(there ? MPI_IN_PLACE : mine,
-                             op->lists[IN_COUNT * size + (size_t)transport->rank], MPI_UINT32_T,
-                             all, op->lists + IN_COUNT * size, op->lists + IN_PLACE * size,
-                             MPI_UINT32_T, mpi->channel[channel], &op->request),
-             "MPI_Iallgatherv");
+        mpi_good(mpi,
+                 MPI_Iallgatherv(there ? MPI_IN_PLACE : mine,
+                                 op->lists[IN_COUNT * size + (size_t)transport->rank], MPI_UINT32_T,
+                                 all, op->lists + IN_COUNT * size, op->lists + IN_PLACE * size,
+                                 MPI_UINT32_T, mpi->channel[channel], &op->request),
+                 "MPI_Iallgatherv");
     pthread_mutex_unlock(&mpi->lock);
     *result = started ? op : NULL;
     return started ? 0 : -1;
 }
 
-static int exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
-                    const struct ls_transport_blocks *out_blocks, void *in,
-                    const struct ls_transport_blocks *in_blocks, struct ls_transport_op **result)
+static int mpi_exchange(struct ls_transport *transport, enum ls_channel channel, const void *out,
+                        const struct ls_transport_blocks *out_blocks, void *in,
+                        const struct ls_transport_blocks *in_blocks,
+                        struct ls_transport_op **result)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     size_t size = (size_t)transport->size;
     pthread_mutex_lock(&mpi->lock);
-    struct ls_transport_op *op = new_op(mpi, out_blocks, in_blocks);
-    bool started =
-        op != NULL && good(mpi,
-                           MPI_Ialltoallv(out, op->lists + OUT_COUNT * size,
-                                          op->lists + OUT_PLACE * size, MPI_UINT32_T, in,
-                                          op->lists + IN_COUNT * size, op->lists + IN_PLACE * size,
-                                          MPI_UINT32_T, mpi->channel[channel], &op->request),
-                           "MPI_Ialltoallv");
+    struct ls_transport_op *op = mpi_new_op(mpi, out_blocks, in_blocks);
+    bool started = op != NULL &&
+                   mpi_good(mpi,
+                            MPI_Ialltoallv(out, op->lists + OUT_COUNT * size,
+                                           op->lists + OUT_PLACE * size, MPI_UINT32_T, in,
+                                           op->lists + IN_COUNT * size, op->lists + IN_PLACE * size,
+                                           MPI_UINT32_T, mpi->channel[channel], &op->request),
+                            "MPI_Ialltoallv");
     pthread_mutex_unlock(&mpi->lock);
     *result = started ? op : NULL;
     return started ? 0 : -1;
 }
 
-static enum ls_transport_result test(struct ls_transport *transport, struct ls_transport_op **op)
+static enum ls_transport_result mpi_test(struct ls_transport *transport,
+                                         struct ls_transport_op **op)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     int done = 0;
     pthread_mutex_lock(&mpi->lock);
-    bool went = good(mpi, MPI_Test(&(*op)->request, &done, MPI_STATUS_IGNORE),
-                     "an operation between all ranks");
+    bool went = mpi_good(mpi, MPI_Test(&(*op)->request, &done, MPI_STATUS_IGNORE),
+                         "an operation between all ranks");
     if (went && done) {
         (*op)->next = mpi->free_ops;
         mpi->free_ops = *op;
@@ -169,12 +171,12 @@ static enum ls_transport_result test(struct ls_transport *transport, struct ls_t
 }
 
 /* Frees the copies of messages that are through. */
-static bool forget_told(struct mpi_transport *mpi)
+static bool mpi_forget_told(struct mpi_transport *mpi)
 {
     for (struct told **at = &mpi->told; *at != NULL;) {
         struct told *told = *at;
         int done = 0;
-        if (!good(mpi, MPI_Test(&told->request, &done, MPI_STATUS_IGNORE), "a message"))
+        if (!mpi_good(mpi, MPI_Test(&told->request, &done, MPI_STATUS_IGNORE), "a message"))
             return false;
         if (done) {
             *at = told->next;
@@ -186,7 +188,7 @@ static bool forget_told(struct mpi_transport *mpi)
     return true;
 }
 
-static bool send_copy(struct mpi_transport *mpi, int to, const void *message, size_t bytes)
+static bool mpi_send_copy(struct mpi_transport *mpi, int to, const void *message, size_t bytes)
 {
     struct told *told = bytes <= LS_TRANSPORT_MESSAGE ? malloc(sizeof *told + bytes) : NULL;
     if (told == NULL) {
@@ -196,9 +198,9 @@ static bool send_copy(struct mpi_transport *mpi, int to, const void *message, si
         return false;
     }
     memcpy(told->data, message, bytes);
-    if (!good(mpi,
-              MPI_Isend(told->data, (int)bytes, MPI_BYTE, to, 0, mpi->messages, &told->request),
-              "MPI_Isend")) {
+    if (!mpi_good(mpi,
+                  MPI_Isend(told->data, (int)bytes, MPI_BYTE, to, 0, mpi->messages, &told->request),
+                  "MPI_Isend")) {
         free(told);
         return false;
     }
@@ -208,53 +210,53 @@ static bool send_copy(struct mpi_transport *mpi, int to, const void *message, si
     return true;
 }
 
-static int tell(struct ls_transport *transport, int to, const void *message, size_t bytes)
+static int mpi_tell(struct ls_transport *transport, int to, const void *message, size_t bytes)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     pthread_mutex_lock(&mpi->lock);
-    bool went = forget_told(mpi) && send_copy(mpi, to, message, bytes);
+    bool went = mpi_forget_told(mpi) && mpi_send_copy(mpi, to, message, bytes);
     pthread_mutex_unlock(&mpi->lock);
     return went ? 0 : -1;
 }
 
-static bool listen(struct mpi_transport *mpi)
+static bool mpi_listen(struct mpi_transport *mpi)
 {
-    return good(mpi,
-                MPI_Irecv(mpi->heard, LS_TRANSPORT_MESSAGE, MPI_BYTE, MPI_ANY_SOURCE, 0,
-                          mpi->messages, &mpi->hearing),
-                "MPI_Irecv");
+    return mpi_good(mpi,
+                    MPI_Irecv(mpi->heard, LS_TRANSPORT_MESSAGE, MPI_BYTE, MPI_ANY_SOURCE, 0,
+                              mpi->messages, &mpi->hearing),
+                    "MPI_Irecv");
 }
 
 /* Under the lock. */
-static int next_message(struct mpi_transport *mpi, int *from, void *message, size_t room)
+static int mpi_next_message(struct mpi_transport *mpi, int *from, void *message, size_t room)
 {
     MPI_Status status;
     int done = 0, bytes = 0;
-    if (!good(mpi, MPI_Test(&mpi->hearing, &done, &status), "a message"))
+    if (!mpi_good(mpi, MPI_Test(&mpi->hearing, &done, &status), "a message"))
         return -1;
     if (!done)
         return 0;
-    if (!good(mpi, MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count"))
+    if (!mpi_good(mpi, MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count"))
         return -1;
     if ((size_t)bytes > room)
         bytes = (int)room;
     memcpy(message, mpi->heard, (size_t)bytes);
     *from = status.MPI_SOURCE;
     mpi->heard_from[*from]++;
-    return listen(mpi) ? bytes : -1;
+    return mpi_listen(mpi) ? bytes : -1;
 }
 
-static int hear(struct ls_transport *transport, int *from, void *message, size_t room)
+static int mpi_hear(struct ls_transport *transport, int *from, void *message, size_t room)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     pthread_mutex_lock(&mpi->lock);
-    int bytes = forget_told(mpi) ? next_message(mpi, from, message, room) : -1;
+    int bytes = mpi_forget_told(mpi) ? mpi_next_message(mpi, from, message, room) : -1;
     pthread_mutex_unlock(&mpi->lock);
     return bytes;
 }
 
 /* Whether all that was told to this rank has been heard. */
-static bool heard_all(const struct mpi_transport *mpi)
+static bool mpi_heard_all(const struct mpi_transport *mpi)
 {
     for (int rank = 0; rank < mpi->transport.size; rank++)
         if (mpi->heard_from[rank] < mpi->meant_for[rank])
@@ -264,21 +266,22 @@ static bool heard_all(const struct mpi_transport *mpi)
 
 /* Receives what nobody wants to hear any more: some libraries complain of messages that are left,
  * or wait for them for ever. The ranks tell each other how many there were. */
-static bool drain(struct mpi_transport *mpi)
+static bool mpi_drain(struct mpi_transport *mpi)
 {
     char message[LS_TRANSPORT_MESSAGE];
     MPI_Request counts;
     int from, counted = 0;
-    if (!good(mpi,
-              MPI_Ialltoall(mpi->told_to, 1, MPI_UINT64_T, mpi->meant_for, 1, MPI_UINT64_T,
-                            mpi->messages, &counts),
-              "MPI_Ialltoall"))
+    if (!mpi_good(mpi,
+                  MPI_Ialltoall(mpi->told_to, 1, MPI_UINT64_T, mpi->meant_for, 1, MPI_UINT64_T,
+                                mpi->messages, &counts),
+                  "MPI_Ialltoall"))
         return false;
-    while (!counted || mpi->told != NULL || !heard_all(mpi)) {
-        int bytes = next_message(mpi, &from, message, sizeof message);
-        if (bytes < 0 || !forget_told(mpi))
+    while (!counted || mpi->told != NULL || !mpi_heard_all(mpi)) {
+        int bytes = mpi_next_message(mpi, &from, message, sizeof message);
+        if (bytes < 0 || !mpi_forget_told(mpi))
             return false;
-        if (!counted && !good(mpi, MPI_Test(&counts, &counted, MPI_STATUS_IGNORE), "MPI_Ialltoall"))
+        if (!counted &&
+            !mpi_good(mpi, MPI_Test(&counts, &counted, MPI_STATUS_IGNORE), "MPI_Ialltoall"))
             return false;
         if (bytes == 0)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
@@ -287,10 +290,10 @@ static bool drain(struct mpi_transport *mpi)
            MPI_Wait(&mpi->hearing, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-static void end(struct ls_transport *transport)
+static void mpi_end(struct ls_transport *transport)
 {
     struct mpi_transport *mpi = mpi_of(transport);
-    if (drain(mpi)) {
+    if (mpi_drain(mpi)) {
         for (int channel = 0; channel < LS_CHANNELS; channel++)
             MPI_Comm_free(&mpi->channel[channel]);
         MPI_Comm_free(&mpi->messages);
@@ -307,7 +310,7 @@ static void end(struct ls_transport *transport)
 }
 
 /* Also where another thread is stuck in MPI and holds the lock. */
-static void end_job(struct ls_transport *transport, int code)
+static void mpi_end_job(struct ls_transport *transport, int code)
 {
     struct mpi_transport *mpi = mpi_of(transport);
     struct timespec until;
@@ -319,18 +322,18 @@ static void end_job(struct ls_transport *transport, int code)
 }
 
 static const struct ls_transport_calls calls = {
-    .gather = gather,
-    .exchange = exchange,
-    .test = test,
-    .tell = tell,
-    .hear = hear,
-    .end = end,
-    .abort = end_job,
+    .gather = mpi_gather,
+    .exchange = mpi_exchange,
+    .test = mpi_test,
+    .tell = mpi_tell,
+    .hear = mpi_hear,
+    .end = mpi_end,
+    .abort = mpi_end_job,
 };
 
 /* "Open MPI v4.1.4" of "Open MPI v4.1.4, package: ...", "MPICH 4.0.2" of "MPICH Version: 4.0.2\n
  * MPICH Release date: ...". */
-static void library_name(char *name, size_t room)
+static void mpi_library_name(char *name, size_t room)
 {
     static const char word[] = " Version:";
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -346,7 +349,7 @@ static void library_name(char *name, size_t room)
 }
 
 /* MPI itself, with enough thread support. */
-static bool initialize(struct mpi_transport *mpi)
+static bool mpi_initialize(struct mpi_transport *mpi)
 {
     int there = 0, gone = 0, support = 0;
     MPI_Initialized(&there);
@@ -360,8 +363,8 @@ static bool initialize(struct mpi_transport *mpi)
     if (there) {
         MPI_Query_thread(&support);
     } else {
-        if (!good(mpi, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &support),
-                  "MPI_Init_thread"))
+        if (!mpi_good(mpi, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &support),
+                      "MPI_Init_thread"))
             return false;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
@@ -374,37 +377,37 @@ static bool initialize(struct mpi_transport *mpi)
     return false;
 }
 
-static bool new_communicator(struct mpi_transport *mpi, MPI_Comm *communicator)
+static bool mpi_new_communicator(struct mpi_transport *mpi, MPI_Comm *communicator)
 {
-    return good(mpi, MPI_Comm_dup(MPI_COMM_WORLD, communicator), "MPI_Comm_dup") &&
-           good(mpi, MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN),
-                "MPI_Comm_set_errhandler");
+    return mpi_good(mpi, MPI_Comm_dup(MPI_COMM_WORLD, communicator), "MPI_Comm_dup") &&
+           mpi_good(mpi, MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN),
+                    "MPI_Comm_set_errhandler");
 }
 
-static bool find_host(struct mpi_transport *mpi)
+static bool mpi_find_host(struct mpi_transport *mpi)
 {
     struct ls_transport *transport = &mpi->transport;
     MPI_Comm host;
     if (gethostname(transport->host, sizeof transport->host - 1) != 0)
         snprintf(transport->host, sizeof transport->host, "unknown");
-    if (!good(mpi,
-              MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, transport->rank,
-                                  MPI_INFO_NULL, &host),
-              "MPI_Comm_split_type"))
+    if (!mpi_good(mpi,
+                  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, transport->rank,
+                                      MPI_INFO_NULL, &host),
+                  "MPI_Comm_split_type"))
         return false;
-    bool found = good(mpi, MPI_Comm_rank(host, &transport->host_rank), "MPI_Comm_rank") &&
-                 good(mpi, MPI_Comm_size(host, &transport->host_size), "MPI_Comm_size");
+    bool found = mpi_good(mpi, MPI_Comm_rank(host, &transport->host_rank), "MPI_Comm_rank") &&
+                 mpi_good(mpi, MPI_Comm_size(host, &transport->host_size), "MPI_Comm_size");
     MPI_Comm_free(&host);
     return found;
 }
 
-static bool join(struct mpi_transport *mpi)
+static bool mpi_join(struct mpi_transport *mpi)
 {
-    if (!initialize(mpi))
+    if (!mpi_initialize(mpi))
         return false;
     /* A rank that took itself for another one would write that one's files. */
-    if (!good(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &mpi->transport.rank), "MPI_Comm_rank") ||
-        !good(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->transport.size), "MPI_Comm_size"))
+    if (!mpi_good(mpi, MPI_Comm_rank(MPI_COMM_WORLD, &mpi->transport.rank), "MPI_Comm_rank") ||
+        !mpi_good(mpi, MPI_Comm_size(MPI_COMM_WORLD, &mpi->transport.size), "MPI_Comm_size"))
         return false;
     size_t size = (size_t)mpi->transport.size;
     mpi->told_to = calloc(3 * size, sizeof *mpi->told_to);
@@ -414,10 +417,10 @@ static bool join(struct mpi_transport *mpi)
     }
     mpi->heard_from = mpi->told_to + size;
     mpi->meant_for = mpi->told_to + 2 * size;
-    bool made = new_communicator(mpi, &mpi->messages);
+    bool made = mpi_new_communicator(mpi, &mpi->messages);
     for (int channel = 0; channel < LS_CHANNELS && made; channel++)
-        made = new_communicator(mpi, &mpi->channel[channel]);
-    return made && find_host(mpi) && listen(mpi);
+        made = mpi_new_communicator(mpi, &mpi->channel[channel]);
+    return made && mpi_find_host(mpi) && mpi_listen(mpi);
 }
 
 __attribute__((visibility("default"))) ls_transport_open_function lockstep_transport_open;
@@ -435,10 +438,10 @@ struct ls_transport *lockstep_transport_open(int abi, char *message, size_t room
         return NULL;
     }
     pthread_mutex_init(&mpi->lock, NULL);
-    library_name(name, sizeof name);
+    mpi_library_name(name, sizeof name);
     mpi->transport.calls = &calls;
     mpi->transport.name = name;
-    if (join(mpi))
+    if (mpi_join(mpi))
         return &mpi->transport;
     snprintf(message, room, "%s: %s", name, mpi->transport.failure);
     free(mpi->told_to);
