@@ -1,0 +1,48 @@
+#!/bin/bash
+# Names: tools/check_names.sh [ROOT] prints each offence as file:line and exits 1 if there is any.
+#
+#  * A struct, union or enum tag is defined in one file only. (Each transport has its own kind of
+#    operation under way, and each generation of oneDNN its descriptor of memory.)
+#  * Static functions of engine/ and transport/ begin with their module's name, so that a backtrace
+#    says where it is.
+#  * The words that docs/glossary.md has given up do not come back in src/ and include/.
+# SPDX-License-Identifier: BSD-2-Clause
+set -euo pipefail
+export LC_ALL=C
+cd "${1:-$(dirname "$0")/..}"
+found=$(
+    # ---- Tags ----
+    grep -rnoE '^(struct|union|enum) ls_[a-z0-9_]+ \{' src include --include='*.[ch]' |
+        awk -F'[: ]' '{
+            if ($4 == "ls_transport_op" || $4 == "ls_md")
+                next
+            if ($4 in file && file[$4] != $1)
+                print $1 ":" $2 ": " $3 " " $4 " is also defined in " file[$4]
+            else
+                file[$4] = $1
+        }'
+    # ---- Static functions ----
+    for file in src/engine/*.c src/transport/*.c src/transport/mpi/*.c; do
+        module=$(basename "$file" .c)
+        case $module in
+        failure_*) module=detector ;;
+        reducer_factors) module=factor_reducer ;;
+        mpi_transport) module=mpi ;;
+        progress_thread) module=progress ;;
+        work_queue) module=queue ;;
+        thread_pool) module=pool ;;
+        esac
+        { grep -nE '^static [^=;]*\b[a-z_0-9]+\(' "$file" || true; } |
+            sed -E 's/^([0-9]+):static .*[ *]([a-z_0-9]+)\(.*/\1 \2/' |
+            awk -v file="$file" -v module="$module" \
+                'index($2, module "_") != 1 && $2 !~ /^ls_/ { print file ":" $1 ": " $2 " does not begin with " module "_" }'
+    done
+    # ---- Words ----
+    words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
+    grep -rniwE "$words" src include --include='*.[ch]' | sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
+)
+[ -z "$found" ] || {
+    printf '%s\n' "$found"
+    exit 1
+}
+echo "$(find src include -name '*.[ch]' | wc -l) files: names in order"
