@@ -17,7 +17,7 @@
 #   SELFISH    batch statistics are those of the micro-batches that the rank has run itself
 #   RATE       ranks other than the first have a learning rate of their own
 #   FILLER     each rank fills weights with numbers of its own
-#   TICKET     a micro-batch is given to two ranks
+#   GRANT      a micro-batch is given to two ranks
 #   LOST       a micro-batch is given to no rank
 #   ROUNDED    a filler's normal numbers are rounded once more
 #   CORRECTION Adam's correction is rounded once more
@@ -98,7 +98,7 @@ ls_mutant_in(RATE solver/trainer.c test_ranks test_any_ranks
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(FILLER engine/store.c test_ranks test_any_ranks
   "dropout: rank [01] of 2: before the first update: the weights are not the same on all ranks")
-ls_mutant_in(TICKET engine/work_queue.c test_ranks test_who_is_free
+ls_mutant_in(GRANT engine/work_queue.c test_ranks test_who_is_free
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 2 ranks")
 ls_mutant_in(LOST engine/work_queue.c test_ranks test_who_is_free
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 0 ranks")

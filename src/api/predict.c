@@ -1,7 +1,7 @@
 /* Predictions: one sample a micro-batch, samples taken by workers as they get free.
  *
  * The value that counts is the softmax inside a SoftmaxWithLoss layer; without one, the last top
- * that nobody reads (a deploy net's "prob"), else what an accuracy or a loss looks at.
+ * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdatomic.h>

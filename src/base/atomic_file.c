@@ -1,4 +1,4 @@
-/* Writing a file so that nobody ever sees half of it, whatever fails.
+/* Writing a file so that no reader ever sees half of it, whatever fails.
  *
  *   create a file in <folder>                without a name, where the file system can
  *   write, flush, fsync                      the bytes are on the disk

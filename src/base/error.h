@@ -34,7 +34,7 @@ void ls_error_clear(struct ls_error *error);
 
 /* Appends a problem and returns `status`, so that a caller can write `return ls_fail(...)`. What
  * was said before of the same place is not said again.
- * `place` and `hint` may be NULL; `error` may be NULL when nobody wants to know. */
+ * `place` and `hint` may be NULL; `error` may be NULL when the text is not wanted. */
 int ls_fail(struct ls_error *error, int status, const char *place, const char *hint,
             const char *format, ...) __attribute__((format(printf, 5, 6)));
 

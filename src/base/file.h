@@ -39,11 +39,11 @@ struct ls_mapping {
 };
 int ls_file_map(const char *path, int status, struct ls_mapping *mapping, struct ls_error *error);
 void ls_file_unmap(struct ls_mapping *mapping);
-/* Fails if something of the view could not be read so far. Whoever has read from a view asks before
- * using what was read. */
+/* Fails if something of the view could not be read so far. Readers of a view call it before they
+ * use what they read. */
 int ls_file_lost(const struct ls_mapping *mapping, const char *path, int status,
                  struct ls_error *error);
-/* Whoever has read some bytes of a view gives the memory back that they take in this process; they
+/* Gives back the memory that some bytes of a view take in this process, after they were read; they
  * can be read again. */
 void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t size);
 

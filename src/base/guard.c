@@ -18,7 +18,7 @@
 
 struct ls_guard {
     struct ls_guard *next;
-    _Atomic uintptr_t begin; /* 0: nobody's */
+    _Atomic uintptr_t begin; /* 0: free */
     _Atomic uintptr_t end;
     _Atomic bool lost;
 };

@@ -1,4 +1,4 @@
-/* Who has what. See base/partition.h. SPDX-License-Identifier: BSD-2-Clause */
+/* Which owner has which item. See base/partition.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "base/partition.h"
 
 /* floor(count x weight / all); the product is one of two 64-bit numbers. */

@@ -2,8 +2,7 @@
  *
  * Each core runs independent chains of multiply-adds of its widest vectors, then a[i] = b[i] + s
  * c[i] over arrays that are larger than its share of most caches (three reads and writes are
- * counted, as everybody counts them). Each is the best of a few tries: nobody else is on the core
- * then.
+ * counted, as is usual). Each is the best of a few tries, one that no other process disturbed.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/probe.h"
@@ -112,7 +111,7 @@ static void raise_rate(double *best, double done, double start)
 static void *probe_core(void *argument)
 {
     struct core *core = argument;
-    volatile float kept = 0; /* or the compiler finds that nobody wants the results */
+    volatile float kept = 0; /* or the compiler removes the loops: results unused */
     float sink = 0;
     pthread_mutex_lock(&core->gate->lock);
     bool go_home = core->gate->go_home;

@@ -14,8 +14,7 @@ static struct lockstep_job *_Atomic job;
 static void request_stop(int number)
 {
     lockstep_job_look(atomic_load(&job));
-    if (stop_requested &&
-        !several_ranks) { /* the second time: at once, as if nobody had caught it */
+    if (stop_requested && !several_ranks) { /* the second time: at once, by the default action */
         signal(number, SIG_DFL);
         raise(number); /* delivered when this handler returns */
     }
@@ -44,7 +43,7 @@ void ls_cli_catch_signals(struct lockstep_job *of)
     catch_signal(SIGTERM, request_stop);
     catch_signal(SIGUSR1, request_stop);
     catch_signal(SIGHUP, request_snapshot);
-    /* A log that nobody reads any more must not end a training. */
+    /* A log whose reader has gone must not end a training. */
     signal(SIGPIPE, SIG_IGN);
 }
 

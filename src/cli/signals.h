@@ -1,8 +1,8 @@
 /* Signals while training: SIGINT, SIGTERM and SIGUSR1 finish the update, write a snapshot and stop,
  * and kill when one comes a second time; SIGHUP writes a snapshot and goes on. This holds also
  * where the program was started with one of them ignored, as shells do with SIGINT for jobs in the
- * background of a script: whoever stops a training wants its state kept. (Slurm sends SIGUSR1 some
- * time before a job's end, where it is asked to.)
+ * background of a script: a user who stops a training wants its state kept. (Slurm sends SIGUSR1
+ * some time before a job's end, where it is asked to.)
  *
  * Among several ranks a second signal does nothing more: launchers send one to all ranks and to
  * themselves, who pass it on, and no rank may end by itself while the others take part in the

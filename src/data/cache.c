@@ -3,11 +3,11 @@
  * A cache has an entry for each record of its source: where its numbers go, its label, the hashes
  * of what was read, its state:
  *
- *   EMPTY -> FILLING -> READY        (who finds EMPTY and can change it to FILLING writes)
- *                    -> REFUSED      (the record is not what it was said to be)
+ *   EMPTY -> FILLING -> READY        (the thread that changes EMPTY to FILLING writes)
+ *                    -> REFUSED      (the record does not have the stated shape)
  *
  * READY is written after the numbers and read before them (release, acquire). Entries without
- * memory belong to records that nobody wants or that do not fit. A data set that joins brings one
+ * memory belong to records that are not wanted or do not fit. A data set that joins brings one
  * block of memory for the records that it adds, before any of its readers exists.
  *
  * SPDX-License-Identifier: BSD-2-Clause */

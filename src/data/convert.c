@@ -148,7 +148,7 @@ static int fill_folder(struct ls_selection *selection, const char *folder, struc
     if (code != 0)
         return lmdb_failed(&writer, code, "make a database");
     code = mdb_env_set_mapsize(writer.environment, writer.map);
-    if (code == 0) /* synced once, at the end: until then nobody sees it, and it needs no lock */
+    if (code == 0) /* synced once, at the end: until then it has no reader and needs no lock */
         code = mdb_env_open(writer.environment, folder, MDB_NOSYNC | MDB_NOTLS | MDB_NOLOCK, 0664);
     int status = code == 0 ? write_records(&writer) : lmdb_failed(&writer, code, "make a database");
     mdb_env_close(writer.environment);

@@ -6,7 +6,7 @@
  * threads' speed. What an item holds depends on its number only; the threads change nothing but
  * when it is there.
  *
- * It cannot lock up: a taker that waits for what nobody has claimed, while no slot is EMPTY or
+ * It cannot lock up: a taker that waits for an unclaimed item, while no slot is EMPTY or
  * DECODING (all are held or will be taken by others), adds a slot. So a net whose workers hold all
  * micro-batches of a batch at once gets as many slots as that needs, beyond the memory limit.
  *
@@ -44,7 +44,7 @@ static int copy_options(const struct ls_prefetcher_options *options,
         prefetcher->datasets[i] = options->datasets[i];
         if (ls_dataset_varies(prefetcher->datasets[i]) && prefetcher->batching.size_of == NULL)
             return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                           "samples differ in size, and nobody says how large they are");
+                           "samples vary in size, and the source reports no sizes");
     }
     return 0;
 }

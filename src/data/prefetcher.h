@@ -72,8 +72,8 @@ void ls_prefetcher_request(struct ls_prefetcher *prefetcher, int64_t update, int
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence
  * (or a part of the memory, where it was wanted). Any thread may call. A source's failure is
- * reported to whoever takes the item concerned; a size that cannot be read, to whoever takes an
- * item of that batch or of a later one. */
+ * reported to the taker of the item concerned; a size that cannot be read, to the takers of items
+ * of that batch or of a later one. */
 int ls_prefetcher_take(struct ls_prefetcher *prefetcher, int64_t update, int index,
                        const struct ls_prefetch_item **item, struct ls_error *error);
 void ls_prefetcher_release(struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item);

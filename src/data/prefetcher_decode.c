@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "data/prefetcher_inner.h"
 
-/* Where the samples of one kind (0 data, 1 label) of a data set go; NULL: nobody wants them. */
+/* Where the samples of one kind (0 data, 1 label) of a data set go; NULL: they are not wanted. */
 static float *input_of(const struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item,
                        int dataset, int kind, size_t *numbers)
 {

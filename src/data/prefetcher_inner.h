@@ -10,7 +10,7 @@
  * EMPTY again, without a lock. One lock guards all the rest: claims, waiting, what is not there
  * yet.
  *
- * Decoders that found nothing to do sleep until half of the slots are EMPTY or somebody waits, so
+ * Decoders that found nothing to do sleep until half of the slots are EMPTY or a taker waits, so
  * that they run seldom and for long, not once for every release.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -111,8 +111,8 @@ void ls_position_go_to(struct ls_prefetcher *prefetcher, int64_t update);
 /* The same, where failures and what is wanted stay: goes to the first batch of an update. */
 void ls_position_enter(struct ls_prefetcher *prefetcher, int64_t update);
 /* Names the next micro-batch of the prefetcher's share in `item` and goes on to the one behind it.
- * False: there is none, or none for so long that nobody can want it yet (then takers are told that
- * the position moved), or position.status says that it cannot be known. */
+ * False: there is none, or the next one is so far ahead that no taker can want it yet (takers are
+ * told that the position moved), or position.status says that it cannot be known. */
 bool ls_position_claim(struct ls_prefetcher *prefetcher, struct ls_prefetch_item *item);
 /* Fails unless a micro-batch that no slot has may still be claimed; it is claimed in time then. */
 int ls_position_expect(struct ls_prefetcher *prefetcher, int64_t update, int index,

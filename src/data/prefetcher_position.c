@@ -1,8 +1,8 @@
 /* The sequence of micro-batches that a prefetcher goes through: update by update, batch by batch.
  *
- * A batch is cut when its first micro-batch is claimed. Where sizes vary that may read headers, and
- * may fail; then nothing behind that place can be named, and whoever wants it is told why, until a
- * seek leads somewhere else. Of each batch those micro-batches are passed that others have.
+ * A batch is cut when its first micro-batch is claimed. Where sizes vary this reads headers, and
+ * may fail; then no later micro-batch can be named, and takers of these get the error, until a seek
+ * goes elsewhere. Micro-batches of other ranks are skipped.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
@@ -77,7 +77,7 @@ static void leave(struct ls_prefetcher *prefetcher)
 }
 
 /* Makes `next` a micro-batch of the prefetcher's. A share may have nothing of many batches, or of
- * all that there ever will be: the search ends before it takes long, unless somebody waits. */
+ * all that there ever will be: the search ends before it takes long, unless a taker waits. */
 static bool find_next(struct ls_prefetcher *prefetcher)
 {
     struct ls_position *p = &prefetcher->position;
@@ -117,7 +117,7 @@ bool ls_position_claim(struct ls_prefetcher *prefetcher, struct ls_prefetch_item
 }
 
 /* How many micro-batches an update has at most: exact where sizes and groups play no part. Where
- * they do, the position passes what does not exist, so nobody waits for it forever. */
+ * they do, the position skips what does not exist, so no taker waits for it forever. */
 static int64_t most_of(struct ls_prefetcher *prefetcher, int64_t update)
 {
     int64_t count = 0;

@@ -102,7 +102,7 @@ bool ls_prefetch_queue_claim(struct ls_prefetcher *prefetcher, struct ls_prefetc
             fill(item, &prefetcher->position, &want);
             return true;
         }
-        if (prefetcher->position.status != 0) { /* whoever waits for it is told so */
+        if (prefetcher->position.status != 0) { /* wake the takers: they report it */
             pthread_cond_broadcast(&prefetcher->done);
             return false;
         }

@@ -37,7 +37,7 @@ struct ls_source_options {
     int64_t synthetic_shape[3];
     double synthetic_noise;
     bool forgiving; /* bad records do not keep it from being opened: they fail when they are read */
-    bool skipping;  /* the same, but not for files that cannot be read: somebody will skip them */
+    bool skipping;  /* the same, but not for files that cannot be read: the caller skips them */
     /* What to call the definition in messages about missing fields. */
     const char *place;
 };

@@ -51,7 +51,7 @@ struct ls_transform_options {
     const struct ls_definition *definition;         /* for places and relative paths */
     const char *layer;                              /* name */
     uint64_t seed;
-    bool augment;      /* the train phase, and nobody wants it plain */
+    bool augment;      /* the train phase, and `plain` is not asked for */
     int64_t record[3]; /* shape of the first record */
     bool varies;       /* the records' heights and widths differ */
     uint32_t label_pad;

@@ -463,7 +463,7 @@ static int audit_fail_undecided(const struct ls_audit *audit, size_t item, int64
     audit_name_place(&b, second, sizeof second);
     return ls_fail(error, LOCKSTEP_DIFFERENT, a.name,
                    "a core or memory is faulty: find out which, go on from a snapshot without it, "
-                   "and check what was trained before ('lockstep recomputed')",
+                   "and check what was trained before ('lockstep replay')",
                    "iteration %lld: the micro-batch of samples %lld to %lld has other bits each "
                    "time that it is computed, first by %s and then by %s, and no two cores agree",
                    (long long)iteration, (long long)a.first, (long long)a.last, first, second);
@@ -478,7 +478,7 @@ static int audit_fail_repeats(const struct ls_audit *audit, int64_t iteration,
     return ls_fail(
         error, LOCKSTEP_DIFFERENT, last->name,
         "that core or its memory is faulty: go on from a snapshot without it, and check "
-        "what was trained before ('lockstep recomputed')",
+        "what was trained before ('lockstep replay')",
         "iteration %lld: the update was computed %d times, and was wrong each time, last "
         "by %s",
         (long long)iteration, REPEATS_MAX + 1, who);

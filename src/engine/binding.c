@@ -115,7 +115,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
         plan->bindings[i].held = plan->plan->held_bytes > 0 ? slots->held[i] : NULL;
         status = binding_bind_slot(plan, store, &plan->bindings[i], error);
         if (status != 0) {
-            ls_net_unbind(plan); /* nobody shall take it for bound */
+            ls_net_unbind(plan); /* leave it unbound on failure */
             return status;
         }
     }

@@ -1,9 +1,9 @@
-/* Whether the ranks of a job have the same weights. They must have: what differs comes from memory
- * or a processor that is faulty, from programs that are not the same, or from a mistake of ours,
- * and would be found by nobody until the ranks' results are worth nothing.
+/* Whether the ranks of a job have the same weights. They must have: a difference comes from faulty
+ * memory, a faulty processor, different programs, or a mistake of ours, and would otherwise remain
+ * unnoticed while the ranks drift apart.
  *
  * All workers hash blocks of the weights, as fast as these can be read. One number goes to all
- * ranks; only where it differs do more, to find out what and who.
+ * ranks; only where it differs more are sent, to find the parameter and the ranks.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ struct comparison {
     uint64_t *block;     /* hashes of all blocks, parameter by parameter */
     uint64_t *parameter; /* and of each parameter */
     size_t blocks;
-    _Atomic size_t next; /* block that nobody has taken */
+    _Atomic size_t next; /* the next block to hash */
 };
 
 static size_t compare_blocks_of(const struct ls_parameter_state *slot)

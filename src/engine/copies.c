@@ -11,7 +11,7 @@
 #include "engine/reducer.h"
 #include "transport/comm.h"
 
-/* ---- Who has what ---------------------------------------------------------------------------- */
+/* ---- Owners ---------------------------------------------------------------------------------- */
 
 int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
 {

@@ -51,7 +51,7 @@ static int engine_no_room(size_t each, int workers, struct ls_error *error)
                    "out of memory: %zu bytes of activations for each of %d workers", each, workers);
 }
 
-/* Memory of the size that is wanted, for everybody; what was there before goes first. */
+/* Memory of the size that is wanted, for all workers; the old memory is freed first. */
 static int engine_make_room(struct ls_engine *engine, const struct ls_room *wanted,
                             struct ls_error *error)
 {

@@ -80,7 +80,7 @@ static int exchange_create_merged(struct ls_exchange *exchange,
     return 0;
 }
 
-/* Whether the rows of a sync point concern nobody else but moving averages. */
+/* Whether the rows of a sync point are needed by moving averages only. */
 static bool exchange_is_kept(const struct ls_exchange_options *options, const struct ls_sync *sync)
 {
     return sync->kind == LS_SYNC_MOMENTS && sync->averages.mean != NULL && options->local != NULL &&

@@ -39,7 +39,7 @@ struct ls_exchange {
     struct ls_parts *parts;     /* by micro-batch and grouping */
     size_t *row_offset;         /* by sync: of its rows among those of a micro-batch, in doubles */
     size_t row_doubles;         /* of a micro-batch */
-    size_t kept_doubles;        /* the first of these: what nobody else needs before averages do */
+    size_t kept_doubles;        /* the first of these: needed by moving averages only */
     double *rows;
     const double **list; /* by worker: the rows of the group that it merges, `units` of them */
     size_t units;

@@ -234,7 +234,7 @@ static float factors_float_of(uint32_t bits)
     return x;
 }
 
-/* Whether all of the products and sums must be finite, so that nobody has to look. */
+/* Whether the largest factors prove all products and sums finite, so that no check is needed. */
 static bool factors_bounded(const struct factor *factor)
 {
     double x = (double)factors_float_of(factor->largest[LS_FACTOR_INPUT]);

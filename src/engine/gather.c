@@ -10,7 +10,7 @@
 #include "engine/reducer.h"
 
 enum {
-    TILES = 4,        /* at least so many for each worker, as far as */
+    TILES = 4,        /* tiles per worker, where the matrix is large enough */
     COLUMNS_MIN = 64, /* a tile is not narrower than some cache lines */
     COLUMNS_MAX = 512
 };

@@ -21,7 +21,7 @@ struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
     unsigned char *arena, *held;
-    uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: nobody wants to know */
+    uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: timing off */
 };
 
 struct ls_net_plan {
@@ -32,12 +32,12 @@ struct ls_net_plan {
     struct ls_binding *bindings; /* by slot; NULL until ls_net_bind */
     int slots;
     int generation;             /* of the memory that they are bound to */
-    struct ls_reducer *reducer; /* of the store that they are bound to; NULL: no weights reducer */
+    struct ls_reducer *reducer; /* of the store that they are bound to; NULL: no other ranks */
     struct ls_wait {
         int first, last;
     } * wait;                /* by step: the buckets of weights that it reads; -1: none */
     int64_t used;            /* when it was wanted last */
-    bool kept;               /* whoever wanted it keeps it */
+    bool kept;               /* in use: not to be evicted */
     struct ls_value *output; /* the value to keep (ls_net_options.output), or NULL */
 };
 

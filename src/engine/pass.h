@@ -64,7 +64,7 @@ struct ls_pass {
     _Atomic size_t next;  /* of `own` */
     bool round;           /* micro-batches can be taken, */
     size_t round_end;     /* for units before this one */
-    int granted;          /* units that this rank has got; by whoever hears of it */
+    int granted;          /* units that this rank was granted; by the thread that receives grants */
     pthread_mutex_t lock; /* guards what is below, and `blank` */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;
@@ -97,8 +97,8 @@ struct ls_context ls_pass_context(struct ls_pass *pass, int worker, size_t unit,
 int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
                     int slot, int segment, float *const *inputs, const struct ls_context *context,
                     struct ls_error *error);
-/* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: nobody wants
- * that one (engine/normalizers.c). */
+/* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: that one is
+ * not needed (engine/normalizers.c). */
 int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,
                   float *const *inputs, struct ls_error *error);
 

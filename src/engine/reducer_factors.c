@@ -16,7 +16,7 @@ struct side {
     size_t factor;
     enum ls_factor_side side;
     _Atomic int left; /* micro-batches that have not recorded here */
-    float *packed;    /* all ranks' rows, rank by rank; NULL while nobody needed it */
+    float *packed;    /* all ranks' rows, rank by rank; NULL until it is needed */
     size_t capacity;  /* numbers */
 };
 

@@ -1,5 +1,5 @@
-/* The factors' part of reducer; for the files of reducer only. See engine/reducer.h.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* The exchange of factors, a part of the reducer; for the files of the reducer only. See
+ * engine/reducer.h. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_REDUCER_INNER_H
 #define LS_ENGINE_REDUCER_INNER_H
 

@@ -166,8 +166,7 @@ static void run_freely(void *argument, int worker)
     }
 }
 
-/* ---- The work queue
- * --------------------------------------------------------------------------------- */
+/* ---- The work queue -------------------------------------------------------------------------- */
 
 static void run_want(const struct ls_pass *pass, size_t unit)
 {
@@ -392,7 +391,7 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
              unit = run_own_unit(pass, wave, unit + 1, worker))
             run_take_item(pass, worker, unit);
     ls_thread_pool_barrier(pool);
-    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all: nobody takes any more */
+    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all workers */
     ready = ready && run_segments(pass, wave, worker);
     for (size_t unit = run_own_unit(pass, wave, wave->begin, worker); unit < wave->end;
          unit = run_own_unit(pass, wave, unit + 1, worker))

@@ -17,7 +17,7 @@ static size_t shards_aligned(size_t elements)
     return (elements + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Where everybody lies: backwards. */
+/* Parameters are laid out in reverse order, the order in which gradients become ready. */
 static void shards_place_all(struct ls_shards *shards, size_t parameters, const size_t *elements)
 {
     for (size_t i = parameters; i-- > 0;) {

@@ -261,7 +261,7 @@ struct refresh {
     _Atomic bool failed;
 };
 
-/* The bucket in which the weights of a view reducer; -1: they do not. */
+/* The bucket in which the weights of a view are exchanged; -1: in none. */
 static int store_bucket_of_view(const struct ls_store *store, size_t view)
 {
     return store->shards->bucket[store->views->items[view].parameter->index];

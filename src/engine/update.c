@@ -17,7 +17,7 @@
 #include "transport/comm.h"
 
 enum {
-    EVERYBODY = -1,
+    ALL_RANKS = -1,
     CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK,
     STRIP = 128,   /* columns, see strip_columns */
     AT_ONCE = 1024 /* elements of a sum that are read before they are applied */
@@ -36,7 +36,7 @@ struct ls_update_memory {
 
 struct tiles_job {
     struct ls_engine *engine;
-    const int *owner; /* by tile: its rank, or EVERYBODY; NULL: there are no other ranks */
+    const int *owner; /* by tile: its rank, or ALL_RANKS; NULL: there are no other ranks */
     _Atomic size_t next;
     /* apply */
     const struct ls_update_rule *rules; /* by parameter */
@@ -57,7 +57,7 @@ static const struct ls_tile *update_take(struct tiles_job *job, size_t *index)
         *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
         if (*index >= store->tile_count)
             return NULL;
-        if (job->owner == NULL || job->owner[*index] == rank || job->owner[*index] == EVERYBODY)
+        if (job->owner == NULL || job->owner[*index] == rank || job->owner[*index] == ALL_RANKS)
             return &store->tiles[*index];
     }
 }
@@ -161,14 +161,14 @@ static void update_apply_some(void *argument, int worker)
         update_apply_tile(job, tile, worker);
 }
 
-/* Gradients from factors are everybody's to apply, since their weights do not reducer; to measure
- * them is shared out, too. */
+/* All ranks apply gradients from factors, since the reducer does not send the weights concerned.
+ * Measuring them is divided among the ranks like everything else. */
 static void update_find_owners(const struct ls_engine *engine, struct ls_update_memory *memory)
 {
     const struct ls_store *store = engine->store;
     for (size_t i = 0; i < store->tile_count; i++) {
         const struct ls_tile *tile = &store->tiles[i];
-        memory->updated_by[i] = EVERYBODY;
+        memory->updated_by[i] = ALL_RANKS;
         memory->measured_by[i] = (int)(i * (size_t)engine->comm->size / store->tile_count);
         if (store->shards->bucket[tile->parameter] >= 0)
             memory->updated_by[i] = memory->measured_by[i] =

@@ -1,8 +1,8 @@
 /* The work queue between ranks. See engine/work_queue.h.
  *
- * Messages of one rank come in their order, so whoever is told that there are none left has heard
- * of all units that are its own. A rank may be a round ahead of rank 0: what it asks for then is
- * remembered. Nobody can be further ahead, because rank 0 takes part in the end of each round.
+ * Messages of one rank arrive in order, so a rank that is told that no units are left knows all of
+ * its own. A rank may be one round ahead of rank 0, which remembers its requests until then. No
+ * rank can be further ahead, because rank 0 takes part in the end of each round.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/work_queue.h"
@@ -41,7 +41,7 @@ struct ls_work_queue {
         *had; /* bits by unit of the round: those that this rank was granted; then all ranks' */
     size_t had_capacity;
     /* Rank 0's. */
-    size_t next;       /* unit that nobody has */
+    size_t next;       /* the first unit not yet granted */
     uint32_t *pending; /* by rank: micro-batches that were asked for in the next round */
 };
 
@@ -137,10 +137,10 @@ static void queue_ask(struct ls_work_queue *queue, size_t count)
     }
     for (; count > 0 && queue->next < queue->end; count--)
         queue_receive(queue, queue->next++);
-    if (LS_MUTANT(TICKET) && queue->next < queue->end)
+    if (LS_MUTANT(GRANT) && queue->next < queue->end)
         queue->next--; /* given once more */
     if (LS_MUTANT(LOST) && queue->next < queue->end)
-        queue->next++; /* given to nobody */
+        queue->next++; /* given to no rank */
     if (queue->next == queue->end)
         queue_end_granting(queue);
 }

@@ -1,9 +1,9 @@
-/* The work queue: which micro-batches are whose, where ranks of a job take them as they get free.
+/* The work queue: which rank runs which micro-batch, where ranks take them as they get free.
  *
- * A round is about the units of a pass, or of a wave. The first ones are given out beforehand, one
- * for each worker of the job, in order; the others rank 0 hands out to whoever asks. A rank asks as
- * soon as a worker begins a unit, so that it has one ahead for every worker, and its data are
- * decoded meanwhile. At the end all ranks tell each other what they had.
+ * A round hands out the units of a pass, or of a wave. The first ones are assigned in advance, one
+ * to each worker of the job, in order; rank 0 grants the others on request. A rank requests the
+ * next unit as soon as a worker begins one, so that it has one ahead for every worker, whose data
+ * are decoded meanwhile. At the end of a round all ranks exchange lists of the units that they ran.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_WORK_QUEUE_H

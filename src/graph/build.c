@@ -1,7 +1,7 @@
 /* The forward pass of a graph: one layer after the other, as the definition lists them.
  *
  * Blobs are names for values: a layer that writes a blob which it also reads (in place, as Caffe's
- * nets do) gives the name a new value; the old one goes on as long as somebody needs it. Several
+ * nets do) gives the name a new value; the old one stays valid for its readers. Several
  * readers of one value are Caffe's implicit Split; nothing has to be inserted for them.
  *
  * A layer that fails is reported and its tops are marked as unknown, so that all problems of a net

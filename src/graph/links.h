@@ -15,7 +15,7 @@ struct ls_links {
     struct ls_graph *graph;
     size_t value_capacity; /* values that there may be, with those that rewrites add: one an op */
     int *producer;         /* by value: the place of the op that writes it; -1: none */
-    int *head;             /* by value: a link; -1: nobody reads it */
+    int *head;             /* by value: a link; -1: it has no reader */
     int *readers;          /* by value: how often it is read */
     int *of_layer;         /* by layer: the place of an op; -1: none */
     struct ls_node *node;  /* by place */
@@ -39,8 +39,8 @@ struct ls_op *ls_links_reader(const struct ls_links *links, const struct ls_valu
 struct ls_op *ls_links_of_layer(const struct ls_links *links, const struct ls_layer *layer,
                                 enum ls_op_kind kind, bool backward);
 
-/* An op may be changed in between, but for its place; while it is detached nobody finds it. To
- * attach it may set graph->failed. */
+/* An op may be changed in between, but for its place; while it is detached no look-up finds it.
+ * Attaching it may set graph->failed. */
 void ls_links_detach(struct ls_links *links, struct ls_op *op);
 void ls_links_attach(struct ls_links *links, struct ls_op *op);
 /* Detaches an op and frees it; NULL is allowed. */

@@ -127,7 +127,7 @@ static int check_shared(const struct ls_layer *layer, int blob, const struct ls_
     if (spec == NULL || same_blob)
         return 0;
     LS_TRY(check_shared_average(layer, blob, owner, spec, error));
-    if (owner->average) /* nobody reads its multipliers */
+    if (owner->average) /* its multipliers are not used */
         return 0;
     if (spec->has_lr_mult && spec->lr_mult != owner->lr_mult)
         return ls_layer_fail(layer, error, spec, "lr_mult", "give it in one of the layers only",

@@ -1,5 +1,5 @@
-/* The list of rewrites; what nobody reads goes, and products of matrices take in a ReLU. See
- * graph/rewrite.h.
+/* The list of rewrites; removal of ops without a reader; products of matrices that take in a ReLU.
+ * See graph/rewrite.h.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "graph/rewrite.h"

@@ -7,7 +7,7 @@
 
 #include "graph/links.h"
 
-/* Removes backward ops whose results nobody reads. */
+/* Removes backward ops whose results are not read. */
 void ls_graph_remove_dead(struct ls_links *links);
 /* A softmax and the logarithmic loss behind it become one op, and so do their gradients. */
 void ls_graph_fuse_softmax(struct ls_links *links);

@@ -1,6 +1,6 @@
 /* Inner products whose gradient is exchanged as its factors: the inputs x and the output gradients
  * dy of all samples of an update. The gradient of the weights, dW = dy^T x, is computed from them
- * tile by tile in the update itself, by whoever has the tile: there is no sum of gradients and no
+ * tile by tile in the update itself, by the tile's owner: there is no sum of gradients and no
  * memory for one, and between machines rows x (inputs + outputs) numbers are exchanged instead of
  * inputs x outputs.
  *

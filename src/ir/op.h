@@ -392,7 +392,7 @@ struct ls_op {
 bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr);
 
 /* Whether an op does more than write its outputs: it adds to a record, a sum or partial results, so
- * that it must run once, whoever reads it. */
+ * that it must run exactly once, however often it is read. */
 bool ls_op_has_effect(enum ls_op_kind kind);
 
 const char *ls_op_kind_name(enum ls_op_kind kind); /* "convolution backward data" */

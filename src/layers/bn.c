@@ -12,7 +12,7 @@
  *
  * The form without (SegNet's), known by scale_filler, shift_filler or bn_mode: blobs "scale" and
  * "bias" (its shift). LEARN, the default, goes by the batch in every phase, with an eps of 1e-9;
- * INFERENCE applies scale and bias alone, into which somebody has worked the statistics.
+ * INFERENCE applies scale and bias alone, into which the statistics have been merged.
  *
  * All blobs are [1, C, 1, 1], as the forks write them. `group` as in BatchNorm.
  *

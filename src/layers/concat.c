@@ -81,7 +81,8 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     return 0;
 }
 
-/* All parts are cut, also those that nobody wants: their places follow from each other's shapes. */
+/* All parts are cut, also those that are not wanted: their places follow from each other's shapes.
+ */
 static int backward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;

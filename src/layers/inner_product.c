@@ -116,7 +116,7 @@ static void backward_weights(struct ls_layer *layer, struct ls_value *dy)
         ls_graph_factors(graph, &factoring, state->attr.m, layer->bottom[0], dy);
         return;
     }
-    /* The op always writes dw; where only the bias learns, nobody reads it. */
+    /* The op always writes dw; where only the bias learns, it is not read. */
     struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
     struct ls_op *op = ls_graph_op(graph, LS_OP_INNER_PRODUCT_WEIGHTS);

@@ -120,7 +120,7 @@ void ls_normalize_forward(struct ls_layer *layer, struct ls_normalize *state)
         emit_view(graph, state->y, top);
 }
 
-/* A new value for the gradient of a learned blob; NULL where nobody wants it. */
+/* A new value for the gradient of a learned blob; NULL where it is not wanted. */
 static struct ls_value *wanted_gradient(struct ls_layer *layer, int blob)
 {
     bool wanted = blob >= 0 && layer->train_blob[blob];

@@ -14,8 +14,8 @@
  * loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; VALID is the default. An
  * optional second top is p.
  *
- * Unlike Caffe, which drops it silently, the gradient of a loss that somebody computes from the
- * second top flows back, too.
+ * The gradient of a loss that is computed from the second top flows back, too; Caffe drops it
+ * silently.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/loss.h"

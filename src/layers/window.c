@@ -262,7 +262,7 @@ static void backward_weights(struct ls_layer *layer, struct ls_value *x, struct 
     const struct ls_window_state *state = layer->state;
     struct ls_graph *graph = layer->graph;
     bool bias = layer->blobs > 1 && layer->train_blob[1];
-    /* The op always writes dw; where only the bias learns, nobody reads it. */
+    /* The op always writes dw; where only the bias learns, it is not read. */
     struct ls_value *dw = ls_graph_parameter_gradient(graph, layer, 0);
     struct ls_value *db = bias ? ls_graph_parameter_gradient(graph, layer, 1) : NULL;
     struct ls_op *op = ls_graph_op(graph, state->kind->weights);

@@ -142,8 +142,8 @@ static int convert(struct layout_pass *pass, const struct ls_op *reader, struct 
     return kernel != NULL ? add_step(pass, reorder, kernel) : no_kernel(pass, reorder);
 }
 
-/* What is there: values have their layout from whoever wrote them; a parameter that nobody has read
- * yet has none. */
+/* The present layout: values have that of the op that wrote them; a parameter that has not been
+ * read yet has none. */
 static const struct ls_layout *layout_of(const struct ls_value *value)
 {
     if (value->storage == LS_STORE_PARAMETER && value->layout == NULL)
@@ -184,7 +184,7 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
             continue;
         const struct ls_layout *there = layout_of(value);
         if (there == NULL) {
-            /* A parameter, read for the first time: it lives as its reader likes. */
+            /* A parameter, read for the first time: its layout is the one that reader prefers. */
             value->parameter->layout = layouts.in[i];
             there = layouts.in[i];
         }

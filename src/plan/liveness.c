@@ -1,10 +1,11 @@
 /* Liveness: when each value of a program is needed, which values may share bytes, and how much is
  * alive at once.
  *
- * A value lives from the line that writes it to the last that reads it. A view lies where its
- * source lies; a kernel that can work in place does so when nobody reads its input afterwards. What
- * crosses a cut is held by the micro-batch, all else is in the worker's arena. What the lines of a
- * chain touch lives for all of the chain, since they take turns.
+ * A value lives from the line that writes it to the last that reads it. A view shares the memory of
+ * its source; a kernel that can work in place does so when its input is not read afterwards. Values
+ * that are live across a cut lie in the memory held for the micro-batch, all others in the worker's
+ * arena. Values that the lines of a chain touch live for all of the chain, since the lines
+ * alternate.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -57,7 +58,7 @@ static void merge(struct ls_program *program, int into, int v)
         live[into].last = live[v].last;
 }
 
-/* Whether line `l` may write its output 0 where its input `place` lies: nobody reads that later,
+/* Whether line `l` may write its output 0 over its input `place`: no later line reads the input,
  * nor does the line itself under another name. */
 static bool may_overwrite(const struct ls_program *program, size_t l, int place)
 {

@@ -38,8 +38,8 @@ struct ls_price {
     double each;
     int step;
 };
-/* Those that are dropped and whose recomputations somebody wants; `price` has room for all steps.
- */
+/* The prices of the steps that are dropped and recomputed for some reader; `price` has room for all
+ * steps. */
 size_t ls_search_prices(const struct ls_search *search, struct ls_price *price);
 
 /* Chooses the least work that fits the budget, beginning with what is dropped now, and packs it; or

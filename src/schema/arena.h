@@ -1,8 +1,8 @@
 /* Memory that lives and dies with a definition: messages, strings, lists.
  *
  * Everything that a definition is made of comes from one arena and is released at once, so that
- * upgrades and filters can share parts of messages freely and nobody asks who owns what. The arena
- * has a limit, because what it holds is asked for by files. Zeroed, aligned to 16 bytes.
+ * upgrades and filters can share parts of messages freely: no part has an owner of its own. The
+ * arena has a limit, because files decide how much it holds. Zeroed, aligned to 16 bytes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_SCHEMA_ARENA_H

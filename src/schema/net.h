@@ -14,7 +14,7 @@ struct ls_net_definition {
      * `definition`. */
     const Lockstep__NetParameter *net;
     /* Where it was read: for places, and for ls_resolve_path(path, definition->file). Owned by
-     * whoever read it. */
+     * the code that read it. */
     struct ls_definition *definition;
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
 };

@@ -11,8 +11,8 @@
  *     order in which they were added, and the header is filled up with spaces to a multiple of 64,
  *     so that every tensor is aligned to its elements.
  *   - begins with two notes of our own: "lockstep.format" and "lockstep.checksum", the CRC-32 of
- *     the whole file with this checksum's digits as zeros. A damaged file is found by it, a file
- *     that somebody changed on purpose has to leave the note out.
+ *     the whole file with this checksum's digits as zeros. It finds damaged files; a file
+ *     that was changed on purpose has to leave the note out.
  *
  * What we read is any safetensors file, hostile until proven otherwise: lengths, nesting, names
  * that occur twice, offsets that overlap or leave the file, sizes that do not fit the shape, bytes
@@ -81,7 +81,7 @@ struct ls_archive {
     /* To be written, for tensors without data: puts those of tensor `index` into `out`. Called once
      * for each, in the order of the file, so that one at a time needs to be in memory. */
     int (*fetch)(void *user, size_t index, void *out, struct ls_error *error);
-    /* To be told after every few megabytes that they were written; NULL: nothing wants to know. */
+    /* Called after every few megabytes that were written; NULL: no calls. */
     void (*wrote)(void *user);
     void *user; /* handed to both */
     /* What follows is set by ls_archive_read. */

@@ -47,7 +47,7 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     struct draft *draft = user;
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
-    if (draft->trainer->comm != NULL) /* a slow disk is no rank that hangs */
+    if (draft->trainer->comm != NULL) /* do not count slow I/O as a hang */
         ls_detector_note(draft->trainer->comm->detector, draft->trainer->iteration,
                          store->set->items[source->parameter]->layer);
     int status = ls_store_read(store, source->parameter, source->array, out, error);

@@ -92,7 +92,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
         ls_prefetcher_seek(test->prefetcher, 0);
         status = ls_engine_test(trainer->engine, test->pass, test->prefetcher, test->batches,
                                 stop_asked, &question, &totals, error);
-        if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
+        if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* local */
             status = ls_comm_abort(trainer->comm, status, error);
     }
     if (question.status != 0)
@@ -122,7 +122,7 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
             status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }
     status = run_test(trainer, &trainer->tests[index], status, samples, error);
-    if (averaged && status != LOCKSTEP_LOST) { /* what is lost has nobody to go on with */
+    if (averaged && status != LOCKSTEP_LOST) { /* else no ranks are left to go on with */
         int back = ls_store_swap_average(trainer->store, error);
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);

@@ -251,7 +251,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* Rank 0 finds the file, which nobody else needs to see. */
+/* Rank 0 finds the file; the other ranks need not see it. */
 static int open_snapshot(struct ls_trainer *trainer, const char *resume, struct ls_archive *archive,
                          char **path, struct summary *summary, struct ls_error *error)
 {

@@ -14,8 +14,7 @@
 #include "solver/scaling.h"
 #include "solver/timing.h"
 
-/* ---- What is exchanged
- * ---------------------------------------------------------------------------- */
+/* ---- What is exchanged ----------------------------------------------------------------------- */
 
 /* The layer that has a parameter; those that share it come behind it. */
 static size_t owner_of(const struct ls_graph *graph, const struct ls_parameter *parameter)
@@ -151,7 +150,7 @@ static void stretch(struct ls_scaling_load *load, double factor)
     }
 }
 
-/* Whether gradients of a layer's parameters reducer as factors. */
+/* Whether gradients of a layer's parameters are exchanged as factors. */
 static bool has_factors(const struct ls_scaling_layer *layer)
 {
     return layer->factors[LS_FACTOR_INPUT] > 0;

@@ -523,7 +523,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
     int status = update(trainer, error);
     if (status != 0)
         trainer->prefetcher_ready = false;
-    if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* nobody else has that */
+    if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* local to this rank */
         status = ls_comm_abort(trainer->comm, status, error);
     ls_thread_pool_leave(trainer->engine->pool);
     return status;

@@ -168,7 +168,7 @@ int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct 
 
 /* What only the built net can tell (solver/check.c): names that a snapshot could not tell from its
  * own, a net without a loss or with nothing to learn, too many micro-batches; and, when its weights
- * are there, layers that normalise by averages which nobody has made. */
+ * are there, layers that normalise by averages which were never computed. */
 int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error);
 int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error *error);
 int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error);

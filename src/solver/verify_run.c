@@ -305,7 +305,7 @@ static int train(struct rank *rank, struct ls_comm *comm)
     if (status == 0)
         status = ls_trainer_run(rank->trainer, end, rank->error);
     if (status == LOCKSTEP_STOPPED && rank->rank == 0 && segment->stop < 0)
-        status = ls_fail(rank->error, LOCKSTEP_INTERNAL, NULL, NULL, "nobody asked to stop");
+        status = ls_fail(rank->error, LOCKSTEP_INTERNAL, NULL, NULL, "stopped without a request");
     if (rank->rank == 0) {
         segment->reached = rank->trainer->iteration;
         segment->end = end;
@@ -335,7 +335,7 @@ static void *run_rank(void *argument)
         status = train(rank, comm);
     }
     if (status != 0 && status != LOCKSTEP_STOPPED)
-        rank->transport->calls->abort(rank->transport, status); /* nobody waits for this one */
+        rank->transport->calls->abort(rank->transport, status); /* no rank waits for it */
     rank->status = status;
     ls_comm_end(comm);
     return NULL;

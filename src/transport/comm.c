@@ -133,7 +133,7 @@ int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
                    comm->transport->failure);
 }
 
-/* Waits until an exchange is DONE, or somebody is lost. */
+/* Waits until an exchange is DONE, or a rank is lost. */
 static int comm_wait_for(struct ls_comm *comm, struct ls_transport_op **op, struct ls_error *error)
 {
     bool waiting = false;

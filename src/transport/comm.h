@@ -38,7 +38,7 @@ enum ls_traffic {
 enum ls_waiting {
     LS_WAIT_SMALL,   /* exchanges, entered by one for all */
     LS_WAIT_SUMS,    /* gradients and factors, the same */
-    LS_WAIT_WEIGHTS, /* each for itself: of all together */
+    LS_WAIT_WEIGHTS, /* counted per worker, summed over workers */
     LS_WAITS
 };
 
@@ -48,11 +48,11 @@ struct ls_comm {
     int workers;    /* of this rank */
     int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
-    bool dynamic;   /* micro-batches go to who is free */
+    bool dynamic;   /* micro-batches go to free ranks */
     struct ls_detector *detector;               /* who is alive (transport/failure_detector.h) */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
     uint32_t rounds;     /* of the work queue that have begun (engine/work_queue.h) */
-    _Atomic bool broken; /* a message did not go: whoever waits is lost */
+    _Atomic bool broken; /* a message could not be sent: waits end as LOST */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
     _Atomic uint64_t under_way;        /* nanoseconds that collectives were */
@@ -103,8 +103,8 @@ struct ls_share ls_comm_own(const struct ls_comm *comm);
  * far as that is known (a moment later it often is). Returns LOCKSTEP_LOST. */
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
-/* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and everybody
- * has all afterwards. */
+/* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and all
+ * ranks have all items afterwards. */
 int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, size_t bytes,
                              const int *owner, size_t count, struct ls_error *error);
 /* `bytes` bytes of each rank to all, in their order. */

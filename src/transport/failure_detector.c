@@ -123,7 +123,7 @@ static bool detector_same_machine(const struct ls_identity *a, const struct ls_i
     return a->process.space != 0 && a->process.space == b->process.space;
 }
 
-/* The next ranks of the same machine, in a ring: whoever dies is seen by those before it. */
+/* The next ranks of the same machine, in a ring: the ranks before one notice its death. */
 static int detector_find_neighbours(const struct ls_identity *all, int size, int rank,
                                     int found[LS_DETECTOR_NEIGHBOURS])
 {

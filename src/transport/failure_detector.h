@@ -11,9 +11,9 @@
  *   hangs    it has computed the same for `timeout` seconds, and another rank waited as long; or
  *            all have waited for each other as long
  *
- * Rank 0 reports it, writes status.json and ends the job. Where rank 0 is the one that died or is
- * silent, the lowest rank of each machine does so that still lives. Whoever was itself away for
- * long (stopped, swapped out) gives all others a new chance.
+ * Rank 0 reports it, writes status.json and ends the job. Where rank 0 itself died or is
+ * silent, the lowest surviving rank of each machine does so. A rank that was itself suspended for
+ * long (stopped, swapped out) restarts the time of all others.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_FAILURE_DETECTOR_H
@@ -48,7 +48,7 @@ typedef void ls_detector_on_failure(void *user, int status, const char *text);
 void ls_detector_set_on_failure(struct ls_detector *detector, ls_detector_on_failure *on_failure,
                                 void *user);
 
-/* Who the ranks are; without that, messages name ranks only, and nobody sees that one dies. */
+/* Who the ranks are; without that, messages name ranks only, and deaths are not noticed. */
 struct ls_identity {
     char host[64];
     struct ls_process process;
@@ -59,7 +59,7 @@ int ls_detector_set_members(struct ls_detector *detector, const struct ls_identi
                             struct ls_error *error);
 
 /* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. Any
- * thread. NULL for the failure detector: nobody watches. */
+ * thread. NULL for the failure detector: no effect. */
 void ls_detector_note(struct ls_detector *detector, int64_t iteration, const char *layer);
 /* It waits for other ranks (true), or goes on. Threads that wait are counted. */
 void ls_detector_wait(struct ls_detector *detector, bool waiting);
@@ -69,7 +69,7 @@ void ls_detector_poll(struct ls_detector *detector);
 /* Something may have happened (a signal): look at all there is in the next turns. May be called by
  * a signal's handler. */
 void ls_detector_hurry(struct ls_detector *detector);
-/* Whether a rank is lost or has failed: nobody should wait any longer. Any thread. */
+/* Whether a rank is lost or has failed, so that all waiting must end. Any thread. */
 bool ls_detector_alarm(const struct ls_detector *detector);
 /* Says in `error` who, where and what it did last; returns LOCKSTEP_LOST. */
 int ls_detector_fail(struct ls_detector *detector, struct ls_error *error);

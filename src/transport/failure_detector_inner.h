@@ -70,7 +70,7 @@ enum ls_reason {
     LS_REASON_SILENT,
     LS_REASON_HANGS,
     LS_REASON_LEFT,
-    LS_REASON_LOST,   /* a rank has lost others, and nobody knows why */
+    LS_REASON_LOST,   /* a rank has lost others, for an unknown reason */
     LS_REASON_DECIDED /* rank 0 has said it already */
 };
 

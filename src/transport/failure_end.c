@@ -289,7 +289,7 @@ static void detector_count_left(struct ls_detector *detector, int rank, int stat
         ls_detector_report(detector, lost ? LS_REASON_LOST : LS_REASON_LEFT, rank, status,
                            now + (lost ? wondering : LS_DETECTOR_PATIENCE_LEFT), quoted);
     }
-    /* Who has lost others cannot end the transport in good order. */
+    /* After a rank was lost, the transport cannot be shut down cleanly. */
     if (detector->left_count == detector->transport->size && !detector->lost)
         detector_end_well(detector);
 }

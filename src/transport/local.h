@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "transport/transport.h"
 
-/* Makes transports[0..size-1], one for each rank; each is given back by its `end`, which waits for
- * nobody. Their `abort` returns: see ls_local_ended. */
+/* Makes transports[0..size-1], one for each rank; each is freed by its `end`, which does not
+ * wait. Their `abort` returns: see ls_local_ended. */
 int ls_local_transports(int size, struct ls_transport **transports, struct ls_error *error);
 
 /* From now on nothing arrives earlier than `latency` seconds after all have started it plus the
@@ -25,7 +25,8 @@ int ls_local_transports(int size, struct ls_transport **transports, struct ls_er
  */
 void ls_local_delay(struct ls_transport *transport, double latency, double bytes_per_second);
 
-/* As if this rank hung: what it tells is lost, and what it starts from now on reaches nobody. */
+/* As if this rank hung: its messages are lost, and operations that it starts from now on never end.
+ */
 void ls_local_mute(struct ls_transport *transport);
 
 /* Whether some rank has called `abort`, and with which code (may be NULL). Operations fail from

@@ -17,7 +17,7 @@
 enum {
     FIRST_REST = 20000, /* nanoseconds between questions, at first */
     LONGEST_REST = 200000,
-    IDLE_REST = 200000000, /* while there is nothing to progress_carry: for the failure detector */
+    IDLE_REST = 200000000, /* while no collective is queued: for the failure detector */
     LISTENING_REST = 300000,
     SPINS = 200 /* rounds of a waiting worker before it lets others on its core */
 };
@@ -99,8 +99,8 @@ static bool progress_ask(struct ls_progress_thread *progress_thread)
     return arrived;
 }
 
-/* With the lock held, except while it works, and nobody driving: one round. Whether anything has
- * arrived. */
+/* One round of progress. The lock is held (but released while it works) and no other thread drives.
+ * Returns whether anything has arrived. */
 static bool progress_drive(struct ls_progress_thread *progress_thread)
 {
     progress_thread->driven = true;
@@ -247,7 +247,7 @@ void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
     pthread_mutex_unlock(&progress_thread->lock);
 }
 
-/* With the lock held: a round of somebody who waits. Whether nobody needs to wait any longer. */
+/* One round of a waiting thread, with the lock held. Returns whether the wait is over. */
 static bool progress_wait_a_round(struct ls_progress_thread *progress_thread, int round)
 {
     if (progress_thread->driven) { /* another one waits as well */

@@ -43,8 +43,8 @@ int ls_progress_thread_start(struct ls_comm *comm, void (*enter_thread)(void),
 /* Nothing may be under way. */
 void ls_progress_thread_stop(struct ls_progress_thread *progress_thread);
 
-/* Messages are waited for (true): they are heard within a fraction of a millisecond, until that is
- * called off. Calls are counted. NULL: nobody does. */
+/* Messages are expected (true): they are received within a fraction of a millisecond, until the
+ * same call with false. Calls are counted. NULL: no effect. */
 void ls_progress_thread_listen(struct ls_progress_thread *progress_thread, bool on);
 
 /* Appends a collective that is IDLE or DONE; it lives until it is DONE. */

@@ -76,8 +76,8 @@ struct ls_contributor {
 /* Adds a contribution; `contributor` is a struct ls_contributor (see struct ls_context). */
 void ls_sums_contribute(void *contributor, int parameter, const float *gradient, size_t elements);
 
-/* For sums over several ranks. The array of all sums; where nobody contributed to a parameter in
- * this update there may be an earlier one's, until ls_sums_clear_rest. */
+/* For sums over several ranks. The array of all sums; where a parameter got no contribution in
+ * this update, an earlier update's sums may stand there until ls_sums_clear_rest. */
 int64_t *ls_sums_all(const struct ls_sums *sums);
 void ls_sums_clear_rest(struct ls_sums *sums, int parameter);
 /* What else other ranks must know of the contributions here, and here of theirs, before

@@ -1,5 +1,5 @@
-/* Transports: what carries bytes between the processes (ranks) of a job. Whoever uses one speaks
- * through transport/comm.h; whoever writes one fills in struct ls_transport_calls:
+/* Transports carry bytes between the processes (ranks) of a job. Users go through transport/comm.h;
+ * an implementation fills in struct ls_transport_calls:
  *
  *   transport/local.c   the ranks are threads of one process (for tests; it can be made slow)
  *   transport/mpi/      MPI; a module for each MPI library, loaded by transport/launch.c

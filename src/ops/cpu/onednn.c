@@ -134,7 +134,7 @@ static dnnl_status_t describe(const struct ls_primitive_spec *spec, struct ls_md
     return status;
 }
 
-/* oneDNN computes with windows in 32 bits; nobody needs windows of that size. */
+/* oneDNN computes with windows in 32 bits: larger ones are refused. */
 static int check_window(const struct ls_primitive_spec *spec, struct ls_error *error)
 {
     const struct ls_window *window = &spec->window;

@@ -1,9 +1,9 @@
 /* Tensors as oneDNN's memory descriptors, and the table of the layouts that oneDNN chose.
  *
- * Plain and channel-blocked layouts are known to everybody (ir/layout.h). Weights lie as a
- * primitive wants them, "OIhw16i16o" say: an opaque layout, which keeps the format tag. What no tag
- * gives (compensations, transformed weights) is refused. Equal descriptors get the same layout, so
- * that layouts can be compared by their pointers.
+ * Plain and channel-blocked layouts are common to all modules (ir/layout.h). Weights lie as a
+ * primitive wants them, "OIhw16i16o" say: an opaque layout, which keeps the format tag. Descriptors
+ * that no tag describes (compensations, transformed weights) are refused. Equal descriptors get the
+ * same layout, so that layouts can be compared by their pointers.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/onednn_layout.h"

@@ -41,7 +41,7 @@ enum ls_onednn_pass ls_primitive_pass(const struct ls_op *op);
  */
 enum { LS_QUERY_SAMPLES = 8 };
 
-/* What oneDNN does for `spec` when its WEIGHTS may lie as they like; where it does the same with
+/* What oneDNN does for `spec` with layout `any` for the WEIGHTS; where it does the same with
  * the weights as `preferred` (NULL: no preference), they lie like that. */
 int ls_primitive_query_weights(const struct ls_op *op, const struct ls_primitive_spec *spec,
                                const struct ls_layout *preferred, struct ls_primitive_plan *plan,

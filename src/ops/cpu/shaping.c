@@ -77,8 +77,8 @@ static int slice_layouts(const struct ls_op *op, struct ls_op_layouts *layouts,
     return join_layouts(op->output, op->outputs, op, layouts);
 }
 
-/* Copies between the whole and its parts; the pointers of absent parts (outputs that nobody
- * reads) are NULL, and their numbers skipped. */
+/* Copies between the whole and its parts; the pointers of absent parts (outputs
+ * without a reader) are NULL, and their numbers are skipped. */
 static void move_runs(struct ls_value *const *part, int count, int axis, char *whole,
                       void *const *memory, bool join)
 {

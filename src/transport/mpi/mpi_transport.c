@@ -2,8 +2,8 @@
  * It needs version 3 of MPI, whose collective operations can be under way while others compute.
  *
  * One lock guards every call, so that MPI_THREAD_SERIALIZED is enough; no call waits for other
- * ranks but those of `open` and `end`, so that nobody holds the lock for long. Each channel has a
- * communicator of its own, and so have messages.
+ * ranks but those of `open` and `end`, so that no thread holds the lock for long. Each channel has
+ * a communicator of its own, and so have messages.
  *
  * Blocks are sent as 32-bit words: a block may have 2^31 - 1 of them, 8 GiB.
  *
@@ -264,8 +264,8 @@ static bool mpi_heard_all(const struct mpi_transport *mpi)
     return true;
 }
 
-/* Receives what nobody wants to hear any more: some libraries complain of messages that are left,
- * or wait for them for ever. The ranks tell each other how many there were. */
+/* Receives messages that are no longer needed: some libraries complain of messages that are left,
+ * or wait for them forever. The ranks exchange the numbers of messages they sent. */
 static bool mpi_drain(struct mpi_transport *mpi)
 {
     char message[LS_TRANSPORT_MESSAGE];

@@ -145,7 +145,7 @@ static void test_gathered(void **state)
     assert_float_equal(predict(&example, &link, 8).pass, 0.011 + 0.007, 1e-9);
 }
 
-/* Factors reducer as rows, and every rank updates these weights in full. */
+/* Factors are exchanged as rows, and every rank updates these weights in full. */
 static void test_factors(void **state)
 {
     (void)state;

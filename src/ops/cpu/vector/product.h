@@ -1,8 +1,8 @@
 /* Products of matrices for inner products, and the products of factors.
  *
  * Each element of a result is a sum in one fixed order, whichever other rows and columns are
- * computed with it: a kernel may be given all rows or some of them, and nobody can tell from the
- * bits. All additions are fused: one rounding for each product and sum, with every instruction set
+ * computed with it: a kernel may be given all rows or some of them, and the bits are the same.
+ * All additions are fused: one rounding for each product and sum, with every instruction set
  * (those without such an instruction compute it from doubles, slowly).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
