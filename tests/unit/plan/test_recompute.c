@@ -160,7 +160,7 @@ static size_t count_effects(const struct ls_plan *plan)
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* Without a limit dear steps run once, and all that is read later is kept. */
-static void no_limit(void **state)
+static void without_a_limit_nothing_dear_is_recomputed(void **state)
 {
     (void)state;
     struct ls_plan *plan = make_plan(make_chain(16), 0);
@@ -172,7 +172,7 @@ static void no_limit(void **state)
 }
 
 /* The smallest plan of a chain grows like the root of its length; no step is recomputed twice. */
-static void smallest(void **state)
+static void the_smallest_plan_grows_like_the_root_of_the_length(void **state)
 {
     (void)state;
     for (int n = 4; n <= 49; n++) {
@@ -192,7 +192,7 @@ static void smallest(void **state)
 }
 
 /* Every budget between the smallest and all is kept, and less memory is never less work. */
-static void budgets(void **state)
+static void every_budget_is_kept(void **state)
 {
     (void)state;
     struct ls_plan *least = make_plan(make_chain(36), 1);
@@ -210,7 +210,7 @@ static void budgets(void **state)
 
 /* A chain whose results have different sizes: whatever the budget, a larger one is no more work,
  * and fits what it fits into. */
-static void monotone(void **state)
+static void more_memory_is_never_more_work(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -234,7 +234,7 @@ static void monotone(void **state)
 }
 
 /* A thousand products. */
-static void long_chain(void **state)
+static void a_thousand_products_fit_budgets(void **state)
 {
     (void)state;
     struct ls_plan *plan = make_plan(make_chain(1000), 1);
@@ -256,7 +256,7 @@ static void long_chain(void **state)
 /* A cheap step between dear ones, whose output alone the backward pass reads beside what it was
  * made from: it is done again rather than kept. A sum lies where the operand lay that nobody reads.
  */
-static void cheap_steps(void **state)
+static void cheap_steps_are_recomputed_rather_than_kept(void **state)
 {
     (void)state;
     struct ls_graph *graph = ls_graph_new();
@@ -291,8 +291,12 @@ static void cheap_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_limit),   cmocka_unit_test(smallest),
-                                       cmocka_unit_test(budgets),    cmocka_unit_test(monotone),
-                                       cmocka_unit_test(long_chain), cmocka_unit_test(cheap_steps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_limit_nothing_dear_is_recomputed),
+        cmocka_unit_test(the_smallest_plan_grows_like_the_root_of_the_length),
+        cmocka_unit_test(every_budget_is_kept),
+        cmocka_unit_test(more_memory_is_never_more_work),
+        cmocka_unit_test(a_thousand_products_fit_budgets),
+        cmocka_unit_test(cheap_steps_are_recomputed_rather_than_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
