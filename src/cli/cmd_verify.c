@@ -259,9 +259,16 @@ static int verify_apart(const struct values *values, const struct lists *lists, 
     int ends[2], state = 0;
     struct row row;
     fflush(NULL);
-    pid_t child = pipe(ends) == 0 ? fork() : -1;
-    if (child < 0)
-        return ls_cli_usage_error("verify: no process can be made: %s", strerror(errno));
+    if (pipe(ends) != 0)
+        return ls_cli_error(LOCKSTEP_RESOURCE, "verify: no pipe can be made: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0) {
+        int reason = errno;
+        close(ends[0]);
+        close(ends[1]);
+        return ls_cli_error(LOCKSTEP_RESOURCE, "verify: no process can be made: %s",
+                            strerror(reason));
+    }
     if (child == 0) {
         close(ends[0]);
         rows->out = ends[1];

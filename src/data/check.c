@@ -35,6 +35,18 @@ struct state {
     struct ls_error *error;
 };
 
+/* Ends the check with a failure that is no record's own: the first problem of a thread. */
+static void check_fail(struct state *state, int status, const struct ls_error *error)
+{
+    const struct ls_problem *problem = &error->problems[0];
+    pthread_mutex_lock(&state->lock);
+    if (state->status == 0)
+        state->status = ls_fail(state->error, status, problem->place, problem->hint, "%s",
+                                error->count > 0 ? problem->message : "a data set cannot be read");
+    pthread_mutex_unlock(&state->lock);
+    atomic_store(&state->stop, true);
+}
+
 static void note(struct state *state, int64_t record, const char *reason, bool skippable)
 {
     char *copy = ls_copy_string(ls_bad_reason(reason));
@@ -75,7 +87,12 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
     ls_error_clear(error);
     const char *problem = NULL;
     bool skippable = true;
-    if (ls_source_read(reader, index, true, &record, error) != 0) {
+    int status = ls_source_read(reader, index, true, &record, error);
+    if (status == LOCKSTEP_RESOURCE && !reader->bad) {
+        check_fail(state, status, error);
+        return;
+    }
+    if (status != 0) {
         problem = error->problems[0].message;
         skippable = reader->bad;
     }
@@ -95,12 +112,10 @@ static void *read_records(void *argument)
     struct ls_source_reader *reader;
     ls_unpin_thread();
     ls_set_float_mode();
+    ls_error_clear(&error);
     int status = ls_source_reader_open(dataset->source, &reader, &error);
     if (status != 0) {
-        pthread_mutex_lock(&state->lock);
-        state->status = ls_fail_memory(state->error, "a reader of data");
-        pthread_mutex_unlock(&state->lock);
-        atomic_store(&state->stop, true);
+        check_fail(state, status, &error);
         return NULL;
     }
     while (!atomic_load(&state->stop)) {

@@ -147,6 +147,7 @@ static int read_place(struct ls_reader *reader, int64_t place, bool want_pixels,
                       struct ls_record *record, struct ls_error *error)
 {
     const struct ls_dataset *dataset = reader->dataset;
+    *record = (struct ls_record){0};
     reader->replaced = false;
     if (dataset->bad == NULL)
         return read_index(reader, ls_dataset_place(dataset, place), want_pixels, want_label, record,

@@ -167,11 +167,27 @@ void ls_audit_free(struct ls_audit *audit)
     ls_free(audit);
 }
 
+/* What a micro-batch has at sync points, as the exchange places it. */
+static size_t audit_row_doubles(const struct ls_net *net)
+{
+    const struct ls_graph *graph = ls_net_graph(net);
+    size_t doubles = 0;
+    for (size_t s = 0; s < graph->sync_count; s++) {
+        const struct ls_sync *sync = &graph->syncs[s];
+        if (sync->grouping >= 0)
+            doubles += (size_t)(ls_exchange_parts(ls_batching_largest(&net->batching),
+                                                  graph->groupings[sync->grouping]) *
+                                ls_sync_row(sync));
+    }
+    return doubles;
+}
+
 size_t ls_audit_bytes(const struct ls_net *net, int workers)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     size_t units = (size_t)ls_engine_update_micro_batches(net);
-    size_t line = graph->parameters->count + graph->sync_count + 2, each = 0;
+    size_t line = graph->parameters->count + graph->sync_count + 2;
+    size_t each = ((size_t)graph->record_size + audit_row_doubles(net)) * sizeof(double);
     for (int i = 0; i < net->input_count; i++)
         each +=
             ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching) * sizeof(float);

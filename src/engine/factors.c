@@ -78,7 +78,7 @@ void ls_factors_free(struct ls_factors *factors)
 {
     if (factors == NULL)
         return;
-    for (size_t f = 0; f < factors->count; f++)
+    for (size_t f = 0; f < factors->count && factors->items != NULL; f++)
         for (int side = 0; side < LS_FACTOR_SIDES; side++)
             ls_free_aligned(factors->items[f].side[side]);
     ls_free_aligned(factors->tiles);

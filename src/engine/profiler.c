@@ -35,7 +35,7 @@ void ls_profiler_free(struct ls_profiler *profiler)
 {
     if (profiler == NULL)
         return;
-    for (int w = 0; w < profiler->workers; w++)
+    for (int w = 0; w < profiler->workers && profiler->worker != NULL; w++)
         ls_free(profiler->worker[w].update);
     ls_free(profiler->worker);
     ls_free(profiler);

@@ -168,11 +168,9 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
         layouts.in[i] = op->input[i] != NULL ? layout_of(op->input[i]) : NULL;
     for (int i = 0; i < op->outputs; i++)
         layouts.out[i] = &ls_layout_plain;
-    if (op->kind == LS_OP_ACCUMULATE) {
-        if (op->attr.parameter->layout == NULL)
-            op->attr.parameter->layout = &ls_layout_plain;
-        layouts.in[0] = op->attr.parameter->layout;
-    } else if (kernel->layouts != NULL) {
+    if (op->kind == LS_OP_ACCUMULATE && op->attr.parameter->layout == NULL)
+        op->attr.parameter->layout = &ls_layout_plain;
+    if (kernel->layouts != NULL) {
         LS_TRY(kernel->layouts(op, &layouts, pass->error));
     } else {
         for (int i = 0; i < op->inputs; i++)

@@ -79,6 +79,7 @@ static int describe_some(struct ls_dataset *dataset, const char *prefix, struct 
     LS_TRY(ls_reader_open(dataset, &reader, error));
     int status = 0;
     for (uint64_t i = 0; i < SAMPLED && (int64_t)i < count && status == 0; i++) {
+        /* A source has at most UINT32_MAX records (data/source.h). */
         int64_t record =
             count <= SAMPLED ? (int64_t)i : ls_random_below(key, i, 0, (uint32_t)count);
         status = ls_reader_hash_record(reader, record, &hash, error);

@@ -28,5 +28,14 @@ expect 2 '400 trainings or more; it runs at most 256' -- "$LOCKSTEP" verify \
     --solver solver.prototxt --workers "$(seq -s, 20)" --ranks "$(seq -s, 20)"
 expect 7 'no folder can be made there' 'TMPDIR' -- env TMPDIR=/nowhere "$LOCKSTEP" verify \
     --solver solver.prototxt --workers 1,2
+# Each instruction set has a process of its own, which needs a pipe. With few enough files there is
+# none; with fewer the program does not start.
+for limit in $(seq 4 16); do
+    status=0
+    (ulimit -n "$limit" && exec "$LOCKSTEP" verify --solver solver.prototxt --iterations 6 \
+        --workers 1,2 --isa generic,sse41) >log 2>&1 || status=$?
+    ! grep -q 'verify: no pipe can be made: ' log || break
+done
+grep -q 'no pipe can be made' log && [ "$status" = 7 ] || fail "without a pipe: $status: $(cat log)"
 [ -z "$(find . -name 'lockstep-verify*')" ] || fail "left behind: $(find . -name 'lockstep-verify*')"
 finish

@@ -64,7 +64,6 @@ static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_sum_loss_backward,
     &ls_kernel_accuracy,
     &ls_kernel_mean_iou,
-    &ls_kernel_mean_iou,
     &ls_kernel_count_labels,
     &ls_kernel_concat,
     &ls_kernel_slice,

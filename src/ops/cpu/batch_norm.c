@@ -26,7 +26,6 @@ static struct inputs inputs_of(enum ls_op_kind kind)
     case LS_OP_BATCH_NORM:
         return (struct inputs){.dy = -1, .x = 0, .y = -1, .averages = 1, .scale = 4, .bias = 5};
     case LS_OP_BATCH_NORM_SUMS:
-        return (struct inputs){.dy = 0, .x = 1, .y = 2, .averages = 3, .scale = 6, .bias = 7};
     case LS_OP_BATCH_NORM_BACKWARD:
         return (struct inputs){.dy = 0, .x = 1, .y = 2, .averages = 3, .scale = 6, .bias = 7};
     default:

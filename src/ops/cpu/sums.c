@@ -51,8 +51,7 @@ static int accumulate_layouts(const struct ls_op *op, struct ls_op_layouts *layo
                               struct ls_error *error)
 {
     (void)error;
-    if (op->attr.parameter->layout != NULL)
-        layouts->in[0] = op->attr.parameter->layout;
+    layouts->in[0] = op->attr.parameter->layout;
     return 0;
 }
 

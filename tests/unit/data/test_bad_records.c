@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data/check.h"
 #include "data/datum.h"
 #include "data/digest.h"
 #include "data_trial.h"
@@ -623,12 +624,50 @@ static void test_too_small(void **state)
     ls_definition_free(definition);
 }
 
+static void no_record_is_bad(void *user, int64_t record, const char *name, const char *reason)
+{
+    (void)user;
+    fail_msg("record %d (%s) is said to be bad: %s", (int)record, name, reason);
+}
+
+/* Running out of memory ends a check and is no record's fault, wherever it happens. */
+static void check_out_of_memory_blames_no_record(void **state)
+{
+    (void)state;
+    static struct ls_error error;
+    const struct ls_check check = {.threads = 1, .bad = no_record_is_bad};
+    int failures = 0, status = LOCKSTEP_RESOURCE;
+    ways[2].write("whole", none);
+    for (int n = 0; status != 0; n++) {
+        int64_t bad = -1, skippable = -1;
+        struct ls_dataset *set = open_way(&ways[2], "whole", "", "");
+        assert_true(n < 1000);
+        ls_error_clear(&error);
+        ls_fail_allocation_after(n);
+        status = ls_dataset_check(set, &check, &bad, &skippable, &error);
+        ls_fail_allocation_after(-1);
+        ls_dataset_close(set);
+        assert_int_equal(bad, 0);
+        if (status == 0)
+            break;
+        failures++;
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+        assert_int_equal(error.count, 1);
+        assert_says(&error, "out of memory");
+    }
+    assert_in_range(failures, 4, 100); /* threads, a reader, and what it reads into */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_source), cmocka_unit_test(test_none_is_good),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_damaged_later),
-        cmocka_unit_test(test_split),        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(test_every_source),
+        cmocka_unit_test(test_none_is_good),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_damaged_later),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_too_small),
+        cmocka_unit_test(check_out_of_memory_blames_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

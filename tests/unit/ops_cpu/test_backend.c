@@ -28,6 +28,18 @@ static void every_op_has_a_kernel(void **state)
             fail_msg("no kernel for %s", ls_op_kind_name((enum ls_op_kind)kind));
 }
 
+/* Several kernels may compute one op; the first that supports it does. One that stands in the table
+ * twice is a mistake. */
+static void no_kernel_is_listed_twice(void **state)
+{
+    (void)state;
+    const struct ls_kernel *const *kernels = ls_backend_cpu.kernels();
+    for (size_t i = 0; kernels[i] != NULL; i++)
+        for (size_t k = 0; k < i; k++)
+            if (kernels[k] == kernels[i])
+                fail_msg("'%s' is in the table of kernels twice", kernels[i]->name);
+}
+
 static int count_threads(void)
 {
     DIR *directory = opendir("/proc/self/task");
@@ -309,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_has_a_kernel),
+        cmocka_unit_test(no_kernel_is_listed_twice),
         cmocka_unit_test(kernels_stay_on_their_thread),
         cmocka_unit_test(callers_keep_their_threads),
         cmocka_unit_test(threads_flush_denormals),
