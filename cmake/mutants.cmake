@@ -118,7 +118,7 @@ function(ls_mutant_of_bits name source net difference)
 endfunction()
 ls_mutant_of_bits(ROUNDED ops/cpu/filler.c own_functions
   "update 0 is the first that differs, parameter last.scale the first there .1 of 4 differ.")
-ls_mutant_of_bits(CORRECTION ops/cpu/update.c check_own
+ls_mutant_of_bits(CORRECTION device/update.c check_own
   "update 10 is the first that differs, parameter first.scale the first there .* its loss agrees")
 ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
   "the loss of update 1 differs, all weights agree")

@@ -43,7 +43,12 @@ foreach(module ${LS_MODULES})
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
-    ls_test(${name}_${stem} ${source} ${module})
+    # Those of the engine and of what it stands on choose a device.
+    if(name MATCHES "^(transport|engine)$")
+      ls_test(${name}_${stem} ${source} ${module} ls_ops)
+    else()
+      ls_test(${name}_${stem} ${source} ${module})
+    endif()
   endforeach()
 endforeach()
 

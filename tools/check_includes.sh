@@ -5,6 +5,7 @@
 #     others; itself; and the public header;
 #   - monitor and cli include nothing else than the public header, themselves and each other in
 #     that order;
+#   - the headers of a device (src/ops/<device>/) are for that device and the table in src/ops/;
 #   - no file includes itself by way of others;
 #   - every quoted include names a file that exists.
 # Prints each offence as file:line and exits 1 if there is any.
@@ -91,6 +92,8 @@ BEGIN {
         offence(file ":" line ": " from " does not use " to " (ls_module in CMakeLists.txt)")
     if ((from == "monitor" || from == "cli") && to != "monitor" && to != "cli")
         offence(file ":" line ": " from " may include only lockstep/lockstep.h, not " target)
+    if (to ~ /^ops\// && from !~ /^ops/)
+        offence(file ":" line ": only src/ops/ includes headers of a device, such as " target)
     edges[file] = edges[file] " " target
     edge_count++
 }

@@ -4,8 +4,7 @@
 
 #include <stddef.h>
 
-#include "ops/cpu/backend.h"
-#include "ops/cpu/onednn.h"
+#include "ops/devices.h"
 
 /* The innermost call that this thread is in; NULL: it is in none (our own tests call the inside).
  */
@@ -16,16 +15,16 @@ static void take_over(struct ls_caller *caller)
     if (caller == NULL)
         return;
     fegetenv(&caller->floats);
-    caller->threads = ls_onednn_one_thread();
+    caller->threads = ls_device_default()->take_thread();
     fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
-    ls_backend_cpu.enter_thread();
+    ls_device_default()->enter_thread();
 }
 
 static void give_back(const struct ls_caller *caller)
 {
     if (caller == NULL)
         return;
-    ls_onednn_restore_threads(caller->threads);
+    ls_device_default()->give_thread_back(caller->threads);
     fesetenv(&caller->floats);
 }
 

@@ -8,7 +8,7 @@
 #include "data/check.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
-#include "ops/cpu/backend.h"
+#include "ops/devices.h"
 #include "schema/net.h"
 
 void lockstep_check_options_init(struct lockstep_check_options *options)
@@ -97,7 +97,7 @@ static int check_net(struct checking *checking, const struct ls_net_definition *
                                      .micro_batch = 1,
                                      .iter_size = 1,
                                      .workers = 1,
-                                     .backend = &ls_backend_cpu,
+                                     .device = ls_device_default(),
                                      .parameters = parameters,
                                      .views = &views};
     int status =

@@ -9,8 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "ops/cpu/environment.h"
-#include "ops/cpu/isa.h"
+#include "ops/devices.h"
 
 struct lockstep_error *lockstep_error_new(void)
 {
@@ -70,17 +69,22 @@ int lockstep_default_workers(void)
 static pthread_mutex_t isa_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool isa_chosen;
 
+static const char *current_isa(void)
+{
+    return ls_device_default()->environment->isa();
+}
+
 int ls_api_select_isa(const char *isa, struct ls_error *error)
 {
     int status = 0;
     pthread_mutex_lock(&isa_lock);
-    bool same = isa == NULL || strcmp(isa, ls_cpu_isa_name(ls_cpu_isa())) == 0;
+    bool same = isa == NULL || strcmp(isa, current_isa()) == 0;
     if (!isa_chosen)
-        status = isa != NULL ? ls_cpu_isa_select(isa, error) : 0;
+        status = isa != NULL ? ls_device_default()->select_isa(isa, error) : 0;
     else if (!same)
         status = ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
                          "this process computes with %s already; it cannot change to %s",
-                         ls_cpu_isa_name(ls_cpu_isa()), isa);
+                         current_isa(), isa);
     isa_chosen |= status == 0;
     pthread_mutex_unlock(&isa_lock);
     return status;
@@ -90,8 +94,8 @@ bool ls_api_offer_isa(const char *isa)
 {
     bool taken = false;
     pthread_mutex_lock(&isa_lock);
-    if (!isa_chosen && strcmp(isa, ls_cpu_isa_name(ls_cpu_isa())) != 0)
-        taken = isa_chosen = ls_cpu_isa_select(isa, NULL) == 0;
+    if (!isa_chosen && strcmp(isa, current_isa()) != 0)
+        taken = isa_chosen = ls_device_default()->select_isa(isa, NULL) == 0;
     pthread_mutex_unlock(&isa_lock);
     return taken;
 }
@@ -110,7 +114,7 @@ static void make_build_info(void)
     ls_text_format(&text, "compiler=gcc %s\n", __VERSION__);
 #endif
     ls_text_format(&text, "workers=%d (the cores that this process may use)\n", ls_cpu_count());
-    if (ls_cpu_describe(&text, NULL) != 0)
+    if (ls_device_default()->describe(&text, NULL) != 0)
         ls_text_add(&text, "kernels=unknown: out of memory\n");
     build_info = text.data;
 }

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ir/layer.h"
-#include "ops/cpu/backend.h"
+#include "ops/devices.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
 #include "solver/fit.h"
@@ -48,7 +48,7 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .seed = 1,
                                  .micro_batch = micro_batch,
                                  .workers = model->workers,
-                                 .backend = &ls_backend_cpu,
+                                 .device = ls_device_default(),
                                  .parameters = model->parameters,
                                  .views = &model->views,
                                  .output = ls_model_output};
@@ -164,8 +164,8 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     LS_TRY(read_net(model, path, options, 0, error));
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
-    LS_TRY(ls_engine_create(&ls_backend_cpu, workers, &model->engine, error));
-    LS_TRY(ls_store_create(&ls_backend_cpu, model->parameters, &model->views, &fit.store,
+    LS_TRY(ls_engine_create(ls_device_default(), workers, &model->engine, error));
+    LS_TRY(ls_store_create(ls_device_default(), model->parameters, &model->views, &fit.store,
                            &model->store, error));
     LS_TRY(load_weights(model, weights, error));
     ls_thread_pool_enter(model->engine->pool);

@@ -8,7 +8,7 @@
 #include "api/api.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "ops/cpu/backend.h"
+#include "ops/devices.h"
 #include "solver/trainer.h"
 
 void lockstep_plan_options_init(struct lockstep_plan_options *options)

@@ -146,7 +146,7 @@ static int create_exchange(struct lockstep_model *model, struct ls_error *error)
 {
     int workers = model->engine->workers;
     struct ls_exchange_options options = {.graph = model->single->plan->graph,
-                                          .backend = model->engine->backend,
+                                          .device = model->engine->device,
                                           .workers = workers,
                                           .units = workers,
                                           .largest = 1,

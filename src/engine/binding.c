@@ -228,7 +228,7 @@ static void *binding_scratch_of(const struct run *run, size_t i)
 static void binding_merge(const struct run *run, size_t i, int64_t begin, int64_t end)
 {
     const struct ls_plan *what = run->plan->plan;
-    ls_exchange_merge_local(what->backend, what->graph, what->steps[i].prepared.op->attr.sync,
+    ls_exchange_merge_local(what->device, what->graph, what->steps[i].prepared.op->attr.sync,
                             run->context, begin, end);
 }
 

@@ -86,7 +86,7 @@ static int copies_collect(const struct ls_store *store, int parameter, enum ls_s
     if (status == 0) {
         if (own != NULL)
             status =
-                store->backend->parameter_to_plain(what->layout, &what->shape, own, plain, error);
+                store->device->parameter_to_plain(what->layout, &what->shape, own, plain, error);
         status = ls_comm_agree(store->comm, status, error);
     }
     ls_free_aligned(own);
@@ -100,7 +100,7 @@ int ls_store_read(const struct ls_store *store, int parameter, enum ls_store_arr
     LS_TRY(ls_reducer_wait_all(store->reducer, error)); /* weights may be on their way */
     if (ls_store_is_shared_out(store, parameter, array))
         return copies_collect(store, parameter, array, plain, error);
-    return store->backend->parameter_to_plain(
+    return store->device->parameter_to_plain(
         what->layout, &what->shape, copies_array_of(store, parameter, array), plain, error);
 }
 
@@ -152,8 +152,8 @@ int ls_store_read_gradient(const struct ls_store *store, int parameter, float *p
     else if (status == 0 && slot->parameter->trained && store->sums != NULL)
         status = copies_gather_sums(store, parameter, gradient, error);
     if (status == 0)
-        status = store->backend->parameter_to_plain(
-            slot->parameter->layout, &slot->parameter->shape, gradient, plain, error);
+        status = store->device->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
+                                                   gradient, plain, error);
     ls_free_aligned(gradient);
     return status;
 }
@@ -168,13 +168,13 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     float *into = copies_array_of(store, parameter, array);
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
     if (array == LS_WEIGHTS || copies_whole_here(slot))
-        return store->backend->parameter_from_plain(what->layout, &what->shape, plain, into, error);
+        return store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error);
     size_t own = slot->shard_end - slot->shard_begin;
     float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);
     if (whole == NULL)
         return ls_fail_memory(error, what->name);
     int status =
-        store->backend->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
+        store->device->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
     if (status == 0 && own > 0)
         memcpy(into, whole + slot->shard_begin, own * sizeof *into);
     ls_free_aligned(whole);

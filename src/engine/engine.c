@@ -6,20 +6,20 @@
 #include "engine/work_queue.h"
 #include "ir/layer.h"
 
-int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_engine **out,
+int ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **out,
                      struct ls_error *error)
 {
     *out = NULL;
     struct ls_engine *engine = ls_alloc(1, sizeof *engine);
     if (engine == NULL)
         return ls_fail_memory(error, "the engine");
-    engine->backend = backend;
+    engine->device = device;
     engine->workers = workers;
     engine->arenas = ls_alloc((size_t)workers, sizeof *engine->arenas);
     engine->micro_batches = ls_alloc((size_t)workers, sizeof *engine->micro_batches);
     int status = engine->arenas == NULL || engine->micro_batches == NULL
                      ? ls_fail_memory(error, "the engine")
-                     : ls_thread_pool_create(workers, backend->enter_thread, &engine->pool, error);
+                     : ls_thread_pool_create(workers, device->enter_thread, &engine->pool, error);
     if (status != 0)
         ls_engine_free(engine);
     else

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "device/device.h"
 #include "engine/gather.h"
 #include "engine/net.h"
 #include "engine/store.h"
@@ -21,7 +22,7 @@ struct ls_comm;
 struct ls_work_queue;
 
 struct ls_engine {
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     struct ls_comm *comm; /* other ranks of the job, the owner's; NULL: none */
     struct ls_work_queue
         *work_queue; /* where ranks take micro-batches as they get free; else NULL */
@@ -50,7 +51,7 @@ struct ls_engine {
 };
 
 /* Starts a pool of workers. */
-int ls_engine_create(const struct ls_backend *backend, int workers, struct ls_engine **engine,
+int ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
                      struct ls_error *error);
 void ls_engine_free(struct ls_engine *engine);
 /* Allocates arenas for the nets (only once) and binds them to the store. */

@@ -115,7 +115,7 @@ static int exchange_create(struct ls_exchange *exchange, const struct ls_exchang
                            struct ls_error *error)
 {
     exchange->graph = options->graph;
-    exchange->backend = options->backend;
+    exchange->device = options->device;
     exchange->workers = options->workers;
     exchange->units = (size_t)options->units;
     exchange->syncs = options->graph->sync_count;
@@ -318,7 +318,7 @@ static void exchange_merge_group(const struct ls_exchange *exchange, int worker,
                 rows[own++] = rows[i];
         count = own > 0 ? own : count;
     }
-    exchange->backend->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end, merged);
+    exchange->device->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end, merged);
 }
 
 void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker)
@@ -346,8 +346,8 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
     }
 }
 
-void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
-                             int sync, const struct ls_context *context, int64_t begin, int64_t end)
+void ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
+                             const struct ls_context *context, int64_t begin, int64_t end)
 {
     const struct ls_sync *what = &graph->syncs[sync];
     if (what->grouping < 0)
@@ -355,8 +355,8 @@ void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_g
     const struct ls_parts *parts = &context->parts[what->grouping];
     for (int p = 0; p < parts->count; p++) {
         const double *row = context->partial[sync] + p * ls_sync_row(what);
-        backend->merge(what, &row, 1, begin, end,
-                       context->merged[sync] + parts->part[p].merged * ls_sync_merged(what));
+        device->merge(what, &row, 1, begin, end,
+                      context->merged[sync] + parts->part[p].merged * ls_sync_merged(what));
     }
 }
 

@@ -13,7 +13,7 @@
 
 #include "data/batching.h"
 #include "ir/graph.h"
-#include "ir/kernel.h"
+#include "device/device.h"
 
 struct ls_comm;
 
@@ -31,7 +31,7 @@ struct ls_members {
 
 struct ls_exchange {
     const struct ls_graph *graph; /* any of the net: sync points are the same in all */
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     int workers;
     bool together; /* some sync point concerns more than one micro-batch */
     size_t syncs, groupings;
@@ -51,7 +51,7 @@ struct ls_exchange {
 
 struct ls_exchange_options {
     const struct ls_graph *graph;
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     int workers;
     int64_t units;   /* micro-batches of an update at most */
     int64_t largest; /* samples of a micro-batch at most */
@@ -96,9 +96,8 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
                            const int *owner, struct ls_error *error);
 /* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the
  * context is of. */
-void ls_exchange_merge_local(const struct ls_backend *backend, const struct ls_graph *graph,
-                             int sync, const struct ls_context *context, int64_t begin,
-                             int64_t end);
+void ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
+                             const struct ls_context *context, int64_t begin, int64_t end);
 /* The groups of a sync point over all batches of the update, and the statistics of one, merged
  * anew: `merged` has room for ls_sync_merged; *count is the number of its values. */
 size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync);

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "ops/cpu/exact.h"
 
 struct factor {
     const struct ls_factoring *of;
@@ -20,6 +19,7 @@ struct factor {
 };
 
 struct ls_factors {
+    const struct ls_device *device;
     struct factor *items;
     size_t count;
     int *index;    /* by parameter; -1: it is reduced as a sum */
@@ -50,13 +50,14 @@ static void factors_list_factors(struct ls_factors *factors, const struct ls_par
             factors->index[i] = factors->index[set->items[i]->factoring.weight->index];
 }
 
-int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls_factors **out,
-                      struct ls_error *error)
+int ls_factors_create(const struct ls_device *device, const struct ls_parameter_set *set,
+                      int workers, struct ls_factors **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_factors *factors = ls_alloc(1, sizeof *factors);
     if (factors == NULL)
         return ls_fail_memory(error, "factors of gradients");
+    factors->device = device;
     factors->workers = workers;
     factors->items = ls_alloc(set->count + 1, sizeof *factors->items);
     factors->index = ls_alloc(set->count + 1, sizeof *factors->index);
@@ -169,7 +170,7 @@ void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
     size_t row = factors->first[(size_t)from->micro_batch * factors->count + index];
     memcpy(factor->side[side] + row * (size_t)factor->of->size[side], numbers,
            count * sizeof *numbers);
-    uint32_t largest = ls_largest(numbers, count);
+    uint32_t largest = factors->device->sums->largest(numbers, count);
     ls_raise_to(&factor->largest[side], largest);
     if (largest >= LS_NOT_FINITE)
         ls_lower_to(&factor->first_not_finite, from->micro_batch);
@@ -251,9 +252,9 @@ static void factors_gradient_of_rows(const struct ls_factors *factors, size_t ro
     const struct ls_factor_rows what = {
         .side = {factor->side[LS_FACTOR_INPUT], factor->side[LS_FACTOR_OUTPUT]}, .rows = rows};
     if (parameter == factor->of->weight)
-        ls_factors_weight_gradient(factor->of, &what, piece, gradient);
+        factors->device->weight_gradient(factor->of, &what, piece, gradient);
     else
-        ls_factors_bias_gradient(factor->of, &what, piece, gradient);
+        factors->device->bias_gradient(factor->of, &what, piece, gradient);
 }
 
 /* Whether the gradient over the first `rows` rows is finite, by looking at all of it. */
@@ -267,7 +268,7 @@ static bool factors_finite_over(const struct ls_factors *factors, size_t rows,
         struct ls_gradient_piece piece = {
             .begin = begin, .rows = 1, .columns = left < TILE ? left : TILE};
         factors_gradient_of_rows(factors, rows, parameter, &piece, factors->tiles);
-        if (ls_largest(factors->tiles, piece.columns) >= LS_NOT_FINITE)
+        if (factors->device->sums->largest(factors->tiles, piece.columns) >= LS_NOT_FINITE)
             return false;
         begin += piece.columns;
     }

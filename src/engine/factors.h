@@ -6,8 +6,8 @@
 #ifndef LS_ENGINE_FACTORS_H
 #define LS_ENGINE_FACTORS_H
 
+#include "device/device.h"
 #include "ir/graph.h"
-#include "ops/cpu/factors.h"
 
 enum {
     LS_FACTOR_TILE_ROWS = 12, /* of a gradient that one worker computes at a time */
@@ -17,8 +17,8 @@ enum {
 struct ls_factors;
 
 /* For all parameters of the set whose gradient is exchanged as factors; `workers` compute tiles. */
-int ls_factors_create(const struct ls_parameter_set *set, int workers, struct ls_factors **factors,
-                      struct ls_error *error);
+int ls_factors_create(const struct ls_device *device, const struct ls_parameter_set *set,
+                      int workers, struct ls_factors **factors, struct ls_error *error);
 void ls_factors_free(struct ls_factors *factors);
 /* How many there are: weights, each with its bias. */
 size_t ls_factors_count(const struct ls_factors *factors);

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "ir/layer.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 
 /* An op that takes labels, and where they come from. */
 struct consumer {

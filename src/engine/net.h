@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/device.h"
 #include "data/batching.h"
 #include "data/dataset.h"
 #include "data/prefetcher.h"
@@ -54,7 +55,7 @@ struct ls_net_options {
     const char *follow_groups_place; /* where that was asked for, while the net is opened */
     int iter_size;
     int64_t samples; /* use only the first of the data; 0: all */
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     struct ls_parameter_set *parameters; /* shared by the nets of a program */
     struct ls_view_set *views;
     /* What activations of `workers` workers may take, each plan by itself; 0: no limit. Plans that

@@ -50,7 +50,7 @@ static int pass_create_exchange(struct ls_pass *pass, int64_t batches, struct ls
 {
     const struct ls_net *net = pass->net;
     struct ls_exchange_options options = {.graph = ls_net_graph(net),
-                                          .backend = pass->engine->backend,
+                                          .device = pass->engine->device,
                                           .workers = pass->engine->workers,
                                           .units = (int64_t)pass->unit_capacity,
                                           .largest = ls_batching_largest(&net->batching),

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "ir/layer.h"
-#include "ops/cpu/filler.h"
 
 enum {
     PLANS_KEPT = 64,  /* of a net whose samples differ in size */
@@ -112,7 +111,7 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
         net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
     plan->output = options->output != NULL ? options->output(graph) : NULL;
     int workers = options->workers > 0 ? options->workers : 1;
-    struct ls_plan_options plan_options = {.backend = options->backend,
+    struct ls_plan_options plan_options = {.device = options->device,
                                            .views = options->views,
                                            .keep = &plan->output,
                                            .keep_count = 1,

@@ -63,8 +63,8 @@ static int rows_cut_rows(struct ls_store *store, int index, struct ls_error *err
     for (size_t i = 0; status == 0 && i < elements; i++)
         plain[i] = (float)(i / length + 1);
     if (status == 0)
-        status = store->backend->parameter_from_plain(parameter->layout, &parameter->shape, plain,
-                                                      laid_out, error);
+        status = store->device->parameter_from_plain(parameter->layout, &parameter->shape, plain,
+                                                     laid_out, error);
     if (status == 0)
         status = ls_sums_cut_rows(store->sums, index, elements / length, laid_out, error);
     ls_free_aligned(plain);
@@ -133,7 +133,7 @@ static int rows_convert(const struct ls_store *store, int index, const int32_t *
         before[i] = (float)(rows_state_near(from[i]) - LS_SUMS_STATE_UNSET);
     if (status == 0)
         status =
-            (to_plain ? store->backend->parameter_to_plain : store->backend->parameter_from_plain)(
+            (to_plain ? store->device->parameter_to_plain : store->device->parameter_from_plain)(
                 parameter->layout, &parameter->shape, before, after, error);
     for (size_t i = 0; status == 0 && i < out; i++)
         to[i] = (int32_t)after[i] + LS_SUMS_STATE_UNSET;

@@ -10,7 +10,6 @@
 #include "engine/rows.h"
 #include "engine/profiler.h"
 #include "engine/reducer.h"
-#include "ops/cpu/filler.h"
 #include "transport/comm.h"
 
 static int store_fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
@@ -21,10 +20,11 @@ static int store_fill(struct ls_store *store, int index, uint64_t seed, struct l
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
     if (plain == NULL)
         return ls_fail_memory(error, parameter->name);
-    int status = 0;
-    if (parameter->filler != NULL)
-        status = ls_fill_parameter(plain, &parameter->shape, parameter->filler,
-                                   ls_random_key(seed, LS_RANDOM_FILLER, parameter->name), error);
+    struct ls_filler filler;
+    int status = ls_filler_resolve(&filler, parameter->filler, &parameter->shape, error);
+    if (status == 0 && parameter->filler != NULL)
+        store->device->fill(&filler, ls_random_key(seed, LS_RANDOM_FILLER, parameter->name), 0,
+                            plain, elements);
     if (status == 0)
         status = ls_store_write(store, index, LS_WEIGHTS, plain, error);
     if (status == 0 && slot->average != NULL)
@@ -112,13 +112,14 @@ static int store_create_gradients(struct ls_store *store, int workers, struct ls
             tiles += store_cut_tiles(&store->slots[i], NULL);
         }
     store->tiles = ls_alloc(tiles + 1, sizeof *store->tiles);
-    int status = store->tiles == NULL ? ls_fail_memory(error, "gradient sums")
-                                      : ls_sums_create(elements, store->shards->place, count,
-                                                       workers, &store->sums, error);
+    int status = store->tiles == NULL
+                     ? ls_fail_memory(error, "gradient sums")
+                     : ls_sums_create(store->device, elements, store->shards->place, count, workers,
+                                      &store->sums, error);
     if (status == 0)
         status = ls_rows_cut(store, error);
     if (status == 0)
-        status = ls_factors_create(store->set, workers, &store->factors, error);
+        status = ls_factors_create(store->device, store->set, workers, &store->factors, error);
     for (size_t i = 0; i < count && status == 0; i++)
         if (store->slots[i].parameter->trained)
             store->tile_count +=
@@ -150,7 +151,7 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
     return ls_reducer_create(store, &store->reducer, error);
 }
 
-int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
+int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set,
                     struct ls_view_set *views, const struct ls_store_options *options,
                     struct ls_store **out, struct ls_error *error)
 {
@@ -158,7 +159,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
     struct ls_store *store = ls_alloc(1, sizeof *store);
     if (store == NULL)
         return ls_fail_memory(error, "parameters");
-    store->backend = backend;
+    store->device = device;
     store->comm = options->comm;
     store->set = set;
     store->views = views;
@@ -172,7 +173,7 @@ int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *s
 
 static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
 {
-    store->backend->converter_free(memory->converter);
+    store->device->converter_free(memory->converter);
     ls_free_aligned(memory->numbers);
 }
 
@@ -208,8 +209,8 @@ static bool store_convert_view(const struct ls_store *store, size_t index)
 {
     const struct ls_view_memory *memory = &store->view_memory[index];
     int parameter = store->views->items[index].parameter->index;
-    return store->backend->converter_run(memory->converter, store->slots[parameter].weights,
-                                         memory->numbers);
+    return store->device->converter_run(memory->converter, store->slots[parameter].weights,
+                                        memory->numbers);
 }
 
 static int store_say_not_converted(struct ls_error *error)
@@ -226,8 +227,8 @@ static int store_open_view(const struct ls_store *store, const struct ls_view *v
     *memory = (struct ls_view_memory){.numbers = ls_alloc_aligned(elements * sizeof(float))};
     if (memory->numbers == NULL)
         return ls_fail_memory(error, parameter->name);
-    int status = store->backend->converter_new(parameter->layout, view->layout, &parameter->shape,
-                                               &memory->converter, error);
+    int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,
+                                              &memory->converter, error);
     if (status != 0)
         store_close_view(store, memory);
     return status;

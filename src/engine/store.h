@@ -9,7 +9,7 @@
 #include "engine/shards.h"
 #include "engine/thread_pool.h"
 #include "ir/graph.h"
-#include "ir/kernel.h"
+#include "device/device.h"
 #include "plan/plan.h"
 #include "transport/sums.h"
 
@@ -45,7 +45,7 @@ struct ls_range;
 struct ls_reducer;
 
 struct ls_store {
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     struct ls_comm *comm; /* NULL: none */
     struct ls_parameter_set *set;
     struct ls_view_set *views;
@@ -77,7 +77,7 @@ struct ls_store_options {
 
 /* Allocates memory for all parameters and views that plans have asked for, and fills the weights
  * with what their fillers say. Sets and views outlive the store. */
-int ls_store_create(const struct ls_backend *backend, struct ls_parameter_set *set,
+int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set,
                     struct ls_view_set *views, const struct ls_store_options *options,
                     struct ls_store **store, struct ls_error *error);
 void ls_store_free(struct ls_store *store);

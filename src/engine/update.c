@@ -12,8 +12,6 @@
 #include "engine/engine.h"
 #include "engine/profiler.h"
 #include "engine/reducer.h"
-#include "ops/cpu/exact.h"
-#include "ops/cpu/update.h"
 #include "transport/comm.h"
 
 enum {
@@ -83,7 +81,7 @@ static void update_apply_row(const struct tiles_job *job, int parameter, size_t 
     slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
         slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
-    struct ls_update_seen row = ls_update_apply(&job->rules[parameter], &slice);
+    struct ls_update_seen row = store->device->update(&job->rules[parameter], &slice);
     seen->gradient = row.gradient > seen->gradient ? row.gradient : seen->gradient;
     seen->weight = row.weight > seen->weight ? row.weight : seen->weight;
 }
@@ -284,10 +282,11 @@ static double update_measure_weights(const struct tiles_job *job, const struct l
 {
     const struct ls_gradient_piece *piece = &tile->piece;
     const float *weights = job->engine->store->slots[tile->parameter].weights + piece->begin;
+    const struct ls_device_sums *sums = job->engine->device->sums;
     double sum = 0;
     for (size_t r = 0; r < piece->rows; r++, weights += piece->row)
-        sum += job->l1 ? ls_sum_magnitudes(weights, piece->columns)
-                       : ls_sum_squares(weights, piece->columns);
+        sum += job->l1 ? sums->magnitudes(weights, piece->columns)
+                       : sums->squares(weights, piece->columns);
     return sum;
 }
 
@@ -303,8 +302,9 @@ static void update_measure_some(void *argument, int worker)
         if (job->weights)
             partial[0] = update_measure_weights(job, tile);
         else if (ls_store_has_factors(store, tile->parameter))
-            partial[0] = ls_sum_squares(update_factored(store, tile->parameter, piece, worker),
-                                        piece->rows * piece->columns);
+            partial[0] =
+                store->device->sums->squares(update_factored(store, tile->parameter, piece, worker),
+                                             piece->rows * piece->columns);
         else
             ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial);
     }

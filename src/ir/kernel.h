@@ -1,4 +1,4 @@
-/* Kernels: how a backend carries out an op.
+/* Kernels: how a device carries out an op.
  *
  * A kernel sees one micro-batch, on one thread, in bound memory; it decides nothing and allocates
  * nothing while it runs. What it computes depends on its inputs and attributes alone: never on
@@ -114,57 +114,6 @@ struct ls_prepared {
     char implementation[64]; /* for `plan`: "jit:avx512_common", "lockstep:avx512" */
     bool slow;               /* a reference path, worth a warning */
     void *state;             /* the kernel's own */
-};
-
-struct ls_converter;
-
-/* A backend: kernels and the memory that parameters live in. */
-struct ls_backend {
-    const char *name;
-    const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
-    /* Converts a parameter between Caffe's order and its layout. */
-    int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
-                                const float *plain, float *laid_out, struct ls_error *error);
-    int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
-                              const float *laid_out, float *plain, struct ls_error *error);
-    /* Makes ready what converts a parameter from its own layout to another one that a kernel asked
-     * for. It runs after every update, on one thread at a time, and allocates nothing then; false:
-     * it failed, which it has no reason to. */
-    int (*converter_new)(const struct ls_layout *from, const struct ls_layout *to,
-                         const struct ls_shape *shape, struct ls_converter **converter,
-                         struct ls_error *error);
-    bool (*converter_run)(struct ls_converter *converter, const float *source, float *target);
-    void (*converter_free)(struct ls_converter *converter);
-    /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
-     * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
-     * group's. Any number of threads may merge different channels. */
-    void (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged);
-    /* Called first thing by every thread that runs kernels. */
-    void (*enter_thread)(void);
-    /* What decides the bits of kernels (docs/numerics.md, section 11). */
-    const struct ls_backend_environment *environment;
-};
-
-struct ls_text;
-/* The numeric environment as a backend knows it. Texts are of lines "key=value". */
-struct ls_backend_environment {
-    /* The instruction set in use ("avx2"), and the widest that this processor has. */
-    const char *(*isa)(void);
-    const char *(*widest_isa)(void);
-    /* Appends what the kernel library's arithmetic depends on: isa, its version, caches. */
-    void (*describe)(struct ls_text *text);
-    /* A hash of what the kernels that are not the library's give for fixed inputs, the same with
-     * every instruction set. LOCKSTEP_RESOURCE when memory runs out. */
-    int (*own)(uint64_t *hash, struct ls_error *error);
-    /* Whether the bits of a step depend on its shapes and the kernel that was chosen for them, so
-     * that `probe` is for it. */
-    bool (*probes)(const struct ls_prepared *prepared);
-    /* A hash of what a prepared step gives for one fixed input, in its own shapes, or for one of
-     * `samples`; where even that is more than *work allows, of what it is. *work: multiply-adds
-     * that may still be spent on probes. */
-    int (*probe)(const struct ls_prepared *prepared, int64_t samples, uint64_t *work,
-                 uint64_t *hash, struct ls_error *error);
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The layouts that every backend knows.
+/* The layouts that every device knows.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/layout.h"
 

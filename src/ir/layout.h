@@ -3,7 +3,7 @@
  * A layout is an interned constant: two layouts are the same if their pointers are equal. The plain
  * layout is Caffe's order (row-major). Blocked layouts hold the channels (axis 1) in blocks:
  * N, ceil(C / block), spatial..., block; the lanes behind the last channel are zero, and every
- * kernel keeps them zero. Opaque layouts (of parameters) belong to a backend.
+ * kernel keeps them zero. Opaque layouts (of parameters) belong to a device.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_IR_LAYOUT_H
@@ -17,7 +17,7 @@ struct ls_layout {
     const char *name;   /* "plain", "nChw16c", "OIhw16i16o" */
     int block;          /* channels per block; 1: plain; 0: opaque */
     size_t elements;    /* opaque: fp32 elements including padding; else 0 */
-    const void *detail; /* opaque: what the backend needs */
+    const void *detail; /* opaque: what the device needs */
 };
 
 extern const struct ls_layout ls_layout_plain;

@@ -388,7 +388,8 @@ struct ls_op {
 };
 
 /* Whether Winograd's algorithm is one for the windows of a convolution: of 3 x 3 or 3 x 3 x 3 with
- * stride 1, dilation 1, a pad of at most 1 and one group. What a backend has is its own affair. */
+ * stride 1, dilation 1, a pad of at most 1 and one group. Which of them a device has is its own
+ * decision. */
 bool ls_convolution_suits_winograd(const struct ls_convolution_attr *attr);
 
 /* Whether an op does more than write its outputs: it adds to a record, a sum or partial results, so

@@ -24,7 +24,7 @@ struct layout_pass {
 
 static const struct ls_kernel *choose_kernel(const struct layout_pass *pass, const struct ls_op *op)
 {
-    const struct ls_kernel *const *kernels = pass->plan->backend->kernels();
+    const struct ls_kernel *const *kernels = pass->plan->device->kernels();
     for (; *kernels != NULL; kernels++)
         if ((*kernels)->kind == op->kind &&
             ((*kernels)->accepts == NULL || (*kernels)->accepts(op)))
@@ -36,7 +36,7 @@ static int no_kernel(const struct layout_pass *pass, const struct ls_op *op)
 {
     if (op->layer != NULL)
         return ls_layer_fail(op->layer, pass->error, NULL, NULL, NULL,
-                             "the %s backend has no kernel for this %s", pass->plan->backend->name,
+                             "the device %s has no kernel for this %s", pass->plan->device->name,
                              ls_op_kind_name(op->kind));
     return ls_fail(pass->error, LOCKSTEP_INTERNAL, NULL, NULL, "no kernel for %s",
                    ls_op_kind_name(op->kind));

@@ -101,7 +101,7 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
         return ls_fail_memory(error, "a plan");
     }
     plan->graph = graph;
-    plan->backend = options->backend;
+    plan->device = options->device;
     for (size_t i = 0; LS_MUTANT(LIMIT) && options->budget.bytes > 0 && i < graph->op_count; i++)
         if (graph->ops[i]->kind == LS_OP_INNER_PRODUCT)
             graph->ops[i]->attr.inner_product.large = false; /* another kernel, another layout */

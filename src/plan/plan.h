@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "ir/graph.h"
-#include "ir/kernel.h"
+#include "device/device.h"
 
 /* A parameter in a layout other than its own, because a kernel wants it so (the weights for a
  * convolution's backward pass, for example). Converted anew after every update. */
@@ -51,7 +51,7 @@ struct ls_memory_budget {
 
 struct ls_plan {
     struct ls_graph *graph; /* owned */
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     struct ls_step *steps;
     size_t step_count;
     bool has_before;        /* some step must run before the pass */
@@ -75,7 +75,7 @@ struct ls_plan {
 
 /* What a graph is planned for. */
 struct ls_plan_options {
-    const struct ls_backend *backend;
+    const struct ls_device *device;
     struct ls_view_set *views; /* those that are missing are added */
     /* Values that must still be there after the pass (predictions); NULL ones are left out. */
     struct ls_value *const *keep;

@@ -11,14 +11,13 @@
 #include "base/memory.h"
 #include "data/decoders.h"
 #include "ir/layer.h"
-#include "ops/cpu/filler.h"
 
 /* Multiply-adds that all probes of a net may take together: some tenths of a second. */
 #define WORK_MAX ((uint64_t)1 << 32)
 
-static const struct ls_backend_environment *environment_of(const struct ls_net *net)
+static const struct ls_device_environment *environment_of(const struct ls_net *net)
 {
-    return net->options.backend->environment;
+    return net->options.device->environment;
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -63,12 +62,12 @@ static int compare_hashes(const void *a, const void *b)
 static int probe_plan(const struct ls_net *net, const struct ls_plan *plan, uint64_t *work,
                       uint64_t *hashes, size_t *count, struct ls_error *error)
 {
-    const struct ls_backend_environment *backend = environment_of(net);
+    const struct ls_device_environment *device = environment_of(net);
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_step *step = &plan->steps[s];
-        if (step->recomputed || step->prepared.kernel == NULL || !backend->probes(&step->prepared))
+        if (step->recomputed || step->prepared.kernel == NULL || !device->probes(&step->prepared))
             continue;
-        LS_TRY(backend->probe(&step->prepared, plan->graph->samples, work, &hashes[*count], error));
+        LS_TRY(device->probe(&step->prepared, plan->graph->samples, work, &hashes[*count], error));
         (*count)++;
     }
     return 0;
@@ -115,14 +114,14 @@ static uint64_t add_layouts(const struct ls_trainer *trainer, uint64_t hash)
 
 /* What SLEEF's functions in double give here: normal numbers, and a learning rate by each policy.
  */
-static uint64_t hash_functions(void)
+static uint64_t hash_functions(const struct ls_device *device)
 {
     enum { NUMBERS = 64 };
     static const int64_t iterations[] = {1, 7, 50, 99};
     float numbers[NUMBERS];
     const struct ls_filler normal = {
         .kind = LS_FILLER_NORMAL, .second = 1, .keep = (uint64_t)1 << 32};
-    ls_filler_run(&normal, 12345, 0, numbers, NUMBERS);
+    device->fill(&normal, 12345, 0, numbers, NUMBERS);
     uint64_t hash = ls_hash(numbers, sizeof numbers, 0);
     for (int policy = LS_POLICY_FIXED; policy <= LS_POLICY_ONECYCLE; policy++) {
         const struct ls_schedule schedule = {.policy = (enum ls_policy)policy,
@@ -171,7 +170,7 @@ static int describe(const struct ls_trainer *trainer, struct ls_text *text, stru
     ls_text_format(text, "net=%016" PRIx64 "\n", add_layouts(trainer, hash));
     LS_TRY(environment_of(net)->own(&hash, error));
     ls_text_format(text, "own=%016" PRIx64 "\n", hash);
-    ls_text_format(text, "functions=%016" PRIx64 "\n", hash_functions());
+    ls_text_format(text, "functions=%016" PRIx64 "\n", hash_functions(net->options.device));
     if (decodes(net))
         LS_TRY(add_decoders(text, error));
     return text->failed ? ls_fail_memory(error, "the numeric environment") : 0;

@@ -203,7 +203,7 @@ void ls_environment_say_history(const char *history, struct ls_text *text)
 static int refuse(const struct ls_trainer *trainer, const char *path, const char *before,
                   const char *differences, struct ls_error *error)
 {
-    const struct ls_backend_environment *backend = trainer->engine->backend->environment;
+    const struct ls_device_environment *device = trainer->engine->device->environment;
     const char *value, *go_on = "--allow-other-numerics goes on all the same, and every snapshot "
                                 "from there on says so";
     char hint[400], isa[16] = "", number[16];
@@ -216,7 +216,7 @@ static int refuse(const struct ls_trainer *trainer, const char *path, const char
     if (!same_number)
         snprintf(hint, sizeof hint,
                  "that version of Lockstep trained other bits: resume with it; %s", go_on);
-    else if (isa[0] != '\0' && strcmp(isa, backend->isa()) != 0)
+    else if (isa[0] != '\0' && strcmp(isa, device->isa()) != 0)
         snprintf(hint, sizeof hint,
                  "--isa %s, where the processor has it and the process has not begun with "
                  "another; %s",

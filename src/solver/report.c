@@ -232,7 +232,7 @@ static void report_environment(struct ls_trainer *trainer)
     if (layers > 0)
         SAY("Bits depend on oneDNN's version and the CPU's type (%s here) through %zu layer%s: "
             "%s%s",
-            trainer->engine->backend->environment->isa(), layers, layers == 1 ? "" : "s", list,
+            trainer->engine->device->environment->isa(), layers, layers == 1 ? "" : "s", list,
             more);
     else
         SAY("Bits depend neither on oneDNN's version nor on the CPU's type");

@@ -269,11 +269,11 @@ static int open_snapshot(struct ls_trainer *trainer, const char *resume, struct 
 
 static void report(struct ls_trainer *trainer, const char *path)
 {
-    const struct ls_backend_environment *backend = trainer->engine->backend->environment;
+    const struct ls_device_environment *device = trainer->engine->device->environment;
     if (trainer->isa_taken)
         ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
                        "The instruction set is the snapshot's, %s (this processor also has %s)",
-                       backend->isa(), backend->widest_isa());
+                       device->isa(), device->widest_isa());
     ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE, "Resuming from %s, iteration %lld", path,
                    (long long)trainer->iteration);
 }

@@ -11,7 +11,7 @@
 #include "base/mutant.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "ops/cpu/backend.h"
+#include "ops/devices.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
 #include "solver/data.h"
@@ -51,7 +51,7 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
                                    .workers = trainer->workers,
                                    .share = ls_comm_own(trainer->comm),
                                    .iter_size = 1,
-                                   .backend = &ls_backend_cpu,
+                                   .device = ls_device_default(),
                                    .parameters = trainer->parameters,
                                    .views = (struct ls_view_set *)&trainer->views,
                                    .phase = LOCKSTEP__PHASE__TEST};
@@ -161,7 +161,7 @@ struct ls_store_options ls_trainer_store_options(const struct ls_trainer *traine
 static int create_store(struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_store_options options = ls_trainer_store_options(trainer);
-    return ls_store_create(trainer->engine->backend, trainer->parameters, &trainer->views, &options,
+    return ls_store_create(trainer->engine->device, trainer->parameters, &trainer->views, &options,
                            &trainer->store, error);
 }
 
@@ -213,7 +213,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
             : ls_copy_string(trainer->solver->snapshot_prefix);
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
-    LS_TRY(ls_engine_create(&ls_backend_cpu, trainer->workers, &trainer->engine, error));
+    LS_TRY(ls_engine_create(ls_device_default(), trainer->workers, &trainer->engine, error));
     trainer->engine->comm = trainer->comm;
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
@@ -292,7 +292,7 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     struct ls_trainer *trainer = new_trainer(definition, workers, error);
     int status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
     if (ls_comm_several(comm)) { /* whatever happened here: the others wait for this */
-        int started = ls_comm_start(comm, workers, ls_backend_cpu.enter_thread, error);
+        int started = ls_comm_start(comm, workers, ls_device_default()->enter_thread, error);
         status = status != 0 ? status : started;
     }
     if (status == 0) {

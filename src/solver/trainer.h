@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "engine/forecast.h"
 #include "lockstep/lockstep.h"
-#include "ops/cpu/update.h"
+#include "device/update.h"
 #include "schema/solver.h"
 #include "solver/schedule.h"
 

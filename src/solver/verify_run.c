@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "ops/cpu/backend.h"
+#include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
 #include "solver/state.h"
@@ -328,7 +328,7 @@ static void *run_rank(void *argument)
     struct rank *rank = argument;
     struct ls_comm *comm = NULL;
     struct ls_comm_options options = {.timeout = PATIENCE, .dynamic = rank->segment->what->dynamic};
-    ls_backend_cpu.enter_thread();
+    ls_device_default()->enter_thread();
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
         ls_detector_set_on_failure(comm->detector, tell_nobody, NULL);

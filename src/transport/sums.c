@@ -35,8 +35,8 @@ static int sums_create_sum(struct ls_sum *sum, size_t elements, int64_t *total,
     return ls_sum_set_rows(sum, 1, error);
 }
 
-int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
-                   struct ls_sums **out, struct ls_error *error)
+int ls_sums_create(const struct ls_device *device, const size_t *elements, const size_t *place,
+                   size_t count, int workers, struct ls_sums **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_sums *sums = ls_alloc(1, sizeof *sums);
@@ -51,6 +51,7 @@ int ls_sums_create(const size_t *elements, const size_t *place, size_t count, in
     for (size_t i = 0, at = 0; status == 0 && i < count; at += elements[i++]) {
         sums->count++;
         int64_t *total = sums->all + (place != NULL ? place[i] : at);
+        sums->items[i].device = device->sums;
         status = sums_create_sum(&sums->items[i], elements[i], total, error);
     }
     if (status != 0)
@@ -104,9 +105,9 @@ static uint32_t sums_take_run(struct ls_sum *sum, const struct ls_sums_run *run,
     int64_t *total = sum->total + run->begin;
     const float *from = gradient + run->begin;
     if (run->rows == NULL) {
-        uint32_t bits = calibrate
-                            ? ls_largest(from, run->count)
-                            : ls_exact_add(total, from, run->count, sum->exponent[run->row], first);
+        uint32_t bits =
+            calibrate ? sum->device->largest(from, run->count)
+                      : sum->device->add(total, from, run->count, sum->exponent[run->row], first);
         ls_raise_to(&sum->raised[run->row], bits);
         return bits;
     }
@@ -114,8 +115,8 @@ static uint32_t sums_take_run(struct ls_sum *sum, const struct ls_sums_run *run,
     uint32_t largest[LS_EXACT_LANES] = {0}, all;
     for (int j = 0; j < LS_EXACT_LANES; j++)
         exponent[j] = sum->exponent[run->rows[j]];
-    all = calibrate ? ls_largest_lanes(from, run->count, largest)
-                    : ls_exact_add_lanes(total, from, run->count, exponent, largest, first);
+    all = calibrate ? sum->device->largest_lanes(from, run->count, largest)
+                    : sum->device->add_lanes(total, from, run->count, exponent, largest, first);
     for (int j = 0; j < LS_EXACT_LANES; j++)
         if (largest[j] != 0)
             ls_raise_to(&sum->raised[run->rows[j]], largest[j]);
@@ -127,9 +128,9 @@ static uint32_t sums_take_elements(struct ls_sum *sum, size_t begin, size_t coun
 {
     uint32_t *largest = (uint32_t *)(void *)(sum->raised + begin); /* guarded by the tile's lock */
     if (calibrate)
-        return ls_largest_each(gradient + begin, count, largest);
-    return ls_exact_add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
-                             largest, first);
+        return sum->device->largest_each(gradient + begin, count, largest);
+    return sum->device->add_each(sum->total + begin, gradient + begin, count, sum->exponent + begin,
+                                 largest, first);
 }
 
 static uint32_t sums_take_tile(struct ls_sum *sum, size_t tile, const float *gradient, bool first,
@@ -267,13 +268,13 @@ static void sums_read_runs(const struct ls_sum *sum, size_t begin, size_t count,
         size_t skipped = begin - run->begin;
         n = run->count - skipped < end - begin ? run->count - skipped : end - begin;
         if (run->rows == NULL) {
-            ls_exact_to_float(sum->total + begin, sum->total_exponent[run->row], out, n);
+            sum->device->to_float(sum->total + begin, sum->total_exponent[run->row], out, n);
             continue;
         }
         int32_t exponent[LS_EXACT_LANES];
         for (size_t j = 0; j < LS_EXACT_LANES; j++)
             exponent[j] = sum->total_exponent[run->rows[(skipped + j) % LS_EXACT_LANES]];
-        ls_exact_to_float_lanes(sum->total + begin, exponent, out, n);
+        sum->device->to_float_lanes(sum->total + begin, exponent, out, n);
     }
 }
 
@@ -283,9 +284,9 @@ void ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_
     if (count == 0)
         return;
     if (sum->cut == LS_CUT_ELEMENTS)
-        ls_exact_to_float_each(sum->total + begin, sum->total_exponent + begin, out, count);
+        sum->device->to_float_each(sum->total + begin, sum->total_exponent + begin, out, count);
     else if (sum->cut == LS_CUT_WHOLE)
-        ls_exact_to_float(sum->total + begin, sum->total_exponent[0], out, count);
+        sum->device->to_float(sum->total + begin, sum->total_exponent[0], out, count);
     else
         sums_read_runs(sum, begin, count, out);
 }
@@ -297,6 +298,6 @@ void ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, si
     for (size_t at = 0, n; at < count; at += n) {
         n = count - at < LS_EXACT_CHUNK ? count - at : LS_EXACT_CHUNK;
         ls_sums_read(sums, parameter, begin + at, n, read);
-        *chunk++ = ls_sum_squares(read, n);
+        *chunk++ = sums->items[parameter].device->squares(read, n);
     }
 }

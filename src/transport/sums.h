@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/device.h"
 
 enum {
     LS_SUMS_TILE = 8192,              /* elements that one lock guards */
@@ -50,8 +51,8 @@ struct ls_sums;
 
 /* Sums for `count` parameters of `elements[i]` numbers each; `workers` threads will contribute.
  * They lie in one array, that of parameter i from place[i] on (NULL: one behind the other). */
-int ls_sums_create(const size_t *elements, const size_t *place, size_t count, int workers,
-                   struct ls_sums **sums, struct ls_error *error);
+int ls_sums_create(const struct ls_device *device, const size_t *elements, const size_t *place,
+                   size_t count, int workers, struct ls_sums **sums, struct ls_error *error);
 void ls_sums_free(struct ls_sums *sums);
 /* Until one of these is called all elements of a parameter are one row. Each is a row: */
 int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *error);

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "ops/cpu/exact.h"
 #include "transport/sums.h"
 
 /* How the elements of a parameter belong to rows. */
@@ -31,6 +30,7 @@ struct ls_sums_tile {
 };
 
 struct ls_sum {
+    const struct ls_device_sums *device;
     int64_t *total; /* in the parameter's layout; a part of `all` */
     size_t elements;
     struct ls_sums_tile *tiles;

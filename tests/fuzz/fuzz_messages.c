@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "engine/work_queue.h"
 #include "transport/comm.h"
+#include "ops/devices.h"
 #include "transport/sums.h"
 #include "transport/failure_detector_inner.h"
 #include "transport/wire.h"
@@ -325,7 +326,7 @@ static void note_sums(void)
     float gradient[5] = {1, -2, 0.5F, 0, 3}, out[5];
     unsigned char notes[64];
     int parameter = -1, micro_batch;
-    must(ls_sums_create(elements, NULL, 2, 1, &sums, &scene.error) == 0);
+    must(ls_sums_create(ls_device_default(), elements, NULL, 2, 1, &sums, &scene.error) == 0);
     must(ls_sums_cut_elements(sums, 0, &scene.error) == 0);
     size_t bytes = ls_sums_note_bytes(2, ls_sums_all_rows(sums));
     must(bytes <= sizeof notes);

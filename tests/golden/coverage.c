@@ -9,7 +9,7 @@
 #include "data/dataset_inner.h"
 #include "layers/layers.h"
 #include "lockstep/lockstep.h"
-#include "ops/cpu/backend.h"
+#include "ops/cpu/device.h"
 #include "ops/cpu/isa.h"
 #include "solver/trainer.h"
 #include "support/support.h"
@@ -26,7 +26,7 @@ static struct {
 
 static void note_plan(const struct ls_plan *plan)
 {
-    const struct ls_kernel *const *kernels = plan->backend->kernels();
+    const struct ls_kernel *const *kernels = plan->device->kernels();
     for (size_t l = 0; l < plan->graph->layer_count; l++)
         for (size_t i = 0; ls_layer_types[i] != NULL; i++)
             used.layer[i] = used.layer[i] || plan->graph->layers[l]->type == ls_layer_types[i];
@@ -70,7 +70,7 @@ static int missing_names(const char *isa)
     for (int i = 0; i < LS_OP_KINDS; i++)
         if (!used.op[i] && ++missing)
             printf("no golden network uses the op '%s'\n", ls_op_kind_name((enum ls_op_kind)i));
-    const struct ls_kernel *const *kernels = ls_backend_cpu.kernels();
+    const struct ls_kernel *const *kernels = ls_device_cpu.kernels();
     for (size_t i = 0; kernels[i] != NULL; i++) {
         bool again = i > 0 && kernels[i] == kernels[i - 1];
         if (!used.kernel[i] && !again && ++missing)

@@ -19,15 +19,15 @@ static struct schedule schedules[8];
 static int schedule_count;
 static int held_until; /* 64 samples make 8 micro-batches */
 
-int __real_ls_engine_create(const struct ls_backend *backend, int workers,
-                            struct ls_engine **engine, struct ls_error *error);
-int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
-                            struct ls_engine **engine, struct ls_error *error);
+int __real_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
+                            struct ls_error *error);
+int __wrap_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
+                            struct ls_error *error);
 
-int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
-                            struct ls_engine **engine, struct ls_error *error)
+int __wrap_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
+                            struct ls_error *error)
 {
-    int status = __real_ls_engine_create(backend, workers, engine, error);
+    int status = __real_ls_engine_create(device, workers, engine, error);
     assert_int_equal(status, 0);
     struct schedule *schedule = &schedules[schedule_count++];
     *schedule = (struct schedule){.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -45,7 +45,7 @@ int __wrap_ls_engine_create(const struct ls_backend *backend, int workers,
     "net_param {\n"                                                                                \
     "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"                                \
     "  transform_param { scale: 0.004 }\n"                                                         \
-    "  data_param { backend: SYNTHETIC batch_size: 64\n"                                           \
+    "  data_param { device: SYNTHETIC batch_size: 64\n"                                            \
     "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"                                \
     "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
     "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n" first          \

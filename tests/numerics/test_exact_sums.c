@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "ops/cpu/exact.h"
 #include "support/support.h"
+#include "ops/devices.h"
 #include "transport/sums.h"
 
 static uint32_t bits_of(float x)
@@ -23,7 +24,8 @@ static uint32_t bits_of(float x)
 static struct ls_sums *make(const size_t *elements, size_t count, int workers)
 {
     struct ls_sums *sums = NULL;
-    assert_int_equal(ls_sums_create(elements, NULL, count, workers, &sums, NULL), 0);
+    assert_int_equal(
+        ls_sums_create(ls_device_default(), elements, NULL, count, workers, &sums, NULL), 0);
     return sums;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/rows.h"
 #include "numerics/training.h"
+#include "ops/devices.h"
 #include "snapshot/archive.h"
 
 static const int counts[] = {1, 2, 3, 5, 8};
@@ -424,11 +425,12 @@ static void simulate(struct simulation *simulation, const struct embedding *set)
                                         .correction =
                                             ls_adam_correction(0.9F, 0.99F, simulation->updates),
                                         .gradient_scale = 1};
-    ls_update_apply(&rule, &(struct ls_update_slice){
-                               .n = CLASSES * WORDS,
-                               .gradient = gradient,
-                               .weight = simulation->weights,
-                               .history = {simulation->history[0], simulation->history[1]}});
+    ls_device_default()->update(
+        &rule,
+        &(struct ls_update_slice){.n = CLASSES * WORDS,
+                                  .gradient = gradient,
+                                  .weight = simulation->weights,
+                                  .history = {simulation->history[0], simulation->history[1]}});
 }
 
 static void read_weights(struct training *training, float *weights)

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 
 /* The scores of one position: `classes` of them, `stride` apart. */
 static bool is_hit(const float *score, int64_t classes, int64_t stride, int64_t class, int top_k)

@@ -26,7 +26,7 @@ int ls_cpu_own_fingerprint(uint64_t *hash, struct ls_error *error);
 /* The same of all kernels, oneDNN's too, as the layouts of the instruction set have it. */
 int ls_cpu_fingerprint(uint64_t *hash, struct ls_error *error);
 
-/* Entries of ls_backend_cpu.environment: what a step of a plan gives, see ir/kernel.h. */
+/* Entries of ls_device_cpu.environment: what a step of a plan gives, see ir/kernel.h. */
 bool ls_cpu_probes(const struct ls_prepared *prepared);
 int ls_cpu_probe(const struct ls_prepared *prepared, int64_t samples, uint64_t *work,
                  uint64_t *hash, struct ls_error *error);

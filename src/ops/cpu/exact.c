@@ -53,14 +53,6 @@ static size_t chunk_length(size_t n, size_t chunk)
     return left < LS_EXACT_CHUNK ? left : LS_EXACT_CHUNK;
 }
 
-double ls_sum_doubles(const double *x, size_t n)
-{
-    if (n <= 2)
-        return n == 0 ? 0 : n == 1 ? x[0] : x[0] + x[1];
-    size_t half = n - n / 2;
-    return ls_sum_doubles(x, half) + ls_sum_doubles(x + half, n - half);
-}
-
 /* Chunks [from, from + count), summed by halves as ls_sum_doubles does. */
 static double sum_chunks(double (*sum)(const float *x, size_t n), const float *x, size_t n,
                          size_t from, size_t count)

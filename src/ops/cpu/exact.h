@@ -15,13 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LS_NOT_FINITE UINT32_C(0x7f800000)
-
-enum {
-    LS_EXACT_LIMIT = 51,  /* a contribution of 2^51 units or more is not rounded as it should be */
-    LS_EXACT_LANES = 16,  /* neighbours that may have exponents of their own */
-    LS_EXACT_CHUNK = 4096 /* elements that a partial sum of squares covers */
-};
+#include "device/exact.h"
 
 /* sum[i] = (`first`) or += the rounded gradient[i] * 2^exponent. Returns the bits of the largest
  * |gradient[i]|; unless that is less than 2^LS_EXACT_LIMIT units, what was added is meaningless
@@ -43,9 +37,6 @@ uint32_t ls_exact_to_float(const int64_t *sum, int exponent, float *out, size_t 
 void ls_exact_to_float_each(const int64_t *sum, const int32_t *exponent, float *out, size_t n);
 void ls_exact_to_float_lanes(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
                              size_t n);
-
-/* Sum in pairs, by halves: x[0..ceil(n/2)) + x[ceil(n/2)..n); 0 for none. */
-double ls_sum_doubles(const double *x, size_t n);
 
 /* Sum of x, of x^2, of |x| in double: over chunks of LS_EXACT_CHUNK elements in a fixed order,
  * which are added in the order of ls_sum_doubles. */

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "ops/cpu/backend.h"
+#include "ops/cpu/device.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/onednn.h"
@@ -233,7 +233,7 @@ struct run {
 
 static const struct ls_kernel *find_kernel(const struct ls_op *op)
 {
-    const struct ls_kernel *const *kernel = ls_backend_cpu.kernels();
+    const struct ls_kernel *const *kernel = ls_device_cpu.kernels();
     while (*kernel != NULL &&
            ((*kernel)->kind != op->kind || ((*kernel)->accepts != NULL && !(*kernel)->accepts(op))))
         kernel++;

@@ -76,7 +76,7 @@ extern const struct ls_kernel ls_kernel_euclidean_loss_backward;
 extern const struct ls_kernel ls_kernel_accuracy;
 extern const struct ls_kernel ls_kernel_mean_iou;
 
-/* Merges partial results of batch normalisation: ls_backend.merge. */
+/* Merges partial results of batch normalisation: ls_device.merge. */
 void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
                   int64_t end, float *merged);
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/math.h"
 

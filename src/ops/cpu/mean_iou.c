@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 
 enum { CHUNK = 256 };
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "ir/layout.h"
 
-/* Entries of ls_backend_cpu, see ir/kernel.h. Lanes of padding in a result are zero. */
+/* Entries of ls_device_cpu, see ir/kernel.h. Lanes of padding in a result are zero. */
 int ls_cpu_parameter_from_plain(const struct ls_layout *layout, const struct ls_shape *shape,
                                 const float *plain, float *laid_out, struct ls_error *error);
 int ls_cpu_parameter_to_plain(const struct ls_layout *layout, const struct ls_shape *shape,

@@ -21,7 +21,7 @@
 #include <float.h>
 
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 #include "ops/cpu/loss.h"
 #include "ops/cpu/vector/elementwise.h"
 #include "ops/cpu/vector/softmax.h"

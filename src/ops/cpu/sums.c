@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/exact.h"
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/label.h"
+#include "device/label.h"
 
 static void sum_run(const struct ls_prepared *prepared, void *local, void *const *in,
                     void *const *out, void *scratch, const struct ls_context *context)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "engine/factors.h"
+#include "ops/devices.h"
 
 enum { INPUTS = 5, OUTPUTS = 3, MICRO_BATCHES = 4 };
 
@@ -47,7 +48,8 @@ static void open_scene(struct scene *scene)
         scene->x[i] = (float)(i % 7) - 3;
     for (int i = 0; i < MICRO_BATCHES * 4 * OUTPUTS; i++)
         scene->dy[i] = (float)(i % 5) - 2;
-    assert_int_equal(ls_factors_create(&scene->set, 2, &scene->factors, NULL), 0);
+    assert_int_equal(ls_factors_create(ls_device_default(), &scene->set, 2, &scene->factors, NULL),
+                     0);
     assert_int_equal(ls_factors_count(scene->factors), 1);
 }
 

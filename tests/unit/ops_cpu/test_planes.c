@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "own_kernel.h"
 
-#include "ops/cpu/backend.h"
+#include "ops/cpu/device.h"
 #include "support/reference_convolution.h"
 
 struct planes_case {
@@ -178,7 +178,7 @@ static void test_samples(void **state)
 
 /* ---- The rule -------------------------------------------------------------------------------- */
 
-/* The kernel that the backend has for all three ops, or NULL where they differ. */
+/* The kernel that the device has for all three ops, or NULL where they differ. */
 static const char *kernel_for(const struct planes_case *shape, int64_t stride, int64_t group)
 {
     static const struct ls_kernel *const kinds[] = {&ls_kernel_planes, &ls_kernel_planes_data,
@@ -189,7 +189,7 @@ static const char *kernel_for(const struct planes_case *shape, int64_t stride, i
         struct trial trial = make_trial(kinds[i], &c, false);
         trial.own->op.attr.convolution.window.stride[0] = stride;
         trial.own->op.attr.convolution.group = group;
-        const struct ls_kernel *const *kernel = ls_backend_cpu.kernels();
+        const struct ls_kernel *const *kernel = ls_device_cpu.kernels();
         while ((*kernel)->kind != kinds[i]->kind ||
                ((*kernel)->accepts != NULL && !(*kernel)->accepts(&trial.own->op)))
             kernel++;

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "plan/plan.h"
 
-/* ---- A backend of nothing -------------------------------------------------------------------- */
+/* ---- A device of nothing -------------------------------------------------------------------- */
 
 static const struct ls_kernel inner_product = {.kind = LS_OP_INNER_PRODUCT, .in_place = -1},
                               inner_data = {.kind = LS_OP_INNER_PRODUCT_DATA, .in_place = -1},
@@ -30,7 +30,7 @@ static const struct ls_kernel *const *kernels(void)
     return list;
 }
 
-static const struct ls_backend backend = {.name = "none", .kernels = kernels};
+static const struct ls_device device = {.name = "none", .kernels = kernels};
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
@@ -109,9 +109,8 @@ static struct ls_plan *make_plan(struct ls_graph *graph, size_t budget)
 {
     struct ls_view_set views = {0};
     struct ls_plan *plan = NULL;
-    struct ls_plan_options options = {.backend = &backend,
-                                      .views = &views,
-                                      .budget = {.bytes = budget, .workers = 1, .slots = 1}};
+    struct ls_plan_options options = {
+        .device = &device, .views = &views, .budget = {.bytes = budget, .workers = 1, .slots = 1}};
     assert_int_equal(ls_plan_build(graph, &options, &plan, NULL), 0);
     return plan;
 }

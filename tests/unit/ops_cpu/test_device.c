@@ -1,4 +1,4 @@
-/* The backend as the plan and the workers see it: the table of kernels, threads, the environment.
+/* The device as the plan and the workers see it: the table of kernels, threads, the environment.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernel_trial.h"
 
@@ -11,14 +11,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "ops/cpu/backend.h"
+#include "ops/cpu/device.h"
 #include "ops/cpu/environment.h"
 
 static void every_op_has_a_kernel(void **state)
 {
     (void)state;
     bool found[LS_OP_KINDS] = {false};
-    for (const struct ls_kernel *const *k = ls_backend_cpu.kernels(); *k != NULL; k++) {
+    for (const struct ls_kernel *const *k = ls_device_cpu.kernels(); *k != NULL; k++) {
         assert_non_null((*k)->name);
         assert_non_null((*k)->run);
         found[(*k)->kind] = true;
@@ -90,7 +90,7 @@ static void *run_counted(void *argument)
     struct counted *counted = argument;
     struct trial_worker worker[2];
     omp_set_num_threads(3); /* as a user's environment may have it */
-    ls_backend_cpu.enter_thread();
+    ls_device_cpu.enter_thread();
     for (int i = 0; i < 2; i++)
         trial_bind(counted->trial[i], &worker[i], 1);
     counted->before = count_threads();
@@ -132,7 +132,7 @@ static void callers_keep_their_threads(void **state)
 static void *flush_denormals(void *result)
 {
     volatile float tiny = 1e-38f;
-    ls_backend_cpu.enter_thread();
+    ls_device_cpu.enter_thread();
     *(float *)result = tiny * 0.01f;
     return NULL;
 }

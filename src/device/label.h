@@ -1,7 +1,7 @@
 /* Labels: floats that hold integers.
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_OPS_CPU_LABEL_H
-#define LS_OPS_CPU_LABEL_H
+#ifndef LS_DEVICE_LABEL_H
+#define LS_DEVICE_LABEL_H
 
 #include <math.h>
 #include <stdbool.h>

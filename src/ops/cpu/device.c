@@ -1,14 +1,18 @@
-/* The CPU backend: the table of kernels, and what threads and parameters need.
+/* The CPU: the table of kernels, and what threads and parameters need.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "ops/cpu/backend.h"
+#include "ops/cpu/device.h"
 
 #include "base/thread.h"
 #include "ops/cpu/environment.h"
+#include "ops/cpu/exact.h"
+#include "ops/cpu/factors.h"
+#include "ops/cpu/filler.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/parameter_layout.h"
 #include "ops/cpu/primitive.h"
+#include "ops/cpu/update.h"
 
 static const struct ls_kernel *const kernel_table[] = {
     &ls_kernel_reorder,
@@ -107,7 +111,7 @@ static const char *widest_isa(void)
     return ls_cpu_isa_name(ls_cpu_isa_widest());
 }
 
-static const struct ls_backend_environment environment = {
+static const struct ls_device_environment environment = {
     .isa = isa_in_use,
     .widest_isa = widest_isa,
     .describe = ls_cpu_describe_library,
@@ -116,7 +120,21 @@ static const struct ls_backend_environment environment = {
     .probe = ls_cpu_probe,
 };
 
-const struct ls_backend ls_backend_cpu = {
+static const struct ls_device_sums sums = {
+    .add = ls_exact_add,
+    .add_each = ls_exact_add_each,
+    .add_lanes = ls_exact_add_lanes,
+    .largest = ls_largest,
+    .largest_each = ls_largest_each,
+    .largest_lanes = ls_largest_lanes,
+    .to_float = ls_exact_to_float,
+    .to_float_each = ls_exact_to_float_each,
+    .to_float_lanes = ls_exact_to_float_lanes,
+    .squares = ls_sum_squares,
+    .magnitudes = ls_sum_magnitudes,
+};
+
+const struct ls_device ls_device_cpu = {
     .name = "CPU",
     .kernels = kernels,
     .parameter_from_plain = ls_cpu_parameter_from_plain,
@@ -125,6 +143,15 @@ const struct ls_backend ls_backend_cpu = {
     .converter_run = ls_cpu_converter_run,
     .converter_free = ls_cpu_converter_free,
     .merge = ls_cpu_merge,
+    .fill = ls_filler_run,
+    .sums = &sums,
+    .weight_gradient = ls_factors_weight_gradient,
+    .bias_gradient = ls_factors_bias_gradient,
+    .update = ls_update_apply,
     .enter_thread = enter_thread,
+    .take_thread = ls_onednn_one_thread,
+    .give_thread_back = ls_onednn_restore_threads,
+    .select_isa = ls_cpu_isa_select,
+    .describe = ls_cpu_describe,
     .environment = &environment,
 };

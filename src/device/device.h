@@ -1,0 +1,117 @@
+/* Devices: what carries out plans. A device has a folder of its own in src/ops/; nothing outside
+ * that folder includes its headers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DEVICE_DEVICE_H
+#define LS_DEVICE_DEVICE_H
+
+#include "device/exact.h"
+#include "device/factors.h"
+#include "device/filler.h"
+#include "device/update.h"
+#include "ir/kernel.h"
+
+struct ls_device_environment;
+struct ls_converter;
+struct ls_text;
+
+/* Exact sums: what device/exact.h says, with one exponent for all elements, one for each, or one
+ * for each lane (element i is in lane i % LS_EXACT_LANES). Functions of the same kind give the same
+ * bits, on every device. */
+struct ls_device_sums {
+    /* sum[i] = (`first`) or += gradient[i] * 2^exponent, rounded to the nearest integer, ties to
+     * even. Return the bits of the largest |gradient[i]|; unless that is less than
+     * 2^LS_EXACT_LIMIT units, what was added is meaningless (but nothing worse than that).
+     * largest[i], or that of the lane, is raised to |gradient[i]|'s bits. */
+    uint32_t (*add)(int64_t *sum, const float *gradient, size_t n, int exponent, bool first);
+    uint32_t (*add_each)(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
+                         uint32_t *largest, bool first);
+    uint32_t (*add_lanes)(int64_t *sum, const float *gradient, size_t n,
+                          const int32_t exponent[LS_EXACT_LANES], uint32_t largest[LS_EXACT_LANES],
+                          bool first);
+    /* The same without adding. */
+    uint32_t (*largest)(const float *x, size_t n);
+    uint32_t (*largest_each)(const float *x, size_t n, uint32_t *largest);
+    uint32_t (*largest_lanes)(const float *x, size_t n, uint32_t largest[LS_EXACT_LANES]);
+    /* out[i] = sum[i] * 2^-exponent: rounded to double, scaled, rounded to float. */
+    uint32_t (*to_float)(const int64_t *sum, int exponent, float *out, size_t n);
+    void (*to_float_each)(const int64_t *sum, const int32_t *exponent, float *out, size_t n);
+    void (*to_float_lanes)(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
+                           size_t n);
+    /* Sums of x^2 and |x| in double, over chunks of LS_EXACT_CHUNK elements in a fixed order, which
+     * are added in the order of ls_sum_doubles. */
+    double (*squares)(const float *x, size_t n);
+    double (*magnitudes)(const float *x, size_t n);
+};
+
+/* A device: kernels, the memory that parameters live in, exact sums, the update of weights.
+ * Trainer, model and engine get one as an argument (ops/devices.h names them all). */
+struct ls_device {
+    const char *name;
+    const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
+    /* Converts a parameter between Caffe's order and its layout. */
+    int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
+                                const float *plain, float *laid_out, struct ls_error *error);
+    int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
+                              const float *laid_out, float *plain, struct ls_error *error);
+    /* Makes ready what converts a parameter from its own layout to another one that a kernel asked
+     * for. It runs after every update, on one thread at a time, and allocates nothing then; false:
+     * it failed, which it has no reason to. */
+    int (*converter_new)(const struct ls_layout *from, const struct ls_layout *to,
+                         const struct ls_shape *shape, struct ls_converter **converter,
+                         struct ls_error *error);
+    bool (*converter_run)(struct ls_converter *converter, const float *source, float *target);
+    void (*converter_free)(struct ls_converter *converter);
+    /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
+     * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
+     * group's. Any number of threads may merge different channels. */
+    void (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                  int64_t end, float *merged);
+    /* Fills the n numbers of one blob, all of it: rows of UNITBALL are not cut. */
+    void (*fill)(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                 size_t n);
+    const struct ls_device_sums *sums;
+    /* Computes the piece of the gradient of the weights, or of the bias, without gaps. */
+    void (*weight_gradient)(const struct ls_factoring *factoring,
+                            const struct ls_factor_rows *factors,
+                            const struct ls_gradient_piece *piece, float *gradient);
+    void (*bias_gradient)(const struct ls_factoring *factoring,
+                          const struct ls_factor_rows *factors,
+                          const struct ls_gradient_piece *piece, float *gradient);
+    struct ls_update_seen (*update)(const struct ls_update_rule *rule,
+                                    const struct ls_update_slice *slice);
+    /* Called first thing by every thread that runs kernels. */
+    void (*enter_thread)(void);
+    /* Around what a library's caller asks for on a thread of its own: libraries below use no
+     * threads besides. `take_thread` returns what `give_thread_back` wants. */
+    int (*take_thread)(void);
+    void (*give_thread_back)(int threads);
+    /* Chooses the instruction set, before the first net is planned. */
+    int (*select_isa)(const char *name, struct ls_error *error);
+    /* What `lockstep --version` says of it: lines "key=value". */
+    int (*describe)(struct ls_text *text, struct ls_error *error);
+    /* What decides the bits of kernels (docs/numerics.md, section 11). */
+    const struct ls_device_environment *environment;
+};
+
+/* The numeric environment as a device knows it. Texts are of lines "key=value". */
+struct ls_device_environment {
+    /* The instruction set in use ("avx2"), and the widest that this processor has. */
+    const char *(*isa)(void);
+    const char *(*widest_isa)(void);
+    /* Appends what the kernel library's arithmetic depends on: isa, its version, caches. */
+    void (*describe)(struct ls_text *text);
+    /* A hash of what the kernels that are not the library's give for fixed inputs, the same with
+     * every instruction set. LOCKSTEP_RESOURCE when memory runs out. */
+    int (*own)(uint64_t *hash, struct ls_error *error);
+    /* Whether the bits of a step depend on its shapes and the kernel that was chosen for them, so
+     * that `probe` is for it. */
+    bool (*probes)(const struct ls_prepared *prepared);
+    /* A hash of what a prepared step gives for one fixed input, in its own shapes, or for one of
+     * `samples`; where even that is more than *work allows, of what it is. *work: multiply-adds
+     * that may still be spent on probes. */
+    int (*probe)(const struct ls_prepared *prepared, int64_t samples, uint64_t *work,
+                 uint64_t *hash, struct ls_error *error);
+};
+
+#endif

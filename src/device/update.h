@@ -1,0 +1,86 @@
+/* The update of weights: one pass over memory from the gradient to the new weight.
+ *
+ * All arithmetic is fp32, each operation rounded by itself, in the order written here; r is the
+ * rate, g the gradient, w the weight, h and k the two histories, mu momentum, b2 momentum2:
+ *
+ *     g = t * scale       t: the gradient that is given; scale < 1 where the norm was clipped
+ *     L2: g = g + decay * w      L1: g = g + decay * sign(w)      ADAMW: neither
+ *
+ *     SGD       h = mu * h + r * g
+ *               w = w - h
+ *     NESTEROV  h' = mu * h + r * g
+ *               w = w - ((1 + mu) * h' - mu * h);  h = h'
+ *     ADAGRAD   h = h + g * g
+ *               w = w - r * (g / (sqrt(h) + delta))
+ *     RMSPROP   h = rho * h + (1 - rho) * (g * g)
+ *               w = w - r * (g / (sqrt(h) + delta))
+ *     ADADELTA  h = mu * h + (1 - mu) * (g * g)
+ *               u = g * sqrt((k + delta) / (h + delta))
+ *               k = mu * k + (1 - mu) * (u * u);  w = w - r * u
+ *     ADAM      h = mu * h + (1 - mu) * g
+ *               k = b2 * k + (1 - b2) * (g * g)
+ *               w = w - (r * correction) * (h / (sqrt(k) + delta))
+ *     ADAMW     as ADAM, but
+ *               w = w - ((r * correction) * (h / (sqrt(k) + delta)) + (r * decay) * w)
+ *
+ *     average = average + (1 - average_decay) * (w - average)
+ *
+ * These are Caffe's rules (SGD ... Adam), Loshchilov and Hutter's decoupled decay (ADAMW). The
+ * same bits on every instruction set, and for every way to cut a parameter into slices.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DEVICE_UPDATE_H
+#define LS_DEVICE_UPDATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ls_update_kind {
+    LS_UPDATE_SGD,
+    LS_UPDATE_NESTEROV,
+    LS_UPDATE_ADAGRAD,
+    LS_UPDATE_RMSPROP,
+    LS_UPDATE_ADADELTA,
+    LS_UPDATE_ADAM,
+    LS_UPDATE_ADAMW,
+    LS_UPDATE_KINDS
+};
+
+/* Everything about an update that is the same for all elements of a parameter. */
+struct ls_update_rule {
+    enum ls_update_kind kind;
+    float rate;           /* learning rate times lr_mult */
+    float momentum;       /* ADAM: the first decay rate */
+    float momentum2;      /* ADAM, ADAMW: the second decay rate */
+    float delta;          /* added to roots, or under them */
+    float rms_decay;      /* RMSPROP */
+    float correction;     /* ADAM, ADAMW: ls_adam_correction of the update's number */
+    float decay;          /* weight decay times decay_mult */
+    bool l1;              /* decay by the sign of the weight */
+    float gradient_scale; /* 1: not clipped */
+    float average_decay;  /* of the moving average, where a slice has one */
+};
+
+/* A slice of a parameter. Arrays have `n` elements and do not overlap. */
+struct ls_update_slice {
+    size_t n;
+    const float *gradient;
+    float *weight;
+    float *history[2]; /* as many as ls_update_histories says; else NULL */
+    float *average;    /* moving average of the weights, or NULL */
+};
+
+/* What an update saw: magnitudes as in device/exact.h. Merge two by their maxima. */
+struct ls_update_seen {
+    uint32_t gradient; /* largest |t| */
+    uint32_t weight;   /* largest |new weight| */
+};
+
+/* How many history arrays a rule needs (0 to 2); they begin as zeros. */
+int ls_update_histories(enum ls_update_kind kind);
+
+/* sqrt(1 - b2^t) / (1 - b1^t) for update number t >= 1, in double, rounded once. */
+float ls_adam_correction(float momentum, float momentum2, int64_t t);
+
+#endif
