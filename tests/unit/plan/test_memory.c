@@ -16,7 +16,7 @@
 #include "ir/layer.h"
 #include "unit/plan/plan_memory.h"
 
-/* ---- A backend of nothing -------------------------------------------------------------------- */
+/* ---- A device of nothing -------------------------------------------------------------------- */
 
 /* Scratch memory and channels follow from the op's own shape: a recomputation has the same. */
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
@@ -58,7 +58,7 @@ static const struct ls_kernel *const *kernels(void)
     return list;
 }
 
-static const struct ls_backend backend = {.name = "none", .kernels = kernels};
+static const struct ls_device device = {.name = "none", .kernels = kernels};
 
 /* ---- Random graphs --------------------------------------------------------------------------- */
 
@@ -203,7 +203,7 @@ static size_t check_seed(uint64_t seed, size_t budget)
     make_graph(&made, seed);
     struct ls_view_set views = {0};
     struct ls_plan *plan = NULL;
-    struct ls_plan_options options = {.backend = &backend,
+    struct ls_plan_options options = {.device = &device,
                                       .views = &views,
                                       .keep = made.keep,
                                       .keep_count = KEPT,
