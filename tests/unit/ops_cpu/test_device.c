@@ -33,7 +33,7 @@ static void every_op_has_a_kernel(void **state)
 static void no_kernel_is_listed_twice(void **state)
 {
     (void)state;
-    const struct ls_kernel *const *kernels = ls_backend_cpu.kernels();
+    const struct ls_kernel *const *kernels = ls_device_cpu.kernels();
     for (size_t i = 0; kernels[i] != NULL; i++)
         for (size_t k = 0; k < i; k++)
             if (kernels[k] == kernels[i])
