@@ -93,11 +93,11 @@ ls_mutant_in(ARRIVAL engine/run.c test_workers test_test_phases
 ls_mutant_in(DEAF engine/reducer.c test_ranks test_any_ranks
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(SELFISH engine/exchange.c test_ranks test_any_ranks
-  "the batch's statistics: rank [01] of 2: iteration 1: the weights are not the same on all ranks")
+  "the batch's statistics: rank [01] of 2: iteration 1: weights differ between ranks")
 ls_mutant_in(RATE solver/trainer.c test_ranks test_any_ranks
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(FILLER engine/store.c test_ranks test_any_ranks
-  "dropout: rank [01] of 2: before the first update: the weights are not the same on all ranks")
+  "dropout: rank [01] of 2: before the first update: weights differ between ranks")
 ls_mutant_in(GRANT engine/work_queue.c test_ranks test_who_is_free
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 2 ranks")
 ls_mutant_in(LOST engine/work_queue.c test_ranks test_who_is_free

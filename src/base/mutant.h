@@ -1,5 +1,5 @@
 /* Mutants: builds that break the contract on purpose, so that tests show that they would notice
- * (cmake/mutants.cmake has the list, and who must find each).
+ * (cmake/mutants.cmake lists them, with the test that must find each).
  *
  *     if (LS_MUTANT(DEAF) && rank == 0)
  *         others--;

@@ -1,6 +1,6 @@
-/* A static partition: things in a row belong to owners who have weights, the workers of a rank say;
- * each has a run of them, floor(count x before / all) to floor(count x (before + own) / all). Some
- * may have none.
+/* A static partition: divides a row of items among owners by weight (ranks by their workers, say).
+ * Each gets a run of consecutive items, floor(count x before / all) to floor(count x (before + own)
+ * / all). Some may have none.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_BASE_PARTITION_H
@@ -24,7 +24,7 @@ void ls_share_run(const struct ls_share *share, int64_t count, int64_t *begin, i
 /* How long that run is at most for `count` things or fewer. */
 int64_t ls_share_most(const struct ls_share *share, int64_t count);
 
-/* Who has thing `index` of `count`; `before[i]` is the weight of all owners before owner i, and
+/* The owner of item `index` of `count`; `before[i]` is the weight of all owners before owner i, and
  * before[owners] that of all. */
 int ls_partition_owner(const int *before, int owners, int64_t index, int64_t count);
 

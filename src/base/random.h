@@ -1,7 +1,7 @@
 /* Random numbers as functions of (key, counter), never as streams.
  *
  * Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC
- * 2011). Who asks in which order cannot matter: the number for element e of sample s under key k
+ * 2011). The order of requests does not matter: the number for element e of sample s under key k
  * is ls_philox(k, s, e / 4)[e % 4].
  *
  * SPDX-License-Identifier: BSD-2-Clause */

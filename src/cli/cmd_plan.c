@@ -78,13 +78,13 @@ static int parse_scaling(const struct values *values, int *ranks,
             "%d, such as 1,2,4,8",
             values->ranks, RANKS_MAX, LOCKSTEP_RANKS_MAX);
     if (values->link != NULL && !ls_cli_parse_link(values->link, &link))
-        return ls_cli_usage_error("plan: --link '%s' is none. hint: write its speed, latency and "
+        return ls_cli_usage_error("plan: --link: cannot parse '%s'. hint: write speed, latency and "
                                   "time of a message as in 10Gbps,20us,1us",
                                   values->link);
     if (values->compute != NULL) {
         const char *end = ls_cli_parse_time(values->compute, &options->compute);
         if (end == NULL || *end != '\0' || !(options->compute > 0))
-            return ls_cli_usage_error("plan: --compute '%s' is no time, such as 42ms",
+            return ls_cli_usage_error("plan: --compute: '%s': expected a time such as 42ms",
                                       values->compute);
     }
     options->ranks = ranks;

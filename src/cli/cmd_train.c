@@ -363,7 +363,7 @@ static const struct ls_cli_option options[] = {
                "others wait so long for it; 0: never; default: 300"),
     LS_CLI_ROW(LS_CLI_TEXT, "balance", "HOW", struct values, balance, 0,
                "among several ranks: 'static' deals work by numbers of workers,\n"
-               "'dynamic' to who is free. The result does not depend on it"),
+               "'dynamic' to free ranks. The result does not depend on it"),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_train = {

@@ -90,7 +90,7 @@ static int set_integer(const struct ls_cli_option *option, const char *text, int
     if (errno != 0 || end == text || *end != '\0')
         return ls_cli_usage_error("--%s: '%s' is not a whole number", option->name, text);
     if (number < option->minimum)
-        return ls_cli_usage_error("--%s: %lld is too small; at least %" PRId64 " makes sense",
+        return ls_cli_usage_error("--%s: %lld is too small: must be at least %" PRId64,
                                   option->name, number, option->minimum);
     if (number > INT32_MAX)
         return ls_cli_usage_error("--%s: %lld is too large", option->name, number);

@@ -31,7 +31,7 @@ struct ls_cli_option {
     const char *argument; /* "FILE"; NULL for a flag */
     enum ls_cli_kind kind;
     size_t offset;    /* of its place in the command's values */
-    int64_t minimum;  /* LS_CLI_INTEGER: the smallest that makes sense */
+    int64_t minimum;  /* LS_CLI_INTEGER: the smallest allowed */
     const char *help; /* may have several lines */
 };
 

@@ -111,8 +111,7 @@ static void put_net(const struct lockstep_plan_net *net)
         printf(", held by each micro-batch %s", ls_cli_format_size(net->held, held));
     putchar('\n');
     if (recomputations > 0)
-        printf("%zu steps are done again in the backward pass instead of keeping what they wrote: "
-               "about %.1f %% more work\n",
+        printf("%zu steps are recomputed in the backward pass: about %.1f %% more work\n",
                recomputations, 100 * net->recomputed_part);
     put_dependence(net);
     putchar('\n');

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* "20us", "1.5 ms", "42s", "800ns": seconds. Returns what follows, or NULL where it is no time. */
+/* "20us", "1.5 ms", "42s", "800ns": seconds. Returns what follows, or NULL where it is not a time.
+ */
 const char *ls_cli_parse_time(const char *text, double *seconds);
 
 /* What links carry: bytes a second, and seconds. */

@@ -186,7 +186,7 @@ static void sync_folder(const char *folder)
  * the temporary name make that a race between two runs at most. */
 static int publish(const char *folder, const char *path, struct ls_error *error)
 {
-    remove_file(folder, "lock.mdb"); /* who opens it makes a new one */
+    remove_file(folder, "lock.mdb"); /* made anew when it is opened */
     sync_folder(folder);
     if (rename(folder, path) != 0)
         return ls_fail_errno(error, LOCKSTEP_RESOURCE, path, "cannot give the database its name");

@@ -30,7 +30,7 @@ struct ls_cross_check {
     bool running;
     pthread_mutex_t lock;              /* guards what follows */
     pthread_cond_t work, done;         /* something was added, or the end; something was compared */
-    int64_t added, compared, wait_for; /* runs, from the beginning; `wait_for`: wakes who waits */
+    int64_t added, compared, wait_for; /* runs, from the beginning; `wait_for`: wakes the waiter */
     bool stop;
     int status; /* of what was found first, with `error` */
     struct ls_error error;

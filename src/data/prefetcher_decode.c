@@ -102,7 +102,8 @@ static void *decode_ahead(void *argument)
     ls_enter_background();
     pthread_mutex_lock(&prefetcher->lock);
     while (!prefetcher->stop) {
-        /* Who makes a slot EMPTY looks at `idle` afterwards: one of the two sees the other. */
+        /* A thread that makes a slot EMPTY reads `idle` afterwards: one of the two sees the other.
+         */
         atomic_fetch_add(&prefetcher->idle, 1);
         struct ls_prefetch_slot *slot = claim(prefetcher);
         if (slot == NULL)

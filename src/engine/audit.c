@@ -1,8 +1,8 @@
 /* Audits. See engine/audit.h.
  *
  * A micro-batch that is audited has a line of hashes for each of its computations: a hash for each
- * parameter, for each sync point, and for the record; behind them who made it. Computation 0 is the
- * update's own, 1 audits it, 2 and 3 decide between them.
+ * parameter, for each sync point, and for the record; behind them the worker and core that ran it.
+ * Computation 0 is the update's own, 1 audits it, 2 and 3 decide between them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/audit.h"
@@ -61,7 +61,7 @@ struct ls_audit {
     bool doubts;     /* `doubtful` had something that is not finite: all is audited */
     size_t doubtful; /* unit, */
     int doubtful_rank;
-    uint64_t *runners; /* by unit: who has run it, here or in the pass in doubt on any rank */
+    uint64_t *runners; /* by unit: its worker, here or in the pass in doubt on any rank */
     struct ls_audit_finding findings[LS_AUDIT_FINDINGS];
     size_t finding_count;
     int64_t audited, wrong;
@@ -241,7 +241,7 @@ static void audit_record(void *user, const struct ls_parameter *parameter, enum 
         listener->record(listener->recorder, parameter, side, numbers, count);
 }
 
-/* Who made a line: worker and core. */
+/* The worker and core that made a line. */
 static uint64_t audit_signature(int worker)
 {
     return (uint64_t)(uint32_t)worker | (uint64_t)(uint32_t)sched_getcpu() << 32;
@@ -358,7 +358,7 @@ static int audit_compute(struct ls_audit *audit, int computation, struct ls_erro
     return audit_share(audit, computation, error);
 }
 
-/* ---- Who computes ---------------------------------------------------------------------------- */
+/* ---- Choice of workers ----------------------------------------------------------------------- */
 
 static bool audit_same_place(struct place a, struct place b)
 {
@@ -535,7 +535,7 @@ static int audit_compute_more(struct ls_audit *audit, struct ls_error *error)
     return more ? audit_compute(audit, 3, error) : 0;
 }
 
-/* Says of all that differs who was wrong. */
+/* Reports, for each difference, the core that was wrong. */
 static int audit_decide(struct ls_audit *audit, int64_t iteration, bool *wrong,
                         struct ls_error *error)
 {

@@ -61,7 +61,8 @@ void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
 int ls_audit_check(struct ls_audit *audit, int64_t iteration, bool *wrong, struct ls_error *error);
 
 /* Something of a unit is not finite. True, once in an update: that may be a core's mistake, run the
- * pass again, in which all is audited. If it is finite then, ls_audit_clear tells who was wrong. */
+ * pass again, in which all is audited. If it is finite then, ls_audit_clear reports the faulty
+ * core. */
 bool ls_audit_doubt(struct ls_audit *audit, size_t unit);
 int ls_audit_clear(struct ls_audit *audit, struct ls_error *error);
 

@@ -87,7 +87,7 @@ int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_e
     return 0;
 }
 
-/* ---- Who is wrong ---------------------------------------------------------------------------- */
+/* ---- Which ranks differ ---------------------------------------------------------------------- */
 
 /* Hashes of one thing by rank lie `stride` apart. */
 static bool compare_all_same(const uint64_t *hashes, int ranks, size_t stride)
@@ -155,14 +155,13 @@ static int compare_explain(const struct ls_engine *engine, const uint64_t *param
             "each rank fills its weights by itself, and gets from rank 0 what comes from "
             "a file: the program or a library may be another one there, or its memory "
             "or a processor faulty",
-            "before the first update: the weights are not the same on all ranks; other "
-            "than most has them %s",
+            "before the first update: weights differ between ranks; most ranks disagree "
+            "with %s",
             who);
     return ls_fail(error, LOCKSTEP_DIFFERENT, engine->store->set->items[which]->name,
                    "memory or a processor may be faulty there; go on from a snapshot, which was "
                    "compared before it was written",
-                   "iteration %lld: the weights are not the same on all ranks; other than most "
-                   "has them %s",
+                   "iteration %lld: weights differ between ranks; most ranks disagree with %s",
                    (long long)iteration, who);
 }
 

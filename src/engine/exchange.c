@@ -179,7 +179,7 @@ void ls_exchange_free(struct ls_exchange *exchange)
     ls_free(exchange);
 }
 
-/* ---- Who belongs to which group -------------------------------------------------------------- */
+/* ---- Members of groups ----------------------------------------------------------------------- */
 
 void ls_exchange_begin(struct ls_exchange *exchange)
 {

@@ -17,7 +17,7 @@
 
 struct ls_comm;
 
-/* Who belongs to the groups of one grouping, over all batches of an update. */
+/* Members of the groups of one grouping, over all batches of an update. */
 struct ls_members {
     int64_t parts_most;   /* of a micro-batch */
     struct ls_part *part; /* by micro-batch, parts_most each */

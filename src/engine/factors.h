@@ -1,6 +1,6 @@
 /* The factors of the gradients that are exchanged as such: x and dy of all samples of an update,
  * each micro-batch's rows at a place that follows from the cut of the update into micro-batches.
- * Who writes them when changes nothing.
+ * The order of writes changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_FACTORS_H
@@ -35,7 +35,7 @@ float *ls_factors_side(const struct ls_factors *factors, size_t factor, enum ls_
 size_t ls_factors_row(const struct ls_factors *factors, size_t factor, size_t micro_batch);
 /* The weight whose gradient it is. */
 const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, size_t factor);
-/* (optional) Who is told when a micro-batch has recorded one side. */
+/* (optional) Sets a function to call when a micro-batch has recorded one side. */
 void ls_factors_tell(struct ls_factors *factors,
                      void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
                      void *user);

@@ -1,5 +1,5 @@
-/* A job over the micro-batches of a pass: how it begins, fails and ends, and what becomes of their
- * records. See engine/pass.h.
+/* A job over the micro-batches of a pass: how it begins, fails and ends, and how their records are
+ * merged. See engine/pass.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Gradients and weights between ranks. See engine/reducer.h.
  *
- * A bucket's sums are exchanged in chunks, each a stretch of every rank's part, so that what is
- * packed and what arrives needs little memory besides.
+ * A bucket's sums are exchanged in chunks, each a stretch of every rank's part, so that the buffers
+ * for packed and received sums stay small.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/reducer.h"
@@ -15,11 +15,11 @@
 
 enum {
     CHUNK = 1 << 18, /* elements that are exchanged at a time */
-    STAY_WIDE = 100, /* updates with 64 bits after one that needed them */
-    NOBODY_KNOWS = LS_SUMS_CONTRIBUTIONS_MAX + 1
+    STAY_WIDE = 100, /* updates with 64 bits after an overflow */
+    UNKNOWN = LS_SUMS_CONTRIBUTIONS_MAX + 1
 };
 
-/* Memory for a chunk on its way. */
+/* Send and receive buffers of a chunk under way. */
 struct staging {
     unsigned char *out, *in;
     const struct ls_collective *user; /* NULL: free */
@@ -36,7 +36,7 @@ struct reduction {
     } * chunks;
     size_t chunk_count;
     struct ls_collective weights;
-    _Atomic int left; /* parameters that are not finished here */
+    _Atomic int left; /* parameters that are incomplete here */
 };
 
 struct ls_reducer {
@@ -45,23 +45,23 @@ struct ls_reducer {
     struct reduction *reductions; /* by bucket */
     size_t reduction_count;
     struct ls_factor_reducer *factors;
-    _Atomic int *left; /* by parameter: contributions that are still to come here */
-    _Atomic bool open; /* it is not known how many: more than there can be */
+    _Atomic int *left; /* by parameter: contributions still expected here */
+    _Atomic bool open; /* `left` is not known yet: UNKNOWN */
     struct staging staging[LS_COLLECTIVES_UNDER_WAY]; /* more chunks are never under way */
-    struct ls_collective **order; /* gradients and factors, as they are finished */
+    struct ls_collective **order; /* gradients and factors, in order of completion */
     size_t order_count;
     int64_t iteration;
     bool wide;
-    int wide_left;          /* updates that it stays so */
-    _Atomic bool too_large; /* a sum did not fit on its way */
-    _Atomic bool surplus;   /* a contribution came after the bucket had left */
+    int wide_left;          /* updates that `wide` lasts */
+    _Atomic bool too_large; /* a sum did not fit 48 bits */
+    _Atomic bool surplus;   /* a contribution came after its bucket was sent */
     struct note *notes;     /* of this rank, then of all */
     size_t *blocks;         /* the progress thread's: [4 * ranks] */
 };
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* The stretch of rank r's part that belongs to a chunk. */
+/* The elements of rank r's part that belong to a chunk. */
 static void reducer_stretch(const struct chunk *chunk, int rank, size_t *begin, size_t *count)
 {
     const size_t *cut = chunk->reduction->bucket->cut;
@@ -75,7 +75,7 @@ static struct staging *reducer_take_staging(struct ls_reducer *reducer,
                                             const struct ls_collective *collective)
 {
     struct staging *staging = reducer->staging;
-    while (staging->user != NULL) /* there are as many as the progress thread has under way */
+    while (staging->user != NULL) /* one is free: at most as many chunks are under way */
         staging++;
     staging->user = collective;
     return staging;
@@ -124,7 +124,7 @@ static void reducer_finish_sums(struct ls_collective *collective)
     reducer_stretch(chunk, reducer->comm->rank, &own, &count);
     size_t each = ls_wire_bytes(count, reducer->wide);
     int others = reducer->comm->size - 1;
-    if (LS_MUTANT(DEAF)) /* a rank does not hear the last of the others */
+    if (LS_MUTANT(DEAF)) /* a rank misses the last rank's sums */
         others -= reducer->comm->rank == 0;
     for (int from = 0; from < others; from++)
         ls_wire_add(sums + own, chunk->staging->in + (size_t)from * each, count, reducer->wide);
@@ -137,7 +137,7 @@ static void reducer_reduction_is_ready(struct ls_reducer *reducer, struct reduct
         ls_progress_thread_ready(reducer->comm->progress_thread, &reduction->chunks[i].collective);
 }
 
-/* By the worker that made it: a contribution has been added. */
+/* A contribution has been added; called by the worker that made it. */
 static void reducer_contributed(void *user, int parameter)
 {
     struct ls_reducer *reducer = user;
@@ -156,8 +156,7 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
-    float *bucket =
-        reducer->store->flat + cut[0]; /* from there: transports count no further than ints */
+    float *bucket = reducer->store->flat + cut[0]; /* offsets from here fit transports' ints */
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
@@ -183,7 +182,7 @@ int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
     if (reducer == NULL)
         return 0;
     LS_TRY(ls_reducer_wait_all(reducer, error));
-    for (size_t i = reducer->reduction_count; i-- > 0;) { /* as the forward pass wants them */
+    for (size_t i = reducer->reduction_count; i-- > 0;) { /* in the order of the forward pass */
         ls_progress_thread_queue(reducer->comm->progress_thread, &reducer->reductions[i].weights);
         ls_progress_thread_ready(reducer->comm->progress_thread, &reducer->reductions[i].weights);
     }
@@ -210,11 +209,11 @@ int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
     if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
         return 0;
     int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                         "cannot bring the weights into the layouts of the kernels");
+                         "cannot convert the weights to the layouts of the kernels");
     return ls_comm_abort(reducer->comm, status, error);
 }
 
-/* ---- Where this rank is ---------------------------------------------------------------------- */
+/* ---- Progress notes for the failure detector ------------------------------------------------- */
 
 void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration)
 {
@@ -249,7 +248,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
         int open = 0;
         for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
             int uses = reducer->store->slots[shards->order[i]].parameter->uses;
-            int left = owner != NULL ? uses * own : NOBODY_KNOWS;
+            int left = owner != NULL ? uses * own : UNKNOWN;
             atomic_store(&reducer->left[shards->order[i]], left);
             open += left > 0;
         }
@@ -271,7 +270,7 @@ void ls_reducer_expect(struct ls_reducer *reducer, int own)
         struct reduction *reduction = &reducer->reductions[b];
         for (size_t i = reduction->bucket->first; i <= reduction->bucket->last; i++) {
             int parameter = store->shards->order[i];
-            int surplus = NOBODY_KNOWS - store->slots[parameter].parameter->uses * own;
+            int surplus = UNKNOWN - store->slots[parameter].parameter->uses * own;
             if (atomic_fetch_sub(&reducer->left[parameter], surplus) == surplus &&
                 atomic_fetch_sub(&reduction->left, 1) == 1)
                 reducer_reduction_is_ready(reducer, reduction);
@@ -294,13 +293,13 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
     int status = 0;
     if (atomic_load(&reducer->surplus))
         status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                         "a gradient left for other ranks before it was finished");
+                         "a gradient was sent to other ranks before it was complete");
     return ls_comm_abort(reducer->comm, status, error);
 }
 
-/* ---- What ranks noted ------------------------------------------------------------------------ */
+/* ---- Agreement on a pass --------------------------------------------------------------------- */
 
-/* Of a rank: this, notes of sums, notes of factors. */
+/* A rank's note: this struct, then notes of sums, then notes of factors. */
 struct note {
     uint32_t requests, too_large;
 };
@@ -345,7 +344,7 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-/* The largest part that any rank has of a bucket. */
+/* Elements of the largest part of a bucket. */
 static size_t reducer_largest_part(const struct ls_shards *shards, size_t bucket)
 {
     const size_t *cut = shards->buckets[bucket].cut;
@@ -355,7 +354,7 @@ static size_t reducer_largest_part(const struct ls_shards *shards, size_t bucket
     return largest;
 }
 
-/* Elements of each part that are exchanged at a time. */
+/* Elements of each part in one chunk. */
 static size_t reducer_chunk_elements(const struct ls_shards *shards)
 {
     size_t each = CHUNK / (size_t)shards->ranks / 16 * 16, largest = 0;
@@ -407,7 +406,7 @@ static int reducer_create_reduction(struct ls_reducer *reducer, size_t index,
     return 0;
 }
 
-/* Inputs of inner products in forward order; then backwards, factors and buckets as they come. */
+/* Inputs of inner products in forward order; then factors and buckets in backward order. */
 static void reducer_put_in_order(struct ls_reducer *reducer)
 {
     const struct ls_shards *shards = reducer->store->shards;
@@ -417,7 +416,7 @@ static void reducer_put_in_order(struct ls_reducer *reducer)
         *next++ = ls_factor_reducer_collective(reducer->factors, f, LS_FACTOR_INPUT);
     size_t bucket = 0;
     for (size_t f = factors; f-- > 0 || bucket < reducer->reduction_count;) {
-        bool more = f < factors; /* else it has passed the first one */
+        bool more = f < factors; /* else f has wrapped around */
         int weight = more ? ls_factors_weight(reducer->store->factors, f)->index : -1;
         for (; bucket < reducer->reduction_count; bucket++) {
             const struct reduction *reduction = &reducer->reductions[bucket];

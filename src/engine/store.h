@@ -50,9 +50,9 @@ struct ls_store {
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_parameter_state *slots;   /* by parameter */
-    struct ls_shards *shards;           /* what lies in `flat`, and who owns what */
+    struct ls_shards *shards;           /* the contents of `flat`, and their owners */
     float *flat;                        /* weights whose gradients are reduced as sums */
-    struct ls_reducer *reducer;         /* between ranks; NULL: there are no others */
+    struct ls_reducer *reducer;         /* NULL: single rank */
     _Atomic bool not_converted;         /* a view of weights of other ranks */
     struct ls_view_memory *view_memory; /* by view */
     size_t view_count;

@@ -29,7 +29,7 @@ void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument,
 void ls_thread_pool_barrier(struct ls_thread_pool *pool);
 
 /* From now on (NULL: no longer) what jobs and meetings take is added to a profiler for as many
- * workers; ls_thread_pool_profiler is for those who count more. Not while workers run. */
+ * workers; ls_thread_pool_profiler is for code that counts more. Not while workers run. */
 void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *profiler);
 struct ls_profiler *ls_thread_pool_profiler(const struct ls_thread_pool *pool);
 

@@ -1,7 +1,7 @@
 /* The update of all weights, and norms over them: tiles, taken by workers as they get free.
  *
- * An update is elementwise, so tiles can go to anybody; norms are sums of squares in double over
- * fixed chunks, added up in one order.
+ * An update is elementwise, so any worker can take any tile; norms are sums of squares in double
+ * over fixed chunks, added up in one order.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -27,7 +27,7 @@ struct ls_update_memory {
     struct ls_update_rule *rules; /* by parameter */
     _Atomic uint32_t *seen;       /* by parameter: of the gradient, then of the weights */
     double *partial;              /* CHUNKS_PER_TILE a tile */
-    /* By tile, where there are other ranks: who updates it, and who measures it for norms. */
+    /* By tile, for several ranks: the rank that updates it, and the one that measures norms. */
     int *updated_by, *measured_by;
     uint32_t *all_seen; /* what each rank has seen */
 };

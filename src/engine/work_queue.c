@@ -105,7 +105,7 @@ static void queue_end_granting(struct ls_work_queue *queue)
     queue->granted(queue->user, SIZE_MAX);
 }
 
-/* Behind a message that did not go there is none: who hears the end of a round has heard all. */
+/* No message follows one that failed: a rank that gets the end of a round has got all of them. */
 static void queue_send(struct ls_work_queue *queue, int to, const struct message *message)
 {
     struct ls_transport *transport = queue->comm->transport;

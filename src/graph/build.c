@@ -269,7 +269,7 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
         return note(builder, ls_fail_memory(builder->error, "a layer"));
     if (type == NULL) {
         note(builder, unknown_type(builder, layer));
-        return register_tops(builder, layer); /* so that who reads them is not reported, too */
+        return register_tops(builder, layer); /* so that their readers are not reported, too */
     }
     int bad = check_number(layer, "bottom", definition->n_bottom, type->bottoms_min,
                            type->bottoms_max, builder->error);

@@ -1,4 +1,4 @@
-/* From a definition to a graph: which layers take part, who reads whom, shapes, parameters, the
+/* From a definition to a graph: which layers take part, their inputs, shapes, parameters, the
  * backward pass, rewrites.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_GRAPH_BUILD_H

@@ -1,4 +1,4 @@
-/* Who writes a value, who reads it, which ops a layer has. See graph/links.h.
+/* Writers and readers of values, and the ops of layers. See graph/links.h.
  *
  * The reads of a value are a list that is linked both ways, and so are the ops of a layer, so that
  * to add and to take out take the same time however many there are.

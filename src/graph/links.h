@@ -1,5 +1,5 @@
-/* Who writes a value, who reads it, which ops a layer has: what rewrites of a graph ask all the
- * time, kept up to date while they change it.
+/* The writer and the readers of each value, and the ops of each layer, kept up to date while
+ * rewrites change the graph.
  *
  * Ops keep their places in graph->ops; that of an op that was removed is NULL until the end.
  * SPDX-License-Identifier: BSD-2-Clause */

@@ -1,7 +1,7 @@
 /* Building graphs: values, ops, gradients, metrics. See ir/graph.h.
  *
- * The backward pass is built by the layers themselves, in reverse order; this file keeps the book
- * of which value has which gradient and adds up the contributions of a value's several readers.
+ * The layers build the backward pass themselves, in reverse order; this file tracks gradients and
+ * fan-out: which value has which gradient, and the sum of the contributions of several readers.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ir/graph.h"

@@ -95,7 +95,7 @@ static int backward(struct ls_layer *layer, struct ls_error *error)
     for (int i = 0; i < layer->bottoms; i++)
         ls_op_out(graph, op, ls_graph_gradient_value(graph, layer->bottom[i]));
     if (op == NULL || graph->failed)
-        return 0; /* reported by who called */
+        return 0; /* reported by the caller */
     op->attr.axis = state->axis;
     for (int i = 0; i < layer->bottoms; i++)
         if (layer->propagate[i])

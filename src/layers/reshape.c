@@ -47,7 +47,7 @@ static void plan_bottom(const struct ls_layer *layer, struct plan *plan)
     plan->bottom = x->shape;
     if (x->sample_axis >= 0 &&
         __builtin_mul_overflow(plan->batch, x->rows, &plan->bottom.dim[x->sample_axis]))
-        plan->bottom.dim[x->sample_axis] = INT64_MAX; /* refused by who checks the shape */
+        plan->bottom.dim[x->sample_axis] = INT64_MAX; /* refused by the shape's check */
 }
 
 /* Which axes give way. */

@@ -1,4 +1,4 @@
-/* What a Data layer knows of its data set: who builds a graph has opened it and says so here.
+/* What a Data layer knows of its data set, set by the code that opened it and builds the graph.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_LAYERS_SOURCE_H
 #define LS_LAYERS_SOURCE_H

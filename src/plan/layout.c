@@ -153,7 +153,7 @@ static const struct ls_layout *layout_of(const struct ls_value *value)
     return value->layout;
 }
 
-/* Sync points are carried out by who runs the plan. */
+/* Sync points are carried out by the code that runs the plan. */
 static const struct ls_kernel sync_point = {.kind = LS_OP_SYNC, .name = "sync", .in_place = -1};
 
 static int plan_op(struct layout_pass *pass, struct ls_op *op)

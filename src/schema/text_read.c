@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "schema/fields.h"
 
-/* Lists of numbers may be long; who needs the place of the hundred-thousandth? */
+/* Lists of numbers may be long: places are kept for this many of them. */
 enum { PLACES_OF_LIST_MAX = 1024 };
 
 /* The text cannot go on like this: reports what was expected and ends the reading. */

@@ -1,9 +1,9 @@
 /* Fitting a training into a limit on memory.
  *
- * What is learned and what belongs to it takes what it takes; activations get the rest, and the
- * planner computes some of them again in the backward pass if that is too little. It changes no
- * bit. If the smallest plan is too large, a user wants to know what would do: fewer workers, or
- * a smaller micro_batch, which is another training. The batch does not matter: it is cut.
+ * Parameters and optimizer state have a fixed size. Activations get the rest; if that is too
+ * little, the planner recomputes some of them in the backward pass, which changes no bit. If the
+ * smallest plan is too large, the message says what would fit: fewer workers, or a smaller
+ * micro_batch, which is another training. The batch size does not matter: batches are cut.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/fit.h"
@@ -169,8 +169,8 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
     else if (least->held > 0)
         snprintf(hint, sizeof hint,
                  "%sno smaller micro_batch would fit; what is held across sync points grows with "
-                 "the batch: a group within micro-batches (follow_groups) or a smaller batch would "
-                 "take less, and are other trainings",
+                 "the batch: a group within micro-batches (follow_groups) or a smaller batch "
+                 "need less memory, but change the training",
                  fewer);
     else
         snprintf(hint, sizeof hint,

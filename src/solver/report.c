@@ -261,12 +261,12 @@ static void report_memory(struct ls_trainer *trainer)
         SAY("Memory: about %.1f MiB in all, of at most %.1f MiB", (double)total / 1048576,
             (double)trainer->memory / 1048576);
     else
-        SAY("Memory: about %.1f MiB in all, of at most %.1f MiB; %zu steps are done again instead "
-            "of keeping what they wrote, about %.1f %% more work",
+        SAY("Memory: about %.1f MiB in all, of at most %.1f MiB; %zu steps are recomputed in "
+            "the backward pass, about %.1f %% more work",
             (double)total / 1048576, (double)trainer->memory / 1048576, recomputations, 100 * part);
 }
 
-/* Who computes a second time what is audited. */
+/* Which workers recompute audited micro-batches. */
 static void report_audits(struct ls_trainer *trainer)
 {
     bool several = ls_comm_several(trainer->comm);
@@ -398,7 +398,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
 {
     LS_TRY(check_best(trainer, error));
     if (trainer->definition->gpu_asked)
-        SAY("solver_mode: GPU is asked for; this build computes on the CPU");
+        SAY("solver_mode GPU is not supported; using the CPU");
     report_facts(trainer, iterations);
     report_batch(trainer);
     report_data(trainer, iterations);

@@ -409,7 +409,7 @@ static int64_t draw_stop(const struct ls_verify_run *run, int64_t at, int turn)
     return at + 1 + ls_random_below(key, run->number, (uint64_t)turn, (uint32_t)room);
 }
 
-/* Who goes on: another case, where there is one. */
+/* Which case goes on: another one, if there is one. */
 static size_t draw_case(const struct ls_verify_run *run, size_t before, int turn)
 {
     size_t others = run->options->count - 1;

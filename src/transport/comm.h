@@ -1,13 +1,12 @@
 /* The communicator: the ranks of a job as the engine and the solver see them. NULL, or one rank, is
  * a process by itself.
  *
- * Micro-batches belong to ranks, and so do shards of what is learned. Two ways lead between ranks:
- * small exchanges, which all ranks enter in the same order of the program and wait for, and
- * collectives, which a progress thread carries under the computation (transport/progress_thread.h).
+ * Each rank runs some of the micro-batches and owns a shard of the parameters. Ranks communicate in
+ * two ways: by small exchanges, which all ranks enter in the same order and wait for, and by
+ * collectives, which the progress thread runs under the computation (transport/progress_thread.h).
  *
- * Small exchanges are entered by one thread at a time, the one that is worker 0. They fail with
- * LOCKSTEP_LOST when a rank is not heard of in time, or when another one failed; nothing can be
- * exchanged after that.
+ * Only the thread of worker 0 enters small exchanges. They fail with LOCKSTEP_LOST when a rank is
+ * silent for too long or has failed; no exchange is possible after that.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_COMM_H
@@ -25,7 +24,7 @@
 struct ls_progress_thread;
 struct ls_detector;
 
-/* What has been handed to other ranks, in bytes (to each of them). */
+/* Bytes sent to other ranks, by purpose. */
 enum ls_traffic {
     LS_TRAFFIC_SMALL,
     LS_TRAFFIC_SUMS,
@@ -34,10 +33,10 @@ enum ls_traffic {
     LS_TRAFFICS
 };
 
-/* For what workers have waited for other ranks. */
+/* Time that workers waited for other ranks, by reason. */
 enum ls_waiting {
-    LS_WAIT_SMALL,   /* exchanges, entered by one for all */
-    LS_WAIT_SUMS,    /* gradients and factors, the same */
+    LS_WAIT_SMALL,   /* small exchanges, which worker 0 enters */
+    LS_WAIT_SUMS,    /* gradients and factors, by worker 0 */
     LS_WAIT_WEIGHTS, /* counted per worker, summed over workers */
     LS_WAITS
 };
@@ -46,10 +45,10 @@ struct ls_comm {
     struct ls_transport *transport;
     int rank, size;
     int workers;    /* of this rank */
-    int *first;     /* by rank: how many workers the ranks before it have; [size]: all have */
+    int *first;     /* by rank: workers of all ranks before it; [size]: of all ranks */
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
     bool dynamic;   /* micro-batches go to free ranks */
-    struct ls_detector *detector;               /* who is alive (transport/failure_detector.h) */
+    struct ls_detector *detector;               /* transport/failure_detector.h */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
     uint32_t rounds;     /* of the work queue that have begun (engine/work_queue.h) */
     _Atomic bool broken; /* a message could not be sent: waits end as LOST */
@@ -99,8 +98,8 @@ int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
 /* This rank's share of what is partitioned; everything, where it may get any of it. */
 struct ls_share ls_comm_own(const struct ls_comm *comm);
 
-/* The transport has failed, or the failure detector is alarmed: says in `error` who is to blame, as
- * far as that is known (a moment later it often is). Returns LOCKSTEP_LOST. */
+/* The transport has failed, or the failure detector is alarmed: names the rank at fault in `error`,
+ * as far as it is known (waits a moment for that). Returns LOCKSTEP_LOST. */
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and all
@@ -116,13 +115,13 @@ int ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes, struct ls_
  * of `all` there (multiples of 4). */
 int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const struct ls_range *part,
                    size_t stride, struct ls_error *error);
-/* Who failed? Every rank hands in how a step went for it; where it failed for any, all return the
- * status of the first rank for which it did. A rank whose own step went well gets a message that
- * names that rank and says what it said. */
+/* All ranks agree on the status of a step: each passes its own; if any failed, all return the
+ * status of the first rank that did. Ranks that succeeded get an error that names that rank and
+ * repeats its message. */
 int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error);
-/* Something failed here that need not have failed elsewhere, where others will go on and wait for
- * this rank: ends the job (ls_detector_abort). Returns `status`, for tests and for a process by
- * itself. What is lost already is not given up again. */
+/* Reports a failure of this rank alone: the others would go on and wait for it, so this ends the
+ * job (ls_detector_abort). Returns `status`, for tests and for a single rank. Does nothing where
+ * `status` is 0 or LOCKSTEP_LOST. */
 int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error);
 
 #endif

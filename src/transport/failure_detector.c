@@ -336,8 +336,8 @@ static void detector_heartbeat(struct ls_detector *detector, double now)
     }
 }
 
-/* Who has not looked for long cannot tell who was silent meanwhile, and if others die now that may
- * be because they have ended the job without it. */
+/* A rank that was suspended cannot tell which ranks were silent meanwhile, and others that die now
+ * may have ended the job without it. */
 static void detector_clear_silence(struct ls_detector *detector, double now)
 {
     bool away = detector->begun && detector->timeout > 0 &&

@@ -42,13 +42,14 @@ void ls_detector_found(struct ls_detector *detector, const char *text);
 /* Rank 0: something that a user should know, and that ends nothing; the last one stands in
  * status.json. */
 void ls_detector_warn(struct ls_detector *detector, const char *text);
-/* Who is told how the job fails, before it is ended: from any thread, once. By default that goes to
- * stderr. */
+/* Called with the message when the job fails, before it is ended: from any thread, once. By default
+ * the message goes to stderr. */
 typedef void ls_detector_on_failure(void *user, int status, const char *text);
 void ls_detector_set_on_failure(struct ls_detector *detector, ls_detector_on_failure *on_failure,
                                 void *user);
 
-/* Who the ranks are; without that, messages name ranks only, and deaths are not noticed. */
+/* Host and process of a rank; without these, messages name ranks only, and deaths are not noticed.
+ */
 struct ls_identity {
     char host[64];
     struct ls_process process;
@@ -71,7 +72,7 @@ void ls_detector_poll(struct ls_detector *detector);
 void ls_detector_hurry(struct ls_detector *detector);
 /* Whether a rank is lost or has failed, so that all waiting must end. Any thread. */
 bool ls_detector_alarm(const struct ls_detector *detector);
-/* Says in `error` who, where and what it did last; returns LOCKSTEP_LOST. */
+/* Says in `error` which rank failed, where, and what it did last; returns LOCKSTEP_LOST. */
 int ls_detector_fail(struct ls_detector *detector, struct ls_error *error);
 
 /* This rank cannot go on, all alone (what all ranks find out together needs none of this): says so

@@ -1,5 +1,6 @@
-/* What the files of the failure detector share. Its parts: messages and turns (detector.c), who is
- * silent, gone or hangs (failure_rules.c), and how a job ends (failure_end.c).
+/* What the files of the failure detector share. Its parts: messages and turns (failure_detector.c),
+ * the rules for silent, dead and hanging ranks (failure_rules.c), and how a job ends
+ * (failure_end.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_FAILURE_DETECTOR_INNER_H
@@ -109,7 +110,7 @@ struct ls_detector {
     _Atomic bool ended;   /* the transport has been told to end the job (and came back) */
     _Atomic bool hurry;   /* look at everything in the next turn */
 
-    pthread_mutex_t lock;      /* who takes a turn has it; guards what follows */
+    pthread_mutex_t lock;      /* held during a turn; guards what follows */
     struct ls_member *members; /* rank 0: all, by rank; others: rank 0 and their neighbours */
     int member_count;
     int neighbours[LS_DETECTOR_NEIGHBOURS], neighbour_count; /* indices of `members` */

@@ -1,4 +1,4 @@
-/* The failure detector: who is gone, silent or hangs, and how that is said. See
+/* The failure detector: rules for dead, silent and hanging ranks, and their messages. See
  * transport/failure_detector.h. SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ static void detector_judge_silence(struct ls_detector *detector, double now)
     }
 }
 
-/* Rank 0's: who computes and does not go on, while another rank waits just as long. */
+/* On rank 0: a rank that makes no progress, while another rank waits just as long. */
 static void detector_judge_progress(struct ls_detector *detector, double now)
 {
     char text[LS_DETECTOR_TEXT];

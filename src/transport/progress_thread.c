@@ -1,8 +1,8 @@
 /* The progress thread. See transport/progress_thread.h.
  *
- * One thread at a time drives: it sends what is ready and asks about what is under way. That is the
- * progress thread's own thread, which asks at intervals, unless a worker has nothing better to do
- * than to wait for a collective: then it drives itself, without rest, on the core that it has.
+ * One thread at a time drives: it starts collectives that are ready and tests those under way.
+ * Usually that is the progress thread, which polls at intervals. A worker that has to wait for a
+ * collective drives instead, without pauses, on its own core.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/progress_thread.h"
@@ -15,7 +15,7 @@
 #include "transport/failure_detector.h"
 
 enum {
-    FIRST_REST = 20000, /* nanoseconds between questions, at first */
+    FIRST_REST = 20000, /* nanoseconds between polls, at first */
     LONGEST_REST = 200000,
     IDLE_REST = 200000000, /* while no collective is queued: for the failure detector */
     LISTENING_REST = 300000,
@@ -30,7 +30,7 @@ struct ls_progress_thread {
     pthread_cond_t work;               /* something became ready, or it is time to stop */
     pthread_cond_t done;               /* a collective arrived */
     struct ls_collective *head, *tail; /* queued, not yet on their way; the head goes next */
-    int listening;                     /* who waits for messages */
+    int listening;                     /* calls that expect messages */
     bool stop, failed;
     bool driven; /* by some thread; what follows is its own then */
     struct ls_collective *sent[LS_COLLECTIVES_UNDER_WAY];
@@ -48,7 +48,7 @@ static void progress_set_state(struct ls_collective *collective, enum ls_collect
     atomic_store_explicit(&collective->state, state, memory_order_release);
 }
 
-/* With the lock held, except while operations are started: sends what may go. */
+/* Starts collectives that are ready. The lock is held, except while an operation is started. */
 static void progress_send_ready(struct ls_progress_thread *progress_thread)
 {
     while (progress_thread->head != NULL &&
@@ -71,7 +71,7 @@ static void progress_send_ready(struct ls_progress_thread *progress_thread)
     }
 }
 
-/* Asks about what is under way, without the lock; whether anything arrived. */
+/* Tests collectives under way, without the lock. Returns whether any arrived. */
 static bool progress_ask(struct ls_progress_thread *progress_thread)
 {
     bool arrived = false;

@@ -1,9 +1,9 @@
-/* The progress thread: a thread that carries collectives between ranks while others compute.
+/* The progress thread: drives the collectives of a rank while its workers compute.
  *
- * Collectives go in the order in which they were queued, the same on all ranks, each as soon as it
- * is ready and those before it are on their way. The progress thread sleeps while nothing is to be
- * done, and asks at growing intervals while something is under way: it shares cores with the
- * workers.
+ * Collectives start in the order in which they were queued, the same on all ranks, each as soon as
+ * it is ready and all before it have started. The progress thread sleeps while it has nothing to
+ * do, and polls at growing intervals while a collective is under way, because it shares cores with
+ * the workers.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_PROGRESS_THREAD_H
@@ -28,7 +28,7 @@ struct ls_collective {
     /* By the progress thread: starts the operation (see struct ls_transport_calls), 0 or -1. */
     int (*start)(struct ls_collective *collective, struct ls_transport *transport,
                  struct ls_transport_op **op);
-    /* (optional) By the progress thread: what arrived is put to use. */
+    /* (optional) By the progress thread: uses what arrived. */
     void (*finish)(struct ls_collective *collective);
     void *user;
     size_t index;               /* the user's */
@@ -50,10 +50,10 @@ void ls_progress_thread_listen(struct ls_progress_thread *progress_thread, bool 
 /* Appends a collective that is IDLE or DONE; it lives until it is DONE. */
 void ls_progress_thread_queue(struct ls_progress_thread *progress_thread,
                               struct ls_collective *collective);
-/* It may go. Any thread. */
+/* Marks a queued collective as ready to start. Any thread. */
 void ls_progress_thread_ready(struct ls_progress_thread *progress_thread,
                               struct ls_collective *collective);
-/* Waits until a queued collective has arrived, or was never queued. Any thread. */
+/* Waits until a collective is DONE; at once if it was never queued. Any thread. */
 int ls_progress_thread_wait(struct ls_progress_thread *progress_thread,
                             struct ls_collective *collective, struct ls_error *error);
 static inline bool ls_collective_done(const struct ls_collective *collective)

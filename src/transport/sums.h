@@ -1,4 +1,4 @@
-/* Exact sums of gradients: integers, so that it cannot matter who adds what when.
+/* Exact sums of gradients: integers, so that the order of additions does not matter.
  *
  * A contribution g (fp32, one micro-batch's gradient) is scaled by 2^exponent, rounded to an
  * integer and added to 64-bit sums that all workers of the process share. Each row of a parameter
@@ -61,8 +61,8 @@ int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const flo
                      struct ls_error *error);
 /* Rows of a parameter. */
 size_t ls_sums_rows(const struct ls_sums *sums, int parameter);
-/* (optional) Who is told of each contribution to an update, by the worker that made it, when it has
- * been added. */
+/* (optional) Sets a function that the worker calls after each contribution to an update that it has
+ * added. */
 void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user);
 
 /* Begins an update: all sums are empty. With `calibrate` contributions are only measured. */

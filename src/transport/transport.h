@@ -4,11 +4,10 @@
  *   transport/local.c   the ranks are threads of one process (for tests; it can be made slow)
  *   transport/mpi/      MPI; a module for each MPI library, loaded by transport/launch.c
  *
- * All that is collective is started without waiting and asked about with `test`. Ranks start the
- * operations of one channel in the same order; channels know nothing of each other. Any thread may
- * call anything at any time: a transport guards itself.
+ * Collective operations start without waiting and are polled with `test`. Ranks start the
+ * operations of one channel in the same order; channels are independent. Calls are thread-safe.
  *
- * This header is all that a module knows of Lockstep: it includes nothing of it.
+ * Modules depend on this header alone, and it includes nothing of Lockstep.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_TRANSPORT_H
@@ -19,7 +18,7 @@
 enum { LS_TRANSPORT_ABI = 1 }; /* of this header */
 
 enum ls_channel {
-    LS_CHANNEL_SMALL, /* what all wait for at once */
+    LS_CHANNEL_SMALL, /* small exchanges that all ranks wait for */
     LS_CHANNEL_BULK,  /* gradients, weights and factors, under the computation */
     LS_CHANNELS
 };

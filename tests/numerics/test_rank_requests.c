@@ -218,7 +218,7 @@ static void test_other_weights(void **state)
                           .together = true};
         struct rank ranks[RANKS_MAX];
         char who[32];
-        snprintf(who, sizeof who, "has them rank %d (", flips[i].rank);
+        snprintf(who, sizeof who, "disagree with rank %d (", flips[i].rank);
         run_job(&job, ranks);
         for (int r = 0; r < job.ranks; r++) {
             const struct ls_problem *problem = &ranks[r].error->problems[0];
@@ -273,7 +273,7 @@ static void check_first(const struct job *job, const char *parameter, const char
         assert_int_equal(ranks[r].status, LOCKSTEP_DIFFERENT);
         assert_string_equal(problem->place, parameter);
         if (strstr(problem->message, when) == NULL ||
-            strstr(problem->message, "has them rank 2 (") == NULL)
+            strstr(problem->message, "disagree with rank 2 (") == NULL)
             fail_msg("%s", problem->message);
     }
     free_ranks(job, ranks);

@@ -1,7 +1,7 @@
 /* Exact sums: gradients as 64-bit integers in units of 2^-exponent.
  *
  * A contribution (fp32) is multiplied by 2^exponent, rounded to the nearest integer, ties to even,
- * and added. Integers can be added in any order, so the total does not depend on who adds when.
+ * and added. Integers can be added in any order, so the total does not depend on their order.
  * All functions give the same bits on every instruction set.
  *
  * Magnitudes are passed as the bits of a non-negative float: they compare as integers, and what is

@@ -110,7 +110,7 @@ static void test_usage_errors(void **state)
     expect_usage(RUN("train", "--solver", "a", "--solver", "b"),
                  "lockstep: train: --solver is given twice\n");
     expect_usage(RUN("train", "--workers", "0"),
-                 "lockstep: --workers: 0 is too small; at least 1 makes sense\n");
+                 "lockstep: --workers: 0 is too small: must be at least 1\n");
     expect_usage(RUN("train", "--workers", "two"),
                  "lockstep: --workers: 'two' is not a whole number\n");
     expect_usage(RUN("train", "--workers", "3000000000"),
@@ -314,7 +314,7 @@ static void test_ranks(void **state)
     expect_usage(RUN("train", "--solver", "s", "--balance", "fast"),
                  "lockstep: train: --balance 'fast' is neither 'static' nor 'dynamic'\n");
     expect_usage(RUN("train", "--solver", "s", "--timeout", "-1"),
-                 "lockstep: --timeout: -1 is too small; at least 0 makes sense\n");
+                 "lockstep: --timeout: -1 is too small: must be at least 0\n");
 }
 
 /* What all ranks have found, rank 0 says; what one has lost, the job. */
