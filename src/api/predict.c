@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "data/picture.h"
 #include "ir/layer.h"
+#include "ir/op_type.h"
 
 /* ---- Which value is the prediction ----------------------------------------------------------- */
 
@@ -22,14 +23,15 @@ static bool usable(const struct ls_value *value)
            value->type == LS_F32;
 }
 
-/* The first input (or output 0) of the last op of a kind. */
-static struct ls_value *of_last_op(const struct ls_graph *graph, enum ls_op_kind kind, bool output)
+/* Output 0 (rank 0), or input 0 of the last op whose type has this rank among predictions. */
+static struct ls_value *of_last_op(const struct ls_graph *graph, int rank)
 {
     for (size_t i = graph->op_count; i-- > 0;) {
         const struct ls_op *op = graph->ops[i];
-        if (op->kind != kind)
+        const struct ls_op_type *type = ls_op_type(op->kind);
+        if (rank == 0 ? !type->predicts_output : type->predicts_input != rank)
             continue;
-        struct ls_value *value = output ? op->output[0] : op->input[0];
+        struct ls_value *value = rank == 0 ? op->output[0] : op->input[0];
         if (usable(value))
             return value;
     }
@@ -38,17 +40,15 @@ static struct ls_value *of_last_op(const struct ls_graph *graph, enum ls_op_kind
 
 struct ls_value *ls_model_output(const struct ls_graph *graph)
 {
-    struct ls_value *value = of_last_op(graph, LS_OP_SOFTMAX_LOSS, true);
+    struct ls_value *value = of_last_op(graph, 0);
     for (size_t i = graph->layer_count; i-- > 0 && value == NULL;) {
         const struct ls_layer *layer = graph->layers[i];
         for (int t = layer->tops; t-- > 0 && value == NULL;)
             if (!layer->top_used[t] && usable(layer->top[t]))
                 value = layer->top[t];
     }
-    static const enum ls_op_kind readers[] = {LS_OP_ACCURACY, LS_OP_MEAN_IOU, LS_OP_LOG_LOSS,
-                                              LS_OP_SIGMOID_LOSS, LS_OP_EUCLIDEAN_LOSS};
-    for (size_t i = 0; i < sizeof readers / sizeof *readers && value == NULL; i++)
-        value = of_last_op(graph, readers[i], false);
+    for (int rank = 1; rank <= LS_PREDICTS_INPUT_MAX && value == NULL; rank++)
+        value = of_last_op(graph, rank);
     return value;
 }
 

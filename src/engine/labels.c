@@ -12,58 +12,28 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "ir/layer.h"
 #include "device/label.h"
+#include "ir/layer.h"
+#include "ir/op_type.h"
 
 /* An op that takes labels, and where they come from. */
 struct consumer {
     const struct ls_op *op;
     int dataset, top; /* of the net's data sets; top 1: the labels of records, 0: their data */
-    int64_t classes;
-    bool has_ignore;
-    int ignore_label;
+    struct ls_op_labels labels;
 };
-
-/* The classes that an op knows; 0: it takes no labels. */
-static int64_t labels_classes_of(const struct ls_op *op)
-{
-    switch (op->kind) {
-    case LS_OP_SOFTMAX_LOSS:
-        return op->input[0]->shape.dim[op->attr.loss.axis];
-    case LS_OP_LOG_LOSS:
-        return ls_shape_size(&op->input[0]->shape) / op->input[0]->shape.dim[0];
-    case LS_OP_ACCURACY:
-        return op->attr.accuracy.classes;
-    case LS_OP_MEAN_IOU:
-        return op->attr.mean_iou.classes;
-    default:
-        return 0;
-    }
-}
-
-static void labels_set_ignored(struct consumer *consumer)
-{
-    const struct ls_op *op = consumer->op;
-    if (op->kind == LS_OP_ACCURACY) {
-        consumer->has_ignore = op->attr.accuracy.has_ignore;
-        consumer->ignore_label = op->attr.accuracy.ignore_label;
-    } else if (op->kind == LS_OP_MEAN_IOU) {
-        consumer->has_ignore = op->attr.mean_iou.has_ignore;
-        consumer->ignore_label = op->attr.mean_iou.ignore_label;
-    } else {
-        consumer->has_ignore = op->attr.loss.has_ignore;
-        consumer->ignore_label = op->attr.loss.ignore_label;
-    }
-}
 
 /* Whether an op takes labels that a data set of the net brings. */
 static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
                             struct consumer *consumer)
 {
-    *consumer = (struct consumer){.op = op, .classes = labels_classes_of(op)};
-    if (consumer->classes == 0)
+    const struct ls_op_type *type = ls_op_type(op->kind);
+    if (type->labels == NULL)
         return false;
-    labels_set_ignored(consumer);
+    *consumer = (struct consumer){.op = op};
+    type->labels(op, &consumer->labels);
+    if (consumer->labels.classes == 0)
+        return false;
     const struct ls_value *label = op->input[1];
     while (label->same_memory != NULL)
         label = label->same_memory;
@@ -94,7 +64,8 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
     snprintf(problem, sizeof problem,
              "its label %.9g is none of the %" PRId64 " classes of layer '%s' (%s), which are 0 to "
              "%" PRId64,
-             (double)label, consumer->classes, layer->name, place, consumer->classes - 1);
+             (double)label, consumer->labels.classes, layer->name, place,
+             consumer->labels.classes - 1);
     return ls_reader_fail(reader, ordinal,
                           "the layer that makes the scores needs a num_output beyond the largest "
                           "label; loss_param { ignore_label } leaves samples out",
@@ -120,8 +91,9 @@ static int labels_check_sample(const struct ls_net *net, const struct consumer *
     float *sample = consumer->top == 0 ? labels : NULL, *label = consumer->top == 0 ? NULL : labels;
     LS_TRY(ls_reader_fetch(reader, ordinal, sample, label, error));
     for (int64_t k = 0; k < labels_of(net, consumer, shape); k++)
-        if (!ls_label_ignored(labels[k], consumer->has_ignore, consumer->ignore_label) &&
-            ls_label_class(labels[k], consumer->classes) < 0)
+        if (!ls_label_ignored(labels[k], consumer->labels.has_ignore,
+                              consumer->labels.ignore_label) &&
+            ls_label_class(labels[k], consumer->labels.classes) < 0)
             return labels_report(net, consumer, reader, ordinal, labels[k], error);
     return 0;
 }
@@ -151,7 +123,7 @@ int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
     for (size_t i = 0; i < graph->op_count; i++)
         if (labels_describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
             !ls_dataset_skips(net->datasets[consumer.dataset]) &&
-            ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.classes)
+            ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.labels.classes)
             LS_TRY(labels_check_samples(net, &consumer, 0, net->batching.samples, error));
     return 0;
 }
@@ -188,9 +160,9 @@ static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_er
         struct ls_label_rule *rule = &rules[count++];
         snprintf(rule->layer, sizeof rule->layer, "%.100s",
                  labels_layer_of(graph, consumer.op)->name);
-        rule->classes = consumer.classes;
-        rule->has_ignore = consumer.has_ignore;
-        rule->ignore_label = consumer.ignore_label;
+        rule->classes = consumer.labels.classes;
+        rule->has_ignore = consumer.labels.has_ignore;
+        rule->ignore_label = consumer.labels.ignore_label;
         rule->takes = labels_takes;
     }
     int status = ls_dataset_set_labels(net->datasets[dataset], rules, count, error);
@@ -213,11 +185,11 @@ const char *ls_net_label_problem(const struct ls_net *net, int dataset, float la
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
             consumer.top != 1 ||
-            ls_label_ignored(label, consumer.has_ignore, consumer.ignore_label) ||
-            ls_label_class(label, consumer.classes) >= 0)
+            ls_label_ignored(label, consumer.labels.has_ignore, consumer.labels.ignore_label) ||
+            ls_label_class(label, consumer.labels.classes) >= 0)
             continue;
         snprintf(text, 300, "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
-                 (double)label, consumer.classes, labels_layer_of(graph, consumer.op)->name);
+                 (double)label, consumer.labels.classes, labels_layer_of(graph, consumer.op)->name);
         return text;
     }
     return NULL;

@@ -4,6 +4,7 @@
 #define LS_IR_VALUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/names.h"
@@ -68,5 +69,8 @@ struct ls_value {
     const struct ls_layout *layout;
     struct ls_value *same_memory; /* this value lies where that one lies (views, in-place ops) */
 };
+
+/* Bytes that a value takes in its layout; a value without one is plain. */
+size_t ls_value_bytes(const struct ls_value *value);
 
 #endif

@@ -8,12 +8,6 @@
 #include "base/mutant.h"
 #include "ir/layer.h"
 
-size_t ls_value_bytes(const struct ls_value *value)
-{
-    const struct ls_layout *layout = value->layout != NULL ? value->layout : &ls_layout_plain;
-    return ls_layout_elements(layout, &value->shape) * sizeof(float);
-}
-
 /* What all workers share of each kernel. */
 static int prepare(struct ls_plan *plan, struct ls_error *error)
 {

@@ -121,9 +121,6 @@ static inline bool ls_plan_gathers(const struct ls_plan *plan)
 /* Bytes of the rows of a micro-batch, for the largest input and output of gathered steps. */
 size_t ls_plan_gathered_bytes(const struct ls_plan *plan);
 
-/* Bytes that a value takes. */
-size_t ls_value_bytes(const struct ls_value *value);
-
 /* The passes of ls_plan_build. */
 /* Marks what may be gathered (plan/gather.c), or nothing, by the rows that micro-batches of so many
  * samples have; whether that pays if arenas and what micro-batches hold are that large then. */

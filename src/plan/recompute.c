@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "ir/op_type.h"
 #include "plan/search.h"
 
 enum { LINES_TRIED_MAX = 8 << 20 };
@@ -47,12 +48,6 @@ static int maker_of(const struct ls_search *search, const struct ls_value *value
     while (step >= 0 && ls_search_op(search, (size_t)step)->kind == LS_OP_VIEW)
         step = search->program->producer[ls_search_op(search, (size_t)step)->input[0]->index];
     return step;
-}
-
-/* Whether an op multiplies by weights. */
-static bool is_product(enum ls_op_kind kind)
-{
-    return kind == LS_OP_CONVOLUTION || kind == LS_OP_DECONVOLUTION || kind == LS_OP_INNER_PRODUCT;
 }
 
 static void describe_steps(struct ls_search *search)
@@ -171,7 +166,7 @@ static int drop_cheap(struct ls_search *search)
     LS_TRY(ls_search_try(search, &best));
     for (size_t s = 0; s < search->steps && search->lines_left > 0; s++) {
         if (!search->pure[s] || !search->cheap[s] || !search->read[s] ||
-            is_product(ls_search_op(search, s)->kind))
+            ls_op_type(ls_search_op(search, s)->kind)->heavy)
             continue;
         program->dropped[s] = true;
         LS_TRY(ls_search_try(search, &now));

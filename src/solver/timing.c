@@ -20,6 +20,7 @@
 #include "engine/pass.h"
 #include "engine/profiler.h"
 #include "ir/layer.h"
+#include "ir/op_type.h"
 
 enum { WARM_UP = 2, DEFAULT_ITERATIONS = 20 };
 
@@ -35,24 +36,20 @@ static enum lockstep_time_kind kind_of(const struct ls_step *step)
     const struct ls_op *op = step->prepared.op;
     if (step->recomputed)
         return LOCKSTEP_TIME_REPLAY;
-    switch (op->kind) {
-    case LS_OP_ACCUMULATE:
-    case LS_OP_RECORD:
+    switch (ls_op_type(op->kind)->timing) {
+    case LS_TIMING_REDUCTION:
         return LOCKSTEP_TIME_REDUCTION;
-    case LS_OP_CONVOLUTION_WEIGHTS:
-    case LS_OP_DECONVOLUTION_WEIGHTS:
-    case LS_OP_INNER_PRODUCT_WEIGHTS:
-    case LS_OP_PRELU_SLOPE:
-    case LS_OP_SCALE_SUMS:
-    case LS_OP_NORMALIZE_SUMS:
+    case LS_TIMING_WEIGHTS:
         return LOCKSTEP_TIME_BACKWARD_WEIGHTS;
-    case LS_OP_BATCH_NORM_SUMS: /* where nothing is learned they are for the data alone */
-        return op->outputs > 0 && (op->output[0] != NULL || (op->outputs > 1 && op->output[1]))
-                   ? LOCKSTEP_TIME_BACKWARD_WEIGHTS
-                   : LOCKSTEP_TIME_BACKWARD_DATA;
-    default:
-        return op->backward ? LOCKSTEP_TIME_BACKWARD_DATA : LOCKSTEP_TIME_FORWARD;
+    case LS_TIMING_WEIGHTS_IF_MADE:
+        for (int i = 0; i < op->outputs; i++)
+            if (op->output[i] != NULL)
+                return LOCKSTEP_TIME_BACKWARD_WEIGHTS;
+        return LOCKSTEP_TIME_BACKWARD_DATA;
+    case LS_TIMING_PASS:
+        break;
     }
+    return op->backward ? LOCKSTEP_TIME_BACKWARD_DATA : LOCKSTEP_TIME_FORWARD;
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -116,16 +113,7 @@ static const struct ls_step *purpose_of(const struct ls_plan *plan, size_t index
 
 static double bytes_of(const struct ls_op *op)
 {
-    double bytes = 0;
-    if (op->kind == LS_OP_VIEW || op->kind == LS_OP_SYNC)
-        return 0;
-    for (int i = 0; i < op->inputs; i++)
-        bytes += op->input[i] != NULL ? (double)ls_value_bytes(op->input[i]) : 0;
-    for (int i = 0; i < op->outputs; i++)
-        bytes += op->output[i] != NULL ? (double)ls_value_bytes(op->output[i]) : 0;
-    if (op->kind == LS_OP_ACCUMULATE) /* sums of 8 bytes are read and written */
-        return bytes + 4 * bytes;
-    return op->kind == LS_OP_RECORD ? 2 * bytes : bytes;
+    return ls_op_type(op->kind)->traffic * ls_op_operand_bytes(op);
 }
 
 /* What a step moves that has run `runs` times. What is gathered reads its weights once for all

@@ -1,4 +1,4 @@
-/* Shapes, layouts, names of ops.
+/* Shapes and layouts.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "ir/layout.h"
-#include "ir/op.h"
 #include "ir/shape.h"
 
 static void test_count(void **state)
@@ -92,24 +91,11 @@ static void test_layouts(void **state)
     assert_string_equal(ls_layout_name(&opaque, 5), "OIhw16i16o");
 }
 
-static void test_names(void **state)
-{
-    (void)state;
-    for (int a = 0; a < LS_OP_KINDS; a++) {
-        assert_non_null(ls_op_kind_name((enum ls_op_kind)a));
-        for (int b = 0; b < a; b++)
-            assert_string_not_equal(ls_op_kind_name((enum ls_op_kind)a),
-                                    ls_op_kind_name((enum ls_op_kind)b));
-    }
-    assert_string_equal(ls_op_kind_name(LS_OP_CONVOLUTION_DATA), "convolution backward data");
-    assert_string_equal(ls_op_kind_name(LS_OP_KINDS), "unknown op");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_count), cmocka_unit_test(test_valid),   cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_layouts), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_text),  cmocka_unit_test(test_layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

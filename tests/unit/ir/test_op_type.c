@@ -1,0 +1,123 @@
+/* The records of op kinds (ir/op_type.h): complete, in order, and of one mind.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "ir/op_type.h"
+
+static void every_kind_has_its_record(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < LS_OP_KINDS; kind++) {
+        const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
+        if (type->kind != (enum ls_op_kind)kind)
+            fail_msg("the record '%s' stands in the place of kind %d", type->name, kind);
+        assert_true(type->name != NULL && type->name[0] != '\0');
+        assert_true(type->flops != NULL && type->traffic >= 0);
+        for (int other = 0; other < kind; other++)
+            assert_string_not_equal(ls_op_type((enum ls_op_kind)other)->name, type->name);
+    }
+    assert_string_equal(ls_op_kind_name(LS_OP_CONVOLUTION_DATA), "convolution backward data");
+    assert_string_equal(ls_op_kind_name(LS_OP_KINDS), "unknown op");
+}
+
+/* In how many records a kind stands as what a gradient is made of. */
+static int count_as_backward(enum ls_op_kind kind)
+{
+    int count = 0;
+    for (int other = 0; other < LS_OP_KINDS; other++)
+        for (int i = 0; i < LS_OP_BACKWARD_MAX; i++)
+            count += ls_op_type((enum ls_op_kind)other)->backward[i] == kind;
+    return count;
+}
+
+/* Kinds that serve the backward pass alone say so by their names; each is of one forward kind. */
+static void backward_kinds_belong_to_one_forward_kind(void **state)
+{
+    (void)state;
+    for (int kind = 1; kind < LS_OP_KINDS; kind++) {
+        const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
+        bool backward = strstr(type->name, "backward") != NULL;
+        if (backward && count_as_backward(type->kind) != 1)
+            fail_msg("'%s' is what the gradients of %d kinds are made of", type->name,
+                     count_as_backward(type->kind));
+        if (backward || type->timing != LS_TIMING_PASS)
+            assert_int_equal(type->backward[0], 0);
+        if (type->timing == LS_TIMING_WEIGHTS || type->timing == LS_TIMING_WEIGHTS_IF_MADE)
+            assert_true(backward);
+        assert_false(backward && type->heavy); /* only the forward pass is recomputed */
+    }
+}
+
+/* A measure adds to a record, labels of classes are for measures, and a prediction is found by
+ * another measure for each rank. */
+static void measures_alone_read_labels_and_predictions(void **state)
+{
+    (void)state;
+    int found[LS_PREDICTS_INPUT_MAX + 1] = {0};
+    for (int kind = 0; kind < LS_OP_KINDS; kind++) {
+        const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
+        if (type->labels != NULL || type->predicts_output || type->predicts_input != 0)
+            assert_int_equal(type->effect, LS_EFFECT_METRIC);
+        assert_in_range(type->predicts_input, 0, LS_PREDICTS_INPUT_MAX);
+        found[type->predicts_input]++;
+        assert_int_equal(ls_op_has_effect(type->kind), type->effect != LS_EFFECT_NONE);
+    }
+    for (int rank = 1; rank <= LS_PREDICTS_INPUT_MAX; rank++)
+        assert_int_equal(found[rank], 1);
+}
+
+static void labels_are_those_of_the_attributes(void **state)
+{
+    (void)state;
+    struct ls_value scores = {.shape = {4, {2, 21, 3, 5}}};
+    struct ls_value *in[2] = {&scores, NULL};
+    struct ls_op op = {.kind = LS_OP_SOFTMAX_LOSS, .inputs = 2, .input = in};
+    struct ls_op_labels labels = {0};
+    op.attr.loss = (struct ls_loss_attr){.axis = 1, .has_ignore = true, .ignore_label = 255};
+    ls_op_type(LS_OP_SOFTMAX_LOSS)->labels(&op, &labels);
+    assert_true(labels.classes == 21 && labels.has_ignore && labels.ignore_label == 255);
+    ls_op_type(LS_OP_LOG_LOSS)->labels(&op, &labels);
+    assert_int_equal(labels.classes, 21 * 3 * 5);
+    op.attr.accuracy = (struct ls_accuracy_attr){.classes = 7};
+    ls_op_type(LS_OP_ACCURACY)->labels(&op, &labels);
+    assert_true(labels.classes == 7 && !labels.has_ignore);
+    op.attr.mean_iou = (struct ls_mean_iou_attr){.classes = 9, .has_ignore = true};
+    ls_op_type(LS_OP_MEAN_IOU)->labels(&op, &labels);
+    assert_true(labels.classes == 9 && labels.has_ignore && labels.ignore_label == 0);
+}
+
+static void flops_follow_shapes_and_attributes(void **state)
+{
+    (void)state;
+    struct ls_value x = {.shape = {4, {2, 3, 8, 8}}}, w = {.shape = {4, {5, 3, 3, 3}}};
+    struct ls_value y = {.shape = {4, {2, 5, 6, 6}}};
+    struct ls_value *in[2] = {&x, &w}, *out[1] = {&y};
+    struct ls_op op = {.inputs = 2, .outputs = 1, .input = in, .output = out};
+    assert_true(ls_op_type(LS_OP_CONVOLUTION)->flops(&op) == 2.0 * 360 * 27);
+    assert_true(ls_op_operand_bytes(&op) == 4.0 * (384 + 135 + 360));
+    assert_true(ls_op_type(LS_OP_ELTWISE)->flops(&op) == 2.0 * 360);
+    op.attr.pooling.window = (struct ls_window){.axes = 2, .kernel = {3, 2, 9}};
+    assert_true(ls_op_type(LS_OP_POOLING)->flops(&op) == 6.0 * 360);
+    op.attr.inner_product = (struct ls_inner_product_attr){.m = 4, .k = 300, .n = 33};
+    assert_true(ls_op_type(LS_OP_INNER_PRODUCT)->flops(&op) == 2.0 * 4 * 300 * 33);
+    op.outputs = 0;
+    assert_true(ls_op_type(LS_OP_ACCUMULATE)->flops(&op) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_has_its_record),
+        cmocka_unit_test(backward_kinds_belong_to_one_forward_kind),
+        cmocka_unit_test(measures_alone_read_labels_and_predictions),
+        cmocka_unit_test(labels_are_those_of_the_attributes),
+        cmocka_unit_test(flops_follow_shapes_and_attributes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
