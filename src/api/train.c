@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/job.h"
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "schema/upgrade.h"
@@ -183,6 +184,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     if (status == 0)
         status = ls_comm_agree(comm, prepare(solver, options, &trainer, inner), inner);
     struct lockstep_train_options mine = *options;
+    LS_ASSERT(status != 0 || trainer != NULL); /* ranks agree on 0 only where all have prepared */
     if (status == 0) {
         mine.callbacks = ls_caller_callbacks(&trainer->callbacks);
         if (mine.workers == 0)

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/descriptor.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -373,6 +374,7 @@ static int try_beside(const char *prefix)
     }
     if (fd < 0)
         return -1;
+    LS_ASSERT(name != NULL); /* either given here, or a file without a name was ruled out */
     close(fd);
     unlink(name);
     ls_free(name);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/dataset_inner.h"
@@ -346,6 +347,7 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
         *label = record.label;
     if (pixels == NULL)
         return 0;
+    LS_ASSERT(record.bytes != NULL || record.floats != NULL); /* what a source reads if wanted */
     int64_t size = ls_record_size(shape);
     for (int64_t i = 0; i < size; i++)
         pixels[i] = record.bytes != NULL ? (float)record.bytes[i] : record.floats[i];

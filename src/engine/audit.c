@@ -380,7 +380,7 @@ static struct place audit_elsewhere(const struct ls_audit *audit, const struct p
     for (size_t i = 0; i < all && best < 3; i++) {
         int number = (int)(((size_t)(first[avoid[0].rank] + avoid[0].worker) + 1 + turn + i) % all);
         struct place place = {0, number};
-        while (number >= first[place.rank + 1])
+        while (place.rank + 1 < ranks && number >= first[place.rank + 1])
             place.rank++;
         place.worker = number - first[place.rank];
         bool other_rank = true, other_worker = true;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/names.h"
 #include "base/text.h"
@@ -135,6 +136,7 @@ static int bind_bottoms(struct builder *builder, struct ls_layer *layer)
         if (blob == NULL) {
             const char *names[256];
             size_t count = 0;
+            LS_ASSERT(builder->blobs != NULL || builder->blob_count == 0);
             for (size_t b = 0; b < builder->blob_count && count < 256; b++)
                 names[count++] = builder->blobs[b].name;
             const char *near = ls_suggest(name, names, count);

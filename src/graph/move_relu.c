@@ -39,39 +39,41 @@ static struct ls_op *find_forward(const struct ls_links *links, const struct ls_
     return ls_links_of_layer(links, backward->layer, kind, false);
 }
 
-/* The gradients of ReLUs behind a slice; false, if one of its outputs goes elsewhere. */
+/* The gradients of ReLUs behind a slice's outputs; false, if one of them goes elsewhere. */
 static bool find_relus(const struct ls_links *links, const struct ls_op *slice,
-                       const struct ls_op *concat, struct ls_op *relus[LS_OP_VALUES_MAX])
+                       const struct ls_op *concat, int outputs,
+                       struct ls_op *relus[LS_OP_VALUES_MAX])
 {
-    for (int i = 0; i < slice->outputs; i++) {
+    for (int i = 0; i < outputs; i++) {
         relus[i] = find_relu(links, slice->output[i], concat->input[i]);
         if (relus[i] == NULL || relus[i]->attr.activation.slope != relus[0]->attr.activation.slope)
             return false;
     }
-    return slice->outputs > 0;
+    return outputs > 0;
 }
 
 /* The first of the ReLUs' gradients becomes that of z; it and the slice change places. */
 static void move_before_slice(struct ls_links *links, struct ls_op *slice)
 {
     struct ls_op *relus[LS_OP_VALUES_MAX], *concat = find_forward(links, slice, LS_OP_CONCAT);
-    if (concat == NULL || concat->inputs != slice->outputs ||
-        concat->attr.axis != slice->attr.axis || !find_relus(links, slice, concat, relus))
+    const int outputs = slice->outputs;
+    if (concat == NULL || concat->inputs != outputs || concat->attr.axis != slice->attr.axis ||
+        !find_relus(links, slice, concat, outputs, relus))
         return;
     struct ls_value *gated = ls_graph_gradient_value(links->graph, concat->output[0]);
     struct ls_op *first = relus[0];
     if (gated == NULL)
         return;
-    for (int i = 1; i < slice->outputs; i++)
+    for (int i = 1; i < outputs; i++)
         first = relus[i]->place < first->place ? relus[i] : first;
     ls_links_swap(links, slice, first);
     ls_links_detach(links, slice);
     ls_links_detach(links, first);
     struct ls_value *dz = slice->input[0];
     slice->input[0] = gated;
-    for (int i = 0; i < slice->outputs; i++)
+    for (int i = 0; i < outputs; i++)
         slice->output[i] = relus[i]->output[0];
-    for (int i = 0; i < slice->outputs; i++)
+    for (int i = 0; i < outputs; i++)
         if (relus[i] != first)
             ls_links_remove(links, relus[i]);
     first->input[0] = dz;

@@ -7,6 +7,7 @@
  * Caffe's inner_product_param. Axis 0 would make an output of all samples at once: refused.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "base/assert.h"
 #include "layers/common.h"
 
 struct inner_product {
@@ -52,6 +53,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                                p->has_num_output ? "num_output must be 1 to 2147483647"
                                                  : "num_output is missing");
     LS_TRY(status);
+    LS_ASSERT(p->num_output > 0);
     state->attr = (struct ls_inner_product_attr){
         .m = ls_shape_count(&x->shape, 0, axis),
         .k = ls_shape_count(&x->shape, axis, x->shape.rank),

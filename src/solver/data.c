@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/cross_check.h"
@@ -194,6 +195,7 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
         return 0;
     ls_data_describe(trainer, &after);
     int status = after.failed ? ls_fail_memory(error, "a snapshot") : 0;
+    LS_ASSERT(status != 0 || after.data != NULL); /* it has a line for each source */
     bool told = before != NULL && strncmp(before, "source ", 7) == 0;
     if (status == 0 && told && strcmp(before, after.data) != 0)
         status = other_data(archive->path, before, after.data, error);

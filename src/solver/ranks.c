@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "schema/canonical.h"
@@ -167,6 +168,7 @@ static int show(struct ls_trainer *trainer, enum aspect aspect, const char *text
     char *there = ls_alloc(room, 1);
     int status = ls_comm_agree(
         trainer->comm, there == NULL ? ls_fail_memory(error, "a comparison of ranks") : 0, error);
+    LS_ASSERT(status != 0 || there != NULL); /* ranks agree on 0 only where all have memory */
     if (status == 0 && trainer->comm->rank == 0)
         memcpy(there, text, head.size);
     if (status == 0)

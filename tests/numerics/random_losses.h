@@ -49,8 +49,8 @@ static inline void emit_map_loss(struct random_net *net, const struct blob *bott
 }
 
 #define WEIGHTED                                                                                   \
-    "loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"                   \
-    "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }"
+    ("loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"                  \
+     "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }")
 
 /* A further loss on a blob in the middle of the net. */
 static inline void emit_side_loss(struct random_net *net, const struct blob *bottom)

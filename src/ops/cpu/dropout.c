@@ -122,6 +122,13 @@ static void drop_blocked(const struct dropout *dropout, const struct ls_value *v
     }
 }
 
+/* The mutant's: each thread draws numbers of its own. */
+static inline uint64_t own_ordinal(void)
+{
+    static _Thread_local uint64_t calls;
+    return calls++;
+}
+
 static void dropout_run(const struct ls_prepared *prepared, void *local, void *const *in,
                         void *const *out, void *scratch, const struct ls_context *context)
 {
@@ -133,11 +140,7 @@ static void dropout_run(const struct ls_prepared *prepared, void *local, void *c
                                             ls_value_elements(value));
         return;
     }
-    uint64_t ordinal = (uint64_t)context->first_ordinal;
-    if (LS_MUTANT(GENERATOR)) { /* each thread draws numbers of its own */
-        static _Thread_local uint64_t calls;
-        ordinal = calls++;
-    }
+    uint64_t ordinal = LS_MUTANT(GENERATOR) ? own_ordinal() : (uint64_t)context->first_ordinal;
     if (value->layout->block > 1 && value->shape.rank > 1)
         drop_blocked(&dropout, value, in[0], out[0], ordinal);
     else
