@@ -1,7 +1,7 @@
 /* Runs a plan with marks instead of numbers, to prove that its memory is safe: a step marks what it
- * writes, and whoever reads must find the marks of the value that it asks for. That is the case if
- * and only if nothing that is still needed is overwritten, in place, by scratch memory, by another
- * value or, between segments, by another micro-batch in the same arena.
+ * writes, and a step that reads must find the marks of the value that it asks for. That is the case
+ * if and only if nothing that is still needed is overwritten, in place, by scratch memory, by
+ * another value or, between segments, by another micro-batch in the same arena.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_UNIT_PLAN_PLAN_MEMORY_H

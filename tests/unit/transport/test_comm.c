@@ -1,0 +1,286 @@
+/* The communicator over transports between threads: each collective against what one process would
+ * compute, for jobs of every small size; agreement on a failure; a rank that gives up.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/comm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "support/support.h"
+#include "transport/local.h"
+
+enum { RANKS_MAX = 5, ITEMS = 23, WORDS = 7 };
+
+struct rank {
+    pthread_t thread;
+    struct ls_transport *transport;
+    struct ls_comm *comm;
+    struct ls_error *error;
+    int failed; /* the line of the first check that failed; cmocka's are for the main thread */
+    void (*body)(struct rank *rank);
+};
+
+#define CHECK(rank, condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition) && (rank)->failed == 0)                                                   \
+            (rank)->failed = __LINE__;                                                             \
+    } while (0)
+
+/* Rank r has r + 1 workers. */
+static void *run_rank(void *user)
+{
+    struct rank *rank = user;
+    const struct ls_comm_options options = {.timeout = 60};
+    CHECK(rank, ls_comm_create(rank->transport, &options, &rank->comm, rank->error) == 0);
+    CHECK(rank, ls_comm_start(rank->comm, rank->comm->rank + 1, NULL, rank->error) == 0);
+    rank->body(rank);
+    ls_comm_end(rank->comm);
+    return NULL;
+}
+
+static void run_ranks(int size, void (*body)(struct rank *rank))
+{
+    struct ls_transport *transports[RANKS_MAX];
+    struct rank ranks[RANKS_MAX] = {0};
+    assert_int_equal(ls_local_transports(size, transports, NULL), 0);
+    for (int r = 0; r < size; r++) {
+        ranks[r].transport = transports[r];
+        ranks[r].body = body;
+        ranks[r].error = calloc(1, sizeof *ranks[r].error);
+        assert_non_null(ranks[r].error);
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+    }
+    for (int r = 0; r < size; r++)
+        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
+    for (int r = 0; r < size; r++) {
+        if (ranks[r].failed != 0)
+            fail_msg("rank %d of %d: the check in line %d", r, size, ranks[r].failed);
+        free(ranks[r].error);
+    }
+}
+
+/* What rank `rank` hands in as word `i` of round `round`. */
+static uint32_t word(int round, int rank, int i)
+{
+    return (uint32_t)(round * 1000003 + rank * 1009 + i);
+}
+
+/* ---- Collectives ----------------------------------------------------------------------------- */
+
+/* Several rounds in a row, with blocks of other sizes: the memory in between grows and is reused.
+ */
+static void all_gather(struct rank *rank)
+{
+    struct ls_comm *comm = rank->comm;
+    for (int round = 0; round < 5; round++) {
+        uint32_t mine[WORDS], all[RANKS_MAX * WORDS];
+        int words = 1 + round * 3 % WORDS;
+        for (int i = 0; i < words; i++)
+            mine[i] = word(round, comm->rank, i);
+        CHECK(rank, ls_comm_all_gather(comm, mine, (size_t)words * 4, all, rank->error) == 0);
+        for (int r = 0; r < comm->size; r++)
+            for (int i = 0; i < words; i++)
+                CHECK(rank, all[r * words + i] == word(round, r, i));
+    }
+}
+
+/* Items of three words at a stride of five; what lies between them stays as it is. */
+static void all_gather_items(struct rank *rank)
+{
+    struct ls_comm *comm = rank->comm;
+    for (int round = 0; round < 8; round++) {
+        uint32_t items[ITEMS][5];
+        int owner[ITEMS];
+        for (int i = 0; i < ITEMS; i++) {
+            owner[i] = (int)ls_random_below(1, (uint64_t)round, (uint64_t)i, (uint32_t)comm->size);
+            owner[i] = round == 0 ? comm->size - 1 : owner[i]; /* all are one rank's */
+            for (int k = 0; k < 5; k++)
+                items[i][k] = k < 3 && owner[i] == comm->rank ? word(round, i, k) : 77;
+        }
+        CHECK(rank, ls_comm_all_gather_items(comm, items, sizeof items[0], 12, owner, ITEMS,
+                                             rank->error) == 0);
+        for (int i = 0; i < ITEMS; i++)
+            for (int k = 0; k < 5; k++)
+                CHECK(rank, items[i][k] == (k < 3 ? word(round, i, k) : 77));
+    }
+}
+
+static void broadcast(struct rank *rank)
+{
+    uint32_t data[WORDS];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < WORDS; i++)
+            data[i] = word(round, rank->comm->rank, i);
+        CHECK(rank, ls_comm_broadcast(rank->comm, data, sizeof data, rank->error) == 0);
+        for (int i = 0; i < WORDS; i++)
+            CHECK(rank, data[i] == word(round, 0, i));
+    }
+}
+
+/* Rank r has r % 3 words, so that some ranks have none; two lists of parts, of which one is used.
+ */
+static void gather_to_rank_0(struct rank *rank)
+{
+    struct ls_comm *comm = rank->comm;
+    struct ls_range part[2 * RANKS_MAX];
+    uint32_t mine[3], all[3 * RANKS_MAX], expected[3 * RANKS_MAX];
+    size_t at = 0;
+    memset(all, 0, sizeof all);
+    memset(expected, 0, sizeof expected);
+    for (int r = 0; r < comm->size; r++) {
+        size_t words = (size_t)(r + 2) % 3;
+        part[2 * r] = (struct ls_range){at * 4, (at + words) * 4};
+        part[2 * r + 1] = (struct ls_range){0, SIZE_MAX};
+        for (size_t i = 0; i < words; i++)
+            expected[at++] = word(0, r, (int)i);
+    }
+    for (int i = 0; i < 3; i++)
+        mine[i] = word(0, comm->rank, i);
+    CHECK(rank,
+          ls_comm_gather(comm, mine, comm->rank == 0 ? all : NULL, part, 2, rank->error) == 0);
+    CHECK(rank, comm->rank != 0 || memcmp(all, expected, sizeof all) == 0);
+    CHECK(rank, ls_comm_agree(comm, 0, rank->error) == 0);
+}
+
+/* Workers count: rank r has r + 1 of them, and as many items of each 15 where there are five ranks.
+ */
+static void items_belong_to_ranks_by_workers(struct rank *rank)
+{
+    struct ls_comm *comm = rank->comm;
+    int all = comm->size * (comm->size + 1) / 2, before = comm->rank * (comm->rank + 1) / 2;
+    for (int i = 0; i < all; i++) {
+        int owner = ls_comm_owner(comm, i, all);
+        CHECK(rank, owner >= 0 && owner < comm->size);
+        CHECK(rank, (owner == comm->rank) == (i >= before && i < before + comm->rank + 1));
+    }
+    struct ls_share share = ls_comm_own(comm);
+    int64_t begin, end;
+    ls_share_run(&share, all, &begin, &end);
+    CHECK(rank, begin == (comm->size > 1 ? before : 0));
+    CHECK(rank, end == (comm->size > 1 ? before + comm->rank + 1 : all));
+}
+
+static void for_all_sizes(void (*body)(struct rank *rank))
+{
+    for (int size = 1; size <= RANKS_MAX; size++)
+        run_ranks(size, body);
+}
+
+static void all_gather_brings_the_blocks_of_all_ranks_in_order(void **state)
+{
+    (void)state;
+    for_all_sizes(all_gather);
+}
+
+static void all_gather_items_brings_each_item_of_its_owner(void **state)
+{
+    (void)state;
+    for_all_sizes(all_gather_items);
+}
+
+static void broadcast_brings_what_rank_0_has(void **state)
+{
+    (void)state;
+    for_all_sizes(broadcast);
+}
+
+static void gather_brings_uneven_parts_to_rank_0(void **state)
+{
+    (void)state;
+    for_all_sizes(gather_to_rank_0);
+}
+
+static void ranks_have_items_by_their_workers(void **state)
+{
+    (void)state;
+    for_all_sizes(items_belong_to_ranks_by_workers);
+}
+
+/* No communicator is one rank: nothing is exchanged, and its own data are all there are. */
+static void no_communicator_is_one_rank(void **state)
+{
+    (void)state;
+    uint32_t mine = 5, all = 0;
+    const struct ls_range part = {0, 4};
+    assert_int_equal(ls_comm_all_gather(NULL, &mine, 4, &all, NULL), 0);
+    assert_int_equal(all, 5);
+    all = 0;
+    assert_int_equal(ls_comm_gather(NULL, &mine, &all, &part, 1, NULL), 0);
+    assert_int_equal(all, 5);
+    assert_int_equal(ls_comm_broadcast(NULL, &mine, 4, NULL), 0);
+    assert_int_equal(ls_comm_agree(NULL, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_comm_abort(NULL, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
+}
+
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+/* Ranks 1 and 2 fail, each for a reason of its own: all have rank 1's status; those for which all
+ * went well have its message, too, and go on together. */
+static void agree_on_failure(struct rank *rank)
+{
+    int own = rank->comm->rank, status = 0;
+    CHECK(rank, ls_comm_agree(rank->comm, 0, rank->error) == 0);
+    CHECK(rank, rank->error->count == 0);
+    if (own == 1 || own == 2)
+        status = ls_fail(rank->error, own == 1 ? LOCKSTEP_DATA : LOCKSTEP_USAGE, "a place",
+                         "a hint", "trouble of rank %d's own", own);
+    CHECK(rank, ls_comm_agree(rank->comm, status, rank->error) == LOCKSTEP_DATA);
+    CHECK(rank, rank->error->count == 1);
+    const struct ls_problem *problem = &rank->error->problems[0];
+    CHECK(rank, strstr(problem->message,
+                       own == 2 ? "trouble of rank 2's own" : "trouble of rank 1's own") != NULL);
+    CHECK(rank, (strstr(problem->message, "(rank 1, host ") != NULL) == (own != 1 && own != 2));
+    CHECK(rank, strcmp(problem->place, "a place") == 0 && strcmp(problem->hint, "a hint") == 0);
+    uint32_t mine = word(0, own, 0), all[RANKS_MAX];
+    CHECK(rank, ls_comm_all_gather(rank->comm, &mine, 4, all, NULL) == 0);
+    for (int r = 0; r < rank->comm->size; r++)
+        CHECK(rank, all[r] == word(0, r, 0));
+}
+
+static void all_ranks_agree_on_the_first_failure(void **state)
+{
+    (void)state;
+    run_ranks(3, agree_on_failure);
+    run_ranks(RANKS_MAX, agree_on_failure);
+}
+
+/* Rank 1 fails where the others do not and wait for it: they are not left waiting. */
+static void give_up_or_wait(struct rank *rank)
+{
+    uint32_t mine = 1, all[RANKS_MAX];
+    if (rank->comm->rank == 1) {
+        int status = ls_fail(rank->error, LOCKSTEP_DATA, NULL, NULL, "a broken disk");
+        CHECK(rank, ls_comm_abort(rank->comm, status, rank->error) == LOCKSTEP_DATA);
+        CHECK(rank, ls_local_ended(rank->transport, NULL));
+        return;
+    }
+    CHECK(rank, ls_comm_all_gather(rank->comm, &mine, 4, all, rank->error) == LOCKSTEP_LOST);
+    CHECK(rank, rank->error->count == 1);
+    CHECK(rank, strstr(rank->error->problems[0].message, "rank 1") != NULL);
+    CHECK(rank, ls_comm_abort(rank->comm, LOCKSTEP_LOST, rank->error) == LOCKSTEP_LOST);
+}
+
+static void a_rank_that_gives_up_ends_the_wait_of_all(void **state)
+{
+    (void)state;
+    run_ranks(3, give_up_or_wait);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_gather_brings_the_blocks_of_all_ranks_in_order),
+        cmocka_unit_test(all_gather_items_brings_each_item_of_its_owner),
+        cmocka_unit_test(broadcast_brings_what_rank_0_has),
+        cmocka_unit_test(gather_brings_uneven_parts_to_rank_0),
+        cmocka_unit_test(ranks_have_items_by_their_workers),
+        cmocka_unit_test(no_communicator_is_one_rank),
+        cmocka_unit_test(all_ranks_agree_on_the_first_failure),
+        cmocka_unit_test(a_rank_that_gives_up_ends_the_wait_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
