@@ -1,11 +1,12 @@
-/* Exchange: the memory of sync points, and merging what micro-batches leave there.
+/* Exchange: the memory of sync points, and merging of the partial results of micro-batches.
  *
- * For each micro-batch of an update there are rows of partial results, one for every part of it (a
- * part is what it shares with one group of samples). Rows stay until the update ends: the moving
- * averages are advanced from them. What is merged lies once for all workers, by group of the
- * update, where micro-batches go through the net together: it is wanted again backward, when the
- * worker has run others. Where every group of the net lies within a micro-batch each worker has its
- * own. Every rank of a job gets the rows of all and merges them itself: the same bits everywhere.
+ * Each micro-batch of an update has rows of partial results, one for every part of it (the samples
+ * that it shares with one group). Rows stay until the update ends, because the moving averages are
+ * advanced from them. Where micro-batches go through the net together, merged results exist once
+ * for all workers, by group of the update: the backward pass needs them again, after the worker has
+ * run other micro-batches. Where every group of the net lies within a micro-batch, each worker has
+ * its own. Every rank of a job gets the rows of all ranks and merges them itself: the same bits on
+ * all.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_EXCHANGE_H

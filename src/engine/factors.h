@@ -39,7 +39,7 @@ const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, s
 void ls_factors_tell(struct ls_factors *factors,
                      void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
                      void *user);
-/* What other ranks must know of the rows here, and here of theirs, before ls_factors_finite. */
+/* Notes that all ranks exchange about their rows before ls_factors_finite. */
 struct ls_factor_note {
     uint32_t largest[LS_FACTOR_SIDES]; /* bits */
     int32_t first_not_finite;          /* micro-batch; INT_MAX: none */

@@ -1,7 +1,7 @@
-/* Steps that all workers do together for the rows of all micro-batches of a wave: see plan/gather.c
- * for which these are. Each worker copies the rows of its micro-batches to one place, all share the
- * columns of the result, each copies what belongs to its own. Every rank of a job does this for its
- * own micro-batches.
+/* Gathered steps: all workers compute them together, for the rows of all micro-batches of a wave
+ * (plan/gather.c chooses the steps). Each worker copies the rows of its micro-batches into one
+ * matrix, all workers divide the columns of the product, and each copies the results of its
+ * micro-batches back. Every rank of a job does this for its own micro-batches.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_GATHER_H

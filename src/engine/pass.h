@@ -55,7 +55,7 @@ struct ls_pass {
     const struct ls_prefetch_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;        /* by unit: of its plan */
     bool training;
-    bool resent;     /* sums did not fit on their way to other ranks: they go again, wider */
+    bool resent;     /* sums did not fit 48 bits: the pass is repeated with 64 */
     bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
     size_t diverged; /* the unit that ended a pass as divergence */
     int *owners;     /* by unit: its rank */
@@ -102,7 +102,7 @@ int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_
 int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,
                   float *const *inputs, struct ls_error *error);
 
-/* Deals the units to the ranks of the job, once they are listed, and numbers its own. */
+/* Partitions the units among the ranks of the job, once they are listed, and lists this rank's. */
 void ls_pass_partition(struct ls_pass *pass);
 /* An error of the calling thread, cleared, for what a worker finds; the next call gives the same
  * one. (It is large, and every thread of the process has memory for it: so there is only one.) */

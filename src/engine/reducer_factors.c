@@ -1,7 +1,8 @@
-/* Factors between ranks: each has the rows of its own micro-batches of x and dy, all get all.
+/* The all-gather of factors: each rank records rows of x and dy for its own micro-batches, and gets
+ * those of all ranks.
  *
- * Where every rank's rows lie in a row, in the order of ranks, they are sent from where they are to
- * where they belong; else they are packed.
+ * Where every rank's rows are contiguous, in the order of ranks, they are sent and received in
+ * place; else they are packed.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
@@ -38,8 +39,8 @@ static size_t factor_reducer_side_index(size_t factor, enum ls_factor_side side)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* Copies the rows of micro-batches between their places and `packed`, rank by rank: of the own ones
- * to there, of the others from there. */
+/* Copies rows of micro-batches, rank by rank: this rank's into `packed` (pack), or the other ranks'
+ * out of it. */
 static void factor_reducer_copy_rows(struct side *side, bool pack)
 {
     const struct ls_factor_reducer *reducer = side->reducer;
@@ -98,7 +99,7 @@ static void factor_reducer_finish(struct ls_collective *collective)
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* By the worker that recorded it. */
+/* A side has been recorded; called by the worker that did it. */
 static void factor_reducer_recorded(void *user, size_t factor, enum ls_factor_side which)
 {
     struct ls_factor_reducer *reducer = user;
@@ -114,7 +115,7 @@ void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
         ls_progress_thread_ready(reducer->comm->progress_thread, &reducer->sides[i].collective);
 }
 
-/* Room to pack all rows, where they do not lie as they are sent. */
+/* Memory to pack all rows, where they are not contiguous. */
 static int factor_reducer_reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;

@@ -12,13 +12,13 @@ struct ls_factor_reducer;
 int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
                              struct ls_factor_reducer **reducer, struct ls_error *error);
 void ls_factor_reducer_free(struct ls_factor_reducer *reducer);
-/* What carries one side of a factor. */
+/* The collective of one side of a factor. */
 struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *reducer, size_t factor,
                                                    enum ls_factor_side side);
 /* Begins a pass of which this rank runs `own` micro-batches; see ls_reducer_begin. */
 int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
                             int own, struct ls_error *error);
-/* Nothing of it is to come any more. */
+/* This rank has recorded everything: marks all sides as ready. */
 void ls_factor_reducer_ready(struct ls_factor_reducer *reducer);
 int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,
                           struct ls_error *error);

@@ -229,7 +229,7 @@ static void run_end_round(struct ls_pass *pass, size_t begin)
 
 /* The next unit of a round up to unit `end`, and its data; SIZE_MAX: there are none left, or some
  * failed. */
-static size_t run_take_ticket(struct ls_pass *pass, size_t end, int worker)
+static size_t run_take_granted(struct ls_pass *pass, size_t end, int worker)
 {
     struct ls_error *error = ls_pass_error();
     size_t unit;
@@ -248,7 +248,7 @@ static void run_by_queue(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     size_t unit;
-    while ((unit = run_take_ticket(pass, pass->round_end, worker)) != SIZE_MAX) {
+    while ((unit = run_take_granted(pass, pass->round_end, worker)) != SIZE_MAX) {
         run_unit(pass, worker, unit, worker, LS_RUN_ALL);
         run_release_item(pass, worker, unit);
     }
@@ -366,7 +366,7 @@ static void run_take_wave(struct ls_pass *pass, const struct ls_wave *wave, int 
     }
     ls_thread_pool_barrier(pool);
     for (int slot = worker; slot < slots && pass->round; slot += workers) {
-        size_t unit = run_take_ticket(pass, wave->end, worker);
+        size_t unit = run_take_granted(pass, wave->end, worker);
         if (unit == SIZE_MAX)
             break;
         pass->units[unit].slot = slot;

@@ -1,10 +1,10 @@
-/* Shards: how what is learned lies in flat arrays, and which rank of a job owns which part of them.
+/* Shards: the layout of parameters in flat arrays, and the part of them that each rank owns.
  *
  * Parameters whose gradients are reduced as sums lie one behind the other, the last of the net
- * first: that is the order in which their gradients are finished. The array is cut into buckets of
- * whole parameters, which are reduced one by one, and each bucket into a part for every rank. A
- * part begins where a tile of a parameter does. Parameters whose gradients are exchanged as factors
- * are not in here: every rank updates them in full, for that costs less than sending their weights.
+ * first: the order in which their gradients become ready. The array is cut into buckets of whole
+ * parameters, which are reduced one by one, and each bucket into one part per rank. Parts begin at
+ * tiles of parameters. Parameters whose gradients are exchanged as factors are not included: every
+ * rank updates them in full, because that costs less than sending their weights.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_SHARDS_H

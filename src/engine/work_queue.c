@@ -57,7 +57,7 @@ int ls_work_queue_create(struct ls_comm *comm, struct ls_work_queue **out, struc
         return ls_fail_memory(error, "micro-batches of ranks");
     queue->comm = comm;
     queue->round = comm->rounds;
-    queue->none_left = true; /* until a round begins: what is heard now is of an earlier one */
+    queue->none_left = true; /* until a round begins: messages before that are of an earlier one */
     queue->capacity = 2 * (size_t)comm->workers + 1;
     queue->queue = ls_alloc(queue->capacity, sizeof *queue->queue);
     queue->pending = ls_alloc((size_t)comm->size, sizeof *queue->pending);

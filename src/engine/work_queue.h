@@ -15,16 +15,16 @@
 
 struct ls_work_queue;
 
-/* All ranks make theirs before any begins a round; one at a time for a job. Rounds are numbered
- * through all of a job's trainers, so that a message that comes late is of no other one's. */
+/* All ranks create theirs before any begins a round; a job has one at a time. Rounds are numbered
+ * through all trainers of a job, so that late messages of an earlier trainer are recognized. */
 int ls_work_queue_create(struct ls_comm *comm, struct ls_work_queue **queue,
                          struct ls_error *error);
 /* NULL is nothing to free. */
 void ls_work_queue_free(struct ls_work_queue *queue);
 
 /* Begins a round over units [begin, end), the same on all ranks; by one thread, before others take.
- * `granted` is told of each unit that this rank gets, before it is handed out, and of SIZE_MAX when
- * it is known that it will get no other. By any thread, one at a time. */
+ * `granted` is called for each unit that this rank gets, before a worker can take it, and with
+ * SIZE_MAX when no more will come. By any thread, one at a time. */
 int ls_work_queue_begin(struct ls_work_queue *queue, size_t begin, size_t end,
                         void (*granted)(void *user, size_t unit), void *user,
                         struct ls_error *error);
@@ -33,8 +33,8 @@ int ls_work_queue_take(struct ls_work_queue *queue, size_t *unit, struct ls_erro
 /* After all workers have got SIZE_MAX: which rank had unit i, to owners[i]. All ranks call it. */
 int ls_work_queue_end(struct ls_work_queue *queue, int *owners, struct ls_error *error);
 
-/* What this rank is given beforehand in any round: units begin + *first ... + *count - 1, as far as
- * there are so many. */
+/* The units that this rank is assigned in advance in any round: *count units from begin + *first,
+ * as far as they exist. */
 void ls_work_queue_given(const struct ls_work_queue *queue, size_t *first, size_t *count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Replays for a budget: the least work that fits.
+/* Recomputation for a budget: the least work that fits.
  *
  * There is a list of choices that does not depend on the budget, each with its bytes and its work,
  * and the least work of it that fits is taken: more memory never means more work. The list:

@@ -1,8 +1,8 @@
 /* Chains: steps that are carried out together, some channels at a time.
  *
  * Batch norm, the sums behind it and their gradients touch each number for a few operations only,
- * so that most of their time is memory's. Where one reads what another wrote, all do a few channels
- * before they go on to the next ones: then what one writes the next finds in the nearest caches.
+ * so that memory takes most of their time. Where one reads what another wrote, all of them process
+ * a few channels before they go on to the next ones, so that shared data stays in L1 and L2.
  * Sync points within the micro-batch are merged on the way; gradients of the chain's parameters are
  * added to the exact sums behind it.
  *

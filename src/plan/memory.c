@@ -1,9 +1,9 @@
 /* Memory: what the steps of a plan keep, recompute and share, and where in memory it lies.
  *
- * What to recompute is chosen (plan/recompute.c). Live ranges follow (plan/liveness.c), the rest is
- * packed (plan/pack.c): in the worker's arena what lives within one segment, and what crosses a
- * sync point in memory that the micro-batch holds. Then the plan gets the steps of the program that
- * came of it.
+ * First the steps to recompute are chosen (plan/recompute.c) and live ranges computed
+ * (plan/liveness.c). Then values are packed (plan/pack.c): values that are live within one segment
+ * into the worker's arena, values that are live across a sync point into memory that the
+ * micro-batch holds. Finally the steps of the resulting program become the plan's.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "plan/program.h"
 
-/* ---- Replays become steps -------------------------------------------------------------------- */
+/* ---- Recomputations become steps ------------------------------------------------------------- */
 
 /* The values that the program has beyond those of the graph. */
 static bool add_values(struct ls_graph *graph, const struct ls_program *program)
@@ -88,7 +88,7 @@ static bool add_recomputations(struct ls_plan *plan, const struct ls_program *pr
     struct ls_step *steps = ls_alloc(program->line_count + 1, sizeof *steps);
     bool good =
         steps != NULL && add_values(plan->graph, program) && extend_views(plan, program->values);
-    /* Replays first: they are made after the steps as they were. */
+    /* Recomputations first: they are copies of the steps as these were. */
     for (size_t l = 0; l < program->line_count && good; l++)
         if (program->line[l].recomputed)
             good = make_step(plan, program, l, &steps[l]);

@@ -156,7 +156,7 @@ static int push_recomputations(struct ls_program *program, int step, int segment
     return least;
 }
 
-/* Replays all that a backward step needs, in the order of the forward pass. */
+/* Recomputes all that a backward step needs, in the order of the forward pass. */
 static bool add_recomputations(struct ls_program *program, int step)
 {
     int depth = 0, segment = program->segment[step], most = -1;

@@ -1,14 +1,15 @@
 /* Recomputation: which forward steps the backward pass recomputes, so that what they wrote need not
  * be kept. A recomputation gives the same bits, so this is a matter of memory and time alone.
  *
- * Two rules decide, both from the plan and the budget only. This file has the one that holds
- * always: what is cheap to have again (batch norm applied, a ReLU, a sum, a join) from what is kept
- * anyway is recomputed, if the work is small for the bytes. Where a plan is cut at sync points that
- * may be a chain of such steps, because each of many micro-batches holds what lives across a cut.
- * Convolutions are no such steps, however few their weights are: recomputed once for each segment
- * that reads what they wrote, those of single channels took a tenth of MobileNet's time.
+ * Two rules decide, both from the plan and the budget only. This file has the rule that always
+ * applies: a cheap step (batch norm applied, a ReLU, a sum, a join) is recomputed from values that
+ * are kept anyway, if its work is small for the bytes that it saves. Where a plan is cut at sync
+ * points this may be a chain of such steps, because each of many micro-batches holds the values
+ * that are live across a cut. Convolutions never count as cheap, however few weights they have:
+ * recomputed once for each segment that reads their results, those of single channels took a tenth
+ * of MobileNet's time.
  *
- * The other one, for a budget, is in plan/budget.c.
+ * The rule for a budget is in plan/budget.c.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>

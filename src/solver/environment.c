@@ -57,8 +57,8 @@ static int compare_hashes(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The probes of a plan's steps, behind those that are there already. Replays are what they repeat:
- * how many there are is a matter of memory. */
+/* Appends the probes of a plan's steps. Recomputations count as the steps that they repeat: how
+ * many there are depends on memory alone. */
 static int probe_plan(const struct ls_net *net, const struct ls_plan *plan, uint64_t *work,
                       uint64_t *hashes, size_t *count, struct ls_error *error)
 {

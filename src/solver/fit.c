@@ -82,8 +82,8 @@ static int fit_into(const struct ls_fit *fit, size_t memory, struct ls_forecast 
         size_t fixed = total - ls_forecast_activations(forecast), over = total - memory;
         if (fixed >= memory)
             break;
-        /* Replays are steps, which take memory, too. And one net or micro-batch may have the larger
-         * arena where another one holds more: then each must do with less. */
+        /* Recomputations are steps, which take memory, too. And one net or micro-batch may have the
+         * larger arena where another one holds more: then each must do with less. */
         if (memory - fixed < activations)
             activations = memory - fixed;
         else if (over < activations)

@@ -62,34 +62,33 @@ int ls_detector_set_members(struct ls_detector *detector, const struct ls_identi
 /* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. Any
  * thread. NULL for the failure detector: no effect. */
 void ls_detector_note(struct ls_detector *detector, int64_t iteration, const char *layer);
-/* It waits for other ranks (true), or goes on. Threads that wait are counted. */
+/* A thread of this rank begins (true) or ends to wait for other ranks. Threads are counted. */
 void ls_detector_wait(struct ls_detector *detector, bool waiting);
 
-/* The progress thread's: tells and hears what is due. Cheap when nothing is. */
+/* Sends and receives messages that are due; called by the progress thread. Cheap when none is. */
 void ls_detector_poll(struct ls_detector *detector);
-/* Something may have happened (a signal): look at all there is in the next turns. May be called by
- * a signal's handler. */
+/* Something may have happened (a signal): the next turns check everything. May be called by a
+ * signal handler. */
 void ls_detector_hurry(struct ls_detector *detector);
 /* Whether a rank is lost or has failed, so that all waiting must end. Any thread. */
 bool ls_detector_alarm(const struct ls_detector *detector);
 /* Says in `error` which rank failed, where, and what it did last; returns LOCKSTEP_LOST. */
 int ls_detector_fail(struct ls_detector *detector, struct ls_error *error);
 
-/* This rank cannot go on, all alone (what all ranks find out together needs none of this): says so
- * to rank 0, waits briefly until that has ended the job, else ends it itself with this exit code.
- * Does not return, except in tests. */
+/* A failure of this rank alone (not for failures that all ranks find): tells rank 0, waits briefly
+ * for it to end the job, else ends the job itself with this exit code. Does not return, except in
+ * tests. */
 void ls_detector_abort(struct ls_detector *detector, int status, const char *text);
 
-/* The end of this rank's work, good or bad (`text`: what went wrong, or NULL): waits until all
- * ranks have come here, and returns the status of the first that has one that is not 0. Rank 0
- * writes status.json. A rank that comes with a failure while others never do ends the job. Nothing
- * is watched afterwards. */
+/* The end of this rank's work, good or bad (`text`: what went wrong, or NULL): waits for all ranks
+ * to call it, and returns the status of the first rank that failed, or 0. Rank 0 writes
+ * status.json. If this rank failed and others never call it, the job is ended. Nothing is monitored
+ * afterwards. */
 int ls_detector_leave(struct ls_detector *detector, int status, const char *text);
 
-/* Messages of a transport begin with four bytes that say what they are. The failure detector hears
- * all; those from LS_MESSAGE_OTHERS on are handed to `hear`, on the thread that takes the turn.
- * NULL: dropped.
- */
+/* Messages of a transport begin with four bytes that give their type. The failure detector receives
+ * all, and passes types from LS_MESSAGE_OTHERS on to this function, on the thread that takes the
+ * turn. NULL: they are dropped. */
 enum { LS_MESSAGE_OTHERS = 16 };
 typedef void ls_detector_on_message(void *user, int from, const void *message, size_t bytes);
 void ls_detector_set_on_message(struct ls_detector *detector, ls_detector_on_message *on_message,

@@ -1,4 +1,4 @@
-/* Exact sums: contributions, and what ranks tell each other. See transport/sums.h.
+/* Exact sums: contributions, and the notes that ranks exchange. See transport/sums.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/sums.h"
 

@@ -24,9 +24,9 @@
  *     first       A row that has had zeros only takes the highest exponent that others may have.
  *                 What then comes as less than 2^10 units asks for a repeat, once for each row.
  *
- * What is asked, and all exponents, are functions of the largest contributions to each row, so that
- * any number of workers repeats the same updates. Only their powers of two count: that is all that
- * ranks tell each other.
+ * Exponents and repeats are functions of the largest contributions to each row, so that any number
+ * of workers repeats the same updates. Only their powers of two count, and ranks exchange nothing
+ * else.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TRANSPORT_SUMS_H
@@ -81,9 +81,9 @@ void ls_sums_contribute(void *contributor, int parameter, const float *gradient,
  * this update, an earlier update's sums may stand there until ls_sums_clear_rest. */
 int64_t *ls_sums_all(const struct ls_sums *sums);
 void ls_sums_clear_rest(struct ls_sums *sums, int parameter);
-/* What else other ranks must know of the contributions here, and here of theirs, before
- * ls_sums_end: for each parameter the first micro-batch that is not finite (int32_t), then for each
- * row of all the power of two of the largest (a byte). */
+/* Notes that all ranks exchange about their contributions before ls_sums_end: for each parameter
+ * the first micro-batch that is not finite (int32_t), then for each row of all the power of two of
+ * the largest (a byte). */
 size_t ls_sums_note_bytes(size_t parameters, size_t rows);
 size_t ls_sums_all_rows(const struct ls_sums *sums);
 void ls_sums_note(const struct ls_sums *sums, void *notes);

@@ -1,6 +1,6 @@
-/* Sums on their way. See transport/wire.h. The low 32 bits of all come first, then the high 16:
- * both loops are simple enough for a compiler to use vectors. SPDX-License-Identifier: BSD-2-Clause
- */
+/* The wire format of sums. See transport/wire.h. The low 32 bits of all come first, then the high
+ * 16: both loops are simple enough for a compiler to use vectors.
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/wire.h"
 
 #include <string.h>
