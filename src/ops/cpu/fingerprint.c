@@ -1,8 +1,8 @@
 /* A fingerprint of the kernels: a hash of what each gives for one fixed small input.
  *
  * Two machines (or two versions of a library) whose fingerprints differ do not train the same bits.
- * Every kernel that does arithmetic in floating point takes part, but for those that need a sync
- * point, in plain layouts and, where it takes pictures, in blocked ones. That of Lockstep's own
+ * Which kinds of op take part, and why others do not, is in kind_table; they do in plain layouts
+ * and, where they take pictures, in blocked ones. That of Lockstep's own
  * kernels is a hash of results in plain order, which no instruction set changes; convolutions and
  * inner products are no part of it, because a net's own shapes decide what computes them
  * (ops/cpu/probe.c).
@@ -78,7 +78,7 @@ static const struct ls_shape shapes[] = {
 
 struct probe {
     enum ls_op_kind kind;
-    int variant; /* of the attributes, see set_attributes */
+    int variant; /* of the attributes, see kind_table */
     enum shape in[4], out[2];
     enum content content[4];
 };
@@ -149,74 +149,191 @@ static const struct ls_window keeps_size = {2, {3, 3, 1}, {1, 1, 1}, {1, 1, 0}, 
 static const struct ls_window keeps_volume = {3, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
 static const struct ls_window halves = {2, {3, 3, 1}, {2, 2, 1}, {0, 0, 0}, {1, 1, 1}};
 
-static void set_attributes(struct ls_op *op, int variant)
+/* ---- What is said of each kind ----------------------------------------------------------------
+ */
+
+static void set_convolution(struct ls_op *op, int variant)
 {
-    switch (op->kind) {
-    case LS_OP_CONVOLUTION:
-    case LS_OP_CONVOLUTION_DATA:
-    case LS_OP_CONVOLUTION_WEIGHTS:
-        op->attr.convolution = (struct ls_convolution_attr){
-            .window = op->input[0]->shape.rank == 5 ? keeps_volume : keeps_size,
-            .group = variant > 1 ? variant : 1,
-            .bias = true,
-            .relu = variant == 1};
-        break;
-    case LS_OP_INNER_PRODUCT:
-    case LS_OP_INNER_PRODUCT_DATA:
-    case LS_OP_INNER_PRODUCT_WEIGHTS:
-        op->attr.inner_product = (struct ls_inner_product_attr){.m = 4, .k = 300, .n = 33};
-        break;
-    case LS_OP_POOLING:
-    case LS_OP_POOLING_BACKWARD:
-        op->attr.pooling = (struct ls_pooling_attr){LS_POOL_AVERAGE, halves};
-        break;
-    case LS_OP_ACTIVATION:
-    case LS_OP_ACTIVATION_BACKWARD:
-        op->attr.activation = (struct ls_activation_attr){.function = (enum ls_activation)variant,
-                                                          .slope = 0.5f,
-                                                          .scale = 0.5f,
-                                                          .shift = 0.75f,
-                                                          .factor = 1.5f,
-                                                          .power = 1.7f};
-        break;
-    case LS_OP_PRELU:
-    case LS_OP_PRELU_SLOPE:
-        break;
-    case LS_OP_NORMALIZE:
-    case LS_OP_NORMALIZE_DATA:
-    case LS_OP_NORMALIZE_SUMS:
-        op->attr.normalize =
-            (struct ls_normalize_attr){.axis = 1, .groups = 3, .variance = true, .eps = 1e-3f};
-        break;
-    case LS_OP_LRN:
-    case LS_OP_LRN_BACKWARD:
-        op->attr.lrn = (struct ls_lrn_attr){
-            .within = variant == 1, .size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 1};
-        break;
-    case LS_OP_BATCH_NORM: /* by saved averages, which need no sync point */
-        op->attr.batch_norm = (struct ls_batch_norm_attr){.moments = -1, .sums = -1, .eps = 1e-3f};
-        break;
-    case LS_OP_DROPOUT:
-        op->attr.dropout = (struct ls_dropout_attr){.ratio = 0.3f, .key = 12345};
-        break;
-    case LS_OP_SOFTMAX:
-    case LS_OP_SOFTMAX_BACKWARD:
-        op->attr.axis = 1;
-        break;
-    case LS_OP_TILE_BACKWARD:
-        op->attr.tile = (struct ls_tile_attr){.axis = 2, .tiles = 3};
-        break;
-    case LS_OP_REDUCE:
-    case LS_OP_REDUCE_LOSS:
-        op->attr.reduction = (struct ls_reduction_attr){
-            .axis = 1, .method = (enum ls_reduction)variant, .coeff = 0.75f, .normalizer = -1};
-        break;
-    case LS_OP_ELTWISE:
-        op->attr.eltwise = (struct ls_eltwise_attr){.method = LS_ELTWISE_SUM};
-        break;
-    default:
-        op->attr.loss = (struct ls_loss_attr){.axis = 1, .loss_weight = 1};
-    }
+    op->attr.convolution = (struct ls_convolution_attr){
+        .window = op->input[0]->shape.rank == 5 ? keeps_volume : keeps_size,
+        .group = variant > 1 ? variant : 1,
+        .bias = true,
+        .relu = variant == 1};
+}
+
+static void set_inner_product(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.inner_product = (struct ls_inner_product_attr){.m = 4, .k = 300, .n = 33};
+}
+
+static void set_pooling(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.pooling = (struct ls_pooling_attr){LS_POOL_AVERAGE, halves};
+}
+
+static void set_activation(struct ls_op *op, int variant)
+{
+    op->attr.activation = (struct ls_activation_attr){.function = (enum ls_activation)variant,
+                                                      .slope = 0.5f,
+                                                      .scale = 0.5f,
+                                                      .shift = 0.75f,
+                                                      .factor = 1.5f,
+                                                      .power = 1.7f};
+}
+
+static void set_nothing(struct ls_op *op, int variant)
+{
+    (void)op, (void)variant;
+}
+
+static void set_normalize(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.normalize =
+        (struct ls_normalize_attr){.axis = 1, .groups = 3, .variance = true, .eps = 1e-3f};
+}
+
+static void set_lrn(struct ls_op *op, int variant)
+{
+    op->attr.lrn = (struct ls_lrn_attr){
+        .within = variant == 1, .size = 3, .alpha = 0.5f, .beta = 0.75f, .k = 1};
+}
+
+/* By saved averages, which need no sync point. */
+static void set_batch_norm(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.batch_norm = (struct ls_batch_norm_attr){.moments = -1, .sums = -1, .eps = 1e-3f};
+}
+
+static void set_dropout(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.dropout = (struct ls_dropout_attr){.ratio = 0.3f, .key = 12345};
+}
+
+static void set_softmax(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.axis = 1;
+}
+
+static void set_tile(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.tile = (struct ls_tile_attr){.axis = 2, .tiles = 3};
+}
+
+static void set_reduction(struct ls_op *op, int variant)
+{
+    op->attr.reduction = (struct ls_reduction_attr){
+        .axis = 1, .method = (enum ls_reduction)variant, .coeff = 0.75f, .normalizer = -1};
+}
+
+static void set_eltwise(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.eltwise = (struct ls_eltwise_attr){.method = LS_ELTWISE_SUM};
+}
+
+static void set_loss(struct ls_op *op, int variant)
+{
+    (void)variant;
+    op->attr.loss = (struct ls_loss_attr){.axis = 1, .loss_weight = 1};
+}
+
+/* `set`: the attributes of a probe; NULL: there are no probes. */
+struct kind_probes {
+    enum ls_op_kind kind;
+    enum ls_cpu_probing probing;
+    void (*set)(struct ls_op *op, int variant);
+};
+
+/* In the order of enum ls_op_kind; a kind that is missing does not compile. */
+static const struct kind_probes kind_table[] = {
+    {LS_OP_REORDER, LS_CPU_EXACT, NULL},
+    {LS_OP_VIEW, LS_CPU_EXACT, NULL},
+    {LS_OP_CONVOLUTION, LS_CPU_PROBED_BY_SHAPES, set_convolution},
+    {LS_OP_CONVOLUTION_DATA, LS_CPU_PROBED_BY_SHAPES, set_convolution},
+    {LS_OP_CONVOLUTION_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, set_convolution},
+    {LS_OP_DECONVOLUTION, LS_CPU_PROBED_BY_SHAPES, NULL},
+    {LS_OP_DECONVOLUTION_DATA, LS_CPU_PROBED_BY_SHAPES, NULL},
+    {LS_OP_DECONVOLUTION_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, NULL},
+    {LS_OP_INNER_PRODUCT, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
+    {LS_OP_INNER_PRODUCT_DATA, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
+    {LS_OP_INNER_PRODUCT_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
+    {LS_OP_POOLING, LS_CPU_PROBED, set_pooling},
+    {LS_OP_POOLING_BACKWARD, LS_CPU_PROBED, set_pooling},
+    {LS_OP_ACTIVATION, LS_CPU_PROBED, set_activation},
+    {LS_OP_ACTIVATION_BACKWARD, LS_CPU_PROBED, set_activation},
+    {LS_OP_PRELU, LS_CPU_PROBED, set_nothing},
+    {LS_OP_PRELU_DATA, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_PRELU_SLOPE, LS_CPU_PROBED, set_nothing},
+    {LS_OP_LRN, LS_CPU_PROBED, set_lrn},
+    {LS_OP_LRN_BACKWARD, LS_CPU_PROBED, set_lrn},
+    {LS_OP_DROPOUT, LS_CPU_PROBED, set_dropout},
+    {LS_OP_SOFTMAX, LS_CPU_PROBED, set_softmax},
+    {LS_OP_SOFTMAX_BACKWARD, LS_CPU_PROBED, set_softmax},
+    {LS_OP_SOFTMAX_LOSS, LS_CPU_PROBED, set_loss},
+    {LS_OP_SOFTMAX_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
+    {LS_OP_LOG_LOSS, LS_CPU_PROBED, set_loss},
+    {LS_OP_LOG_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
+    {LS_OP_SIGMOID_LOSS, LS_CPU_PROBED, set_loss},
+    {LS_OP_SIGMOID_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
+    {LS_OP_EUCLIDEAN_LOSS, LS_CPU_PROBED, set_loss},
+    {LS_OP_EUCLIDEAN_LOSS_BACKWARD, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_SUM_LOSS, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_SUM_LOSS_BACKWARD, LS_CPU_EXACT, NULL},
+    {LS_OP_ACCURACY, LS_CPU_EXACT, NULL},
+    {LS_OP_MEAN_IOU, LS_CPU_EXACT, NULL},
+    {LS_OP_COUNT_LABELS, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_CONCAT, LS_CPU_EXACT, NULL},
+    {LS_OP_SLICE, LS_CPU_EXACT, NULL},
+    {LS_OP_TILE, LS_CPU_EXACT, NULL},
+    {LS_OP_TILE_BACKWARD, LS_CPU_PROBED, set_tile},
+    {LS_OP_REDUCE, LS_CPU_PROBED, set_reduction},
+    {LS_OP_REDUCE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_REDUCE_LOSS, LS_CPU_PROBED, set_reduction},
+    {LS_OP_REDUCE_LOSS_BACKWARD, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_ARGMAX, LS_CPU_EXACT, NULL},
+    {LS_OP_RESIZE, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_RESIZE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_CROP, LS_CPU_EXACT, NULL},
+    {LS_OP_CROP_BACKWARD, LS_CPU_EXACT, NULL},
+    {LS_OP_ELTWISE, LS_CPU_PROBED, set_eltwise},
+    {LS_OP_ELTWISE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_FILL, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_ACCUMULATE, LS_CPU_EXACT, NULL},
+    {LS_OP_RECORD, LS_CPU_EXACT, NULL},
+    {LS_OP_SYNC, LS_CPU_NEEDS_SYNC, NULL},
+    {LS_OP_MOMENTS, LS_CPU_NEEDS_SYNC, NULL},
+    {LS_OP_BATCH_NORM, LS_CPU_PROBED, set_batch_norm},
+    {LS_OP_BATCH_NORM_SUMS, LS_CPU_NEEDS_SYNC, NULL},
+    {LS_OP_BATCH_NORM_BACKWARD, LS_CPU_NEEDS_SYNC, NULL},
+    {LS_OP_SCALE, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_SCALE_SUMS, LS_CPU_NOT_PROBED, NULL},
+    {LS_OP_NORMALIZE, LS_CPU_PROBED, set_normalize},
+    {LS_OP_NORMALIZE_DATA, LS_CPU_PROBED, set_normalize},
+    {LS_OP_NORMALIZE_SUMS, LS_CPU_PROBED, set_normalize},
+};
+
+_Static_assert(sizeof kind_table / sizeof *kind_table == LS_OP_KINDS, "one entry for each op kind");
+
+enum ls_cpu_probing ls_cpu_kind_probing(enum ls_op_kind kind)
+{
+    return kind_table[kind].probing;
+}
+
+bool ls_cpu_kind_is_complete(enum ls_op_kind kind)
+{
+    const struct kind_probes *entry = &kind_table[kind];
+    bool found = false, probed = entry->probing == LS_CPU_PROBED;
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
+        found |= probes[i].kind == kind;
+    return entry->kind == kind && found == (entry->set != NULL) &&
+           (found == probed || entry->probing == LS_CPU_PROBED_BY_SHAPES);
 }
 
 /* A probe in the making: values, their bytes, the prepared kernel. */
@@ -303,7 +420,7 @@ static void make_op(struct run *run, const struct probe *probe)
         run->in[i] = add_value(run, probe->in[i]);
     for (int i = 0; i < 2 && probe->out[i] != NONE; i++, run->op.outputs++)
         run->out[i] = add_value(run, probe->out[i]);
-    set_attributes(&run->op, probe->variant);
+    kind_table[probe->kind].set(&run->op, probe->variant);
 }
 
 /* Values, their memory, the prepared kernel. */
@@ -400,12 +517,6 @@ static int try_probe(const struct probe *probe, const struct ls_layout *picture,
     return status;
 }
 
-/* Whether a net's own shapes decide which kernel it is. */
-static bool by_shapes(enum ls_op_kind kind)
-{
-    return kind >= LS_OP_CONVOLUTION && kind <= LS_OP_INNER_PRODUCT_WEIGHTS;
-}
-
 /* `own`: of Lockstep's own kernels, in plain order. */
 static int run_probes(bool own, uint64_t *hash)
 {
@@ -417,7 +528,7 @@ static int run_probes(bool own, uint64_t *hash)
     ls_set_float_mode();
     *hash = 0;
     for (size_t i = 0; i < sizeof probes / sizeof *probes && status == 0; i++) {
-        if (own && by_shapes(probes[i].kind))
+        if (own && ls_cpu_kind_probing(probes[i].kind) == LS_CPU_PROBED_BY_SHAPES)
             continue;
         status = try_probe(&probes[i], &ls_layout_plain, own, hash);
         if (status == 0)

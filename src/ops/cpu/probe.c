@@ -35,8 +35,7 @@ enum {
 
 bool ls_cpu_probes(const struct ls_prepared *prepared)
 {
-    enum ls_op_kind kind = prepared->op->kind;
-    return kind >= LS_OP_CONVOLUTION && kind <= LS_OP_INNER_PRODUCT_WEIGHTS;
+    return ls_cpu_kind_probing(prepared->op->kind) == LS_CPU_PROBED_BY_SHAPES;
 }
 
 static bool is_product(const struct ls_op *op)

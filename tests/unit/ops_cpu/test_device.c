@@ -28,6 +28,15 @@ static void every_op_has_a_kernel(void **state)
             fail_msg("no kernel for %s", ls_op_kind_name((enum ls_op_kind)kind));
 }
 
+static void every_op_has_its_probes(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < LS_OP_KINDS; kind++)
+        if (!ls_cpu_kind_is_complete((enum ls_op_kind)kind))
+            fail_msg("the probes of %s are not those that its entry speaks of",
+                     ls_op_kind_name((enum ls_op_kind)kind));
+}
+
 /* Several kernels may compute one op; the first that supports it does. One that stands in the table
  * twice is a mistake. */
 static void no_kernel_is_listed_twice(void **state)
@@ -321,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_has_a_kernel),
+        cmocka_unit_test(every_op_has_its_probes),
         cmocka_unit_test(no_kernel_is_listed_twice),
         cmocka_unit_test(kernels_stay_on_their_thread),
         cmocka_unit_test(callers_keep_their_threads),
