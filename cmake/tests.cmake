@@ -84,6 +84,12 @@ foreach(kind numerics compat faults mpi)
   endif()
 endforeach()
 
+# Allocations, and the functions that make them, go through the test that counts them.
+foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create ls_sums_create
+        ls_rows_cut ls_reducer_create ls_factors_create ls_factors_place ls_engine_bind ls_net_bind)
+  target_link_options(numerics_test_forecast_bytes PRIVATE -Wl,--wrap=${name})
+endforeach()
+
 # System calls that fail, for scripts that preload it.
 add_library(failing_calls MODULE ${CMAKE_SOURCE_DIR}/tests/faults/failing_calls.c)
 set_target_properties(failing_calls PROPERTIES C_VISIBILITY_PRESET default C_EXTENSIONS ON
