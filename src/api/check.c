@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/check.h"
@@ -115,17 +116,6 @@ static int check_net(struct checking *checking, const struct ls_net_definition *
     return status;
 }
 
-static int begin(const struct lockstep_check_options *options, struct checking *checking,
-                 struct ls_error *error)
-{
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_check_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
-    *checking = (struct checking){.options = options, .callbacks = options->callbacks};
-    return 0;
-}
-
 static int end(const struct checking *checking, int status, struct ls_error *error)
 {
     if (status != 0 || checking->bad == 0)
@@ -141,9 +131,13 @@ int lockstep_check(const struct lockstep_solver *solver,
     struct ls_error *inner = ls_api_error(error);
     const struct ls_solver_definition *definition = solver->definition;
     uint64_t seed = ls_solver_seed(definition->solver);
-    struct checking checking;
+    struct checking checking = {0};
     char name[32] = "train";
-    LS_TRY(begin(options, &checking, inner));
+    struct lockstep_check_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_check_options_init", inner));
+    options = &mine;
+    checking.options = options;
+    checking.callbacks = options->callbacks;
     checking.source.net = name;
     int status = check_net(&checking, &definition->train, LOCKSTEP__PHASE__TRAIN, seed, inner);
     for (size_t i = 0; i < definition->test_count && status != LOCKSTEP_STOPPED; i++) {
@@ -161,8 +155,12 @@ int lockstep_check_model(const char *path, const struct lockstep_check_options *
     struct ls_error *inner = ls_api_error(error);
     struct ls_net_state state = {.phase = LOCKSTEP__PHASE__TEST};
     struct ls_net_definition definition = {0};
-    struct checking checking;
-    LS_TRY(begin(options, &checking, inner));
+    struct checking checking = {0};
+    struct lockstep_check_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_check_options_init", inner));
+    options = &mine;
+    checking.options = options;
+    checking.callbacks = options->callbacks;
     LS_TRY(ls_net_read(path, &state, &definition, inner));
     checking.source.net = "test";
     int status = check_net(&checking, &definition, LOCKSTEP__PHASE__TEST, 1, inner);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "transport/launch.h"
@@ -35,10 +36,6 @@ int lockstep_job_launched(int *rank)
 
 static int check_options(const struct lockstep_job_options *options, struct ls_error *error)
 {
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_job_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
     if (!(options->timeout >= 0) || !isfinite(options->timeout))
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 0 for no limit",
                        "a timeout of %g seconds is not possible", options->timeout);
@@ -164,6 +161,9 @@ int lockstep_job_open(const struct lockstep_job_options *options, struct lockste
     struct ls_error *inner = ls_api_error(error);
     struct ls_transport *transport;
     *job = NULL;
+    struct lockstep_job_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_job_options_init", inner));
+    options = &mine;
     LS_TRY(check_options(options, inner));
     LS_TRY(ls_launch(&transport, inner));
     return transport != NULL ? ls_job_open(transport, options, job, inner) : 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ir/layer.h"
@@ -202,10 +203,9 @@ int lockstep_model_load(const char *path, const char *weights,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
-    if (options->struct_size != sizeof *options)
-        return ls_fail(inner, LOCKSTEP_USAGE, NULL, "call lockstep_model_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
+    struct lockstep_model_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_model_options_init", inner));
+    options = &mine;
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ops/devices.h"
@@ -18,10 +19,6 @@ void lockstep_plan_options_init(struct lockstep_plan_options *options)
 
 static int check_options(const struct lockstep_plan_options *options, struct ls_error *error)
 {
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_plan_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
@@ -124,6 +121,9 @@ int lockstep_plan_training(const struct lockstep_solver *solver,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
+    struct lockstep_plan_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_plan_options_init", inner));
+    options = &mine;
     LS_TRY(check_options(options, inner));
     struct lockstep_plan *plan = new_plan(options, inner);
     if (plan == NULL)
@@ -144,6 +144,9 @@ int lockstep_plan_model(const char *path, const struct lockstep_plan_options *op
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
+    struct lockstep_plan_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_plan_options_init", inner));
+    options = &mine;
     LS_TRY(check_options(options, inner));
     struct lockstep_plan *plan = new_plan(options, inner);
     if (plan == NULL)

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/job.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "solver/timing.h"
@@ -36,10 +37,6 @@ static int check_link(const struct lockstep_scaling_options *options, struct ls_
 
 static int check_options(const struct lockstep_scaling_options *options, struct ls_error *error)
 {
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_scaling_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
     if (options->workers < 0 || options->workers > WORKERS_MAX)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
@@ -166,6 +163,9 @@ int lockstep_plan_scaling(const struct lockstep_solver *solver,
     struct ls_scaling_load load = {.workers = 0};
     struct ls_trainer *trainer = NULL;
     *out = NULL;
+    struct lockstep_scaling_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_scaling_options_init", inner));
+    options = &mine;
     LS_TRY(check_options(options, inner));
     struct lockstep_scaling *scaling = ls_alloc(1, sizeof *scaling);
     if (scaling == NULL)

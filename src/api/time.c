@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "api/options.h"
 #include "base/memory.h"
 #include "base/probe.h"
 #include "solver/timing.h"
@@ -23,16 +24,6 @@ int lockstep_probe(int cores, struct lockstep_probe *probe, struct lockstep_erro
     LS_TRY(ls_probe(cores, &found, inner));
     *probe = (struct lockstep_probe){found.cores, found.flops, found.bytes};
     return 0;
-}
-
-static int check_size(size_t size, size_t expected, const char *init, struct ls_error *error)
-{
-    if (size == expected)
-        return 0;
-    char hint[80];
-    snprintf(hint, sizeof hint, "call %s first", init);
-    return ls_fail(error, LOCKSTEP_USAGE, NULL, hint,
-                   "the options have a size of %zu bytes, not %zu", size, expected);
 }
 
 static int check_workers(int workers, struct ls_error *error)
@@ -56,7 +47,9 @@ int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_ti
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     *out = NULL;
-    LS_TRY(check_size(options->struct_size, sizeof *options, "lockstep_time_options_init", inner));
+    struct lockstep_time_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_time_options_init", inner));
+    options = &mine;
     LS_TRY(check_workers(options->workers, inner));
     if (options->iterations < 0)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld iterations are not possible",
@@ -66,7 +59,6 @@ int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_ti
     if (timing == NULL)
         return ls_fail_memory(inner, "a timing");
     struct lockstep_callbacks callbacks = options->callbacks;
-    struct lockstep_time_options mine = *options;
     mine.callbacks = ls_caller_callbacks(&callbacks);
     int status = ls_timing(solver->definition, &mine, timing, inner);
     if (status != 0)
@@ -108,7 +100,9 @@ int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tu
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
-    LS_TRY(check_size(options->struct_size, sizeof *options, "lockstep_tune_options_init", inner));
+    struct lockstep_tune_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_tune_options_init", inner));
+    options = &mine;
     if (count == 0)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "there is nothing to measure");
     if (!(options->seconds >= 0))
@@ -127,7 +121,6 @@ int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tu
     }
     LS_TRY(ls_api_select_isa(options->isa, inner));
     struct lockstep_callbacks callbacks = options->callbacks;
-    struct lockstep_tune_options mine = *options;
     mine.callbacks = ls_caller_callbacks(&callbacks);
     return ls_tune(solver->definition, &mine, points, count, inner);
 }

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/job.h"
+#include "api/options.h"
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -54,10 +55,6 @@ void lockstep_train_options_init(struct lockstep_train_options *options)
 
 static int check_options(const struct lockstep_train_options *options, struct ls_error *error)
 {
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_train_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
@@ -176,14 +173,14 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     struct lockstep_trainer *trainer = NULL;
     struct ls_comm *comm = ls_job_comm(options->job);
     *out = NULL;
-    if (options->struct_size != sizeof *options)
-        return check_options(options, inner);
+    struct lockstep_train_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
+    options = &mine;
     place_status(solver, options);
     bool isa_taken = false;
     int status = offer_isa(solver, options, comm, &isa_taken, inner);
     if (status == 0)
         status = ls_comm_agree(comm, prepare(solver, options, &trainer, inner), inner);
-    struct lockstep_train_options mine = *options;
     LS_ASSERT(status != 0 || trainer != NULL); /* ranks agree on 0 only where all have prepared */
     if (status == 0) {
         mine.callbacks = ls_caller_callbacks(&trainer->callbacks);

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/caller.h"
+#include "api/options.h"
 #include "base/memory.h"
 
 enum { COUNT_MAX = 4096 };
@@ -28,10 +29,6 @@ static int check_counts(const int *counts, size_t count, const char *what, struc
 
 static int check_options(const struct lockstep_verify_options *options, struct ls_error *error)
 {
-    if (options->struct_size != sizeof *options)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, "call lockstep_verify_options_init first",
-                       "the options have a size of %zu bytes, not %zu", options->struct_size,
-                       sizeof *options);
     if (options->stops < 0)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 0 for none", "%d stops are not possible",
                        options->stops);
@@ -135,6 +132,9 @@ int lockstep_verify(const struct lockstep_solver *solver,
 {
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
+    struct lockstep_verify_options mine;
+    LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_verify_options_init", inner));
+    options = &mine;
     LS_TRY(check_options(options, inner));
     LS_TRY(ls_api_select_isa(options->isa, inner));
     struct lockstep_verify_options all = with_defaults(options);
