@@ -237,7 +237,7 @@ LOCKSTEP_API int lockstep_job_agree(struct lockstep_job *job, int status,
                                     struct lockstep_error *error);
 /* Something may have happened, as a signal says: the next look at the other ranks is taken soon.
  * May be called by a signal's handler. */
-LOCKSTEP_API void lockstep_job_look(struct lockstep_job *job);
+LOCKSTEP_API void lockstep_job_poll_soon(struct lockstep_job *job);
 
 /* All ranks: the end of this rank's work, with the status and the error (may be NULL) that it ended
  * with. Waits for the others and frees the job; trainers must be freed before. Returns the status
@@ -533,7 +533,7 @@ struct lockstep_plan_net {
     size_t step_count;
     size_t segments;        /* runs of steps between sync points that others are waited for at */
     uint64_t arena;         /* bytes of the arena that it takes of a worker */
-    uint64_t held;          /* bytes that each micro-batch of a batch holds across sync points */
+    uint64_t stashed;       /* bytes that each micro-batch of a batch keeps across sync points */
     uint64_t scratch;       /* bytes of the largest step */
     double recomputed_part; /* work of recomputations as a part of all other */
     /* Layers with steps that oneDNN computes, in order. Where there are none, the bits are the same
@@ -544,14 +544,14 @@ struct lockstep_plan_net {
 
 /* Where memory goes, in bytes. */
 struct lockstep_plan_memory {
-    int workers, slots;   /* slots: micro-batches that hold something */
-    uint64_t arena, held; /* of each worker, of each slot */
+    int workers, stashes;    /* stashes: micro-batches that keep something across sync points */
+    uint64_t arena, stashed; /* of each worker, of each stash */
     uint64_t parameters, views, gradients, state, averages;
     uint64_t statistics; /* sync points and records of micro-batches */
     uint64_t data;       /* samples decoded ahead */
     uint64_t snapshot;   /* while one is written */
-    uint64_t programs;   /* plans and kernels' code */
-    uint64_t base;       /* libraries, threads */
+    uint64_t code;       /* plans and kernels' code */
+    uint64_t runtime;    /* libraries, threads */
     uint64_t total;      /* of all these */
     uint64_t cache;      /* decoded data that are kept, apart from the total */
     uint64_t limit;      /* lockstep_plan_options.memory */
@@ -635,11 +635,11 @@ struct lockstep_time_total {
     double seconds;  /* of an iteration: the mean, what all parts add up to */
     double fastest, median, slowest;
     /* What is no layer's: seconds as in struct lockstep_time_part. */
-    double data;    /* waiting for data */
-    double meeting; /* waiting for other workers */
-    double merging; /* partial results of sync points, across micro-batches */
-    double alone;   /* one worker keeps books, the others wait */
-    double engine;  /* all else within the workers' jobs: norms of gradients, taking work */
+    double data;     /* waiting for data */
+    double barriers; /* waiting for other workers */
+    double merging;  /* partial results of sync points, across micro-batches */
+    double serial;   /* one worker works alone, the others wait */
+    double overhead; /* all else within the workers' jobs: norms of gradients, taking work */
     struct lockstep_probe before, after; /* of as many cores as there are workers */
 };
 

@@ -207,7 +207,7 @@ int lockstep_job_agree(struct lockstep_job *job, int status, struct lockstep_err
     return job != NULL ? ls_comm_agree(job->comm, status, inner) : status;
 }
 
-void lockstep_job_look(struct lockstep_job *job)
+void lockstep_job_poll_soon(struct lockstep_job *job)
 {
     if (job != NULL)
         ls_detector_hurry(job->comm->detector);

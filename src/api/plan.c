@@ -29,9 +29,9 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                         uint64_t limit)
 {
     plan->memory = (struct lockstep_plan_memory){.workers = forecast->workers,
-                                                 .slots = forecast->slots,
+                                                 .stashes = forecast->slots,
                                                  .arena = forecast->arena,
-                                                 .held = forecast->held,
+                                                 .stashed = forecast->stashed,
                                                  .parameters = forecast->weights,
                                                  .views = forecast->views,
                                                  .gradients = forecast->gradients,
@@ -40,8 +40,8 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .statistics = forecast->statistics,
                                                  .data = forecast->data,
                                                  .snapshot = forecast->snapshot,
-                                                 .programs = forecast->programs,
-                                                 .base = forecast->base,
+                                                 .code = forecast->programs,
+                                                 .runtime = forecast->base,
                                                  .total = ls_forecast_total(forecast),
                                                  .cache = forecast->cache,
                                                  .limit = limit};

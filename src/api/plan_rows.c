@@ -167,7 +167,7 @@ int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
         .micro_batches = outside ? 1 : ls_batching_most(&net->batching, net->batching.batch),
         .segments = plan->segments,
         .arena = plan->arena_bytes,
-        .held = plan->held_bytes,
+        .stashed = plan->stashed_bytes,
         .scratch = plan->scratch_bytes,
         .recomputed_part = plan->work > 0 ? plan->recompute_work / plan->work : 0};
     LS_TRY(make_layers(plan->graph, views, store, rows, error));

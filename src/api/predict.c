@@ -245,7 +245,8 @@ static const float *find_value(const struct ls_net_plan *plan, int worker, float
     if (value->storage == LS_STORE_INPUT)
         return inputs[value->input];
     const struct ls_binding *binding = &plan->bindings[worker];
-    const unsigned char *memory = plan->plan->held[value->index] ? binding->held : binding->arena;
+    const unsigned char *memory =
+        plan->plan->stashed[value->index] ? binding->stashed : binding->arena;
     return (const float *)(memory + plan->plan->offset[value->index]);
 }
 

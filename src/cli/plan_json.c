@@ -51,7 +51,7 @@ static void put_net(struct ls_json_writer *json, const struct lockstep_plan_net 
     ls_json_integer(json, "micro_batches", net->micro_batches);
     ls_json_integer(json, "segments", (int64_t)net->segments);
     ls_json_bytes(json, "arena", net->arena);
-    ls_json_bytes(json, "held", net->held);
+    ls_json_bytes(json, "stashed", net->stashed);
     ls_json_number(json, "recomputed_part", net->recomputed_part);
     if (largest != NULL) {
         ls_json_integer(json, "largest_batch", largest->batch);
@@ -77,9 +77,9 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
 {
     ls_json_open(json, "memory", '{');
     ls_json_integer(json, "workers", memory->workers);
-    ls_json_integer(json, "slots", memory->slots);
+    ls_json_integer(json, "stashes", memory->stashes);
     ls_json_bytes(json, "arena", memory->arena);
-    ls_json_bytes(json, "held", memory->held);
+    ls_json_bytes(json, "stashed", memory->stashed);
     ls_json_bytes(json, "parameters", memory->parameters);
     ls_json_bytes(json, "views", memory->views);
     ls_json_bytes(json, "gradients", memory->gradients);
@@ -88,8 +88,8 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_bytes(json, "statistics", memory->statistics);
     ls_json_bytes(json, "data", memory->data);
     ls_json_bytes(json, "snapshot", memory->snapshot);
-    ls_json_bytes(json, "programs", memory->programs);
-    ls_json_bytes(json, "base", memory->base);
+    ls_json_bytes(json, "code", memory->code);
+    ls_json_bytes(json, "runtime", memory->runtime);
     ls_json_bytes(json, "total", memory->total);
     ls_json_bytes(json, "cache", memory->cache);
     ls_json_bytes(json, "limit", memory->limit);

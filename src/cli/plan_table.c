@@ -42,7 +42,7 @@ static void put_step(const struct lockstep_plan_step *step)
     ls_cli_put_name(step->op, 36);
     ls_cli_put_name(step->implementation, 26);
     printf("%s%s%s%s\n", step->layout != NULL ? step->layout : "",
-           step->recomputed ? "  again" : "", step->gathered ? "  gathered" : "",
+           step->recomputed ? "  recomputed" : "", step->gathered ? "  gathered" : "",
            step->slow ? "  SLOW" : "");
 }
 
@@ -107,8 +107,8 @@ static void put_net(const struct lockstep_plan_net *net)
     printf("\n%zu steps in %zu segment%s, %zu chain%s, %zu reorder%s; arena %s", net->step_count,
            net->segments, net->segments == 1 ? "" : "s", chains, chains == 1 ? "" : "s", reorders,
            reorders == 1 ? "" : "s", ls_cli_format_size(net->arena, arena));
-    if (net->held > 0)
-        printf(", held by each micro-batch %s", ls_cli_format_size(net->held, held));
+    if (net->stashed > 0)
+        printf(", stashed by each micro-batch %s", ls_cli_format_size(net->stashed, held));
     putchar('\n');
     if (recomputations > 0)
         printf("%zu steps are recomputed in the backward pass: about %.1f %% more work\n",
@@ -131,9 +131,9 @@ static void put_memory(const struct lockstep_plan_memory *memory)
     snprintf(line, sizeof line, "activations: %d arena%s of %s", memory->workers,
              memory->workers == 1 ? "" : "s", ls_cli_format_size(memory->arena, each));
     put_total(line, memory->arena * (uint64_t)memory->workers);
-    snprintf(line, sizeof line, "held across sync points: %d micro-batches, %s each", memory->slots,
-             ls_cli_format_size(memory->held, each));
-    put_total(line, memory->held * (uint64_t)memory->slots);
+    snprintf(line, sizeof line, "stashed across sync points: %d micro-batches, %s each",
+             memory->stashes, ls_cli_format_size(memory->stashed, each));
+    put_total(line, memory->stashed * (uint64_t)memory->stashes);
     put_total("parameters", memory->parameters);
     put_total("copies of parameters in other layouts", memory->views);
     put_total("gradients", memory->gradients);
@@ -142,8 +142,8 @@ static void put_memory(const struct lockstep_plan_memory *memory)
     put_total("sync points and figures", memory->statistics);
     put_total("data decoded ahead", memory->data);
     put_total("a snapshot while it is written", memory->snapshot);
-    put_total("plans and code of kernels", memory->programs);
-    put_total("libraries and threads", memory->base);
+    put_total("plans and code of kernels", memory->code);
+    put_total("libraries and threads", memory->runtime);
     put_total("total", memory->total);
     put_total("limit", memory->limit);
     put_total("kept data (cache), apart from the total", memory->cache);

@@ -13,7 +13,7 @@ static struct lockstep_job *_Atomic job;
 
 static void request_stop(int number)
 {
-    lockstep_job_look(atomic_load(&job));
+    lockstep_job_poll_soon(atomic_load(&job));
     if (stop_requested && !several_ranks) { /* the second time: at once, by the default action */
         signal(number, SIG_DFL);
         raise(number); /* delivered when this handler returns */

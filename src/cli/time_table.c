@@ -104,10 +104,10 @@ static void put_sums(const struct lockstep_time_total *total,
         put_part(kinds[kind], &sum, total->seconds, limit);
     }
     put_rest("waiting for data", total->data, total->seconds);
-    put_rest("waiting for other workers", total->meeting, total->seconds);
+    put_rest("waiting for other workers", total->barriers, total->seconds);
     put_rest("merging across micro-batches", total->merging, total->seconds);
-    put_rest("one worker keeps books, the others wait", total->alone, total->seconds);
-    put_rest("the engine: taking work, norms", total->engine, total->seconds);
+    put_rest("one worker works alone, the others wait", total->serial, total->seconds);
+    put_rest("overhead: taking work, norms of gradients", total->overhead, total->seconds);
     ls_cli_put_name("an iteration", NAME);
     ls_cli_put_name("", TYPE);
     put_part("", &step, total->seconds, limit);
@@ -192,10 +192,10 @@ static void put_json_total(struct ls_json_writer *json, const struct lockstep_ti
     ls_json_number(json, "median_ms", total->median * 1e3);
     ls_json_number(json, "slowest_ms", total->slowest * 1e3);
     ls_json_number(json, "data_ms", total->data * 1e3);
-    ls_json_number(json, "meeting_ms", total->meeting * 1e3);
+    ls_json_number(json, "barriers_ms", total->barriers * 1e3);
     ls_json_number(json, "merging_ms", total->merging * 1e3);
-    ls_json_number(json, "alone_ms", total->alone * 1e3);
-    ls_json_number(json, "engine_ms", total->engine * 1e3);
+    ls_json_number(json, "serial_ms", total->serial * 1e3);
+    ls_json_number(json, "overhead_ms", total->overhead * 1e3);
     put_json_probe(json, "machine_before", &total->before);
     put_json_probe(json, "machine_after", &total->after);
 }

@@ -21,7 +21,7 @@ static void *binding_locate(const struct ls_plan *plan, const struct ls_store *s
     case LS_STORE_ARENA:
         if (plan->offset[root->index] == SIZE_MAX)
             return NULL;
-        return (plan->held[root->index] ? binding->held : binding->arena) +
+        return (plan->stashed[root->index] ? binding->stashed : binding->arena) +
                plan->offset[root->index];
     case LS_STORE_PARAMETER:
         if (plan->view != NULL && plan->view[root->index] >= 0)
@@ -112,7 +112,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     }
     for (int i = 0; i < slots->count; i++) {
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
-        plan->bindings[i].held = plan->plan->held_bytes > 0 ? slots->held[i] : NULL;
+        plan->bindings[i].stashed = plan->plan->stashed_bytes > 0 ? slots->stashed[i] : NULL;
         status = binding_bind_slot(plan, store, &plan->bindings[i], error);
         if (status != 0) {
             ls_net_unbind(plan); /* leave it unbound on failure */

@@ -37,7 +37,7 @@ void ls_engine_free(struct ls_engine *engine)
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         ls_free_aligned(engine->arenas[w]);
     ls_gather_free(&engine->gather);
-    ls_free(engine->held);
+    ls_free(engine->stashed);
     ls_free(engine->arenas);
     ls_free(engine->micro_batches);
     ls_free(engine->hashes);
@@ -62,9 +62,9 @@ static int engine_make_room(struct ls_engine *engine, const struct ls_room *want
         ls_free_aligned(engine->arenas[w]);
         engine->arenas[w] = NULL;
     }
-    ls_free(engine->held);
-    engine->held = ls_alloc((size_t)wanted->slots + 1, sizeof *engine->held);
-    if (engine->held == NULL)
+    ls_free(engine->stashed);
+    engine->stashed = ls_alloc((size_t)wanted->slots + 1, sizeof *engine->stashed);
+    if (engine->stashed == NULL)
         return ls_fail_memory(error, "activations");
     for (int w = 0; w < workers; w++) {
         size_t bytes = ls_room_block(wanted, workers, w);
@@ -72,8 +72,8 @@ static int engine_make_room(struct ls_engine *engine, const struct ls_room *want
         if (block == NULL)
             return engine_no_room(bytes, workers, error);
         block += ls_room_arena(wanted, workers);
-        for (int slot = w; slot < wanted->slots; slot += workers, block += wanted->held)
-            engine->held[slot] = block;
+        for (int slot = w; slot < wanted->slots; slot += workers, block += wanted->stashed)
+            engine->stashed[slot] = block;
     }
     engine->room = *wanted;
     return 0;
@@ -86,7 +86,7 @@ int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
     int workers = engine->workers;
     ls_room_add(&wanted, plan, ls_net_slots(net, workers));
     bool there = ls_room_arena(&wanted, workers) == ls_room_arena(&engine->room, workers) &&
-                 wanted.held == engine->room.held && wanted.slots == engine->room.slots;
+                 wanted.stashed == engine->room.stashed && wanted.slots == engine->room.slots;
     if (!there || engine->arenas[0] == NULL)
         return engine_make_room(engine, &wanted, error);
     engine->room = wanted;
@@ -103,7 +103,7 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
                                                                : engine->workers,
                              .workers = engine->workers,
                              .arenas = engine->arenas,
-                             .held = engine->held};
+                             .stashed = engine->stashed};
     plan->generation = engine->generation;
     LS_TRY(ls_net_bind(plan, engine->store, &slots, error));
     return ls_thread_pool_profiler(engine->pool) != NULL ? ls_net_take_time(plan, true, error) : 0;

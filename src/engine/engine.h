@@ -29,8 +29,8 @@ struct ls_engine {
     struct ls_thread_pool *pool;
     struct ls_store *store;
     int workers;
-    void **arenas; /* by worker: its memory, which train and test nets share (engine/room.h) */
-    void **held;   /* by slot: what a micro-batch keeps across sync points, a part of that */
+    void **arenas;  /* by worker: its memory, which train and test nets share (engine/room.h) */
+    void **stashed; /* by slot: what a micro-batch keeps across sync points, a part of that */
     struct ls_room room;     /* what this memory is large enough for */
     struct ls_gather gather; /* what all workers multiply together */
     int generation;          /* of this memory: bindings to an earlier one are stale */

@@ -198,7 +198,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
     forecast->data += samples;
     forecast->statistics += gathered;
     forecast->arena = ls_room_arena(&room, store->workers);
-    forecast->held = room.held;
+    forecast->stashed = room.stashed;
     forecast->slots = room.slots;
     LS_TRY(forecast_add_parameters(set, views, store, forecast, error));
     forecast->base += set->count * PARAMETER + (size_t)store->workers * THREAD;
@@ -235,7 +235,8 @@ size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_stor
 
 size_t ls_forecast_activations(const struct ls_forecast *forecast)
 {
-    return forecast->arena * (size_t)forecast->workers + forecast->held * (size_t)forecast->slots;
+    return forecast->arena * (size_t)forecast->workers +
+           forecast->stashed * (size_t)forecast->slots;
 }
 
 size_t ls_forecast_total(const struct ls_forecast *forecast)

@@ -12,7 +12,7 @@
 
 struct ls_forecast {
     int workers, slots;
-    size_t arena, held;       /* of each worker, of each slot */
+    size_t arena, stashed;    /* of each worker, of each slot */
     size_t weights, views;    /* of parameters, and their copies in other layouts */
     size_t gradients;         /* exact sums, or the factors that stand for them */
     size_t history, averages; /* what the optimizer remembers; moving averages of weights: the part

@@ -21,7 +21,7 @@ struct ls_reducer;
 struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
-    unsigned char *arena, *held;
+    unsigned char *arena, *stashed;
     uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: timing off */
 };
 
@@ -131,7 +131,7 @@ struct ls_store;
 struct ls_slots {
     int count, workers;
     void *const *arenas;
-    void *const *held;
+    void *const *stashed;
 };
 /* Binds a plan to slots and the store's parameters; earlier bindings go. */
 int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,

@@ -15,7 +15,7 @@
 
 struct ls_profiler_worker {
     uint64_t working;  /* in jobs, with all that is below */
-    uint64_t meeting;  /* waiting for the others within a job */
+    uint64_t barriers; /* waiting for the others within a job */
     uint64_t data;     /* waiting for data */
     uint64_t merging;  /* partial results of sync points */
     uint64_t *update;  /* by parameter: the update of its weights */

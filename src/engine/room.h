@@ -12,9 +12,9 @@
 
 /* What plans take at most. */
 struct ls_room {
-    size_t alone;       /* the arena of one in one segment */
-    size_t arena, held; /* of one in several: its arena, and what a slot holds */
-    int slots;          /* of such a one, whatever the plan */
+    size_t alone;          /* the arena of one in one segment */
+    size_t arena, stashed; /* of one in several: its arena, and what a slot holds */
+    int slots;             /* of such a one, whatever the plan */
 };
 
 /* Makes room for a plan that is run in so many slots. */

@@ -174,7 +174,7 @@ void ls_thread_pool_barrier(struct ls_thread_pool *pool)
     if (pool->workers > 1)
         ls_barrier_wait(&pool->middle);
     if (pool->profiler != NULL)
-        pool->profiler->worker[this_worker].meeting += ls_nanoseconds() - start;
+        pool->profiler->worker[this_worker].barriers += ls_nanoseconds() - start;
 }
 
 void ls_thread_pool_profile(struct ls_thread_pool *pool, struct ls_profiler *profiler)

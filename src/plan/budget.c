@@ -253,7 +253,7 @@ static int pack(struct ls_search *search, struct ls_packing *packing, bool *good
     LS_TRY(ls_search_try(search, &now));
     LS_TRY(ls_program_pack(search->program, packing, search->error));
     *good = (double)packing->arena_bytes * search->budget->workers +
-                (double)packing->held_bytes * search->budget->slots <=
+                (double)packing->stashed_bytes * search->budget->slots <=
             (double)search->budget->bytes;
     return 0;
 }

@@ -57,10 +57,10 @@ void ls_plan_scatter(struct ls_plan *plan)
 }
 
 /* What the micro-batches hold must not be more than what they need not read. */
-bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t held,
+bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t stashed,
                          const struct ls_memory_budget *budget)
 {
-    size_t weights = 0, all = held * (size_t)budget->slots;
+    size_t weights = 0, all = stashed * (size_t)budget->slots;
     for (size_t i = 0; i < plan->step_count; i++)
         if (plan->steps[i].gathered)
             weights += weight_bytes(&plan->steps[i]);

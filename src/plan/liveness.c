@@ -3,8 +3,8 @@
  *
  * A value lives from the line that writes it to the last that reads it. A view shares the memory of
  * its source; a kernel that can work in place does so when its input is not read afterwards. Values
- * that are live across a cut lie in the memory held for the micro-batch, all others in the worker's
- * arena. Values that the lines of a chain touch live for all of the chain, since the lines
+ * that are live across a cut lie in the memory stashed for the micro-batch, all others in the
+ * worker's arena. Values that the lines of a chain touch live for all of the chain, since the lines
  * alternate.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -122,9 +122,9 @@ static bool crosses_cut(const struct ls_program *program, const struct ls_live_r
 }
 
 /* Adds a block to the lines of its live; differences, summed up afterwards. */
-static void count_bytes(struct ls_program *program, int first, int last, size_t bytes, bool held)
+static void count_bytes(struct ls_program *program, int first, int last, size_t bytes, bool stashed)
 {
-    size_t *at = held ? program->held_at : program->arena_at;
+    size_t *at = stashed ? program->stashed_at : program->arena_at;
     at[first] += ls_align(bytes);
     if ((size_t)last + 1 < program->line_count)
         at[last + 1] -= ls_align(bytes); /* unsigned: wraps, and the sum wraps back */
@@ -132,30 +132,30 @@ static void count_bytes(struct ls_program *program, int first, int last, size_t 
 
 static void measure(struct ls_program *program)
 {
-    size_t lines = program->line_count, arena = 0, held = 0;
+    size_t lines = program->line_count, arena = 0, stashed = 0;
     memset(program->arena_at, 0, lines * sizeof *program->arena_at);
-    memset(program->held_at, 0, lines * sizeof *program->held_at);
+    memset(program->stashed_at, 0, lines * sizeof *program->stashed_at);
     for (size_t v = 0; v < program->value_count; v++) {
         struct ls_live_range *live = &program->live[v];
         if (live->root != (int)v || live->first < 0 || !ls_program_in_arena(program, (int)v))
             continue;
-        live->held = crosses_cut(program, live);
+        live->stashed = crosses_cut(program, live);
         count_bytes(program, live->first, live->last, ls_program_bytes(program, (int)v),
-                    live->held);
+                    live->stashed);
     }
-    program->arena_bytes = program->held_bytes = 0;
+    program->arena_bytes = program->stashed_bytes = 0;
     program->area = 0;
     for (size_t l = 0; l < lines; l++) {
         arena = program->arena_at[l] += arena;
-        held = program->held_at[l] += held;
+        stashed = program->stashed_at[l] += stashed;
         size_t scratch = program->plan->steps[program->line[l].step].prepared.scratch_bytes;
         if (arena + ls_align(scratch) > program->arena_bytes)
             program->arena_bytes = arena + ls_align(scratch);
-        if (held > program->held_bytes)
-            program->held_bytes = held;
+        if (stashed > program->stashed_bytes)
+            program->stashed_bytes = stashed;
         if (!program->line[l]
                  .recomputed) /* else a recomputation would seem to add all that is alive */
-            program->area += (double)arena + (double)held;
+            program->area += (double)arena + (double)stashed;
     }
 }
 
@@ -172,11 +172,11 @@ int ls_program_find_live_ranges(struct ls_program *program, struct ls_error *err
     if (program->at_capacity < program->line_count + 1) {
         size_t wanted = (program->line_count + 1) * 2;
         ls_free(program->arena_at);
-        ls_free(program->held_at);
+        ls_free(program->stashed_at);
         program->at_capacity = 0;
         program->arena_at = ls_alloc(wanted, sizeof *program->arena_at);
-        program->held_at = ls_alloc(wanted, sizeof *program->held_at);
-        if (program->arena_at == NULL || program->held_at == NULL)
+        program->stashed_at = ls_alloc(wanted, sizeof *program->stashed_at);
+        if (program->arena_at == NULL || program->stashed_at == NULL)
             return ls_fail_memory(error, "a plan");
         program->at_capacity = wanted;
     }

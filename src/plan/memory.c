@@ -122,15 +122,15 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
                  const struct ls_packing *packing, struct ls_error *error)
 {
     plan->offset = ls_alloc(program->value_count + 1, sizeof *plan->offset);
-    plan->held = ls_alloc(program->value_count + 1, sizeof *plan->held);
-    if (plan->offset == NULL || plan->held == NULL)
+    plan->stashed = ls_alloc(program->value_count + 1, sizeof *plan->stashed);
+    if (plan->offset == NULL || plan->stashed == NULL)
         return ls_fail_memory(error, "a plan");
     for (size_t v = 0; v < program->value_count; v++) {
         int root = (int)v;
         while (program->live[root].root != root)
             root = program->live[root].root;
         plan->offset[v] = packing->value[root];
-        plan->held[v] = program->live[root].held;
+        plan->stashed[v] = program->live[root].stashed;
         if (root != (int)v)
             plan->graph->values[v]->same_memory = plan->graph->values[root];
     }
@@ -144,9 +144,9 @@ static int place(struct ls_plan *plan, const struct ls_program *program,
     }
     plan->recompute_work = program->recompute_work;
     plan->arena_bytes = packing->arena_bytes;
-    plan->held_bytes = packing->held_bytes;
+    plan->stashed_bytes = packing->stashed_bytes;
     plan->live_bytes = program->arena_bytes;
-    plan->held_live_bytes = program->held_bytes;
+    plan->stashed_live_bytes = program->stashed_bytes;
     return 0;
 }
 
@@ -162,7 +162,7 @@ static int reconsider(struct ls_plan *plan, const struct ls_plan_options *option
     if (status == 0)
         status = ls_program_recompute(&program, &budget, &packing, error);
     if (status == 0 &&
-        !ls_plan_gather_pays(plan, packing.arena_bytes, packing.held_bytes, &options->budget))
+        !ls_plan_gather_pays(plan, packing.arena_bytes, packing.stashed_bytes, &options->budget))
         ls_plan_scatter(plan);
     ls_packing_free(&packing);
     ls_program_free(&program);

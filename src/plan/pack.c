@@ -29,7 +29,7 @@ struct placed {
     size_t offset, end;
 };
 
-/* Those that share one piece of memory: arenas, or what is held. */
+/* Those that share one piece of memory: arenas, or what is stashed. */
 struct region {
     struct block *block;
     size_t count;
@@ -124,7 +124,7 @@ static void add_block(struct region *region, struct block block)
     region->block[region->count++] = block;
 }
 
-static void collect(const struct ls_program *program, struct region *arena, struct region *held)
+static void collect(const struct ls_program *program, struct region *arena, struct region *stashed)
 {
     for (size_t v = 0; v < program->value_count; v++) {
         const struct ls_live_range *live = &program->live[v];
@@ -134,7 +134,7 @@ static void collect(const struct ls_program *program, struct region *arena, stru
                               .last = live->last,
                               .bytes = ls_program_bytes(program, (int)v),
                               .value = (int)v};
-        add_block(live->held ? held : arena, block);
+        add_block(live->stashed ? stashed : arena, block);
     }
     for (size_t l = 0; l < program->line_count; l++) {
         size_t bytes = program->plan->steps[program->line[l].step].prepared.scratch_bytes;
@@ -143,7 +143,7 @@ static void collect(const struct ls_program *program, struct region *arena, stru
             add_block(arena, block);
     }
     arena->bound = program->arena_bytes;
-    held->bound = program->held_bytes;
+    stashed->bound = program->stashed_bytes;
 }
 
 static void take_result(const struct region *region, struct ls_packing *packing, size_t *bytes)
@@ -175,24 +175,24 @@ static void free_region(struct region *region)
 int ls_program_pack(const struct ls_program *program, struct ls_packing *packing,
                     struct ls_error *error)
 {
-    struct region arena = {0}, held = {0};
+    struct region arena = {0}, stashed = {0};
     size_t capacity = program->value_count + program->line_count + 1;
     packing->value = ls_alloc(program->value_count + 1, sizeof *packing->value);
     packing->scratch = ls_alloc(program->line_count + 1, sizeof *packing->scratch);
     bool ready = packing->value != NULL && packing->scratch != NULL;
     ready = create_region(&arena, capacity) && ready;
-    ready = create_region(&held, capacity) && ready;
+    ready = create_region(&stashed, capacity) && ready;
     if (ready) {
         for (size_t v = 0; v < program->value_count; v++)
             packing->value[v] = SIZE_MAX;
-        collect(program, &arena, &held);
+        collect(program, &arena, &stashed);
         pack_region(&arena);
-        pack_region(&held);
+        pack_region(&stashed);
         take_result(&arena, packing, &packing->arena_bytes);
-        take_result(&held, packing, &packing->held_bytes);
+        take_result(&stashed, packing, &packing->stashed_bytes);
     }
     free_region(&arena);
-    free_region(&held);
+    free_region(&stashed);
     return ready ? 0 : ls_fail_memory(error, "a plan");
 }
 

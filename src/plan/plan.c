@@ -131,7 +131,7 @@ void ls_plan_free(struct ls_plan *plan)
     ls_graph_free(plan->graph);
     ls_free(plan->steps);
     ls_free(plan->offset);
-    ls_free(plan->held);
+    ls_free(plan->stashed);
     ls_free(plan->segment);
     ls_free(plan->view);
     ls_free(plan);

@@ -54,23 +54,23 @@ struct ls_plan {
     const struct ls_device *device;
     struct ls_step *steps;
     size_t step_count;
-    bool has_before;        /* some step must run before the pass */
-    bool may_gather;        /* there are steps that could be gathered, whether they are or not */
-    size_t *offset;         /* by value index: in the arena; SIZE_MAX: not in the arena */
-    int *view;              /* by value index: in the view set; -1: the parameter itself, or none */
-    bool *held;             /* by value index: offset is in what the micro-batch holds */
-    size_t arena_bytes;     /* what a worker needs, scratch included */
-    size_t held_bytes;      /* what a micro-batch holds across sync points */
-    size_t scratch_bytes;   /* of the largest step */
-    size_t *segment;        /* segment i is steps [segment[i], segment[i + 1]) */
-    size_t segments;        /* 1 + the number of cuts, of two sorts: */
-    size_t sync_cuts;       /* at sync points; where there are none micro-batches need no other */
-    size_t live_bytes;      /* the most that is alive in the arena at once: no packing is smaller */
-    size_t held_live_bytes; /* the same of held_bytes */
-    size_t recomputations;  /* steps that are recomputations */
-    double work;            /* estimate of all steps that are not, in FLOPs and what memory traffic
-                               is worth in FLOPs */
-    double recompute_work;  /* estimate of the recomputations, the same way */
+    bool has_before;      /* some step must run before the pass */
+    bool may_gather;      /* there are steps that could be gathered, whether they are or not */
+    size_t *offset;       /* by value index: in the arena; SIZE_MAX: not in the arena */
+    int *view;            /* by value index: in the view set; -1: the parameter itself, or none */
+    bool *stashed;        /* by value index: offset is in what the micro-batch holds */
+    size_t arena_bytes;   /* what a worker needs, scratch included */
+    size_t stashed_bytes; /* what a micro-batch holds across sync points */
+    size_t scratch_bytes; /* of the largest step */
+    size_t *segment;      /* segment i is steps [segment[i], segment[i + 1]) */
+    size_t segments;      /* 1 + the number of cuts, of two sorts: */
+    size_t sync_cuts;     /* at sync points; where there are none micro-batches need no other */
+    size_t live_bytes;    /* the most that is alive in the arena at once: no packing is smaller */
+    size_t stashed_live_bytes; /* the same of stashed_bytes */
+    size_t recomputations;     /* steps that are recomputations */
+    double work;           /* estimate of all steps that are not, in FLOPs and what memory traffic
+                              is worth in FLOPs */
+    double recompute_work; /* estimate of the recomputations, the same way */
 };
 
 /* What a graph is planned for. */
@@ -89,7 +89,7 @@ struct ls_plan_options {
     int64_t gather_samples; /* of the micro-batch by whose rows that is decided: one for all plans
                                of a net, since those of a batch wait for each other */
     /* Forward steps are recomputed in the backward pass until the plan fits. Where nothing fits the
-     * plan is the smallest that was found: its arena_bytes and held_bytes say what it takes. */
+     * plan is the smallest that was found: its arena_bytes and stashed_bytes say what it takes. */
     struct ls_memory_budget budget;
 };
 
@@ -126,7 +126,7 @@ size_t ls_plan_gathered_bytes(const struct ls_plan *plan);
  * samples have; whether that pays if arenas and what micro-batches hold are that large then. */
 bool ls_plan_gather(struct ls_plan *plan, int64_t samples);
 void ls_plan_scatter(struct ls_plan *plan);
-bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t held,
+bool ls_plan_gather_pays(const struct ls_plan *plan, size_t arena, size_t stashed,
                          const struct ls_memory_budget *budget);
 void ls_plan_set_segments(struct ls_plan *plan);
 int ls_plan_layouts(struct ls_plan *plan, struct ls_view_set *views, struct ls_error *error);

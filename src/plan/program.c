@@ -2,8 +2,8 @@
  *
  * A backward step that reads what a dropped step wrote gets a copy, and a recomputation of that
  * step in front of it, with all that this needs and that was dropped, too. The copy serves all
- * readers that follow; but none in another segment of a plan that is cut, so that it is not held.
- * Readers in the segment of the step itself, and all forward steps, read the original.
+ * readers that follow; but none in another segment of a plan that is cut, so that it is not
+ * stashed. Readers in the segment of the step itself, and all forward steps, read the original.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "plan/program.h"
@@ -71,7 +71,7 @@ void ls_program_free(struct ls_program *program)
     ls_free(program->original);
     ls_free(program->live);
     ls_free(program->arena_at);
-    ls_free(program->held_at);
+    ls_free(program->stashed_at);
     *program = (struct ls_program){0};
 }
 

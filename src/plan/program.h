@@ -25,7 +25,7 @@ struct ls_line {
 struct ls_live_range {
     int root;        /* the value whose memory it shares; itself: the rest counts */
     int first, last; /* lines; first -1: never written */
-    bool held;       /* live across a cut */
+    bool stashed;       /* live across a cut */
 };
 
 struct ls_program {
@@ -51,11 +51,11 @@ struct ls_program {
     size_t value_count;
     struct ls_live_range *live; /* by value of the program */
     size_t life_capacity;
-    size_t *arena_at, *held_at; /* by line: bytes alive */
-    size_t at_capacity, held_at_capacity;
+    size_t *arena_at, *stashed_at; /* by line: bytes alive */
+    size_t at_capacity, stashed_at_capacity;
 
-    size_t arena_bytes, held_bytes; /* the most that is alive at once */
-    double area;                    /* bytes alive, added up over lines, in arenas and held */
+    size_t arena_bytes, stashed_bytes; /* the most that is alive at once */
+    double area;                       /* bytes alive, added up over lines, in arenas and stashed */
     size_t recomputations;
     double recompute_work;
 };
@@ -95,7 +95,7 @@ static inline bool ls_program_in_arena(const struct ls_program *program, int v)
 /* Where everything lies (plan/pack.c): by value of the program (roots), and scratch by line. */
 struct ls_packing {
     size_t *value, *scratch;
-    size_t arena_bytes, held_bytes;
+    size_t arena_bytes, stashed_bytes;
 };
 int ls_program_pack(const struct ls_program *program, struct ls_packing *packing,
                     struct ls_error *error);

@@ -108,7 +108,7 @@ int ls_search_try(struct ls_search *search, struct ls_measure *measure)
     search->lines_left -=
         search->lines_left < program->line_count ? search->lines_left : program->line_count;
     measure->bytes = (double)program->arena_bytes * search->budget->workers +
-                     (double)program->held_bytes * search->budget->slots;
+                     (double)program->stashed_bytes * search->budget->slots;
     measure->area = program->area;
     measure->work = program->recompute_work;
     return 0;

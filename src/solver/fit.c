@@ -166,7 +166,7 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
                  "%smicro_batch: %lld would fit, but changes the bits (it is another training); "
                  "the batch need not shrink",
                  fewer, (long long)micro_batch);
-    else if (least->held > 0)
+    else if (least->stashed > 0)
         snprintf(hint, sizeof hint,
                  "%sno smaller micro_batch would fit; what is held across sync points grows with "
                  "the batch: a group within micro-batches (follow_groups) or a smaller batch "

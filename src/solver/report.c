@@ -182,9 +182,9 @@ static void report_model(struct ls_trainer *trainer)
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
     char held[80] = "";
-    if (plan->held_bytes > 0)
+    if (plan->stashed_bytes > 0)
         snprintf(held, sizeof held, " and %.1f MiB for each of %d micro-batches",
-                 (double)plan->held_bytes / 1048576, trainer->engine->room.slots);
+                 (double)plan->stashed_bytes / 1048576, trainer->engine->room.slots);
     SAY("Parameters: %lld learned, %lld fixed; activations: %.1f MiB a worker%s; to train: %.4g "
         "MFLOP a sample",
         ll(learned), ll(fixed),

@@ -185,7 +185,7 @@ void ls_scaling_measured(struct ls_scaling_load *load, const struct lockstep_tim
 {
     const struct lockstep_time_total *total = &timing->total;
     double other = 0;
-    load->rest = total->alone + total->merging + total->engine;
+    load->rest = total->serial + total->merging + total->overhead;
     for (size_t l = 0; l < load->layer_count && l < timing->layer_count; l++)
         measured_layer(load, timing, l, &other);
     /* What the pass took besides its steps (waiting for data, for the slowest worker) belongs to

@@ -277,7 +277,7 @@ static void find_totals(struct timer *timer)
     for (int w = 0; w < profiler->workers; w++) {
         working += (double)profiler->worker[w].working * cores;
         total->data += (double)profiler->worker[w].data * cores;
-        total->meeting += (double)profiler->worker[w].meeting * cores;
+        total->barriers += (double)profiler->worker[w].barriers * cores;
         total->merging += (double)profiler->worker[w].merging * cores;
     }
     for (int64_t i = 0; i < total->iterations; i++)
@@ -288,10 +288,10 @@ static void find_totals(struct timer *timer)
     total->slowest = timer->seconds[total->iterations - 1];
     add_parameters(timer);
     double layers = divide(timer);
-    total->engine = working - layers - total->data - total->meeting - total->merging;
-    total->engine = total->engine > 0 ? total->engine : 0; /* what is left of rounding */
-    total->meeting += jobs - working;
-    total->alone = total->seconds - jobs;
+    total->overhead = working - layers - total->data - total->barriers - total->merging;
+    total->overhead = total->overhead > 0 ? total->overhead : 0; /* what is left of rounding */
+    total->barriers += jobs - working;
+    total->serial = total->seconds - jobs;
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static double add_up(const struct lockstep_timing *timing)
     const struct lockstep_time_total *total = lockstep_timing_total(timing);
     size_t count;
     const struct lockstep_time_layer *layers = lockstep_timing_layers(timing, &count);
-    double sum = total->data + total->meeting + total->merging + total->alone + total->engine;
+    double sum = total->data + total->barriers + total->merging + total->serial + total->overhead;
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < LOCKSTEP_TIME_KINDS; k++) {
             assert_true(layers[i].part[k].seconds >= 0);

@@ -33,7 +33,7 @@ static struct outcome train(const struct lockstep_solver *solver, int workers, s
     for (size_t i = 0; i < trainer->train->plan_count; i++) {
         const struct ls_plan *plan = trainer->train->plans[i]->plan;
         size_t bytes = plan->arena_bytes * (size_t)workers +
-                       plan->held_bytes * (size_t)ls_net_slots(trainer->train, workers);
+                       plan->stashed_bytes * (size_t)ls_net_slots(trainer->train, workers);
         outcome.largest = bytes > outcome.largest ? bytes : outcome.largest;
     }
     recomputations += trainer->train->plans[0]->plan->recomputations;
@@ -259,7 +259,7 @@ static void test_tests_add_nothing(void **state)
         const struct ls_plan *train_plan = trainer->train->plans[0]->plan;
         const struct ls_plan *test_plan = trainer->tests[0].net->plans[0]->plan;
         if (group == 0) /* little of what this training keeps is in its arena */
-            assert_true(train_plan->held_bytes > 0 &&
+            assert_true(train_plan->stashed_bytes > 0 &&
                         test_plan->arena_bytes > train_plan->arena_bytes);
         else
             assert_true(test_plan->arena_bytes < train_plan->arena_bytes);

@@ -8,7 +8,7 @@
 enum { SEEDS = 300 };
 
 static struct seen {
-    size_t plans, shared, held, chained, recomputed, gathered;
+    size_t plans, shared, stashed, chained, recomputed, gathered;
 } seen;
 
 static void check_plan(const struct ls_net_plan *of, uint64_t seed, const char *what)
@@ -23,7 +23,7 @@ static void check_plan(const struct ls_net_plan *of, uint64_t seed, const char *
     }
     seen.plans++;
     seen.shared += check.shared;
-    seen.held += check.held;
+    seen.stashed += check.stashed;
     seen.chained += check.chained;
     seen.recomputed += plan->recomputations;
     seen.gathered += ls_plan_gathers(plan);
@@ -69,10 +69,11 @@ static void plans_of_random_nets_overwrite_nothing_needed(void **state)
     write_random_net_data();
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         check_seed(seed, 1 + (int)(seed % 3));
-    print_message("%zu plans: %zu steps in place, %zu in chains, %zu values held, %zu "
+    print_message("%zu plans: %zu steps in place, %zu in chains, %zu values stashed, %zu "
                   "recomputations, %zu plans that gather\n",
-                  seen.plans, seen.shared, seen.chained, seen.held, seen.recomputed, seen.gathered);
-    assert_true(seen.shared > 0 && seen.held > 0 && seen.recomputed > 0);
+                  seen.plans, seen.shared, seen.chained, seen.stashed, seen.recomputed,
+                  seen.gathered);
+    assert_true(seen.shared > 0 && seen.stashed > 0 && seen.recomputed > 0);
 }
 
 int main(void)

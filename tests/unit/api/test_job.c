@@ -345,7 +345,7 @@ static void test_alone(void **state)
     assert_int_equal(lockstep_job_size(job), 1);
     assert_int_equal(lockstep_job_workers(job), lockstep_default_workers());
     assert_int_equal(lockstep_job_agree(job, 4, NULL), 4);
-    lockstep_job_look(job);
+    lockstep_job_poll_soon(job);
     assert_int_equal(lockstep_job_close(job, 6, NULL), 6);
     options.timeout = -1;
     assert_int_equal(lockstep_job_open(&options, &job, NULL), LOCKSTEP_USAGE);

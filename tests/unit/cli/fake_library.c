@@ -146,7 +146,7 @@ int lockstep_job_agree(struct lockstep_job *job, int status, struct lockstep_err
     return answer(fake.agree_status, error);
 }
 
-void lockstep_job_look(struct lockstep_job *job)
+void lockstep_job_poll_soon(struct lockstep_job *job)
 {
     fake.looks += job != NULL;
 }
@@ -429,7 +429,7 @@ static const struct lockstep_plan_net plan_nets[] = {
      .step_count = sizeof plan_steps / sizeof *plan_steps,
      .segments = 2,
      .arena = 3 << 20,
-     .held = 4096,
+     .stashed = 4096,
      .recomputed_part = 0.125},
     {.name = "test", .batch = 10, .micro_batch = 1, .micro_batches = 10, .segments = 1}};
 
@@ -467,7 +467,7 @@ void lockstep_plan_free(struct lockstep_plan *plan)
 const struct lockstep_plan_memory *lockstep_plan_memory(const struct lockstep_plan *plan)
 {
     static const struct lockstep_plan_memory memory = {
-        .workers = 2, .arena = 3 << 20, .held = 4096, .slots = 8, .total = 7 << 20};
+        .workers = 2, .arena = 3 << 20, .stashed = 4096, .stashes = 8, .total = 7 << 20};
     (void)plan;
     return &memory;
 }
@@ -606,7 +606,7 @@ const struct lockstep_time_total *lockstep_timing_total(const struct lockstep_ti
                                                      .fastest = 0.009,
                                                      .median = 0.010,
                                                      .slowest = 0.011,
-                                                     .meeting = 0.002,
+                                                     .barriers = 0.002,
                                                      .before = {2, 100e9, 10e9},
                                                      .after = {2, 100e9, 10e9}};
     (void)timing;

@@ -31,7 +31,7 @@ static struct scene make_scene(uint64_t round)
         const uint64_t salt = 10 * (uint64_t)(i + 1);
         const bool cut = below(round, salt, 2) == 1;
         scene.plan[i] = (struct ls_plan){.arena_bytes = 64 * below(round, salt + 1, 100),
-                                         .held_bytes = cut ? 64 * below(round, salt + 2, 50) : 0,
+                                         .stashed_bytes = cut ? 64 * below(round, salt + 2, 50) : 0,
                                          .segments = cut ? 3 : 1};
         scene.slots[i] = cut ? 1 + (int)below(round, salt + 3, 12) : scene.workers;
     }
@@ -58,8 +58,8 @@ static void check_plans(const struct scene *scene, const struct ls_room *room)
             size_t block = ls_room_block(room, scene->workers, w);
             assert_true(plan->segments > 1 ? plan->arena_bytes <= front
                                            : plan->arena_bytes <= block);
-            assert_true(slots == 0 || plan->held_bytes <= room->held);
-            assert_true(front + slots * room->held <= block);
+            assert_true(slots == 0 || plan->stashed_bytes <= room->stashed);
+            assert_true(front + slots * room->stashed <= block);
         }
 }
 
@@ -82,7 +82,7 @@ static void test_alone(void **state)
 {
     (void)state;
     struct ls_room room = {0};
-    const struct ls_plan train = {.arena_bytes = 1000, .held_bytes = 100, .segments = 2};
+    const struct ls_plan train = {.arena_bytes = 1000, .stashed_bytes = 100, .segments = 2};
     struct ls_plan test = {.arena_bytes = 1200, .segments = 1};
     ls_room_add(&room, &train, 5); /* of two workers: 3 and 2 */
     assert_int_equal(ls_room_bytes(&room, 2), 2500);

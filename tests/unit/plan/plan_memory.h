@@ -19,11 +19,11 @@ enum { MARKED = 64 }; /* bytes that have one mark: blocks are aligned to as many
 
 struct memory_check {
     const struct ls_plan *plan;
-    uint64_t *contents;           /* by value: the mark of what it must hold */
-    uint64_t *memory[2];          /* the arena, and what the micro-batch holds: marks */
-    size_t size[2], used[2];      /* in marks; used: behind the last block */
-    size_t shared, held, chained; /* steps in place, values that are held, steps in chains */
-    char problem[256];            /* the first; "" if there is none */
+    uint64_t *contents;              /* by value: the mark of what it must hold */
+    uint64_t *memory[2];             /* the arena, and what the micro-batch holds: marks */
+    size_t size[2], used[2];         /* in marks; used: behind the last block */
+    size_t shared, stashed, chained; /* steps in place, values that are stashed, steps in chains */
+    char problem[256];               /* the first; "" if there is none */
 };
 
 /* ---- What values hold ------------------------------------------------------------------------ */
@@ -58,7 +58,7 @@ static inline void set_source_contents(uint64_t *contents, const struct ls_graph
 /* ---- Where they lie -------------------------------------------------------------------------- */
 
 struct block_place {
-    int region;        /* 0: arena, 1: held */
+    int region;        /* 0: arena, 1: stashed */
     size_t begin, end; /* marks; begin == end: not in planned memory */
 };
 
@@ -76,7 +76,7 @@ static inline struct block_place place_of(const struct memory_check *check,
     if (root == NULL || root->storage != LS_STORE_ARENA)
         return (struct block_place){0};
     size_t begin = check->plan->offset[root->index];
-    return (struct block_place){.region = check->plan->held[root->index],
+    return (struct block_place){.region = check->plan->stashed[root->index],
                                 .begin = begin / MARKED,
                                 .end =
                                     begin / MARKED + (ls_value_bytes(value) + MARKED - 1) / MARKED};
@@ -220,7 +220,7 @@ static inline void run_marked(struct memory_check *check, struct ls_value *const
         expect_marks(check, plan->step_count - 1, "what should be kept", place_of(check, keep[i]),
                      check->contents[keep[i]->index]);
     for (size_t v = 0; v < plan->graph->value_count; v++)
-        check->held += plan->held[v];
+        check->stashed += plan->stashed[v];
 }
 
 /* Runs the plan; check.problem says what is wrong, if anything is. */
@@ -229,7 +229,7 @@ static inline struct memory_check check_plan_memory(const struct ls_plan *plan,
 {
     struct memory_check check = {.plan = plan};
     check.size[0] = plan->arena_bytes / MARKED;
-    check.size[1] = plan->held_bytes / MARKED;
+    check.size[1] = plan->stashed_bytes / MARKED;
     check.contents = calloc(plan->graph->value_count + 1, sizeof *check.contents);
     for (int i = 0; i < 2; i++)
         check.memory[i] = calloc(check.size[i] + 1, sizeof *check.memory[i]);
@@ -243,7 +243,7 @@ static inline struct memory_check check_plan_memory(const struct ls_plan *plan,
         memory_problem(&check, "%zu and %zu bytes, of which %zu and %zu are used",
                        check.size[0] * MARKED, check.size[1] * MARKED, check.used[0] * MARKED,
                        check.used[1] * MARKED);
-    if (plan->live_bytes > plan->arena_bytes || plan->held_live_bytes > plan->held_bytes)
+    if (plan->live_bytes > plan->arena_bytes || plan->stashed_live_bytes > plan->stashed_bytes)
         memory_problem(&check, "less memory than what is alive at once");
     for (int i = 0; i < 2; i++)
         free(check.memory[i]);

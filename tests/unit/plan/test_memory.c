@@ -180,7 +180,7 @@ static bool waits_for_others(const void *user, int64_t group)
 
 /* What was seen in all plans, so that the test knows that it saw everything. */
 static struct seen {
-    size_t shared, held, chained, recomputed, kept, plans;
+    size_t shared, stashed, chained, recomputed, kept, plans;
 } seen;
 
 /* Each step that was in the graph writes what it wrote there, though it may read copies. */
@@ -220,12 +220,12 @@ static size_t check_seed(uint64_t seed, size_t budget)
         fail_msg("seed %d, budget %zu: %s", (int)seed, budget, check.problem);
     check_results(&made, &check);
     seen.shared += check.shared;
-    seen.held += check.held;
+    seen.stashed += check.stashed;
     seen.chained += check.chained;
     seen.recomputed += plan->recomputations;
     seen.kept += kept;
     seen.plans++;
-    size_t bytes = plan->arena_bytes + plan->held_bytes;
+    size_t bytes = plan->arena_bytes + plan->stashed_bytes;
     free(check.contents);
     ls_plan_free(plan);
     return bytes;
@@ -240,10 +240,10 @@ static void no_value_is_overwritten_while_it_is_needed(void **state)
         if (least < most)
             (void)check_seed(seed, (least + most) / 2);
     }
-    print_message("%zu plans: %zu steps in place, %zu in chains, %zu values held, %zu kept, %zu "
+    print_message("%zu plans: %zu steps in place, %zu in chains, %zu values stashed, %zu kept, %zu "
                   "recomputations\n",
-                  seen.plans, seen.shared, seen.chained, seen.held, seen.kept, seen.recomputed);
-    assert_true(seen.shared > 0 && seen.chained > 0 && seen.held > 0 && seen.kept > 0 &&
+                  seen.plans, seen.shared, seen.chained, seen.stashed, seen.kept, seen.recomputed);
+    assert_true(seen.shared > 0 && seen.chained > 0 && seen.stashed > 0 && seen.kept > 0 &&
                 seen.recomputed > 0);
 }
 
