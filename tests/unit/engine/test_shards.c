@@ -44,7 +44,7 @@ static void check_ranks(int ranks)
     ls_shards_free(shards);
 }
 
-static void test_all_is_owned(void **state)
+static void every_element_has_one_owner(void **state)
 {
     (void)state;
     for (int ranks = 1; ranks <= 9; ranks++)
@@ -53,7 +53,7 @@ static void test_all_is_owned(void **state)
 }
 
 /* The last parameter lies first, and buckets follow each other without gaps. */
-static void test_order(void **state)
+static void the_last_parameter_lies_first_and_buckets_have_no_gaps(void **state)
 {
     (void)state;
     struct ls_shards *shards = NULL;
@@ -74,7 +74,8 @@ static void test_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_is_owned),
-                                       cmocka_unit_test(test_order)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_element_has_one_owner),
+        cmocka_unit_test(the_last_parameter_lies_first_and_buckets_have_no_gaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void *run_rank(void *user)
     return NULL;
 }
 
-static void test_late_messages(void **state)
+static void messages_of_earlier_rounds_are_ignored(void **state)
 {
     (void)state;
     struct ls_transport *transports[RANKS];
@@ -116,7 +116,7 @@ static void test_late_messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_late_messages),
+        cmocka_unit_test(messages_of_earlier_rounds_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

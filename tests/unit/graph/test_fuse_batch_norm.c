@@ -237,7 +237,7 @@ static void check_syncs(const struct ls_graph *graph, const char *what)
     }
 }
 
-static void all_cases(void **state)
+static void scales_and_relus_are_taken_into_batch_norms(void **state)
 {
     (void)state;
     struct one_net one;
@@ -251,7 +251,7 @@ static void all_cases(void **state)
 }
 
 /* Two batch norms that share their scale, and two that follow each other. */
-static void several(void **state)
+static void shared_and_successive_norms_are_fused(void **state)
 {
     (void)state;
     struct one_net one;
@@ -286,8 +286,8 @@ static void several(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_cases),
-        cmocka_unit_test(several),
+        cmocka_unit_test(scales_and_relus_are_taken_into_batch_norms),
+        cmocka_unit_test(shared_and_successive_norms_are_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void describe_op(struct ls_text *text, const struct ls_op *op)
     ls_text_add(text, "\n");
 }
 
-static void all_cases(void **state)
+static void relus_and_gates_are_taken_into_sums(void **state)
 {
     (void)state;
     struct one_net one;
@@ -82,6 +82,6 @@ static void all_cases(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(relus_and_gates_are_taken_into_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

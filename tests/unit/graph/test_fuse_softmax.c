@@ -69,7 +69,7 @@ static void describe_op(struct ls_text *text, const struct ls_op *op)
         assert_true(op->attr.loss.clamped && op->attr.loss.axis == 1);
 }
 
-static void all_cases(void **state)
+static void softmax_and_log_loss_become_one_op(void **state)
 {
     (void)state;
     struct one_net one;
@@ -82,7 +82,7 @@ static void all_cases(void **state)
 }
 
 /* What the loss's definition says is kept. */
-static void attributes(void **state)
+static void the_fused_loss_keeps_what_its_definition_says(void **state)
 {
     (void)state;
     struct one_net one;
@@ -107,6 +107,8 @@ static void attributes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_cases), cmocka_unit_test(attributes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(softmax_and_log_loss_become_one_op),
+        cmocka_unit_test(the_fused_loss_keeps_what_its_definition_says)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void describe_op(struct ls_text *text, const struct ls_op *op)
     ls_text_add(text, ")\n");
 }
 
-static void all_cases(void **state)
+static void gradients_pass_relus_behind_joins_and_poolings(void **state)
 {
     (void)state;
     struct one_net one;
@@ -92,6 +92,7 @@ static void all_cases(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_cases)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_pass_relus_behind_joins_and_poolings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

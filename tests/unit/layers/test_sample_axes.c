@@ -277,7 +277,7 @@ static void check_gradients(const struct axes_case *c, struct one_layer *one)
     }
 }
 
-static void all_cases(void **state)
+static void samples_lie_where_the_table_says(void **state)
 {
     (void)state;
     for (int i = 0; i < CASES; i++) {
@@ -295,7 +295,7 @@ static void all_cases(void **state)
 }
 
 /* Every type has lines: with rows, with samples behind another axis, and with none. */
-static void all_types(void **state)
+static void every_type_has_lines_for_every_place_of_samples(void **state)
 {
     (void)state;
     for (size_t i = 0; ls_layer_types[i] != NULL; i++) {
@@ -319,8 +319,8 @@ static void all_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_cases),
-        cmocka_unit_test(all_types),
+        cmocka_unit_test(samples_lie_where_the_table_says),
+        cmocka_unit_test(every_type_has_lines_for_every_place_of_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
