@@ -216,7 +216,7 @@ static bool store_convert_view(const struct ls_store *store, size_t index)
 static int store_say_not_converted(struct ls_error *error)
 {
     return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                   "cannot bring the weights into the layouts of the kernels");
+                   "cannot convert the weights to the layouts of the kernels");
 }
 
 static int store_open_view(const struct ls_store *store, const struct ls_view *view,
