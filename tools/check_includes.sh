@@ -1,8 +1,8 @@
 #!/bin/bash
 # Checks who includes whom: tools/check_includes.sh [ROOT]
 #   - a folder of src/ includes only folders that stand before it (the order of ls_module in
-#     CMakeLists.txt, then monitor, cli) and that it uses, by its own word there or by way of
-#     others; itself; and the public header;
+#     CMakeLists.txt, then monitor, cli) and that its line there names; itself; and the public
+#     header; and a line names no folder that is not included;
 #   - monitor and cli include nothing else than the public header, themselves and each other in
 #     that order;
 #   - the headers of a device (src/ops/<device>/) are for that device and the table in src/ops/;
@@ -48,18 +48,21 @@ function visit(file,    parts, n, i) {
     }
     state[file] = 2
 }
-# use[a, b]: folder a may include b. The list is in order, so that what b uses is known already.
-function read_uses(    lines, words, n, m, i, j, k) {
+# use[a, b]: folder a may include b; used[a, b]: it does.
+function read_uses(    lines, words, n, m, i, j) {
     n = split(uses, lines, ";")
     for (i = 1; i <= n; i++) {
         m = split(lines[i], words, " ")
-        for (j = 2; j <= m; j++) {
+        for (j = 2; j <= m; j++)
             use[words[1], words[j]] = 1
-            for (k = 1; k <= count; k++)
-                if (use[words[j], name[k]])
-                    use[words[1], name[k]] = 1
-        }
     }
+}
+function check_uses(    pair, names) {
+    for (pair in use)
+        if (!(pair in used)) {
+            split(pair, names, SUBSEP)
+            offence(names[1] "/: includes nothing of " names[2] ", which ls_module in CMakeLists.txt names")
+        }
 }
 BEGIN {
     count = split(order, name, " ")
@@ -88,8 +91,9 @@ BEGIN {
     to = folder(target)
     if (rank[to] > rank[from])
         offence(file ":" line ": " from " stands before " to " and must not include " target)
-    else if (from != to && from != "monitor" && from != "cli" && !use[from, to])
-        offence(file ":" line ": " from " does not use " to " (ls_module in CMakeLists.txt)")
+    else if (from != to && from != "monitor" && from != "cli" && !((from, to) in use))
+        offence(file ":" line ": " from " does not name " to " in its ls_module in CMakeLists.txt")
+    used[from, to] = 1
     if ((from == "monitor" || from == "cli") && to != "monitor" && to != "cli")
         offence(file ":" line ": " from " may include only lockstep/lockstep.h, not " target)
     if (to ~ /^ops\// && from !~ /^ops/)
@@ -101,6 +105,7 @@ END {
     for (i = 1; i <= n; i++)
         if (state[list[i]] == 0)
             visit(list[i])
+    check_uses()
     if (edge_count == 0)
         offence(": no includes were found; is this the right folder?")
     if (offences > 0)
