@@ -25,7 +25,7 @@ struct ls_line {
 struct ls_live_range {
     int root;        /* the value whose memory it shares; itself: the rest counts */
     int first, last; /* lines; first -1: never written */
-    bool stashed;       /* live across a cut */
+    bool stashed;    /* live across a cut */
 };
 
 struct ls_program {
