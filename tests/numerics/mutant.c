@@ -45,7 +45,7 @@ int __wrap_ls_engine_create(const struct ls_device *device, int workers, struct 
     "net_param {\n"                                                                                \
     "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"                                \
     "  transform_param { scale: 0.004 }\n"                                                         \
-    "  data_param { device: SYNTHETIC batch_size: 64\n"                                            \
+    "  data_param { backend: SYNTHETIC batch_size: 64\n"                                           \
     "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"                                \
     "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
     "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n" first          \
