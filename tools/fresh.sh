@@ -66,12 +66,14 @@ make_system() {
     for file in /etc/resolv.conf /etc/hosts; do
         [ ! -e "$file" ] || cat "$file" >"$root$file"
     done
-    mount --bind "$root" "$root" # its / is a mount then, without which no namespace can be made
-    mount -t proc proc "$root/proc"
+    # Its / is a mount then, without which no namespace can be made in it.
+    mount --bind "$root" "$root" || impossible "no mounts"
+    mount -t proc proc "$root/proc" || impossible "no /proc"
     mount --rbind /sys "$root/sys" || true
     mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$root/dev/pts" || true
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-    mount -t tmpfs -o mode=0755 tmpfs "$root/run"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" || impossible "no /dev/shm"
+    mount -t tmpfs -o mode=0755 tmpfs "$root/run" || impossible "no /run"
+    inside root true || impossible "no chroot"
     inside root apt-get -q update >"$folder/log" 2>&1 </dev/null ||
         impossible "apt-get update: $(tail -n 1 "$folder/log")"
 }
