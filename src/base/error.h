@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "lockstep/lockstep.h" /* enum lockstep_status */
+#include "lockstep/base.h" /* enum lockstep_status */
 
 enum { LS_PROBLEMS_MAX = 24 };
 

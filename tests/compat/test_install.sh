@@ -58,12 +58,12 @@ strangers=$(nm -g --defined-only "$libdir/liblockstep.a" 2>/dev/null | awk 'NF =
 # Without the linker's own, which it exports where a library beside ours has them.
 exported=$(nm -D --defined-only "$libdir/liblockstep.so" | awk '{ print $3 }' |
     grep -vxE '_edata|_end|__bss_start' | sort)
-declared=$(grep -o '\blockstep_[a-z_]*(' "$work/moved/include/lockstep/lockstep.h" | tr -d '(' |
+declared=$(grep -oh '\blockstep_[a-z_]*(' "$work"/moved/include/lockstep/*.h | tr -d '(' |
     sort -u)
 strangers=$(comm -13 <(echo "$declared") <(echo "$exported"))
 [ -z "$strangers" ] || fail "exported, but not in the header: $strangers"
 missing=$(comm -23 <(sed -n 's/.*LOCKSTEP_API[^;(]*[ *]\(lockstep_[a-z_]*\)(.*/\1/p' \
-    "$work/moved/include/lockstep/lockstep.h" | sort -u) <(echo "$exported"))
+    "$work"/moved/include/lockstep/*.h | sort -u) <(echo "$exported"))
 [ -z "$missing" ] || fail "in the header, but not exported: $missing"
 
 if [ -n "$(command -v "${CXX:-c++}" || true)" ]; then

@@ -1,0 +1,74 @@
+/* What the rest of the interface stands on: statuses, errors, versions, definitions. A part of
+ * lockstep/lockstep.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LOCKSTEP_BASE_H
+#define LOCKSTEP_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LOCKSTEP_API __attribute__((visibility("default")))
+#else
+#define LOCKSTEP_API
+#endif
+
+/* ---- Statuses and errors ---------------------------------------------------------------- */
+
+/* What a function returns; also the exit codes of the command line. */
+enum lockstep_status {
+    LOCKSTEP_OK = 0,
+    LOCKSTEP_INTERNAL = 1,   /* a mistake of ours */
+    LOCKSTEP_USAGE = 2,      /* arguments that make no sense */
+    LOCKSTEP_DEFINITION = 3, /* the net or the solver */
+    LOCKSTEP_DATA = 4,       /* a data source or a record of it */
+    LOCKSTEP_WEIGHTS = 5,    /* weights or a snapshot */
+    LOCKSTEP_DIVERGED = 6,   /* a loss or gradient that is not finite */
+    LOCKSTEP_RESOURCE = 7,   /* out of memory or disk */
+    LOCKSTEP_DIFFERENT = 8,  /* verify, ranks of a job, audits or replay found different bytes */
+    LOCKSTEP_LOST = 9,       /* another rank of the job failed, or is not heard of */
+    LOCKSTEP_STOPPED = 75    /* stopped by request, with a snapshot to resume from */
+};
+
+/* Why a call failed: one or more problems, each with its place, a message and a hint. */
+struct lockstep_error;
+LOCKSTEP_API struct lockstep_error *lockstep_error_new(void); /* NULL: out of memory */
+LOCKSTEP_API void lockstep_error_free(struct lockstep_error *error);
+LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
+/* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. */
+LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
+
+/* The version of the numerical contract (docs/numerics.md). It is raised when a bit of any trained
+ * model changes on purpose, with a line in the CHANGELOG. Versions of Lockstep with the same number
+ * train the same bits in the same numeric environment. */
+#define LOCKSTEP_NUMERICS 2
+
+/* "0.1.0" */
+LOCKSTEP_API const char *lockstep_version(void);
+/* LOCKSTEP_NUMERICS as the library was built with. */
+LOCKSTEP_API int lockstep_numerics(void);
+/* What the library is built on and what it found here: versions, instruction set; many lines. */
+LOCKSTEP_API const char *lockstep_build_info(void);
+/* How many workers a run uses unless told otherwise: the cores that this process may use. */
+LOCKSTEP_API int lockstep_default_workers(void);
+
+/* ---- Definitions ------------------------------------------------------------------------- */
+
+/* A solver with its nets, parsed and checked. */
+struct lockstep_solver;
+
+/* Reads a solver prototxt and the nets that it names. `set` holds `set_count` strings
+ * "field=value" that override solver fields, in the text format's notation ("base_lr=0.02"). */
+LOCKSTEP_API int lockstep_solver_load(const char *path, const char *const *set, size_t set_count,
+                                      struct lockstep_solver **solver,
+                                      struct lockstep_error *error);
+LOCKSTEP_API void lockstep_solver_free(struct lockstep_solver *solver);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

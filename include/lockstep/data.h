@@ -1,0 +1,75 @@
+/* Data tools: converting, mean pictures, checking. A part of lockstep/lockstep.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LOCKSTEP_DATA_H
+#define LOCKSTEP_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lockstep_source_options {
+    size_t struct_size;
+    const char *backend;       /* "LMDB" "IDX" "CIFAR" "IMAGES" "SYNTHETIC" */
+    const char *const *source; /* files or folders, as `data_param.source` */
+    size_t source_count;
+    const char *label_source;        /* IDX: the labels; else NULL */
+    const char *root_folder;         /* IMAGES with a list file: put before each path; else NULL */
+    int resize_height, resize_width; /* IMAGES; 0: as they are */
+    int gray;                        /* IMAGES: one channel */
+    int shuffle;                     /* convert: in a random order of `seed` */
+    int64_t seed;
+    const char *split; /* "train:0.9" and the like, or NULL */
+    struct lockstep_callbacks callbacks;
+};
+LOCKSTEP_API void lockstep_source_options_init(struct lockstep_source_options *options);
+/* Writes every record of a source into a new LMDB database of Caffe's Datum records. */
+LOCKSTEP_API int lockstep_convert(const struct lockstep_source_options *source, const char *path,
+                                  int64_t *records, struct lockstep_error *error);
+/* Writes the mean over all records as a binaryproto that Caffe reads; `channel_means` (room for
+ * 16, may be NULL) gets the mean of each channel, and *channels their number. */
+LOCKSTEP_API int lockstep_mean(const struct lockstep_source_options *source, const char *path,
+                               double *channel_means, int *channels, struct lockstep_error *error);
+
+/* A record that cannot be trained on or tested with, and a source that was read to its end. `net`
+ * is "train", "test" or "test #1"; `name` is that of a picture or key, or empty. Strings live as
+ * long as the call of the callback. */
+struct lockstep_bad_record {
+    const char *net, *layer, *source, *name, *reason;
+    int64_t record;
+};
+struct lockstep_checked_source {
+    const char *net, *layer, *source;
+    int64_t records, bad;
+    int64_t skippable; /* bad ones in whose place on_bad_record: SKIP would put others */
+    double seconds;
+};
+struct lockstep_check_options {
+    size_t struct_size;
+    int threads; /* that read; 0: as many as there are cores */
+    void *user;  /* for the two below, which may be NULL */
+    void (*bad)(void *user, const struct lockstep_bad_record *record);
+    void (*source)(void *user, const struct lockstep_checked_source *source);
+    struct lockstep_callbacks callbacks; /* progress as that of lockstep_convert */
+};
+LOCKSTEP_API void lockstep_check_options_init(struct lockstep_check_options *options);
+/* Reads every record of every data layer of a solver's nets, or of a net's test phase, once, as
+ * training or testing would, and tells of each that is bad: cannot be read or decoded, has a size
+ * that does not fit, or a label that is no class of a layer that takes it. LOCKSTEP_DATA if there
+ * are any, or if a source cannot be opened at all; LOCKSTEP_DEFINITION where records differ in size
+ * and the net has layers that cannot take some of the sizes (all are named, with a record). */
+LOCKSTEP_API int lockstep_check(const struct lockstep_solver *solver,
+                                const struct lockstep_check_options *options,
+                                struct lockstep_error *error);
+LOCKSTEP_API int lockstep_check_model(const char *path,
+                                      const struct lockstep_check_options *options,
+                                      struct lockstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

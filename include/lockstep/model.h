@@ -1,0 +1,79 @@
+/* Using a trained net: tests and predictions. A part of lockstep/lockstep.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LOCKSTEP_MODEL_H
+#define LOCKSTEP_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lockstep_model_options {
+    size_t struct_size;
+    int workers;     /* 0: lockstep_default_workers() */
+    const char *isa; /* as in lockstep_train_options */
+    int level;       /* the net's state, for include and exclude rules */
+    const char *const *stages;
+    size_t stage_count;
+    int64_t iterations; /* lockstep_model_test: batches to test; 0: every sample once */
+    uint64_t memory;    /* as in lockstep_train_options */
+    struct lockstep_callbacks callbacks;
+};
+LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
+
+/* A net in its test phase with weights. */
+struct lockstep_model;
+
+/* `path` is a net prototxt (train-and-test or deploy form), or a solver's; `weights` a snapshot, a
+ * safetensors file or a caffemodel (several, separated by commas). */
+LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
+                                     const struct lockstep_model_options *options,
+                                     struct lockstep_model **model, struct lockstep_error *error);
+LOCKSTEP_API void lockstep_model_free(struct lockstep_model *model);
+
+/* Runs the net over its own data. The outputs belong to the model until its next call. A loss that
+ * is not finite is LOCKSTEP_DIVERGED; the outputs are given then, too. */
+LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
+                                     const struct lockstep_output **outputs, size_t *count,
+                                     int64_t *samples, struct lockstep_error *error);
+
+/* The shape that one input sample has after transformation (channels, height, width). */
+LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3]);
+/* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
+LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
+/* Positions that these numbers are for: 1 for a classifier; height x width where every position of
+ * a picture is classified, and the output is one map after the other, class by class. */
+LOCKSTEP_API size_t lockstep_model_output_positions(const struct lockstep_model *model);
+/* The name of a class, from the weights file; NULL if it is not known. */
+LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model,
+                                                   size_t index);
+
+/* `count` samples of input (already transformed) to `count` x output_size numbers: the values of
+ * the layer before the loss, through a softmax where the loss has one. */
+LOCKSTEP_API int lockstep_model_predict(struct lockstep_model *model, const float *input,
+                                        size_t count, float *output, struct lockstep_error *error);
+/* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
+ * predicts. */
+LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,
+                                                float *output, struct lockstep_error *error);
+/* The index-th sample of the test phase's data: pixels before transformation (channels, height,
+ * width, 0..255; three channels are red, green, blue; `pixels` has room for what `shape` says and
+ * may be NULL), its label, and the prediction (`output` may be NULL). */
+LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index,
+                                               int64_t shape[3], float *pixels, int *label,
+                                               float *output, struct lockstep_error *error);
+/* Samples in the test phase's data; 0 if the net has no data layer. */
+LOCKSTEP_API int64_t lockstep_model_sample_count(const struct lockstep_model *model);
+
+/* Writes the model's weights: a caffemodel where `path` ends so, else safetensors. */
+LOCKSTEP_API int lockstep_model_save(struct lockstep_model *model, const char *path,
+                                     struct lockstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

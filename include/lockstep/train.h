@@ -1,0 +1,182 @@
+/* Training, and comparing trainings and snapshots. A part of lockstep/lockstep.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LOCKSTEP_TRAIN_H
+#define LOCKSTEP_TRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/job.h"
+#include "lockstep/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lockstep_train_options {
+    size_t struct_size;       /* sizeof(struct lockstep_train_options) */
+    struct lockstep_job *job; /* with other ranks; outlives the trainer. NULL: alone */
+    int workers;              /* of this rank; 0: lockstep_job_workers(job) */
+    /* "sse41" "avx2" "avx512": pin it. NULL: what the process computes with already; else that of
+     * the snapshot to resume from, where this processor has it; else the best here. The first
+     * trainer, model or plan of a process decides, once. */
+    const char *isa;
+    const char *snapshot_prefix; /* NULL: the solver's */
+    const char *resume;          /* a snapshot, "auto", or NULL */
+    const char *weights;         /* files to start from, separated by commas, or NULL */
+    uint64_t memory; /* bytes that the process may take (its own, without mapped files and the data
+                        cache); 0: no limit. Recomputes to fit; never changes a result */
+    struct lockstep_callbacks callbacks;
+    /* This part of the micro-batches, 0 to 1, is computed a second time, by another worker or rank
+     * if there is one, and compared bit by bit before the update is committed. What was wrong is
+     * computed anew, and an event says where. Costs that part of the computation; never changes a
+     * result. */
+    double audit;
+    /* A snapshot that cannot be written (a disk that is full) ends the training, with
+     * LOCKSTEP_RESOURCE. 0: it is a WARNING, and training goes on to the next one; only the last
+     * snapshot before the end, or before a stop, must succeed. */
+    int snapshot_required;
+    /* Training may begin anew where snapshots of an earlier run are, and write over them. 0: that
+     * is an error of lockstep_trainer_run (LOCKSTEP_USAGE), before anything is changed. */
+    int overwrite;
+    /* A resume goes on although the snapshot was made in another numeric environment (instruction
+     * set, version of oneDNN, caches, version of the numerical contract ...), with other bits; all
+     * snapshots from there on name both. 0: that is an error (LOCKSTEP_DIFFERENT). */
+    int allow_other_numerics;
+};
+/* Fills in the defaults. */
+LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
+
+/* With a job, all ranks make the same trainer and call the same functions of it in the same order,
+ * but for those that only tell what it has: its iteration, its loss, counts of micro-batches, and
+ * names, sizes and values of parameters (not their gradients). Only rank 0 gets events and writes
+ * files; it alone needs to see snapshots and weights. `poll` is asked on all ranks, and what one of
+ * them wants all do, after the same update. Ranks must have the same definition, data, version and
+ * numeric environment (LOCKSTEP_DIFFERENT says what differs); workers and memory are each rank's
+ * own affair. */
+struct lockstep_trainer;
+
+/* Builds nets, opens data, fills or reads weights. Everything that can be known to be wrong before
+ * the first iteration is reported here. The trainer keeps its own reference to what it needs of
+ * `solver`, which may be freed. */
+LOCKSTEP_API int lockstep_trainer_create(const struct lockstep_solver *solver,
+                                         const struct lockstep_train_options *options,
+                                         struct lockstep_trainer **trainer,
+                                         struct lockstep_error *error);
+LOCKSTEP_API void lockstep_trainer_free(struct lockstep_trainer *trainer);
+
+/* The whole training: tests, displays and snapshots where the solver wants them, until max_iter,
+ * or until `iterations` updates in total if that is >= 0 (which changes no schedule and ends with
+ * a snapshot). LOCKSTEP_STOPPED when poll asked to stop; the snapshot is written by then. */
+LOCKSTEP_API int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
+                                      struct lockstep_error *error);
+
+/* `count` updates and nothing else: no tests, no snapshots. */
+LOCKSTEP_API int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
+                                       struct lockstep_error *error);
+LOCKSTEP_API int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer);
+/* The data loss of the last update. */
+LOCKSTEP_API double lockstep_trainer_loss(const struct lockstep_trainer *trainer);
+
+/* The hash of all weights and averages as they are now: the same for the same bits, on any number
+ * of workers and ranks, in one numeric environment. */
+LOCKSTEP_API int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
+                                       struct lockstep_error *error);
+/* Every 20 iterations that hash is joined to the chain: chain = hash(chain before, iteration, hash
+ * of the weights). So two trainings with the same chain had the same weights at each link. It goes
+ * on after a resume: snapshots hold it. Returns the iteration of the last link that this trainer
+ * has made, -1: none; *weights (may be NULL) is the hash of that link, *chain the chain now, *begin
+ * (may be NULL) the iteration that it begins at. */
+LOCKSTEP_API int64_t lockstep_trainer_chain(const struct lockstep_trainer *trainer,
+                                            uint64_t *weights, uint64_t *chain, int64_t *begin);
+
+/* Runs test net `index` over its data; the outputs belong to the trainer, until the next call. */
+LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
+                                           const struct lockstep_output **outputs, size_t *count,
+                                           struct lockstep_error *error);
+
+/* Writes a snapshot to `path` (NULL: "<prefix>_iter_<N>.safetensors"). */
+LOCKSTEP_API int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
+                                           struct lockstep_error *error);
+
+/* How many micro-batches each worker has run since the trainer was made (for tests and the
+ * curious); `counts` has room for `workers` numbers. */
+LOCKSTEP_API void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer,
+                                                 int64_t *counts, int workers);
+
+/* Learnable parameters, in the net's order; names are "<layer>.weight", "<layer>.bias", ... */
+LOCKSTEP_API size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer);
+LOCKSTEP_API const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer,
+                                                         size_t index);
+LOCKSTEP_API size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer,
+                                                    size_t index); /* elements */
+/* Copies a parameter out of or into the trainer, in Caffe's order of elements. */
+LOCKSTEP_API int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer,
+                                                 size_t index, float *data, size_t size,
+                                                 struct lockstep_error *error);
+LOCKSTEP_API int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
+                                                  const float *data, size_t size,
+                                                  struct lockstep_error *error);
+/* The gradient of the last update's data loss with respect to a parameter (before clipping and
+ * decay), in Caffe's order of elements. */
+LOCKSTEP_API int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer,
+                                                size_t index, float *data, size_t size,
+                                                struct lockstep_error *error);
+
+/* Verification: whether this training keeps the promise. It is run in several forms that must not
+ * matter, one after the other: each number of workers with each number of ranks (threads of this
+ * process that speak as processes would), each balance, and each limit on memory. With `stops`
+ * all of them run once more, each stopped so often after updates drawn from the seed, freed, and
+ * resumed from its snapshot in another of the forms. Tests and snapshots are made where the solver
+ * wants them. Compared with the first training, byte for byte: losses, metrics and divisors of each
+ * update; weights, averages, what the optimizer remembers and exponents after it; figures of tests;
+ * and the last snapshot's file. */
+#define LOCKSTEP_MEMORY_LEAST    UINT64_MAX /* in place of a limit: the least that it can do with */
+#define LOCKSTEP_TRAININGS_LIMIT 256        /* of a verification */
+struct lockstep_verified {
+    const char *training; /* "2 ranks of 3 workers, dynamic, least memory"; valid in the call */
+    const char *hash;     /* SHA-256 of all tensors of the last snapshot, 64 digits; as above */
+    int64_t iterations;   /* updates */
+    double seconds;
+    int same;    /* as the first one, in all that is compared; of the first one 1 */
+    int library; /* oneDNN computes a part: with another instruction set the bits may be others */
+};
+struct lockstep_verify_options {
+    size_t struct_size;
+    /* Lists; one without entries is the default. */
+    const int *workers; /* of each rank; default: 1, 2, 3 */
+    size_t worker_count;
+    const int *ranks; /* default: 1 */
+    size_t rank_count;
+    const int *dynamic; /* where there are several ranks: 0 shared out, 1 who is free; default: 0 */
+    size_t dynamic_count;
+    const uint64_t *memory; /* limits, of each rank; 0: none (the default), LOCKSTEP_MEMORY_LEAST */
+    size_t memory_count;
+    int stops;                           /* 0: none */
+    int64_t iterations;                  /* updates; < 0: as many as the solver says, at most 50 */
+    const char *isa;                     /* as in lockstep_train_options */
+    const char *weights;                 /* the same */
+    struct lockstep_callbacks callbacks; /* a NOTICE for each training, behind WARNINGs that none
+                                            before it gave; poll between two of them */
+    void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
+    void *user;                                                            /* for `trained` */
+};
+LOCKSTEP_API void lockstep_verify_options_init(struct lockstep_verify_options *options);
+/* LOCKSTEP_DIFFERENT: all trainings were run, and the error names the first update in which the
+ * first one that differs does so, parameter, element, and both values (a second run of the two
+ * finds them). Snapshots lie in a folder that is made in $TMPDIR or /tmp, and removed. */
+LOCKSTEP_API int lockstep_verify(const struct lockstep_solver *solver,
+                                 const struct lockstep_verify_options *options,
+                                 struct lockstep_error *error);
+
+/* Compares two snapshots (or other safetensors files) and tells what differs, a line each: tensors
+ * with how many elements and the first of them, fields of the definition, notes. 0 where all
+ * tensors are the same, whatever the notes; LOCKSTEP_DIFFERENT where they are not. */
+LOCKSTEP_API int lockstep_diff(const char *first, const char *second,
+                               void (*tell)(void *user, const char *line), void *user,
+                               struct lockstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
