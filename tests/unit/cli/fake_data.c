@@ -1,0 +1,72 @@
+/* The fake library: data tools, differences of snapshots, checks.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "fake_inner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lockstep_source_options_init(struct lockstep_source_options *options)
+{
+    *options = (struct lockstep_source_options){.struct_size = sizeof *options};
+}
+
+static void note_source(const char *what, const struct lockstep_source_options *source,
+                        const char *path)
+{
+    fake_note("%s(%s|%s|%s|%d|%d|%d|%d|%" PRId64 "|%s", what, source->backend,
+              fake_text(source->label_source), fake_text(source->root_folder),
+              source->resize_height, source->resize_width, source->gray, source->shuffle,
+              source->seed, fake_text(source->split));
+    for (size_t i = 0; i < source->source_count; i++)
+        fake_note("|%s", source->source[i]);
+    fake_note("|%s) ", path);
+    fake_send_events(&source->callbacks);
+}
+
+int lockstep_convert(const struct lockstep_source_options *source, const char *path,
+                     int64_t *records, struct lockstep_error *error)
+{
+    note_source("convert", source, path);
+    *records = 60000;
+    return fake_answer(fake.convert_status, error);
+}
+
+int lockstep_diff(const char *first, const char *second, void (*tell)(void *user, const char *line),
+                  void *user, struct lockstep_error *error)
+{
+    (void)error;
+    fake_note("diff(%s|%s) ", first, second);
+    tell(user, "a line");
+    return 0;
+}
+
+int lockstep_mean(const struct lockstep_source_options *source, const char *path,
+                  double *channel_means, int *channels, struct lockstep_error *error)
+{
+    note_source("mean", source, path);
+    *channels = 2;
+    channel_means[0] = 104.5;
+    channel_means[1] = 117;
+    return fake_answer(fake.convert_status, error);
+}
+
+void lockstep_check_options_init(struct lockstep_check_options *options)
+{
+    *options = (struct lockstep_check_options){.struct_size = sizeof *options};
+}
+
+int lockstep_check(const struct lockstep_solver *solver,
+                   const struct lockstep_check_options *options, struct lockstep_error *error)
+{
+    (void)solver, (void)options, (void)error;
+    return 0;
+}
+
+int lockstep_check_model(const char *path, const struct lockstep_check_options *options,
+                         struct lockstep_error *error)
+{
+    (void)path, (void)options, (void)error;
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* What the files of the fake library share: notes of calls, objects that are counted, answers.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_FAKE_INNER_H
+#define LS_TESTS_FAKE_INNER_H
+
+#include "fake_library.h"
+
+struct lockstep_error {
+    char text[256];
+};
+
+/* Appends to fake.calls. */
+void fake_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The string, or "-". */
+const char *fake_text(const char *string);
+/* Objects that fake.live_objects counts. */
+void *fake_make(size_t size);
+void fake_unmake(void *object);
+/* Returns `status`; where it is a failure `error` gets fake.message. */
+int fake_answer(int status, struct lockstep_error *error);
+void fake_send_events(const struct lockstep_callbacks *callbacks);
+
+#endif

@@ -1,0 +1,356 @@
+/* The commands besides train, from their arguments to their output, on a fake library.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "program.h"
+
+#include <sys/wait.h>
+
+/* ---- The other commands ---- */
+
+static void test_test(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("test", "--model", "m.prototxt", "--weights", "w", "--workers", "2",
+                         "--level", "-1", "--stage", "a", "--stage", "b", "--iterations", "50"),
+                     0);
+    assert_string_equal(fake.calls, "model(m.prototxt|w|2|-1|50|a|b) ");
+    assert_string_equal(out, "    Test net output #0: accuracy = 0.75\n"
+                             "    Test net output #1: loss = 0.5 (* 2 = 1 loss)\n"
+                             "Tested 10000 samples.\n");
+    /* A loss that is not finite ends with its status; the figures are told all the same. */
+    fake_reset();
+    fake.test_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DIVERGED);
+    assert_non_null(strstr(out, "Test net output #1: loss = 0.5"));
+    assert_non_null(strstr(out, "Tested 10000 samples."));
+    assert_int_equal(strncmp(messages, "lockstep: net.prototxt:1:1: wrong", 33), 0);
+    fake_reset();
+    fake.test_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DATA);
+    assert_string_equal(out, "");
+}
+
+static void test_verify(void **state)
+{
+    (void)state;
+    static const struct lockstep_event events[] = {{.kind = LOCKSTEP_EVENT_NOTICE, .text = "2"}};
+    fake.events = events;
+    fake.event_count = 1;
+    assert_int_equal(RUN("verify", "--solver", "s", "--workers", "1,2,8", "--iterations", "20"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w8w1rs|0|0|20) ");
+    assert_non_null(strstr(out, "2\n\n  seconds  SHA-256 of the last snapshot's tensors"));
+    assert_non_null(strstr(out, "     1.50  abc "));
+    assert_non_null(strstr(out, "  2 workers\nVerified: 3 trainings of 20 updates compute the same "
+                                "bytes.\n"));
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w3w1rs|0|0|-1) ");
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s", "--ranks", "1,3", "--balance", "dynamic,static",
+                         "--memory", "full,least,1KiB", "--resume", "random:4", "--isa", "avx2"),
+                     0);
+    assert_string_equal(fake.calls, "load(s) verify(avx2|-|1w2w3w1r3rds|0|18446744073709551615|1024"
+                                    "|4|-1) ");
+    fake_reset();
+    assert_int_equal(RUN("verify", "--solver", "s", "--resume", "random"), 0);
+    assert_string_equal(fake.calls, "load(s) verify(-|-|1w2w3w1rs|0|2|-1) ");
+    static const char *const wrong[][2] = {
+        {"--ranks", "0"},        {"--ranks", "1,"},         {"--balance", ""},
+        {"--balance", "random"}, {"--memory", "none"},      {"--memory", "full,much"},
+        {"--resume", "auto"},    {"--resume", "random:0"},  {"--resume", "random:1.5"},
+        {"--resume", "random:"}, {"--resume", "randomly"},  {"--isa", ""},
+        {"--isa", "avx2,,avx"},  {"--balance", "static,,"}, {"--memory", ","}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (RUN("verify", "--solver", "s", wrong[i][0], wrong[i][1]) != LOCKSTEP_USAGE ||
+            strstr(messages, wrong[i][0]) == NULL)
+            fail_msg("%s '%s': %s", wrong[i][0], wrong[i][1], messages);
+}
+
+static void test_replay(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("replay", "--solver", "s", "--from", "f", "--to", "3"), 0);
+    assert_string_equal(fake.calls, "load(s) create(0|-|-|f|-) ");
+    assert_string_equal(out, "Iteration 0: weights 0000000000000000\n"
+                             "Iteration 2: weights 000000000000000e\n"
+                             "Iteration 3: weights 0000000000000015\n"
+                             "Replayed: iterations 0 to 3; nothing was compared.\n");
+    fake_reset();
+    expect_usage(RUN("replay", "--solver", "s", "--to", "3"),
+                 "lockstep: replay: --from FILE is missing\n");
+    expect_usage(RUN("replay", "--solver", "s", "--from", "f", "--to", "3", "--audit", "2"),
+                 "lockstep: --audit: '2' is no number from 0 to 1\n");
+}
+
+static void test_data_tools(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("convert", "--backend", "CIFAR", "--source", "a", "--source", "b",
+                         "--shuffle", "--seed", "7", "--split", "train:0.9", "out"),
+                     0);
+    assert_string_equal(fake.calls, "convert(CIFAR|-|-|0|0|0|1|7|train:0.9|a|b|out) ");
+    assert_string_equal(out, "Wrote 60000 records to out\n");
+    fake_reset();
+    assert_int_equal(RUN("mean", "--backend", "IMAGES", "--source", "list", "--root-folder", "r/",
+                         "--resize-height", "32", "--resize-width", "64", "--gray", "--", "-m"),
+                     0);
+    assert_string_equal(fake.calls, "mean(IMAGES|-|r/|32|64|1|0|0|-|list|-m) ");
+    assert_string_equal(out, "Wrote the mean to -m\nmean_value channel [0]: 104.5\n"
+                             "mean_value channel [1]: 117\n");
+}
+
+static void test_predict_text(void **state)
+{
+    (void)state;
+    fake.picture_status = LOCKSTEP_DATA;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "a.png", "bad.png", "c.png", "--top", "2"),
+        LOCKSTEP_DATA);
+    assert_string_equal(out, "a.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n"
+                             "c.png\n    0.7000  dog, \"big\"\n    0.2000  cat\n");
+    assert_non_null(strstr(messages, "lockstep: net.prototxt:1:1: wrong"));
+}
+
+static void test_predict_json(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--format", "json", "a\"b.png"), 0);
+    assert_string_equal(
+        out, "[{\"input\": \"a\\\"b.png\", \"predictions\": "
+             "[{\"class\": 1, \"name\": \"dog, \\\"big\\\"\", \"value\": 0.699999988079071}, "
+             "{\"class\": 0, \"name\": \"cat\", \"value\": 0.20000000298023224}, "
+             "{\"class\": 2, \"name\": null, \"value\": 0.10000000149011612}]}]\n");
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format=json", "--samples",
+                         "2", "--top", "1", "--first", "2"),
+                     0);
+    assert_string_equal(
+        out, "[{\"input\": \"sample 2\", \"label\": 0, \"predictions\": [{\"class\": 2, \"name\": "
+             "null, \"value\": 0.8999999761581421}]},\n {\"input\": \"sample 3\", \"predictions\": "
+             "[{\"class\": 0, \"name\": \"cat\", \"value\": 0.8999999761581421}]}]\n");
+}
+
+static void test_predict_csv(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--format", "csv", "a,b.png"),
+                     0);
+    assert_string_equal(out, "input,label,rank,class,name,value\n"
+                             "\"a,b.png\",,1,1,\"dog, \"\"big\"\"\",0.699999988\n"
+                             "\"a,b.png\",,2,0,cat,0.200000003\n"
+                             "\"a,b.png\",,3,2,2,0.100000001\n");
+}
+
+static void test_predict_samples(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--samples", "3", "--top", "1"), 0);
+    assert_string_equal(out, "sample 0 (labelled cat)\n    0.9000  cat\n"
+                             "sample 1 (labelled dog, \"big\")\n    0.9000  dog, \"big\"\n"
+                             "sample 2 (labelled cat)\n    0.9000  2\n2 of 3 right\n");
+    assert_int_equal(
+        RUN("predict", "--model", "m", "--weights", "w", "--samples", "1", "--first", "4"),
+        LOCKSTEP_USAGE);
+    assert_string_equal(messages, "lockstep: predict: there is no sample 4; the net's test data "
+                                  "have 4\n");
+}
+
+/* Four little pictures beside each other, cut captions, and the count. */
+static void test_predict_draw(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("predict", "--model", "m", "--weights", "w", "--samples", "100", "--draw"),
+                     0);
+    assert_string_equal(out, "=    =  =    =\n"
+                             "90% 90% 90% 90\n"
+                             "rig rig no: \n"
+                             "2 of 3 right\n");
+}
+
+static void test_output_fails(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        ls_test_skip("there is no /dev/full");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char *argv[] = {(char *)(uintptr_t) "lockstep", (char *)(uintptr_t) "--help"};
+        if (freopen("/dev/full", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
+            _exit(99);
+        _exit(ls_cli_main(2, argv));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), LOCKSTEP_RESOURCE);
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("plan", "--solver", "s.prototxt", "--workers", "2"), 0);
+    assert_non_null(strstr(fake.calls, "plan(-|2|0)"));
+    assert_non_null(strstr(out, "jit:best"));
+    assert_non_null(strstr(out, "sync point of conv1"));
+    assert_non_null(strstr(out, "12.5 % more work"));
+    const char *chain = strstr(out, "-- chain: 2 steps together, 32 channels at a time --\nnorm ");
+    assert_non_null(chain);
+    chain = strstr(chain, "\nsum ");
+    assert_non_null(chain);
+    assert_int_equal(strncmp(strchr(chain + 1, '\n'), "\n-- end of the chain --\nip ", 27), 0);
+    assert_non_null(strstr(out, "8 steps in 2 segments, 1 chain, 1 reorder;"));
+    assert_non_null(strstr(out, "  gathered\n"));
+    assert_non_null(strstr(out, "warning: lrn backward of layer 'conv1' (train) has only a slow"));
+    assert_non_null(strstr(out, "7.0 MiB"));
+    assert_null(strstr(out, "Largest batch"));
+    assert_int_equal(RUN("plan", "--model", "n.prototxt", "--memory", "1.5GiB"), 0);
+    assert_non_null(strstr(fake.calls, "plan(n.prototxt|0|1610612736)"));
+    assert_non_null(strstr(out, "training (micro-batches of 8): 208\n"));
+    assert_non_null(strstr(out, "test (micro-batches of 1): any"));
+    assert_int_equal(RUN("plan", "--model", "n.prototxt", "--json"), 0);
+    assert_non_null(strstr(out, "\"implementation\": \"jit:best\""));
+    assert_non_null(strstr(out, "\"chain\": 2, \"channels\": 32"));
+    assert_int_equal(RUN("plan"), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--solver", "s"), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--set", "base_lr=1"), 2);
+    assert_int_equal(RUN("plan", "--solver", "s", "--stage", "x"), 2);
+    fake.create_status = LOCKSTEP_RESOURCE;
+    assert_int_equal(RUN("plan", "--solver", "s"), LOCKSTEP_RESOURCE);
+}
+
+static void test_plan_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2,16", "--link", "1Gbps,100us",
+                         "--workers", "2", "--iterations", "3"),
+                     0);
+    assert_non_null(strstr(fake.calls, "scaling(2|16|2|1.25e+08|0.0001|1e-06|0|3)"));
+    assert_non_null(strstr(out, "links of 1 Gbit/s, 20 us, and 1 us a message"));
+    assert_non_null(strstr(out, "80.0 %    40.000"));
+    assert_non_null(strstr(out, "16 ranks: 8 of them have no micro-batch. micro_batch: 2"));
+    assert_non_null(strstr(out, "that of 4 ranks, 25.000 ms"));
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "1", "--compute", "1.5s"), 0);
+    assert_non_null(strstr(fake.calls, "scaling(1|0|1.25e+09|2e-05|1e-06|1.5|0)"));
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2,16", "--json"), 0);
+    assert_non_null(strstr(out, "\"wait_sums\": 0.01"));
+    assert_non_null(strstr(out, "\"ranks\": 16"));
+    static const char *const wrong[][2] = {
+        {"--ranks", "0"},    {"--ranks", "1,"},     {"--ranks", "65537"},
+        {"--ranks", "two"},  {"--ranks", "1 2"},    {"--link", "10"},
+        {"--link", "0Gbps"}, {"--link", "1Gbps,5"}, {"--link", "1Gbps,1us,1us,1us"},
+        {"--compute", "3"},  {"--compute", "0s"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2", wrong[i][0], wrong[i][1]), 2);
+    assert_int_equal(RUN("plan", "--model", "n", "--ranks", "2"), 2);
+    assert_int_equal(RUN("plan", "--solver", "s", "--link", "1Gbps"), 2);
+    fake.create_status = LOCKSTEP_DATA;
+    assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2"), LOCKSTEP_DATA);
+}
+
+/* How links may be written. */
+static void test_links(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *seen;
+    } good[] = {{"10Gbps", "|1.25e+09|2e-05|1e-06|"},
+                {"10 Gbit/s,5us", "|1.25e+09|5e-06|1e-06|"},
+                {"100Mbit,1.5ms,800ns", "|1.25e+07|0.0015|8e-07|"},
+                {"1.25GB/s,0s,0us", "|1.25e+09|0|0|"},
+                {"8kbps", "|1000|2e-05|1e-06|"},
+                {"64bit/s", "|8|2e-05|1e-06|"}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(RUN("plan", "--solver", "s", "--ranks", "2", "--link", good[i].text), 0);
+        assert_non_null(strstr(fake.calls, good[i].seen));
+    }
+}
+
+static void test_time(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("time", "--solver", "s", "--workers", "2", "--iterations", "4"), 0);
+    assert_non_null(strstr(fake.calls, "time(2|4|0)"));
+    assert_non_null(strstr(out, "6400 samples/s"));
+    assert_non_null(strstr(out, "no steps of its own"));
+    assert_non_null(strstr(out, "60.0 %")); /* 0.3 GFLOP in 5 ms */
+    assert_non_null(strstr(out, "reaches 50.0 % of the limit"));
+    assert_null(strstr(out, "not quiet"));
+    assert_int_equal(RUN("time", "--solver", "s", "--json"), 0);
+    assert_non_null(strstr(out, "\"share_of_peak\": 0.5"));
+    assert_non_null(strstr(out, "\"name\": \"conv1\""));
+    assert_int_equal(RUN("time"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("time", "--solver", "s", "--iterations", "0"), LOCKSTEP_USAGE);
+    fake.create_status = LOCKSTEP_DIVERGED;
+    assert_int_equal(RUN("time", "--solver", "s"), LOCKSTEP_DIVERGED);
+}
+
+static void test_tune(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "1,2", "--batch", "64",
+                         "--micro-batch", "4,8,16,32,100", "--seconds", "0.5"),
+                     0);
+    assert_non_null(strstr(fake.calls, "tune(0.5|"));
+    assert_non_null(strstr(fake.calls, ",64,16|"));
+    assert_null(strstr(fake.calls, ",64,100")); /* no larger than the batch */
+    assert_non_null(strstr(out, "micro_batch 8 is enough: what is larger brings less"));
+    assert_non_null(strstr(out, "cannot be: too large"));
+    assert_null(strstr(out, "of best      +-     memory\n          32")); /* batch: not varied */
+    assert_non_null(strstr(out, "Workers change nothing but the speed"));
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "1"), 0);
+    assert_non_null(strstr(out, "Base: 1 worker, "));
+    assert_int_equal(RUN("tune", "--solver", "s", "--workers", "2"), 0);
+    assert_non_null(strstr(out, "Base: 2 workers, "));
+    assert_int_equal(RUN("tune", "--solver", "s", "--json"), 0);
+    assert_non_null(strstr(out, "\"reason\": \"too large\""));
+    static const char *const bad[] = {"0", "x", "1,,2", ",", "1,", "4 5", "99999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(RUN("tune", "--solver", "s", "--micro-batch", bad[i]), LOCKSTEP_USAGE);
+        assert_int_equal(RUN("tune", "--solver", "s", "--workers", bad[i]), LOCKSTEP_USAGE);
+    }
+    static const char *const bad_seconds[] = {"-1", "0", "nan", "inf", "0x1", "1s", "86401", ""};
+    for (size_t i = 0; i < sizeof bad_seconds / sizeof *bad_seconds; i++)
+        assert_int_equal(RUN("tune", "--solver", "s", "--seconds", bad_seconds[i]), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("tune"), LOCKSTEP_USAGE);
+    fake.create_status = LOCKSTEP_DEFINITION;
+    assert_int_equal(RUN("tune", "--solver", "s"), LOCKSTEP_DEFINITION);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *bytes;
+    } good[] = {{"600MiB", "|629145600)"}, {"600mib", "|629145600)"},
+                {"600M", "|629145600)"},   {"512MB", "|512000000)"},
+                {"1GiB", "|1073741824)"},  {"1.5 KiB", "|1536)"},
+                {"1048576", "|1048576)"},  {"7B", "|7)"},
+                {"2k", "|2048)"}};
+    static const char *const bad[] = {"x",     "MiB",         "-1MiB", "0",     "0x10",
+                                      "1e3",   "inf",         "nan",   "1MiBs", "1..2",
+                                      "1,5MB", "99999999TiB", "0.1",   ".",     "1 1"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        fake_reset();
+        assert_int_equal(RUN("plan", "--solver", "s", "--memory", good[i].text), 0);
+        assert_non_null(strstr(fake.calls, good[i].bytes));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(RUN("train", "--solver", "s", "--memory", bad[i]), LOCKSTEP_USAGE);
+        assert_non_null(strstr(messages, "is not a size"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_test),         TEST(test_verify),
+        TEST(test_replay),       TEST(test_data_tools),
+        TEST(test_predict_text), TEST(test_predict_json),
+        TEST(test_predict_csv),  TEST(test_predict_samples),
+        TEST(test_predict_draw), TEST(test_plan),
+        TEST(test_plan_ranks),   TEST(test_links),
+        TEST(test_time),         TEST(test_tune),
+        TEST(test_sizes),        TEST(test_output_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, free_texts);
+}
