@@ -357,7 +357,7 @@ static int save_archive(const struct lockstep_model *model, const char *path,
     struct ls_archive archive = {.fetch = fetch, .user = model->store};
     int status = 0;
     for (size_t i = 0; i < set->count && status == 0; i++)
-        status = ls_archive_add(&archive, set->items[i]->name, LS_DTYPE_F32, &set->items[i]->shape,
+        status = ls_archive_add(&archive, set->items[i]->name, LS_F32, &set->items[i]->shape,
                                 ls_store_plain(model->store, (int)i, LS_WEIGHTS), error);
     if (status == 0)
         status = ls_archive_write(&archive, path, error);

@@ -25,28 +25,16 @@ enum {
     PARAMETER = 1 << 10
 };
 
-size_t ls_parameter_bytes(const struct ls_parameter *parameter)
-{
-    const struct ls_layout *layout =
-        parameter->layout != NULL ? parameter->layout : &ls_layout_plain;
-    return ls_layout_elements(layout, &parameter->shape) * sizeof(float);
-}
-
 size_t ls_gradient_bytes(const struct ls_parameter *parameter)
 {
     const struct ls_factoring *factoring = &parameter->factoring;
     if (!parameter->trained)
         return 0;
     if (factoring->weight == NULL)
-        return ls_parameter_bytes(parameter) / sizeof(float) * sizeof(int64_t) +
+        return ls_parameter_bytes(parameter) / ls_dtype_size(LS_F32) * sizeof(int64_t) +
                ls_rows_bytes(parameter);
     int64_t row = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
     return factoring->weight == parameter ? (size_t)(factoring->rows * row) * sizeof(float) : 0;
-}
-
-size_t ls_view_bytes(const struct ls_view *view)
-{
-    return ls_layout_elements(view->layout, &view->parameter->shape) * sizeof(float);
 }
 
 /* Bytes of what is learned that the rank with the most of it updates: alone, all; and of what is on

@@ -42,10 +42,7 @@ size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_stor
 void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_parameter_set *set,
                               const struct ls_store_options *store);
 
-/* What one parameter takes in its layout, and a view in its own. */
-size_t ls_parameter_bytes(const struct ls_parameter *parameter);
-/* What its gradient is summed in. */
+/* What the gradient of a parameter is summed in. */
 size_t ls_gradient_bytes(const struct ls_parameter *parameter);
-size_t ls_view_bytes(const struct ls_view *view);
 
 #endif

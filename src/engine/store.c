@@ -223,8 +223,7 @@ static int store_open_view(const struct ls_store *store, const struct ls_view *v
                            struct ls_view_memory *memory, struct ls_error *error)
 {
     const struct ls_parameter *parameter = view->parameter;
-    size_t elements = ls_layout_elements(view->layout, &parameter->shape);
-    *memory = (struct ls_view_memory){.numbers = ls_alloc_aligned(elements * sizeof(float))};
+    *memory = (struct ls_view_memory){.numbers = ls_alloc_aligned(ls_view_bytes(view))};
     if (memory->numbers == NULL)
         return ls_fail_memory(error, parameter->name);
     int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,

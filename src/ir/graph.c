@@ -153,13 +153,14 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
 }
 
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
-                                const struct ls_shape *shape)
+                                const struct ls_shape *shape, enum ls_dtype type)
 {
     struct ls_value *value = new_value(graph, ls_layer_top_name(layer, top), shape, LS_STORE_INPUT);
     if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
         graph->failed = true;
         return NULL;
     }
+    value->type = type;
     value->sample_axis = 0;
     value->rows = 1;
     value->input = (int)graph->input_count;
@@ -214,7 +215,8 @@ void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value)
         if (input == NULL)
             continue;
         value->learned |= input->learned;
-        value->needs_grad |= input->needs_grad && !graph->backward && value->type == LS_F32;
+        value->needs_grad |=
+            input->needs_grad && !graph->backward && ls_dtype_is_float(value->type);
     }
 }
 
@@ -432,7 +434,9 @@ size_t ls_parameter_exchange_bytes(const struct ls_parameter *parameter)
     if (factoring->weight == NULL)
         return parameter->trained ? (size_t)ls_shape_size(&parameter->shape) * sizeof(int64_t) : 0;
     int64_t columns = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
-    return parameter == factoring->weight ? (size_t)(factoring->rows * columns) * sizeof(float) : 0;
+    return parameter == factoring->weight
+               ? (size_t)(factoring->rows * columns) * ls_dtype_size(LS_F32)
+               : 0;
 }
 
 struct ls_parameter_set *ls_parameter_set_new(void)

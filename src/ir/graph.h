@@ -102,9 +102,9 @@ struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
                                 const struct ls_shape *shape, const struct ls_value *like);
 /* The value of the layer's blob `index`. */
 struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *layer, int index);
-/* A tensor that the data source hands in. */
+/* A tensor of elements of `type` that the data source hands in. */
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
-                                const struct ls_shape *shape);
+                                const struct ls_shape *shape, enum ls_dtype type);
 /* A new op behind all others; then its inputs and outputs in order (NULL for an absent optional
  * one). Outputs become `learned` and `needs_grad` where an input is. */
 struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind);

@@ -24,3 +24,10 @@ size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape 
     int64_t blocks = (shape->dim[1] + layout->block - 1) / layout->block;
     return (size_t)(shape->dim[0] * blocks * layout->block * ls_shape_count(shape, 2, shape->rank));
 }
+
+size_t ls_layout_bytes(const struct ls_layout *layout, const struct ls_shape *shape,
+                       enum ls_dtype type)
+{
+    layout = layout != NULL ? layout : &ls_layout_plain;
+    return ls_layout_elements(layout, shape) * ls_dtype_size(type);
+}

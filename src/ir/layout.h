@@ -11,12 +11,13 @@
 
 #include <stddef.h>
 
+#include "ir/dtype.h"
 #include "ir/shape.h"
 
 struct ls_layout {
     const char *name;   /* "plain", "nChw16c", "OIhw16i16o" */
     int block;          /* channels per block; 1: plain; 0: opaque */
-    size_t elements;    /* opaque: fp32 elements including padding; else 0 */
+    size_t elements;    /* opaque: elements including padding; else 0 */
     const void *detail; /* opaque: what the device needs */
 };
 
@@ -27,7 +28,11 @@ extern const struct ls_layout ls_layout_blocked16; /* nChw16c */
 /* For reports: the name with a letter for each axis of a tensor of `rank`, "nCdhw16c" say. */
 const char *ls_layout_name(const struct ls_layout *layout, int rank);
 
-/* fp32 elements, padding included, that a tensor of `shape` takes. */
+/* Elements, padding included, that a tensor of `shape` takes. */
 size_t ls_layout_elements(const struct ls_layout *layout, const struct ls_shape *shape);
+/* Bytes that it takes if its elements are of `type`; layout NULL: plain. Whatever asks how large a
+ * tensor is in memory asks here. */
+size_t ls_layout_bytes(const struct ls_layout *layout, const struct ls_shape *shape,
+                       enum ls_dtype type);
 
 #endif

@@ -10,7 +10,7 @@
 
 static double elements(const struct ls_value *value)
 {
-    return value == NULL ? 0 : (double)ls_value_bytes(value) / sizeof(float);
+    return value == NULL ? 0 : (double)(ls_value_bytes(value) / ls_dtype_size(value->type));
 }
 
 static double per_element(const struct ls_op *op, double flops)

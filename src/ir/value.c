@@ -3,6 +3,10 @@
 
 size_t ls_value_bytes(const struct ls_value *value)
 {
-    const struct ls_layout *layout = value->layout != NULL ? value->layout : &ls_layout_plain;
-    return ls_layout_elements(layout, &value->shape) * sizeof(float);
+    return ls_layout_bytes(value->layout, &value->shape, value->type);
+}
+
+size_t ls_parameter_bytes(const struct ls_parameter *parameter)
+{
+    return ls_layout_bytes(parameter->layout, &parameter->shape, LS_F32);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/names.h"
+#include "ir/dtype.h"
 #include "ir/factors.h"
 #include "ir/layout.h"
 #include "ir/shape.h"
@@ -21,9 +22,8 @@ enum ls_storage {
     LS_STORE_NONE       /* no bytes: metrics, which live in the record of the micro-batch */
 };
 
-enum ls_type { LS_F32, LS_I32 }; /* both of 4 bytes */
-
-/* A learnable tensor. One object for all graphs (micro-batch sizes, phases) of a program. */
+/* A learnable tensor: fp32 numbers, of which kernels may read views in other types and layouts
+ * (plan/plan.h). One object for all graphs (micro-batch sizes, phases) of a program. */
 struct ls_parameter {
     int index;             /* in its ls_parameter_set */
     char *name;            /* "conv1.weight": unique; the owner's where layers share it */
@@ -52,7 +52,7 @@ struct ls_value {
     int index;             /* in its graph */
     const char *name;      /* blob name, or "conv1.weight", or "grad(conv1)" */
     struct ls_shape shape; /* for this graph's number of samples */
-    enum ls_type type;
+    enum ls_dtype type;
     enum ls_storage storage;
     /* What a sample is in it: the axis along which samples lie and how many rows each has;
      * axis -1: the value mixes samples, or does not depend on them. */
@@ -72,5 +72,8 @@ struct ls_value {
 
 /* Bytes that a value takes in its layout; a value without one is plain. */
 size_t ls_value_bytes(const struct ls_value *value);
+/* Bytes of an array of a parameter's size in its layout: the weights themselves, which are fp32, or
+ * what an optimizer keeps of them. */
+size_t ls_parameter_bytes(const struct ls_parameter *parameter);
 
 #endif

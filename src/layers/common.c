@@ -260,7 +260,7 @@ double ls_layer_bytes(const struct ls_value *value)
 {
     if (value == NULL || value->storage == LS_STORE_NONE)
         return 0;
-    return 4.0 * (double)ls_shape_size(&value->shape);
+    return (double)ls_layout_bytes(&ls_layout_plain, &value->shape, value->type);
 }
 
 void ls_layer_map_cost(const struct ls_layer *layer, struct ls_cost *cost, double forward,

@@ -38,7 +38,7 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
     for (int i = 0; i < layer->tops; i++) {
         struct ls_shape shape;
         LS_TRY(ls_source_read_shape(layer, error, shape_of(layer, i), &shape));
-        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape);
+        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, LS_F32);
     }
     return 0;
 }

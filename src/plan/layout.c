@@ -84,7 +84,7 @@ static int find_view(struct layout_pass *pass, struct ls_parameter *parameter,
     if (!LS_GROW(views->items, views->count, views->capacity))
         return ls_fail_memory(pass->error, "a view");
     *index = (int)views->count;
-    views->items[views->count++] = (struct ls_view){.parameter = parameter, .layout = layout};
+    views->items[views->count++] = (struct ls_view){parameter, layout, LS_F32};
     return 0;
 }
 

@@ -15,11 +15,12 @@
 #include "ir/graph.h"
 #include "device/device.h"
 
-/* A parameter in a layout other than its own, because a kernel wants it so (the weights for a
- * convolution's backward pass, for example). Converted anew after every update. */
+/* A parameter in a layout or a type other than its own, because a kernel wants it so (the weights
+ * for a convolution's backward pass, for example). Converted anew after every update. */
 struct ls_view {
     struct ls_parameter *parameter;
     const struct ls_layout *layout;
+    enum ls_dtype type;
 };
 
 /* The views that any plan of a program asked for. */
@@ -98,6 +99,10 @@ int ls_plan_build(struct ls_graph *graph, const struct ls_plan_options *options,
                   struct ls_plan **plan, struct ls_error *error);
 void ls_plan_free(struct ls_plan *plan);
 void ls_view_set_free(struct ls_view_set *views);
+static inline size_t ls_view_bytes(const struct ls_view *view)
+{
+    return ls_layout_bytes(view->layout, &view->parameter->shape, view->type);
+}
 
 /* Whether a plan is cut behind a step: at a sync point, and around what is gathered. */
 static inline bool ls_plan_cut_behind(const struct ls_plan *plan, size_t step)

@@ -34,9 +34,9 @@ void ls_archive_free(struct ls_archive *archive)
 int ls_archive_add(struct ls_archive *archive, const char *name, enum ls_dtype type,
                    const struct ls_shape *shape, const void *data, struct ls_error *error)
 {
-    if (type > LS_DTYPE_U8 || !ls_shape_valid(shape, true))
+    if (!ls_shape_valid(shape, true))
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                       "tensor '%s' has a type or a shape that archives do not have", name);
+                       "tensor '%s' has a shape that archives do not have", name);
     if (name[0] == '\0' || strcmp(name, "__metadata__") == 0 || !ls_utf8_valid(name, strlen(name)))
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                        "'%s' is not a name that a tensor can have in a file", name);
@@ -92,7 +92,7 @@ int ls_archive_add_note_integer(struct ls_archive *archive, const char *key, int
 }
 
 /* Tensors lie in the file by element size, the largest first, so that all are aligned. */
-static const size_t element_sizes[] = {8, 4, 1};
+static const size_t element_sizes[] = {8, 4, 2, 1};
 enum { ELEMENT_SIZES = sizeof element_sizes / sizeof element_sizes[0] };
 
 /* Gives every tensor its offset. */

@@ -7,7 +7,7 @@
  *
  * What we write
  *   - is a function of its content: the same tensors and notes in the same order give the same
- *     bytes. Tensors lie in the order of their element size (8, 4, 1) and within one size in the
+ *     bytes. Tensors lie in the order of their element size (8, 4, 2, 1) and within one size in the
  *     order in which they were added, and the header is filled up with spaces to a multiple of 64,
  *     so that every tensor is aligned to its elements.
  *   - begins with two notes of our own: "lockstep.format" and "lockstep.checksum", the CRC-32 of
@@ -29,29 +29,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "ir/dtype.h"
 #include "ir/shape.h"
-
-/* Element types. We write the first five; the others only occur in files made elsewhere. */
-enum ls_dtype {
-    LS_DTYPE_F32,
-    LS_DTYPE_F64,
-    LS_DTYPE_I32,
-    LS_DTYPE_I64,
-    LS_DTYPE_U8,
-    LS_DTYPE_F16,
-    LS_DTYPE_BF16,
-    LS_DTYPE_I8,
-    LS_DTYPE_I16,
-    LS_DTYPE_U16,
-    LS_DTYPE_U32,
-    LS_DTYPE_U64,
-    LS_DTYPE_BOOL,
-    LS_DTYPE_F8_E4M3,
-    LS_DTYPE_F8_E5M2,
-    LS_DTYPE_COUNT
-};
-const char *ls_dtype_name(enum ls_dtype type); /* "F32" */
-size_t ls_dtype_size(enum ls_dtype type);      /* bytes of an element */
 
 struct ls_tensor {
     char *name; /* owned by the archive */
@@ -96,8 +75,8 @@ struct ls_archive {
 
 void ls_archive_free(struct ls_archive *archive); /* leaves an empty archive */
 
-/* Appends a tensor; its data are borrowed, not copied. `type` is one of those that we write.
- * LOCKSTEP_INTERNAL for a shape that is not valid or a name that is empty, not UTF-8 or
+/* Appends a tensor; its data are borrowed, not copied. LOCKSTEP_INTERNAL for a shape that is not
+ * valid or a name that is empty, not UTF-8 or
  * "__metadata__". Names must differ, which ls_archive_write checks. */
 int ls_archive_add(struct ls_archive *archive, const char *name, enum ls_dtype type,
                    const struct ls_shape *shape, const void *data, struct ls_error *error);
@@ -136,10 +115,8 @@ int ls_archive_take_integer(const struct ls_archive *archive, const char *key, i
 
 /* Copies the elements to `out`, which has room for tensor->size bytes and any alignment. */
 void ls_tensor_copy(const struct ls_tensor *tensor, void *out);
-/* Whether the elements are floating-point numbers that ls_tensor_floats converts: F32, F64, F16,
- * BF16. */
-bool ls_tensor_is_float(const struct ls_tensor *tensor);
-/* Converts the elements to fp32 (F64 by rounding, the others exactly). */
+/* Converts elements of a floating-point type (ls_dtype_is_float) to fp32: F64 by rounding, the
+ * others exactly. */
 void ls_tensor_floats(const struct ls_tensor *tensor, float *out);
 
 #endif

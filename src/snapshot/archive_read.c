@@ -146,14 +146,9 @@ static int read_dtype(struct reader *reader, struct ls_tensor *tensor)
     char *name = read_string(reader, &status);
     if (name == NULL)
         return status;
-    int type = 0;
-    while (type < LS_DTYPE_COUNT && strcmp(name, ls_dtype_name((enum ls_dtype)type)) != 0)
-        type++;
-    if (type == LS_DTYPE_COUNT)
+    if (!ls_dtype_find(name, &tensor->type))
         status = ls_fail(reader->error, LOCKSTEP_WEIGHTS, reader->path, NULL,
                          "tensor '%s' has the unknown type '%s'", tensor->name, name);
-    else
-        tensor->type = (enum ls_dtype)type;
     ls_free(name);
     return status;
 }

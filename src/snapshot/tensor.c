@@ -1,43 +1,13 @@
-/* Element types of archives, and their conversion to fp32.
+/* Elements of an archive's tensors, and their conversion to fp32.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
 #include "snapshot/archive.h"
 
-static const struct {
-    const char *name;
-    size_t size;
-} types[LS_DTYPE_COUNT] = {
-    [LS_DTYPE_F32] = {"F32", 4},         [LS_DTYPE_F64] = {"F64", 8},
-    [LS_DTYPE_I32] = {"I32", 4},         [LS_DTYPE_I64] = {"I64", 8},
-    [LS_DTYPE_U8] = {"U8", 1},           [LS_DTYPE_F16] = {"F16", 2},
-    [LS_DTYPE_BF16] = {"BF16", 2},       [LS_DTYPE_I8] = {"I8", 1},
-    [LS_DTYPE_I16] = {"I16", 2},         [LS_DTYPE_U16] = {"U16", 2},
-    [LS_DTYPE_U32] = {"U32", 4},         [LS_DTYPE_U64] = {"U64", 8},
-    [LS_DTYPE_BOOL] = {"BOOL", 1},       [LS_DTYPE_F8_E4M3] = {"F8_E4M3", 1},
-    [LS_DTYPE_F8_E5M2] = {"F8_E5M2", 1},
-};
-
-const char *ls_dtype_name(enum ls_dtype type)
-{
-    return types[type].name;
-}
-
-size_t ls_dtype_size(enum ls_dtype type)
-{
-    return types[type].size;
-}
-
 void ls_tensor_copy(const struct ls_tensor *tensor, void *out)
 {
     if (tensor->size > 0)
         memcpy(out, tensor->data, tensor->size);
-}
-
-bool ls_tensor_is_float(const struct ls_tensor *tensor)
-{
-    return tensor->type == LS_DTYPE_F32 || tensor->type == LS_DTYPE_F64 ||
-           tensor->type == LS_DTYPE_F16 || tensor->type == LS_DTYPE_BF16;
 }
 
 /* The fp32 bits of an IEEE half-precision number: 1 sign, 5 exponent (bias 15), 10 fraction. In
@@ -60,22 +30,21 @@ static uint32_t from_half(uint16_t half)
 
 void ls_tensor_floats(const struct ls_tensor *tensor, float *out)
 {
-    size_t count = tensor->size / types[tensor->type].size;
+    size_t count = tensor->size / ls_dtype_size(tensor->type);
     const unsigned char *from = tensor->data;
-    if (tensor->type == LS_DTYPE_F32) {
+    if (tensor->type == LS_F32) {
         ls_tensor_copy(tensor, out);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (tensor->type == LS_DTYPE_F64) {
+        if (tensor->type == LS_F64) {
             double wide;
             memcpy(&wide, from + 8 * i, 8);
             out[i] = (float)wide;
         } else {
             uint16_t narrow;
             memcpy(&narrow, from + 2 * i, 2);
-            uint32_t bits =
-                tensor->type == LS_DTYPE_F16 ? from_half(narrow) : (uint32_t)narrow << 16;
+            uint32_t bits = tensor->type == LS_F16 ? from_half(narrow) : (uint32_t)narrow << 16;
             memcpy(&out[i], &bits, 4);
         }
     }

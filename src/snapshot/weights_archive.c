@@ -73,7 +73,7 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
     int number = -1;
     if (dot == NULL || dot == name || !read_suffix(dot + 1, &blob_name, &number))
         return keep_unused(weights, tensor->name, error);
-    if (!ls_tensor_is_float(tensor))
+    if (!ls_dtype_is_float(tensor->type))
         return ls_fail(error, LOCKSTEP_WEIGHTS, weights->path, NULL,
                        "tensor '%s' has type %s; weights are F32, F64, F16 or BF16", tensor->name,
                        ls_dtype_name(tensor->type));
@@ -87,7 +87,7 @@ static int add_tensor(struct ls_weights *weights, const struct ls_tensor *tensor
     LS_TRY(ls_weights_add_blob(weights, layer, layer->blob_count, &tensor->shape, &blob, error));
     blob->name = blob_name;
     blob->number = number;
-    if (tensor->type == LS_DTYPE_F32 && (uintptr_t)tensor->data % sizeof(float) == 0) {
+    if (tensor->type == LS_F32 && (uintptr_t)tensor->data % ls_dtype_size(LS_F32) == 0) {
         blob->data = tensor->data; /* large, and needed once: it stays where it is */
         return 0;
     }

@@ -66,11 +66,10 @@ static int add_array(struct draft *draft, size_t parameter, const struct ls_stat
     draft->sources[draft->source_count++] = (struct source){(int)parameter, array->array};
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", array->prefix, what->name);
-    int status =
-        name.failed
-            ? ls_fail_memory(draft->error, "a snapshot")
-            : ls_archive_add(&draft->archive, name.data, LS_DTYPE_F32, &what->shape,
-                             ls_store_plain(store, (int)parameter, array->array), draft->error);
+    int status = name.failed ? ls_fail_memory(draft->error, "a snapshot")
+                             : ls_archive_add(&draft->archive, name.data, LS_F32, &what->shape,
+                                              ls_store_plain(store, (int)parameter, array->array),
+                                              draft->error);
     ls_text_free(&name);
     return status;
 }
@@ -84,7 +83,7 @@ static int add_exponents(struct draft *draft)
         return ls_fail_memory(draft->error, "a snapshot");
     for (size_t i = 0; i < store->set->count; at += ls_rows_count(store, (int)i), i++)
         LS_TRY(ls_rows_read(store, (int)i, draft->exponents + at, draft->error));
-    return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "row_exponents", LS_DTYPE_I32,
+    return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "row_exponents", LS_I32,
                                (int64_t)rows, draft->exponents, draft->error);
 }
 
@@ -97,7 +96,7 @@ static int add_tensors(struct draft *draft)
             if (ls_state_has(trainer, i, ls_state_arrays[a].array))
                 LS_TRY(add_array(draft, i, &ls_state_arrays[a]));
     LS_TRY(add_exponents(draft));
-    return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_DTYPE_F64,
+    return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_F64,
                                trainer->solver->average_loss, trainer->losses, draft->error);
 }
 

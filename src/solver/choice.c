@@ -76,7 +76,7 @@ void ls_read_outgrew(const struct ls_archive *archive, int64_t *first, int64_t *
 static double mean_loss(const struct ls_archive *archive, int64_t iteration)
 {
     const struct ls_tensor *tensor = ls_archive_find(archive, LS_PREFIX_STATE "losses");
-    if (tensor == NULL || tensor->type != LS_DTYPE_F64 || tensor->size == 0)
+    if (tensor == NULL || tensor->type != LS_F64 || tensor->size == 0)
         return (double)NAN;
     double *losses = ls_alloc(tensor->size / sizeof(double), sizeof *losses);
     if (losses == NULL)

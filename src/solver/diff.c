@@ -55,15 +55,15 @@ static void show(enum ls_dtype type, const unsigned char *bytes, char text[64])
     double real;
     int32_t number;
     switch (type) {
-    case LS_DTYPE_F32:
+    case LS_F32:
         memcpy(&single, bytes, sizeof single);
         snprintf(text, 64, "%.9g", (double)single);
         break;
-    case LS_DTYPE_F64:
+    case LS_F64:
         memcpy(&real, bytes, sizeof real);
         snprintf(text, 64, "%.17g", real);
         break;
-    case LS_DTYPE_I32:
+    case LS_I32:
         memcpy(&number, bytes, sizeof number);
         snprintf(text, 64, "%d", number);
         break;

@@ -98,7 +98,7 @@ static int take_array(void *user, size_t parameter, const struct ls_state_array 
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", array->prefix, what->name);
     int status = name.failed ? ls_fail_memory(error, "a snapshot")
-                             : ls_archive_take(intake->archive, name.data, LS_DTYPE_F32,
+                             : ls_archive_take(intake->archive, name.data, LS_F32,
                                                ls_shape_size(&what->shape), plain, error);
     ls_text_free(&name);
     return status;
@@ -112,11 +112,11 @@ static int read_exponents(const struct ls_trainer *trainer, const struct ls_arch
     const struct ls_store *store = trainer->store;
     size_t count = store->set->count, rows = ls_rows_all(store), at = 0;
     if (ls_archive_find(archive, LS_PREFIX_STATE "exponents") == NULL)
-        return ls_archive_take(archive, LS_PREFIX_STATE "row_exponents", LS_DTYPE_I32,
-                               (int64_t)rows, exponents, error);
+        return ls_archive_take(archive, LS_PREFIX_STATE "row_exponents", LS_I32, (int64_t)rows,
+                               exponents, error);
     int32_t *one = ls_alloc(count + 1, sizeof *one);
     int status = one == NULL ? ls_fail_memory(error, "a snapshot")
-                             : ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_DTYPE_I32,
+                             : ls_archive_take(archive, LS_PREFIX_STATE "exponents", LS_I32,
                                                (int64_t)count, one, error);
     for (size_t i = 0; status == 0 && i < count; i++)
         for (size_t row = 0; row < ls_rows_count(store, (int)i); row++)
@@ -151,7 +151,7 @@ static int take_losses(struct ls_trainer *trainer, const struct ls_archive *arch
 {
     const struct ls_tensor *tensor = ls_archive_find(archive, LS_PREFIX_STATE "losses");
     int64_t window = trainer->solver->average_loss, there = 0;
-    if (tensor != NULL && tensor->type == LS_DTYPE_F64)
+    if (tensor != NULL && tensor->type == LS_F64)
         there = (int64_t)(tensor->size / sizeof(double));
     double *losses = ls_alloc((size_t)there + 1, sizeof *losses);
     if (losses == NULL)

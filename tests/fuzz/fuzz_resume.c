@@ -245,7 +245,7 @@ static void reshape(struct script *script)
 {
     struct tensor *tensor = take_tensor(script);
     struct ls_shape shape = {.rank = 0};
-    enum ls_dtype type = (enum ls_dtype)(take(script) % (LS_DTYPE_U8 + 1));
+    enum ls_dtype type = (enum ls_dtype)(take(script) % LS_DTYPES);
     int rank = (int)(take(script) % 4);
     for (int i = 0; i < rank; i++)
         shape.dim[shape.rank++] = (int64_t)(take(script) % 64);

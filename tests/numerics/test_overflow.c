@@ -178,8 +178,7 @@ static void write_as_before(const char *path, const char *out, const int32_t *ex
     }
     assert_int_equal(to.tensor_count, from.tensor_count - 1);
     assert_int_equal(
-        ls_archive_add_list(&to, "state.exponents", LS_DTYPE_I32, (int64_t)count, exponents, NULL),
-        0);
+        ls_archive_add_list(&to, "state.exponents", LS_I32, (int64_t)count, exponents, NULL), 0);
     for (size_t i = 0; i < from.note_count; i++)
         assert_int_equal(ls_archive_add_note(&to, from.notes[i].key, from.notes[i].value, NULL), 0);
     assert_int_equal(ls_archive_write(&to, out, NULL), 0);

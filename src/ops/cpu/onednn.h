@@ -27,7 +27,7 @@ enum { LS_TENSOR_RANK_MAX = 6 }; /* group, output, input, three spatial axes */
 struct ls_onednn_tensor {
     int rank; /* 0: absent */
     int64_t dim[LS_TENSOR_RANK_MAX];
-    enum ls_type type;
+    enum ls_dtype type;
     const struct ls_layout *layout; /* NULL: as oneDNN likes it (weights only) */
     bool transposed; /* rank 2: plain (Caffe's order) means that the second axis comes first */
     bool grouped;    /* the first axis of these weights is the group */

@@ -25,7 +25,7 @@ struct interned {
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct interned *table; /* guarded by table_lock; entries never change */
 
-static dnnl_data_type_t data_type(enum ls_type type)
+static dnnl_data_type_t data_type(enum ls_dtype type)
 {
     return type == LS_I32 ? dnnl_s32 : dnnl_f32;
 }

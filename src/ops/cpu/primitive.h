@@ -19,7 +19,7 @@ extern const struct ls_kernel ls_kernel_reorder;
 
 /* The two tensors of a reorder of elements of this shape between these layouts.
  * LOCKSTEP_INTERNAL where no reorder leads from the one to the other. */
-int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
+int ls_reorder_tensors(const struct ls_shape *shape, enum ls_dtype type,
                        const struct ls_layout *from_layout, const struct ls_layout *to_layout,
                        struct ls_onednn_tensor *from, struct ls_onednn_tensor *to,
                        struct ls_error *error);

@@ -7,7 +7,7 @@
 #include "ops/cpu/primitive.h"
 
 /* Without channels there are no blocks of them: see ls_layout_elements. */
-static struct ls_onednn_tensor activation(const struct ls_shape *shape, enum ls_type type,
+static struct ls_onednn_tensor activation(const struct ls_shape *shape, enum ls_dtype type,
                                           const struct ls_layout *layout)
 {
     if (shape->rank < 2)
@@ -37,7 +37,7 @@ static int64_t tensor_size(const struct ls_onednn_tensor *tensor)
 
 /* An opaque layout knows the axes of its tensor, which Caffe's shape may have otherwise (groups);
  * plain is then Caffe's order of these axes. */
-int ls_reorder_tensors(const struct ls_shape *shape, enum ls_type type,
+int ls_reorder_tensors(const struct ls_shape *shape, enum ls_dtype type,
                        const struct ls_layout *from_layout, const struct ls_layout *to_layout,
                        struct ls_onednn_tensor *from, struct ls_onednn_tensor *to,
                        struct ls_error *error)

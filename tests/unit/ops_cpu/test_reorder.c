@@ -27,7 +27,7 @@ static size_t place(const struct ls_layout *layout, const struct ls_shape *shape
 }
 
 /* A reorder of bits that no arithmetic survives: denormals, infinities, NaNs, integers. */
-static void check(const struct ls_shape *shape, enum ls_type type, const struct ls_layout *from,
+static void check(const struct ls_shape *shape, enum ls_dtype type, const struct ls_layout *from,
                   const struct ls_layout *to)
 {
     struct trial *trial = trial_new(&ls_kernel_reorder);

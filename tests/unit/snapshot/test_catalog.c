@@ -24,8 +24,7 @@ static int write_at(const char *path, int64_t iteration, int64_t elements, struc
 {
     struct ls_archive archive = {0};
     assert_int_equal(ls_archive_add_note_integer(&archive, LS_NOTE_ITERATION, iteration, NULL), 0);
-    assert_int_equal(
-        ls_archive_add_list(&archive, "ip.weight", LS_DTYPE_F32, elements, values, NULL), 0);
+    assert_int_equal(ls_archive_add_list(&archive, "ip.weight", LS_F32, elements, values, NULL), 0);
     int status = ls_archive_write(&archive, path, error);
     ls_archive_free(&archive);
     return status;

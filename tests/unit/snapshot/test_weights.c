@@ -207,8 +207,7 @@ static const char *write_archive(const char *name, const char *const *tensors, s
     for (size_t i = 0; i < count; i++) {
         float *value = ls_alloc(1, sizeof *value);
         *value = (float)i;
-        assert_int_equal(ls_archive_add_list(&archive, tensors[i], LS_DTYPE_F32, 1, value, NULL),
-                         0);
+        assert_int_equal(ls_archive_add_list(&archive, tensors[i], LS_F32, 1, value, NULL), 0);
     }
     assert_int_equal(ls_archive_add_note(&archive, "classes", "cat\ndog", NULL), 0);
     const char *path = ls_test_path(name);
@@ -629,7 +628,7 @@ static void test_volumes(void **state)
     struct ls_archive archive = {0};
     const char *paths[2] = {ls_test_path("volume.caffemodel"), ls_test_path("volume.safetensors")};
     assert_int_equal(ls_caffemodel_write(paths[0], "net", &layer, 1, NULL), 0);
-    assert_int_equal(ls_archive_add(&archive, "c.weight", LS_DTYPE_F32, &shape, sequence, NULL), 0);
+    assert_int_equal(ls_archive_add(&archive, "c.weight", LS_F32, &shape, sequence, NULL), 0);
     assert_int_equal(ls_archive_write(&archive, paths[1], NULL), 0);
     ls_archive_free(&archive);
     for (int i = 0; i < 2; i++)
