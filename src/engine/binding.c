@@ -232,41 +232,57 @@ static void binding_merge(const struct run *run, size_t i, int64_t begin, int64_
                             run->context, begin, end);
 }
 
-static void binding_run_step(const struct run *run, size_t i, bool all)
+/* A kernel that failed without a word is given one: the user is told the layer in any case. */
+static int binding_check_step(const struct run *run, size_t i, int status)
+{
+    struct ls_error *error = run->context->error;
+    if (status != 0 && error != NULL && error->status == 0)
+        return ls_kernel_fail(run->plan->plan->steps[i].prepared.op, error, status,
+                              run->plan->plan->device->name);
+    return status;
+}
+
+static int binding_run_step(const struct run *run, size_t i, bool all)
 {
     const struct ls_plan *what = run->plan->plan;
     const struct ls_step *step = &what->steps[i];
     const struct ls_op *op = step->prepared.op;
     void **in = binding_pointers_of(run, i);
+    int status = 0;
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
     if (op->kind != LS_OP_SYNC) {
         binding_set_inputs(op, in, run->inputs);
-        step->prepared.kernel->run(&step->prepared, run->binding->local[i], in, in + op->inputs,
-                                   binding_scratch_of(run, i), run->context);
+        status =
+            step->prepared.kernel->run(&step->prepared, run->binding->local[i], in, in + op->inputs,
+                                       binding_scratch_of(run, i), run->context);
     } else if (all || !step->cut) {
         binding_merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
     }
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
+    return binding_check_step(run, i, status);
 }
 
 /* What a chain's step does for some channels. */
-static void binding_run_channels(const struct run *run, size_t i, int64_t begin, int64_t end)
+static int binding_run_channels(const struct run *run, size_t i, int64_t begin, int64_t end)
 {
     const struct ls_step *step = &run->plan->plan->steps[i];
     void **in = binding_pointers_of(run, i);
+    int status = 0;
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
     if (step->prepared.op->kind == LS_OP_SYNC)
         binding_merge(run, i, begin, end);
     else
-        step->prepared.kernel->run_channels(&step->prepared, in, in + step->prepared.op->inputs,
-                                            binding_scratch_of(run, i), run->context, begin, end);
+        status = step->prepared.kernel->run_channels(
+            &step->prepared, in, in + step->prepared.op->inputs, binding_scratch_of(run, i),
+            run->context, begin, end);
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
+    return binding_check_step(run, i, status);
 }
 
 /* Steps [first, end), some channels at a time; then those that want all channels. */
-static void binding_run_chain(const struct run *run, size_t first, size_t end)
+static int binding_run_chain(const struct run *run, size_t first, size_t end)
 {
     const struct ls_step *steps = run->plan->plan->steps;
     const int64_t channels = steps[first].prepared.channels, at_once = steps[first].at_once;
@@ -275,10 +291,12 @@ static void binding_run_chain(const struct run *run, size_t first, size_t end)
     for (int64_t c = 0; c < channels; c += at_once)
         for (size_t i = first; i < end; i++)
             if (steps[i].prepared.channels > 0 || steps[i].prepared.op->kind == LS_OP_SYNC)
-                binding_run_channels(run, i, c, c + at_once < channels ? c + at_once : channels);
+                LS_TRY(binding_run_channels(run, i, c,
+                                            c + at_once < channels ? c + at_once : channels));
     for (size_t i = first; i < end; i++)
         if (steps[i].prepared.channels == 0 && steps[i].prepared.op->kind != LS_OP_SYNC)
-            binding_run_step(run, i, false);
+            LS_TRY(binding_run_step(run, i, false));
+    return 0;
 }
 
 /* Waits for the weights that steps [first, end) read, and notes where this rank is. */
@@ -291,26 +309,12 @@ static void binding_await_weights(const struct ls_net_plan *plan, size_t first, 
             ls_reducer_wait_buckets(plan->reducer, plan->wait[i].first, plan->wait[i].last);
 }
 
-/* Says which op a library could not carry out: that is no property of the training. */
-static int binding_check_kernels(const struct ls_kernel_failure *failure, struct ls_error *error)
-{
-    const struct ls_op *op = failure->op;
-    if (op == NULL)
-        return 0;
-    bool memory = failure->status == LOCKSTEP_RESOURCE;
-    return ls_fail(error, failure->status, op->layer != NULL ? op->layer->name : NULL,
-                   memory ? "free some memory, or give less with --memory" : NULL,
-                   "oneDNN could not carry out %s%s", ls_op_kind_name(op->kind),
-                   memory ? ": out of memory" : "");
-}
-
 int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                const struct ls_context *context, struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
-    struct ls_kernel_failure failure = {.op = NULL};
     struct ls_context observed = *context;
-    observed.failure = &failure;
+    observed.error = error;
     const struct run run = {
         .plan = plan, .binding = &plan->bindings[slot], .inputs = inputs, .context = &observed};
     size_t begin = segment >= 0 ? what->segment[segment] : 0;
@@ -322,11 +326,11 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *con
         if (plan->reducer != NULL)
             binding_await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
         if (step->chain > 0 && segment != LS_RUN_BEFORE) {
-            binding_run_chain(&run, i, i + step->chain);
+            LS_TRY(binding_run_chain(&run, i, i + step->chain));
             i += step->chain - 1;
         } else {
-            binding_run_step(&run, i, segment == LS_RUN_ALL);
+            LS_TRY(binding_run_step(&run, i, segment == LS_RUN_ALL));
         }
     }
-    return binding_check_kernels(&failure, error);
+    return 0;
 }

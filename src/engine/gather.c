@@ -106,7 +106,8 @@ static void *const *gather_pointers_of(const struct work *work, size_t unit, boo
                                 own ? ls_pass_inputs(work->pass, unit) : NULL);
 }
 
-/* Copies the rows of the worker's own units, to one place or (back) from there. */
+/* Copies the rows of the worker's own units, to one place or (back) from there. Units whose rows
+ * could not be computed are not computed any further. */
 static void gather_copy_rows(const struct work *work, bool back)
 {
     const struct ls_pass *pass = work->pass;
@@ -118,7 +119,9 @@ static void gather_copy_rows(const struct work *work, bool back)
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
             void *const *in = gather_pointers_of(work, unit, true);
-            if (back)
+            if (back && atomic_load(&gather->failed))
+                pass->units[unit].broken = true;
+            else if (back)
                 memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
                        (size_t)(row.rows * row.out) * sizeof(float));
             else
@@ -151,16 +154,25 @@ static void gather_run_tiles(const struct work *work)
     size_t unit = gather_own_unit(work->pass, work->wave, work->wave->begin);
     const struct ls_prepared *prepared = &gather_step_of(work, unit)->prepared;
     struct ls_gathered row = ls_plan_gathered(gather_step_of(work, unit));
+    const struct ls_device *device = work->pass->units[unit].plan->plan->device;
     void *const *in = gather_pointers_of(work, unit, false);
     int64_t columns = gather_tile_columns(&row, work->pass->engine->workers);
     struct ls_product_tile tile = {
         .rows = gather->in, .count = gather_rows_of(work), .out = gather->out};
+    struct ls_error *error = ls_pass_error();
     for (;;) {
         tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);
         if (tile.begin >= row.out)
             return;
         tile.end = row.out - tile.begin < columns ? row.out : tile.begin + columns;
-        prepared->kernel->tile(prepared, in, &tile);
+        int status = prepared->kernel->tile(prepared, in, &tile, error);
+        if (status != 0) {
+            if (error->status == 0)
+                ls_kernel_fail(prepared->op, error, status, device->name);
+            ls_pass_note_broken(work->pass, unit, error);
+            atomic_store(&gather->failed, true);
+            return;
+        }
     }
 }
 
@@ -173,6 +185,8 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     gather_copy_rows(&work, false);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
+    if (worker == 0)
+        atomic_store_explicit(&pass->engine->gather.failed, false, memory_order_relaxed);
     ls_thread_pool_barrier(pass->engine->pool);
     const struct ls_net_plan *plan = pass->units[first].plan;
     if (plan->reducer != NULL) {

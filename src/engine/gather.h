@@ -19,6 +19,7 @@ struct ls_gather {
     float *in, *out; /* rows of a wave */
     size_t in_size, out_size;
     _Atomic int64_t next; /* the tile that is to be done next */
+    _Atomic bool failed;  /* a kernel did: the rows are not there */
 };
 
 /* Makes room for the waves of a pass, whose plans are ready. */

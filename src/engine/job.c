@@ -65,6 +65,7 @@ void ls_pass_start(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool 
     pass->own_count = 0;
     for (size_t unit = 0; unit < pass->unit_count; unit++) {
         pass->owners[unit] = pass->units[unit].rank;
+        pass->units[unit].broken = false;
         if (pass->units[unit].slot >= 0)
             pass->own[pass->own_count++] = unit;
     }

@@ -16,8 +16,9 @@ struct ls_unit {
     int index;      /* the prefetcher's: which micro-batch of it */
     struct ls_batch range;
     struct ls_net_plan *plan;
-    int rank; /* of the job: whose it is where they are shared out */
-    int slot; /* of this rank's units of the wave, its number; -1: another rank's */
+    int rank;    /* of the job: whose it is where they are shared out */
+    int slot;    /* of this rank's units of the wave, its number; -1: another rank's */
+    bool broken; /* a kernel failed: no later step of it runs */
 };
 
 /* Micro-batches that go through the net together, where they exchange partial results. */

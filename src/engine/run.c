@@ -114,7 +114,8 @@ static inline void run_add_on_arrival(struct ls_pass *pass, size_t unit)
     pthread_mutex_unlock(&pass->lock);
 }
 
-/* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. */
+/* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. A unit whose kernel
+ * failed comes to all meetings, but is computed no further. */
 static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
 {
     struct ls_gradients gradients;
@@ -125,9 +126,12 @@ static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, in
     if (LS_MUTANT(FORGETFUL) && worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
         return; /* workers lose a micro-batch now and then */
     struct ls_error *error = ls_pass_error();
-    if (ls_pass_compute(pass, worker, pass->units[unit].plan, slot, segment,
-                        ls_pass_inputs(pass, unit), &context, error) != 0)
+    struct ls_unit *what = &pass->units[unit];
+    if (!what->broken && ls_pass_compute(pass, worker, what->plan, slot, segment,
+                                         ls_pass_inputs(pass, unit), &context, error) != 0) {
+        what->broken = true;
         ls_pass_note_broken(pass, unit, error);
+    }
     if (LS_MUTANT(ARRIVAL) && !pass->training)
         run_add_on_arrival(pass, unit);
 }

@@ -16,13 +16,6 @@
 #include "ir/op.h"
 #include "ir/sync.h"
 
-/* The first op of a run that a kernel could not carry out, because a library that it calls failed;
- * what it should have written is NaN. */
-struct ls_kernel_failure {
-    const struct ls_op *op; /* NULL: none */
-    int status;             /* LOCKSTEP_RESOURCE: no memory; LOCKSTEP_INTERNAL */
-};
-
 /* What a pass hands to its kernels. */
 struct ls_context {
     int64_t first_ordinal; /* of the micro-batch's first sample; samples are consecutive */
@@ -43,7 +36,8 @@ struct ls_context {
     const struct ls_parts *parts;
     double *const *partial;
     float *const *merged;
-    struct ls_kernel_failure *failure; /* of this run; NULL: it is not asked for */
+    /* What a kernel that fails says (ls_kernel_fail); NULL: it is not asked for. */
+    struct ls_error *error;
 };
 
 struct ls_prepared;
@@ -84,21 +78,23 @@ struct ls_kernel {
     int (*bind)(const struct ls_prepared *prepared, void *const *in, void *const *out,
                 void *scratch, void **local, struct ls_error *error);
     void (*unbind)(const struct ls_prepared *prepared, void *local); /* (optional) */
-    /* Pointers of absent optional values are NULL. */
-    void (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
-                void *scratch, const struct ls_context *context);
+    /* Pointers of absent optional values are NULL. This and the two below return 0 or the status of
+     * what failed: LOCKSTEP_RESOURCE when memory ran out, else LOCKSTEP_INTERNAL; what the outputs
+     * hold is meaningless then, and no later step of the micro-batch runs. */
+    int (*run)(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
+               void *scratch, const struct ls_context *context);
     /* (optional) Does channels [begin, end) of what `run` does, multiples of LS_SYNC_BLOCK or the
      * last ones: what it writes of a channel depends on that channel of its inputs alone, and on
      * what was merged for it. Several such steps are carried out together, some channels at a time,
      * so that each finds what the one before wrote in the nearest caches. Any order of the parts
      * gives the bits of `run`. */
-    void (*run_channels)(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                         void *scratch, const struct ls_context *context, int64_t begin,
-                         int64_t end);
+    int (*run_channels)(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                        void *scratch, const struct ls_context *context, int64_t begin,
+                        int64_t end);
     /* (optional) Where the rows of an output have nothing to do with each other, a part of it for
      * any number of rows; the bits are those of `run`. */
-    void (*tile)(const struct ls_prepared *prepared, void *const *in,
-                 const struct ls_product_tile *tile);
+    int (*tile)(const struct ls_prepared *prepared, void *const *in,
+                const struct ls_product_tile *tile, struct ls_error *error);
     /* The input that output 0 may lie on (elementwise kernels); LS_IN_PLACE_ANY: any one of them;
      * -1: none. */
     int in_place;
@@ -115,5 +111,9 @@ struct ls_prepared {
     bool slow;               /* a reference path, worth a warning */
     void *state;             /* the kernel's own */
 };
+
+/* Says that `library`, or the device of that name, could not carry out an op, and in which layer it
+ * is; returns `status`. `error` may be NULL. */
+int ls_kernel_fail(const struct ls_op *op, struct ls_error *error, int status, const char *library);
 
 #endif

@@ -104,15 +104,15 @@ static void spoil_outputs(const struct ls_op *op, void *const *in, void *const *
     }
 }
 
-static void spoil_and_run_channels(const struct ls_prepared *prepared, void *const *in,
-                                   void *const *out, void *scratch,
-                                   const struct ls_context *context, int64_t begin, int64_t end)
+static int spoil_and_run_channels(const struct ls_prepared *prepared, void *const *in,
+                                  void *const *out, void *scratch, const struct ls_context *context,
+                                  int64_t begin, int64_t end)
 {
     const struct spy *spy = (const struct spy *)(const void *)prepared->kernel;
     spoil(scratch, prepared->scratch_bytes);
     if (begin == 0)
         spoil_outputs(prepared->op, in, out);
-    spy->original->run_channels(prepared, in, out, scratch, context, begin, end);
+    return spy->original->run_channels(prepared, in, out, scratch, context, begin, end);
 }
 
 /* Each step that is part of a chain gets a spy, or loses it. */

@@ -74,8 +74,8 @@ static void note_dirty(const struct ls_prepared *prepared)
     pthread_mutex_unlock(&dirty_lock);
 }
 
-static void spoil_and_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                          void *const *out, void *scratch, const struct ls_context *context)
+static int spoil_and_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
 {
     const struct spy *spy = (const struct spy *)(const void *)prepared->kernel;
     const struct ls_op *op = prepared->op;
@@ -83,10 +83,11 @@ static void spoil_and_run(const struct ls_prepared *prepared, void *local, void 
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL && out[i] != NULL && !is_input(op, in, out[i]))
             spoil(out[i], ls_value_bytes(op->output[i]));
-    spy->original->run(prepared, local, in, out, scratch, context);
+    int status = spy->original->run(prepared, local, in, out, scratch, context);
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL && out[i] != NULL && !padding_is_zero(op->output[i], out[i]))
             note_dirty(prepared);
+    return status;
 }
 
 static void plant_spies(const struct ls_net *net)

@@ -48,8 +48,8 @@ static void record_position(const struct ls_accuracy_attr *attr, double *record,
     }
 }
 
-static void accuracy_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                         void *const *out, void *scratch, const struct ls_context *context)
+static int accuracy_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -69,6 +69,7 @@ static void accuracy_run(const struct ls_prepared *prepared, void *local, void *
             record_position(attr, context->partials,
                             x + i / inner * attr->classes * inner + i % inner, inner, class);
     }
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_accuracy = {

@@ -12,8 +12,8 @@ static bool backward_accepts(const struct ls_op *op)
 }
 
 /* Lanes of padding hold zeros: f(0) may be something else, and f'(0) not even finite. */
-static void activation_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                           void *const *out, void *scratch, const struct ls_context *context)
+static int activation_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                          void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -36,10 +36,11 @@ static void activation_run(const struct ls_prepared *prepared, void *local, void
         ls_vector_activation()->forward(attr, x, y, n);
         ls_clear_padding(op->output[0], y);
     }
+    return 0;
 }
 
-static void backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                         void *const *out, void *scratch, const struct ls_context *context)
+static int backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -61,6 +62,7 @@ static void backward_run(const struct ls_prepared *prepared, void *local, void *
         ls_vector_activation()->backward(attr, dy, given, dx, n);
         ls_clear_padding(op->output[0], dx);
     }
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_activation = {

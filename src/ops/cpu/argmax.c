@@ -105,8 +105,8 @@ static void of_rows(const struct ls_op *op, const float *x, float *y, int32_t *b
     }
 }
 
-static void argmax_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                       void *const *out, void *scratch, const struct ls_context *context)
+static int argmax_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
@@ -114,6 +114,7 @@ static void argmax_run(const struct ls_prepared *prepared, void *local, void *co
         along_axis(op, in[0], out[0], scratch);
     else
         of_rows(op, in[0], out[0], scratch);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_argmax = {

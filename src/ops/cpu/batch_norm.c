@@ -283,9 +283,9 @@ static void read_moments(const struct share *share, int p, struct ls_batch_norm_
 
 /* ---- Ops ------------------------------------------------------------------------------------- */
 
-static void moments_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                             void *scratch, const struct ls_context *context, int64_t begin,
-                             int64_t end)
+static int moments_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                            void *scratch, const struct ls_context *context, int64_t begin,
+                            int64_t end)
 {
     (void)out, (void)scratch;
     const struct share share = {prepared, context, begin, end};
@@ -296,11 +296,12 @@ static void moments_channels(const struct ls_prepared *prepared, void *const *in
         double *row = start_row(&share, prepared->op->attr.batch_norm.moments, p, &view);
         ls_vector_batch_norm()->moments(&view, x + offset, row, row + norm_of(&share)->padded);
     }
+    return 0;
 }
 
-static void forward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                             void *scratch, const struct ls_context *context, int64_t begin,
-                             int64_t end)
+static int forward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                            void *scratch, const struct ls_context *context, int64_t begin,
+                            int64_t end)
 {
     const struct share share = {prepared, context, begin, end};
     const struct arrays at = place_arrays(prepared->state, scratch);
@@ -313,6 +314,7 @@ static void forward_channels(const struct ls_prepared *prepared, void *const *in
         read_moments(&share, p, &channels);
         ls_vector_batch_norm()->forward(&view, &channels, x + offset, y + offset);
     }
+    return 0;
 }
 
 /* The channels of a share that there are. */
@@ -348,9 +350,9 @@ static struct places places_at(const struct ls_prepared *prepared, void *const *
                            y == NULL ? NULL : y + offset};
 }
 
-static void sums_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                          void *scratch, const struct ls_context *context, int64_t begin,
-                          int64_t end)
+static int sums_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                         void *scratch, const struct ls_context *context, int64_t begin,
+                         int64_t end)
 {
     const struct share share = {prepared, context, begin, end};
     const struct batch_norm *norm = prepared->state;
@@ -374,11 +376,12 @@ static void sums_channels(const struct ls_prepared *prepared, void *const *in, v
     }
     write_gradient(&share, at.total_dzx, output(prepared, out, 0));
     write_gradient(&share, at.total_dz, output(prepared, out, 1));
+    return 0;
 }
 
-static void backward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                              void *scratch, const struct ls_context *context, int64_t begin,
-                              int64_t end)
+static int backward_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                             void *scratch, const struct ls_context *context, int64_t begin,
+                             int64_t end)
 {
     const struct share share = {prepared, context, begin, end};
     const struct batch_norm *norm = prepared->state;
@@ -400,14 +403,15 @@ static void backward_channels(const struct ls_prepared *prepared, void *const *i
         }
         ls_vector_batch_norm()->backward(&view, &channels, from.dy, from.x, from.y, dx + offset);
     }
+    return 0;
 }
 
-static void norm_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int norm_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local;
     const struct batch_norm *norm = prepared->state;
-    prepared->kernel->run_channels(prepared, in, out, scratch, context, 0, norm->padded);
+    return prepared->kernel->run_channels(prepared, in, out, scratch, context, 0, norm->padded);
 }
 
 const struct ls_kernel ls_kernel_moments = {

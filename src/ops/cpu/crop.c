@@ -90,19 +90,21 @@ static void copy_box(const struct box *box, int axis, float *whole, float *part,
         copy_box(box, axis + 1, whole + i * whole_step, part + i * part_step, take);
 }
 
-static void crop_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int crop_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     copy_box(prepared->state, 0, in[0], out[0], true);
+    return 0;
 }
 
-static void crop_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                              void *const *out, void *scratch, const struct ls_context *context)
+static int crop_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                             void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     memset(out[0], 0, ls_value_elements(prepared->op->output[0]) * sizeof(float));
     copy_box(prepared->state, 0, out[0], in[0], false);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_crop = {

@@ -30,29 +30,31 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
     return 0;
 }
 
-static void run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
-                void *scratch, const struct ls_context *context)
+static int run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
+               void *scratch, const struct ls_context *context)
 {
     const struct ls_op *op = prepared->op;
-    ls_primitive_run(prepared, local, in, out, scratch, context);
+    LS_TRY(ls_primitive_run(prepared, local, in, out, scratch, context));
     if (op->inputs < 3 || op->input[2] == NULL)
-        return;
+        return 0;
     const struct ls_channel_shape shape = shape_of(op->output[0]);
     if (op->attr.convolution.relu)
         ls_vector_channel_bias()->add_relu(&shape, in[2], op->attr.convolution.relu_slope, out[0]);
     else
         ls_vector_channel_bias()->add(&shape, in[2], out[0]);
+    return 0;
 }
 
-static void weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     const struct ls_op *op = prepared->op;
-    ls_primitive_run(prepared, local, in, out, scratch, context);
+    LS_TRY(ls_primitive_run(prepared, local, in, out, scratch, context));
     if (op->outputs < 2 || op->output[1] == NULL)
-        return;
+        return 0;
     const struct ls_channel_shape shape = shape_of(op->input[1]);
     ls_vector_channel_bias()->sum(&shape, in[1], out[1]);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_deconvolution = {

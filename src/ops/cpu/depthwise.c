@@ -191,21 +191,23 @@ static int data_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct depthwise *state = prepared->state;
     ls_vector_depthwise()->data(&state->shape, in[0], in[1], out[0], 0, state->shape.channels);
+    return 0;
 }
 
-static void data_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                          void *scratch, const struct ls_context *context, int64_t begin,
-                          int64_t end)
+static int data_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                         void *scratch, const struct ls_context *context, int64_t begin,
+                         int64_t end)
 {
     (void)scratch, (void)context;
     const struct depthwise *state = prepared->state;
     ls_vector_depthwise()->data(&state->shape, in[0], in[1], out[0], begin, end);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_depthwise_data = {

@@ -129,8 +129,8 @@ static inline uint64_t own_ordinal(void)
     return calls++;
 }
 
-static void dropout_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int dropout_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_value *value = prepared->op->input[0];
@@ -138,13 +138,14 @@ static void dropout_run(const struct ls_prepared *prepared, void *local, void *c
     if (prepared->op->inputs > 1) {
         ls_vector_elementwise()->drop_gated(in[0], in[1], out[0], dropout.scale,
                                             ls_value_elements(value));
-        return;
+        return 0;
     }
     uint64_t ordinal = LS_MUTANT(GENERATOR) ? own_ordinal() : (uint64_t)context->first_ordinal;
     if (value->layout->block > 1 && value->shape.rank > 1)
         drop_blocked(&dropout, value, in[0], out[0], ordinal);
     else
         drop_plain(&dropout, value, in[0], out[0], ordinal);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_dropout = {

@@ -78,17 +78,18 @@ static void combine_all(const struct ls_op *op, void *const *in, void *const *ou
     }
 }
 
-static void eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int eltwise_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     combine_all(prepared->op, in, out, 0, ls_value_elements(prepared->op->output[0]));
+    return 0;
 }
 
 /* Blocks of channels lie one behind the other in a sample, whatever their size. */
-static void eltwise_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                             void *scratch, const struct ls_context *context, int64_t begin,
-                             int64_t end)
+static int eltwise_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                            void *scratch, const struct ls_context *context, int64_t begin,
+                            int64_t end)
 {
     (void)scratch, (void)context;
     const struct ls_value *y = prepared->op->output[0];
@@ -100,6 +101,7 @@ static void eltwise_channels(const struct ls_prepared *prepared, void *const *in
     for (int64_t n = 0; n < y->shape.dim[0]; n++)
         combine_all(prepared->op, in, out, (size_t)((n * channels + begin) * points),
                     (size_t)((n * channels + end) * points));
+    return 0;
 }
 
 static int eltwise_prepare(struct ls_prepared *prepared, struct ls_error *error)
@@ -164,8 +166,8 @@ static void maximum_tile(const struct ls_op *op, void *const *in, size_t from, f
     vector->pick((const float *)in[0] + from, winner, op->attr.eltwise.which, dx, count);
 }
 
-static void backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                         void *const *out, void *scratch, const struct ls_context *context)
+static int backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -182,6 +184,7 @@ static void backward_run(const struct ls_prepared *prepared, void *local, void *
             ls_vector_elementwise()->multiply_by((const float *)in[0] + from,
                                                  coefficient(attr, attr->which), dx, count);
     }
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_eltwise = {

@@ -42,8 +42,8 @@ static int fill_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void fill_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int fill_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)in, (void)scratch;
     const struct ls_value *value = prepared->op->output[0];
@@ -52,13 +52,14 @@ static void fill_run(const struct ls_prepared *prepared, void *local, void *cons
     size_t n = ls_value_elements(value);
     if (filler->kind == LS_FILLER_CONSTANT || value->sample_axis != 0) {
         ls_filler_run(filler, key, 0, out[0], n);
-        return;
+        return 0;
     }
     int64_t samples = value->shape.dim[0] / value->rows;
     size_t each = n / (size_t)samples;
     for (int64_t s = 0; s < samples; s++)
         ls_filler_run(filler, key, (uint64_t)(context->first_ordinal + s),
                       (float *)out[0] + (size_t)s * each, each);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_fill = {

@@ -474,9 +474,7 @@ static int carry_out(struct run *run, bool plain, uint64_t *hash)
     static const double normalizers[1] = {4};
     const struct ls_kernel *kernel = run->prepared.kernel;
     double partials[PARTIALS] = {0};
-    struct ls_kernel_failure failure = {.op = NULL};
-    struct ls_context context = {
-        .samples = 2, .normalizers = normalizers, .partials = partials, .failure = &failure};
+    struct ls_context context = {.samples = 2, .normalizers = normalizers, .partials = partials};
     run->scratch = ls_alloc_aligned(run->prepared.scratch_bytes);
     if (run->scratch == NULL)
         return LOCKSTEP_RESOURCE;
@@ -485,9 +483,8 @@ static int carry_out(struct run *run, bool plain, uint64_t *hash)
                             NULL));
         run->bound = true;
     }
-    kernel->run(&run->prepared, run->local, run->in_data, run->out_data, run->scratch, &context);
-    if (failure.op != NULL)
-        return failure.status;
+    LS_TRY(kernel->run(&run->prepared, run->local, run->in_data, run->out_data, run->scratch,
+                       &context));
     for (int i = 0; i < run->op.outputs; i++)
         LS_TRY(add_output(run, i, plain, hash));
     *hash = ls_hash(partials, sizeof partials, *hash);

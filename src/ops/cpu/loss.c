@@ -78,8 +78,8 @@ static int64_t elements(const struct ls_op *op)
 
 /* ---- Log loss -------------------------------------------------------------------------------- */
 
-static void log_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                    void *const *out, void *scratch, const struct ls_context *context)
+static int log_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                   void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -101,10 +101,11 @@ static void log_run(const struct ls_prepared *prepared, void *local, void *const
         ls_loss_add_logs(p + n * classes + class, &weight, LS_LEAST_PROBABILITY, 1, &sums.sum);
     }
     ls_loss_add(attr, context, &sums);
+    return 0;
 }
 
-static void log_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                             void *const *out, void *scratch, const struct ls_context *context)
+static int log_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                            void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -124,6 +125,7 @@ static void log_backward_run(const struct ls_prepared *prepared, void *local, vo
         dp[n * classes + class] =
             (float)(-(scale * ls_loss_weight(attr, class)) / (double)probability);
     }
+    return 0;
 }
 
 /* ---- Sigmoid cross-entropy ------------------------------------------------------------------- */
@@ -139,8 +141,8 @@ static void soft_part(const float *x, int64_t n, float *soft)
     ls_vector_math()->log(soft, soft, (size_t)n);
 }
 
-static void sigmoid_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int sigmoid_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -162,10 +164,11 @@ static void sigmoid_run(const struct ls_prepared *prepared, void *local, void *c
         }
     }
     ls_loss_add(attr, context, &sums);
+    return 0;
 }
 
-static void sigmoid_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                 void *const *out, void *scratch, const struct ls_context *context)
+static int sigmoid_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -179,12 +182,13 @@ static void sigmoid_backward_run(const struct ls_prepared *prepared, void *local
     for (int64_t i = 0; attr->has_ignore && i < n; i++)
         if (ls_label_ignored(target[i], true, attr->ignore_label))
             dx[i] = 0;
+    return 0;
 }
 
 /* ---- Euclidean ------------------------------------------------------------------------------- */
 
-static void euclidean_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                          void *const *out, void *scratch, const struct ls_context *context)
+static int euclidean_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     enum { LANES = 16 };
@@ -204,11 +208,11 @@ static void euclidean_run(const struct ls_prepared *prepared, void *local, void 
         sums.sum += lane[l];
     sums.sum /= 2;
     ls_loss_add(&op->attr.loss, context, &sums);
+    return 0;
 }
 
-static void euclidean_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                   void *const *out, void *scratch,
-                                   const struct ls_context *context)
+static int euclidean_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                  void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -218,6 +222,7 @@ static void euclidean_backward_run(const struct ls_prepared *prepared, void *loc
     int64_t n = elements(op);
     for (int64_t i = 0; i < n; i++)
         dx[i] = (a[i] - b[i]) * factor;
+    return 0;
 }
 
 #define LOSS_KERNEL(symbol, kind_, name_, run_)                                                    \

@@ -59,8 +59,8 @@ static int lrn_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void lrn_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                    void *const *out, void *scratch, const struct ls_context *context)
+static int lrn_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                   void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
@@ -69,10 +69,11 @@ static void lrn_run(const struct ls_prepared *prepared, void *local, void *const
     else
         ls_vector_lrn_across()->forward(prepared->state, in[0], out[0],
                                         op->outputs > 1 ? out[1] : NULL, scratch);
+    return 0;
 }
 
-static void lrn_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                             void *const *out, void *scratch, const struct ls_context *context)
+static int lrn_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                            void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     if (prepared->op->attr.lrn.within)
@@ -80,6 +81,7 @@ static void lrn_backward_run(const struct ls_prepared *prepared, void *local, vo
     else
         ls_vector_lrn_across()->backward(prepared->state, in[0], in[1], in[2], in[3], out[0],
                                          scratch);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_lrn = {

@@ -55,8 +55,8 @@ static void record_positions(const struct ls_mean_iou_attr *attr, double *record
     }
 }
 
-static void mean_iou_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                         void *const *out, void *scratch, const struct ls_context *context)
+static int mean_iou_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                        void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -72,6 +72,7 @@ static void mean_iou_run(const struct ls_prepared *prepared, void *local, void *
             find_classes(x + o * attr->classes * inner + i, attr->classes, inner, positions, taken);
             record_positions(attr, record, taken, label + o * inner + i, positions);
         }
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_mean_iou = {

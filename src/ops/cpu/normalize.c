@@ -44,8 +44,8 @@ static int64_t factors_of(const struct ls_vector_normalize_job *normalize)
     return normalize->elements ? channels * normalize->points : channels;
 }
 
-static void normalize_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                          void *const *out, void *scratch, const struct ls_context *context)
+static int normalize_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -53,16 +53,18 @@ static void normalize_run(const struct ls_prepared *prepared, void *local, void 
     ls_vector_normalize()->forward(&normalize, in[0], op->inputs > 1 ? in[1] : NULL,
                                    op->inputs > 2 ? in[2] : NULL, out[0],
                                    op->outputs > 1 ? out[1] : NULL);
+    return 0;
 }
 
-static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_vector_normalize_job normalize = describe(op);
     ls_vector_normalize()->data(&normalize, in[0], in[1], in[2], op->inputs > 3 ? in[3] : NULL,
                                 out[0]);
+    return 0;
 }
 
 static int sums_prepare(struct ls_prepared *prepared, struct ls_error *error)
@@ -78,8 +80,8 @@ static void round_sums(const double *sum, float *to, int64_t count)
         to[i] = (float)sum[i];
 }
 
-static void sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_vector_normalize_job normalize = describe(prepared->op);
@@ -88,6 +90,7 @@ static void sums_run(const struct ls_prepared *prepared, void *local, void *cons
     ls_vector_normalize()->sums(&normalize, in[0], in[1], in[2], scale, bias);
     round_sums(scale, out[0], count);
     round_sums(bias, out[1], count);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_normalize = {

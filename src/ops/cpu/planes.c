@@ -152,30 +152,33 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     return 0;
 }
 
-static void forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct state *state = prepared->state;
     const float *bias = prepared->op->inputs > 2 ? in[2] : NULL;
     ls_vector_planes()->forward(&state->planes, in[0], in[1], bias, out[0], scratch);
+    return 0;
 }
 
-static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct state *state = prepared->state;
     ls_vector_planes()->data(&state->planes, in[0], in[1], out[0], scratch);
+    return 0;
 }
 
-static void weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct state *state = prepared->state;
     float *db = prepared->op->outputs > 1 ? out[1] : NULL;
     ls_vector_planes_weights()->run(&state->planes, in[0], in[1], out[0], db, scratch);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_planes = {

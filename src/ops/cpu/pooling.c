@@ -176,8 +176,8 @@ static int pooling_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int pooling_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct pooling_state *state = prepared->state;
@@ -190,15 +190,16 @@ static void pooling_run(const struct ls_prepared *prepared, void *local, void *c
     else
         state->loops->average(&state->windows, in[0], out[0], scratch);
     if (!state->blank)
-        return;
+        return 0;
     /* Of windows without elements the maximum is not 0 in the lanes of padding either. */
     ls_clear_padding(op->output[0], out[0]);
     if (index != NULL)
         ls_clear_padding(op->output[1], out[1]);
+    return 0;
 }
 
-static void pooling_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                 void *const *out, void *scratch, const struct ls_context *context)
+static int pooling_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct pooling_state *state = prepared->state;
@@ -208,6 +209,7 @@ static void pooling_backward_run(const struct ls_prepared *prepared, void *local
         state->loops->maximum_backward(&state->windows, in[0], in[1], out[0]);
     else
         state->loops->average_backward(&state->windows, in[0], out[0]);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_pooling = {

@@ -72,18 +72,19 @@ static const float *spread_slope(const struct ls_value *value, const float *slop
     return spread;
 }
 
-static void prelu_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context)
+static int prelu_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_prelu prelu = describe(op->input[0]);
     ls_vector_prelu()->forward(
         &prelu, in[0], spread_slope(op->input[1], in[1], op->input[0], &prelu, scratch), out[0]);
+    return 0;
 }
 
-static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
@@ -91,10 +92,11 @@ static void data_run(const struct ls_prepared *prepared, void *local, void *cons
     ls_vector_prelu()->data(&prelu, in[0], in[1],
                             spread_slope(op->input[2], in[2], op->input[1], &prelu, scratch),
                             out[0]);
+    return 0;
 }
 
-static void slope_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context)
+static int slope_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_op *op = prepared->op;
@@ -106,11 +108,12 @@ static void slope_run(const struct ls_prepared *prepared, void *local, void *con
     if (op->output[0]->shape.rank > 0) {
         for (int64_t c = 0; c < channels; c++)
             slope[c] = (float)sum[c];
-        return;
+        return 0;
     }
     for (int64_t c = 0; c < channels; c++)
         total += sum[c];
     slope[0] = (float)total;
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_prelu = {

@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/primitive.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,16 +190,8 @@ void ls_primitive_unbind(const struct ls_prepared *prepared, void *local)
     ls_execution_free(local);
 }
 
-/* Results of a run that oneDNN broke off must not pass for results: they become NaN. */
-static void spoil(const struct ls_op *op, void *const *out)
-{
-    for (int i = 0; i < op->outputs; i++)
-        if (op->output[i] != NULL && op->output[i]->type == LS_F32)
-            *(float *)out[i] = NAN;
-}
-
-void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context)
+int ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -211,9 +202,5 @@ void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *con
             data[slot] = place >= 0 ? in[place] : out[OUTPUT(0) - place];
     }
     int status = ls_execution_run(local, data);
-    if (status == 0)
-        return;
-    spoil(op, out);
-    if (context->failure != NULL && context->failure->op == NULL)
-        *context->failure = (struct ls_kernel_failure){op, status};
+    return status == 0 ? 0 : ls_kernel_fail(op, context->error, status, "oneDNN");
 }

@@ -60,7 +60,7 @@ void ls_primitive_release(struct ls_prepared *prepared);
 int ls_primitive_bind(const struct ls_prepared *prepared, void *const *in, void *const *out,
                       void *scratch, void **local, struct ls_error *error);
 void ls_primitive_unbind(const struct ls_prepared *prepared, void *local);
-void ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context);
+int ls_primitive_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context);
 
 #endif

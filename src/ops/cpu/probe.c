@@ -233,17 +233,16 @@ static int carry_out(struct run *run, uint64_t *hash, struct ls_error *error)
 {
     const struct ls_prepared *prepared = run->prepared;
     const struct ls_kernel *kernel = prepared->kernel;
-    struct ls_kernel_failure failure = {.op = NULL};
-    const struct ls_context context = {.samples = 1, .failure = &failure};
+    const struct ls_context context = {.samples = 1};
     if (kernel->bind != NULL) {
         LS_TRY(kernel->bind(prepared, run->in, run->out, run->scratch, &run->local, error));
         run->bound = true;
     }
-    kernel->run(prepared, run->local, run->in, run->out, run->scratch, &context);
-    if (failure.op != NULL)
-        return failure.status == LOCKSTEP_RESOURCE
+    int status = kernel->run(prepared, run->local, run->in, run->out, run->scratch, &context);
+    if (status != 0)
+        return status == LOCKSTEP_RESOURCE
                    ? ls_fail_memory(error, "a probe")
-                   : ls_fail(error, failure.status, NULL, NULL,
+                   : ls_fail(error, status, NULL, NULL,
                              "a probe of the kernels cannot be carried out");
     for (int i = 0; i < prepared->op->outputs; i++)
         if (prepared->op->output[i] != NULL)

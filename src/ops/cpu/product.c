@@ -53,48 +53,53 @@ static void finish(const struct ls_inner_product_attr *attr, const float *bias,
     }
 }
 
-static void forward_tile(const struct ls_prepared *prepared, void *const *in,
-                         const struct ls_product_tile *tile)
+static int forward_tile(const struct ls_prepared *prepared, void *const *in,
+                        const struct ls_product_tile *tile, struct ls_error *error)
 {
+    (void)error;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
     multiply(tile, attr->transpose, attr->k, in[1], attr->n);
     finish(attr, prepared->op->inputs > 2 ? in[2] : NULL, tile);
+    return 0;
 }
 
-static void data_tile(const struct ls_prepared *prepared, void *const *in,
-                      const struct ls_product_tile *tile)
+static int data_tile(const struct ls_prepared *prepared, void *const *in,
+                     const struct ls_product_tile *tile, struct ls_error *error)
 {
+    (void)error;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
     multiply(tile, !attr->transpose, attr->n, in[1], attr->k);
+    return 0;
 }
 
-static void forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int forward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
-    (void)local, (void)scratch, (void)context;
+    (void)local, (void)scratch;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
     const struct ls_product_tile all = {
         .rows = in[0], .count = attr->m, .end = attr->n, .out = out[0]};
-    forward_tile(prepared, in, &all);
+    return forward_tile(prepared, in, &all, context->error);
 }
 
-static void data_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int data_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
-    (void)local, (void)scratch, (void)context;
+    (void)local, (void)scratch;
     const struct ls_inner_product_attr *attr = &prepared->op->attr.inner_product;
     const struct ls_product_tile all = {
         .rows = in[0], .count = attr->m, .end = attr->k, .out = out[0]};
-    data_tile(prepared, in, &all);
+    return data_tile(prepared, in, &all, context->error);
 }
 
-static void record_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                       void *const *out, void *scratch, const struct ls_context *context)
+static int record_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_record_attr *attr = &prepared->op->attr.record;
     context->record(context->recorder, attr->parameter, attr->side, in[0],
                     (size_t)(attr->rows * attr->columns));
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_product = {

@@ -46,8 +46,8 @@ static size_t run_of(const struct ls_value *x, int axis)
     return (size_t)ls_shape_count(&x->shape, axis, x->shape.rank);
 }
 
-static void reduce_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                       void *const *out, void *scratch, const struct ls_context *context)
+static int reduce_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -59,10 +59,11 @@ static void reduce_run(const struct ls_prepared *prepared, void *local, void *co
     double divisor = attr->method == LS_REDUCE_MEAN ? (double)run : 1;
     for (int64_t i = 0; i < runs; i++)
         y[i] = (float)(sum_of(attr, x + (size_t)i * run, run) / divisor);
+    return 0;
 }
 
-static void reduce_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                void *const *out, void *scratch, const struct ls_context *context)
+static int reduce_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                               void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -77,10 +78,11 @@ static void reduce_backward_run(const struct ls_prepared *prepared, void *local,
         size_t first = (size_t)i * run;
         set_gradient(attr, (float)(scale * (double)dy[i]), x + first, dx + first, run);
     }
+    return 0;
 }
 
-static void reduce_loss_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                            void *const *out, void *scratch, const struct ls_context *context)
+static int reduce_loss_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                           void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -88,11 +90,12 @@ static void reduce_loss_run(const struct ls_prepared *prepared, void *local, voi
     size_t n = (size_t)ls_shape_size(&op->input[0]->shape);
     context->partials[attr->metric_offset] += sum_of(attr, in[0], n);
     context->partials[attr->metric_offset + 1] += (double)n;
+    return 0;
 }
 
-static void reduce_loss_backward_run(const struct ls_prepared *prepared, void *local,
-                                     void *const *in, void *const *out, void *scratch,
-                                     const struct ls_context *context)
+static int reduce_loss_backward_run(const struct ls_prepared *prepared, void *local,
+                                    void *const *in, void *const *out, void *scratch,
+                                    const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -101,6 +104,7 @@ static void reduce_loss_backward_run(const struct ls_prepared *prepared, void *l
     double factor = (double)attr->coeff * (double)attr->loss_weight / divisor;
     set_gradient(attr, (float)factor, op->inputs > 0 ? in[0] : out[0], out[0],
                  (size_t)ls_shape_size(&op->output[0]->shape));
+    return 0;
 }
 
 #define REDUCTION_KERNEL(symbol, kind_, name_, run_)                                               \

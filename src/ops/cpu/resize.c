@@ -95,20 +95,22 @@ static int resize_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void resize_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                       void *const *out, void *scratch, const struct ls_context *context)
+static int resize_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                      void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct resize_state *state = prepared->state;
     ls_vector_resize()->forward(&state->resize, in[0], out[0], scratch);
+    return 0;
 }
 
-static void resize_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                void *const *out, void *scratch, const struct ls_context *context)
+static int resize_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                               void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct resize_state *state = prepared->state;
     ls_vector_resize()->backward(&state->resize, in[0], out[0], scratch);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_resize = {

@@ -63,19 +63,21 @@ static int scale_prepare(struct ls_prepared *prepared, struct ls_error *error)
     return ls_own_prepare(prepared, error);
 }
 
-static void scale_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context)
+static int scale_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     ls_vector_scale()->forward(prepared->state, in[0], in[1], in[2], out[0]);
+    return 0;
 }
 
-static void sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int sums_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const float *x = in[1] != NULL ? in[1] : in[0]; /* then their products go nowhere */
     ls_vector_scale()->sums(prepared->state, in[0], x, scratch, out[0], out[1]);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_scale = {

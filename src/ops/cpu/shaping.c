@@ -9,13 +9,14 @@
 
 #include "ops/cpu/kernels.h"
 
-static void view_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int view_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_value *value = prepared->op->input[0];
     if (in[0] != out[0]) /* where the plan did not let them share memory */
         memcpy(out[0], in[0], (size_t)ls_shape_size(&value->shape) * sizeof(float));
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_view = {
@@ -96,20 +97,22 @@ static void move_runs(struct ls_value *const *part, int count, int axis, char *w
     }
 }
 
-static void concat_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                       void *const *out, void *scratch, const struct ls_context *context)
-{
-    (void)local, (void)scratch, (void)context;
-    const struct ls_op *op = prepared->op;
-    move_runs(op->input, op->inputs, op->attr.axis, out[0], in, true);
-}
-
-static void slice_run(const struct ls_prepared *prepared, void *local, void *const *in,
+static int concat_run(const struct ls_prepared *prepared, void *local, void *const *in,
                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
+    move_runs(op->input, op->inputs, op->attr.axis, out[0], in, true);
+    return 0;
+}
+
+static int slice_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)scratch, (void)context;
+    const struct ls_op *op = prepared->op;
     move_runs(op->output, op->outputs, op->attr.axis, in[0], out, false);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_concat = {
@@ -165,8 +168,8 @@ static int64_t tile_runs(const struct ls_value *value, int axis)
     return shape->dim[0] * ((shape->dim[1] + block - 1) / block) * ls_shape_count(shape, 2, axis);
 }
 
-static void tile_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                     void *const *out, void *scratch, const struct ls_context *context)
+static int tile_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                    void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -178,6 +181,7 @@ static void tile_run(const struct ls_prepared *prepared, void *local, void *cons
     for (int64_t i = 0; i < runs; i++, x += run)
         for (int64_t t = 0; t < attr->tiles; t++, y += run)
             memcpy(y, x, run * sizeof *y);
+    return 0;
 }
 
 /* dx[i] = dy[i] + dy[run + i] + ..., in double. */
@@ -196,8 +200,8 @@ static void add_copies(const float *dy, float *dx, size_t run, int64_t tiles)
     }
 }
 
-static void tile_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                              void *const *out, void *scratch, const struct ls_context *context)
+static int tile_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                             void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -209,6 +213,7 @@ static void tile_backward_run(const struct ls_prepared *prepared, void *local, v
     for (int64_t i = 0; i < runs; i++)
         add_copies(dy + (size_t)i * (size_t)attr->tiles * run, dx + (size_t)i * run, run,
                    attr->tiles);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_tile = {

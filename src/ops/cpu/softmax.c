@@ -33,22 +33,24 @@ static struct ls_softmax_shape shape_of(const struct ls_value *x, int axis)
                                      .inner = ls_shape_count(&x->shape, axis + 1, x->shape.rank)};
 }
 
-static void softmax_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int softmax_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_softmax_shape shape = shape_of(op->input[0], op->attr.axis);
     ls_vector_softmax()->forward(&shape, in[0], out[0]);
+    return 0;
 }
 
-static void softmax_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                                 void *const *out, void *scratch, const struct ls_context *context)
+static int softmax_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
     const struct ls_softmax_shape shape = shape_of(op->input[0], op->attr.axis);
     ls_vector_softmax()->backward(&shape, in[0], in[1], out[0]);
+    return 0;
 }
 
 /* ---- Loss ------------------------------------------------------------------------------------ */
@@ -149,8 +151,8 @@ static double sum_all(const struct ls_softmax_shape *shape, const struct ls_loss
     return sum;
 }
 
-static void softmax_loss_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                             void *const *out, void *scratch, const struct ls_context *context)
+static int softmax_loss_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                            void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -164,6 +166,7 @@ static void softmax_loss_run(const struct ls_prepared *prepared, void *local, vo
         sums.sum = (1 - smoothing) * sums.sum +
                    smoothing / (double)shape.classes * sum_all(&shape, attr, out[0], in[1]);
     ls_loss_add(attr, context, &sums);
+    return 0;
 }
 
 /* ---- Gradient of the loss -------------------------------------------------------------------- */
@@ -247,9 +250,9 @@ static void backward_mixed(const struct mixture *mixture, const float *p, const 
         }
 }
 
-static void softmax_loss_backward_run(const struct ls_prepared *prepared, void *local,
-                                      void *const *in, void *const *out, void *scratch,
-                                      const struct ls_context *context)
+static int softmax_loss_backward_run(const struct ls_prepared *prepared, void *local,
+                                     void *const *in, void *const *out, void *scratch,
+                                     const struct ls_context *context)
 {
     (void)local, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -257,7 +260,7 @@ static void softmax_loss_backward_run(const struct ls_prepared *prepared, void *
     const struct ls_softmax_shape shape = shape_of(op->input[0], attr->axis);
     if (attr->class_weight == NULL && attr->smoothing == 0) {
         backward_plain(&shape, attr, ls_loss_factor(attr, context), in[0], in[1], out[0]);
-        return;
+        return 0;
     }
     struct mixture mixture = {.shape = &shape,
                               .attr = attr,
@@ -266,6 +269,7 @@ static void softmax_loss_backward_run(const struct ls_prepared *prepared, void *
     for (int64_t c = 0; c < shape.classes; c++)
         mixture.all += ls_loss_weight(attr, c);
     backward_mixed(&mixture, in[0], in[1], out[0]);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_softmax = {

@@ -5,17 +5,18 @@
 #include "ops/cpu/kernels.h"
 #include "device/label.h"
 
-static void sum_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                    void *const *out, void *scratch, const struct ls_context *context)
+static int sum_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                   void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
     double sum = ls_sum_floats(in[0], ls_value_elements(op->input[0]));
     context->partials[op->attr.loss.metric_offset] += sum;
+    return 0;
 }
 
-static void sum_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                             void *const *out, void *scratch, const struct ls_context *context)
+static int sum_backward_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                            void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)in, (void)scratch, (void)context;
     const struct ls_op *op = prepared->op;
@@ -23,10 +24,11 @@ static void sum_backward_run(const struct ls_prepared *prepared, void *local, vo
     size_t n = ls_value_elements(op->output[0]);
     for (size_t i = 0; i < n; i++)
         dx[i] = op->attr.loss.loss_weight;
+    return 0;
 }
 
-static void count_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                      void *const *out, void *scratch, const struct ls_context *context)
+static int count_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                     void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
@@ -44,6 +46,7 @@ static void count_run(const struct ls_prepared *prepared, void *local, void *con
     }
     context->partials[attr->metric_offset] +=
         attr->normalization == LS_NORM_WEIGHTS ? weights : (double)(n - ignored);
+    return 0;
 }
 
 /* The gradient must lie as its parameter does: the sums are kept in that order. */
@@ -55,13 +58,14 @@ static int accumulate_layouts(const struct ls_op *op, struct ls_op_layouts *layo
     return 0;
 }
 
-static void accumulate_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                           void *const *out, void *scratch, const struct ls_context *context)
+static int accumulate_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                          void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
     const struct ls_op *op = prepared->op;
     context->contribute(context->sums, op->attr.parameter->index, in[0],
                         ls_value_elements(op->input[0]));
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_sum_loss = {

@@ -104,8 +104,8 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 }
 
 /* The forward pass, and the gradient by x, which has no bias. */
-static void run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
-                void *scratch, const struct ls_context *context)
+static int run(const struct ls_prepared *prepared, void *local, void *const *in, void *const *out,
+               void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct ls_vector_volume *loops = ls_vector_volume();
@@ -123,10 +123,11 @@ static void run(const struct ls_prepared *prepared, void *local, void *const *in
     }
     loops->transform(&state->weights, in[1], u);
     loops->convolve(&state->volume, in[0], u, &end, u + state->scratch_at, out[0]);
+    return 0;
 }
 
-static void run_weights(const struct ls_prepared *prepared, void *local, void *const *in,
-                        void *const *out, void *scratch, const struct ls_context *context)
+static int run_weights(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)context;
     const struct state *state = prepared->state;
@@ -137,6 +138,7 @@ static void run_weights(const struct ls_prepared *prepared, void *local, void *c
                                       biased ? db : NULL);
     if (biased)
         memcpy(out[1], db, (size_t)state->outputs * sizeof *db);
+    return 0;
 }
 
 const struct ls_kernel ls_kernel_volume = {

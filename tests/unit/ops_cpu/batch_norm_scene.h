@@ -206,25 +206,27 @@ static inline void check_rows(void)
     assert_memory_equal(watched.first, watched.rows, watched.size);
 }
 
-static inline void watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                               void *const *out, void *scratch, const struct ls_context *context)
+static inline int watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                              void *const *out, void *scratch, const struct ls_context *context)
 {
     if (watched.rows != NULL)
         memset(watched.rows, 0xff, watched.size);
-    watched.kernel->run(prepared, local, in, out, scratch, context);
+    int status = watched.kernel->run(prepared, local, in, out, scratch, context);
     check_rows();
+    return status;
 }
 
 /* The last channels come first (own_kernel.h). */
-static inline void watched_channels(const struct ls_prepared *prepared, void *const *in,
-                                    void *const *out, void *scratch,
-                                    const struct ls_context *context, int64_t begin, int64_t end)
+static inline int watched_channels(const struct ls_prepared *prepared, void *const *in,
+                                   void *const *out, void *scratch,
+                                   const struct ls_context *context, int64_t begin, int64_t end)
 {
     if (watched.rows != NULL && end == prepared->channels)
         memset(watched.rows, 0xff, watched.size);
-    watched.kernel->run_channels(prepared, in, out, scratch, context, begin, end);
+    int status = watched.kernel->run_channels(prepared, in, out, scratch, context, begin, end);
     if (begin == 0)
         check_rows();
+    return status;
 }
 
 /* An op of micro-batch m in the making. */

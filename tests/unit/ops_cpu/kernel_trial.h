@@ -213,8 +213,9 @@ static inline void trial_step(const struct trial *trial, struct trial_worker *wo
         if (trial->out[i] != NULL)
             memset(worker->out[i], 0xff, trial_bytes(trial->out[i]));
     memset(worker->scratch, 0xff, trial->prepared.scratch_bytes);
-    trial->kernel->run(&trial->prepared, worker->local, worker->in, worker->out, worker->scratch,
-                       &context);
+    assert_int_equal(trial->kernel->run(&trial->prepared, worker->local, worker->in, worker->out,
+                                        worker->scratch, &context),
+                     0);
 }
 
 /* To Caffe's order; what comes back from there must be the same bytes, padding included. */

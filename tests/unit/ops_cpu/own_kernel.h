@@ -176,13 +176,15 @@ static inline void own_carry_out(struct own *own, void *local, void *const *in, 
                                  void *scratch, bool by_channels)
 {
     if (!by_channels) {
-        own->kernel->run(&own->prepared, local, in, out, scratch, &own->context);
+        assert_int_equal(own->kernel->run(&own->prepared, local, in, out, scratch, &own->context),
+                         0);
         return;
     }
     for (int64_t c = own->prepared.channels; c > 0; c -= LS_SYNC_BLOCK) {
         memset(scratch, 0xff, own->prepared.scratch_bytes);
-        own->kernel->run_channels(&own->prepared, in, out, scratch, &own->context,
-                                  c - LS_SYNC_BLOCK, c);
+        assert_int_equal(own->kernel->run_channels(&own->prepared, in, out, scratch, &own->context,
+                                                   c - LS_SYNC_BLOCK, c),
+                         0);
     }
 }
 

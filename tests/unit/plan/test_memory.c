@@ -31,11 +31,12 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
     return 0;
 }
 
-static void run_no_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
-                            void *scratch, const struct ls_context *context, int64_t begin,
-                            int64_t end)
+static int run_no_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                           void *scratch, const struct ls_context *context, int64_t begin,
+                           int64_t end)
 {
     (void)prepared, (void)in, (void)out, (void)scratch, (void)context, (void)begin, (void)end;
+    return 0;
 }
 
 #define KERNEL(kind_, place)                                                                       \
