@@ -5,7 +5,8 @@
 #    operation under way, and each generation of oneDNN its descriptor of memory.)
 #  * Static functions of engine/ and transport/ begin with their module's name, so that a backtrace
 #    says where it is.
-#  * The words that docs/glossary.md has given up do not come back in src/ and include/.
+#  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
+#    benchmarks and examples.
 # SPDX-License-Identifier: BSD-2-Clause
 set -euo pipefail
 export LC_ALL=C
@@ -39,7 +40,7 @@ found=$(
     done
     # ---- Words ----
     words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
-    grep -rniwE "$words" src include --include='*.[ch]' | sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
+    grep -rniwE "$words" src include tests bench examples --include='*.[ch]' --include='*.sh' | sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true
 )
 [ -z "$found" ] || {
     printf '%s\n' "$found"

@@ -7,7 +7,7 @@
 #     netns.sh rate NAME RATE          another rate; "none": no limit
 #     netns.sh run NAME NODE COMMAND   on node 0, 1, ...
 #     netns.sh mpi NAME KIND COMMAND   a rank on each node, by "openmpi" or "mpich"
-#     netns.sh cut NAME NODE           as if the cable was pulled: nobody is told
+#     netns.sh cut NAME NODE           as if the cable was pulled: no end is told
 #     netns.sh mend NAME NODE          puts it in again
 #     netns.sh down NAME               with all that runs there
 #

@@ -172,7 +172,7 @@ static void scores_of_a_digit(void **state)
     lockstep_error_free(error);
 }
 
-/* Pictures of digits that somebody else saved as PNG files named img_<label>_<n>. */
+/* Pictures of digits that another program saved as PNG files named img_<label>_<n>. */
 static void pictures_of_digits(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What an installation has: a program of somebody else's builds against it with pkg-config, with
+# What an installation has: a foreign program builds against it with pkg-config, with
 # the shared and the static library, and nothing but the public functions is exported.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu

@@ -366,8 +366,8 @@ static uint64_t bytes_of_tenths(uint64_t tenths)
     return tenths * 1048576 / 10;
 }
 
-/* Whoever follows the message gets a plan; a tenth less, the least that it tells apart, is refused
- * with the same figure, however close to the least a limit was. */
+/* A user who follows the message gets a plan; a tenth less, the least that it tells apart, is
+ * refused with the same figure, however close to the least a limit was. */
 static void check_least(const struct net *net, int count)
 {
     char reason[2000] = "";

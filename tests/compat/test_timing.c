@@ -88,7 +88,7 @@ static void check_layers(const struct lockstep_timing *timing)
     double products = 2.0 * BATCH * SIDE * SIDE * 16 * 27;
     assert_true(conv[LOCKSTEP_TIME_FORWARD].flops == products);
     assert_true(conv[LOCKSTEP_TIME_BACKWARD_WEIGHTS].flops == products);
-    assert_true(conv[LOCKSTEP_TIME_BACKWARD_DATA].flops == 0); /* nobody wants it */
+    assert_true(conv[LOCKSTEP_TIME_BACKWARD_DATA].flops == 0); /* no layer needs it */
     assert_true(conv[LOCKSTEP_TIME_BACKWARD_DATA].seconds == 0);
     assert_true(ip[LOCKSTEP_TIME_BACKWARD_DATA].flops == 2.0 * BATCH * 400 * 10);
     for (int i = 1; i < 6; i += 4) { /* both of them learn */

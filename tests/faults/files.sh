@@ -55,36 +55,36 @@ small_net >net.prototxt
 # Without the right to read. (Nothing is forbidden to root.)
 touch secret
 chmod 000 secret
-as_nobody=()
+as_other=()
 if [ "$(id -u)" = 0 ]; then
-    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-    "${as_nobody[@]}" "$LOCKSTEP" --version >/dev/null 2>&1 || as_nobody=(none)
+    as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    "${as_other[@]}" "$LOCKSTEP" --version >/dev/null 2>&1 || as_other=(none)
 fi
-if [ "${as_nobody[0]:-}" != none ]; then
+if [ "${as_other[0]:-}" != none ]; then
     mkdir mine theirs
     chmod 777 mine
     chmod 555 theirs
-    nobody() {
+    other_user() {
         local wanted=$1 text=$2
         shift 2
-        expect "$wanted" "$text" '!Iteration' -- ${as_nobody[@]+"${as_nobody[@]}"} "$LOCKSTEP" "$@"
+        expect "$wanted" "$text" '!Iteration' -- ${as_other[@]+"${as_other[@]}"} "$LOCKSTEP" "$@"
     }
     run=(train --overwrite --solver solver.prototxt --workers 1)
-    nobody 3 'secret: cannot open: Permission denied' train --solver secret
-    nobody 3 'secret: cannot open: Permission denied' "${run[@]}" --set net=secret
-    nobody 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
+    other_user 3 'secret: cannot open: Permission denied' train --solver secret
+    other_user 3 'secret: cannot open: Permission denied' "${run[@]}" --set net=secret
+    other_user 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
         --weights secret
-    nobody 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
+    other_user 5 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s \
         --resume secret
-    nobody 7 'theirs/s: cannot create: Permission denied.*hint: choose a folder' "${run[@]}" \
+    other_user 7 'theirs/s: cannot create: Permission denied.*hint: choose a folder' "${run[@]}" \
         --snapshot-prefix theirs/s
-    nobody 7 'theirs/log: cannot create the log: Permission denied' "${run[@]}" \
+    other_user 7 'theirs/log: cannot create the log: Permission denied' "${run[@]}" \
         --log-json theirs/log
     small_net "backend: CIFAR source: 'secret'" >net.prototxt
-    nobody 4 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s
-    nobody 7 theirs convert --backend IDX --source images --label_source labels \
+    other_user 4 'secret: cannot open: Permission denied' "${run[@]}" --snapshot-prefix mine/s
+    other_user 7 theirs convert --backend IDX --source images --label_source labels \
         theirs/database
-    nobody 7 'theirs' mean --backend CIFAR --source cifar theirs/mean
+    other_user 7 'theirs' mean --backend CIFAR --source cifar theirs/mean
     small_net >net.prototxt
 fi
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Signals: SIGINT and SIGTERM stop with a snapshot (exit code 75) from which a resume goes on to the
-# bytes of a run that nobody stopped; the second one stops at once; SIGHUP makes a snapshot only.
+# bytes of an uninterrupted run; the second one stops at once; SIGHUP makes a snapshot only.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -81,7 +81,7 @@ no_leftovers .
 
 # ---- Killed at any time ---------------------------------------------------------------------------
 # A snapshot after every update, and a kill somewhere in it: whatever is there under a snapshot's
-# name is whole, and a resume gives the bytes of a run that nobody killed.
+# name is whole, and a resume gives the bytes of an uninterrupted run.
 train 0 -- --set snapshot=1 --snapshot-prefix every
 small_solver | sed 's/"s"/"k"/; s/snapshot: 10/snapshot: 1/' >solver.prototxt
 killed=0

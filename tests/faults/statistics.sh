@@ -1,5 +1,5 @@
 #!/bin/bash
-# Batch statistics and what came with them, as nobody should write them: each problem is told with its
+# Batch statistics and what came with them, with values out of range: each problem is told with its
 # place before anything is trained; weights whose averages cannot be are refused; a training goes on
 # with its own groups only.
 # SPDX-License-Identifier: BSD-2-Clause

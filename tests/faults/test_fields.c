@@ -1,4 +1,4 @@
-/* Every number of a definition, with values that nobody should write: 0, -1, huge ones, NaN.
+/* Every number of a definition, with values that make no sense there: 0, -1, huge ones, NaN.
  *
  * The fields come from the schema's own descriptors, so that none is forgotten: in each message of
  * a few small solvers (their nets are inside) every scalar field is set to every hostile value, as
@@ -159,7 +159,7 @@ enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
 /* ---- Running a definition -------------------------------------------------------------------- */
 
-/* The case at hand, for whoever reads the log of a crash. */
+/* The current case, so that the log of a crash names it. */
 static char current[300];
 static long cases, trained, silent;
 

@@ -18,7 +18,7 @@ static void check_says(struct lockstep_error *error, const char *const *parts)
 
 enum { SIZES_TRIED = 256 /* before a training begins */ };
 
-/* "even": sizes 16 x 12 in front, then 13 x 10 among them. "crowd": so many even sizes that nobody
+/* "even": sizes 16 x 12 in front, then 13 x 10 among them. "crowd": so many even sizes that nothing
  * tries them all, and an odd one behind them. */
 static void write_pictures(void)
 {

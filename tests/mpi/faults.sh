@@ -61,7 +61,7 @@ ends() {
         ;;
     esac
     check_output "$name" '!Segmentation fault' "$@"
-    for ((i = 0; i < 500; i++)); do # nobody stays
+    for ((i = 0; i < 500; i++)); do # all must end
         [ -n "$(pid 0)$(pid 1)$(pid 2)" ] || return 0
         sleep 0.01
     done
@@ -94,7 +94,7 @@ resumes() {
 
 for kind in $(mpi_kinds); do
     # A rank dies: any, and the one that speaks. MPICH's mpirun kills all others at once then, so
-    # that nobody is left to say anything.
+    # that no rank is left to report it.
     for rank in 2 0; do
         name="$kind: rank $rank killed"
         begin "$kind"

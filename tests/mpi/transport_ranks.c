@@ -24,7 +24,7 @@ static int check(struct ls_transport *transport)
         printf("rank %d: line %d of transports.c: %s\n", transport->rank, line, transport->failure);
         return 1;
     }
-    /* What nobody hears does not keep the job from ending. */
+    /* A message without a receiver does not keep the job from ending. */
     char message[LS_TRANSPORT_MESSAGE] = "";
     for (int i = 0; i < 100; i++)
         if (transport->calls->tell(transport, i % transport->size, message, sizeof message) != 0)

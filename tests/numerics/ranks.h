@@ -31,7 +31,7 @@ struct job {
     int (*act)(struct rank *rank, struct ls_trainer *trainer);
     const void *user;                               /* for these */
     bool together;                                  /* what fails is found by all ranks */
-    const char *prefix[RANKS_MAX];                  /* of snapshots, by rank; NULL: nobody looks */
+    const char *prefix[RANKS_MAX];                  /* of snapshots, by rank; NULL: none */
     const struct lockstep_solver *other[RANKS_MAX]; /* of a rank that has another; else NULL */
 };
 
@@ -156,7 +156,7 @@ static inline void *run_rank(void *argument)
         rank->sent[t] = atomic_load(&comm->sent[t]);
     if (rank->status != 0 && rank->transport != NULL && !rank->job->together)
         rank->transport->calls->abort(rank->transport,
-                                      rank->status); /* nobody waits for this one */
+                                      rank->status); /* no rank waits for this one */
     ls_comm_end(comm);
     return NULL;
 }

@@ -120,7 +120,7 @@ static void test_loss(void **state)
     lockstep_solver_free(solver);
 }
 
-/* Labels that are no class of the net, where nobody can know before they are drawn. */
+/* Labels that are no class of the net, which only reading them can show. */
 static void test_label(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_gradient(void **state)
     lockstep_solver_free(solver);
 }
 
-/* Whoever puts the weights right can go on, with the same update. */
+/* After the weights are repaired the training goes on, with the same update. */
 static void test_going_on(void **state)
 {
     (void)state;

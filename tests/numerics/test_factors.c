@@ -139,7 +139,8 @@ static float *gradient_of(struct training *training, size_t index, size_t *size)
     return values;
 }
 
-/* Weights with names of their own are shared, though with nobody: their gradients are sums. */
+/* Weights with names of their own count as shared, even with a single user: their gradients are
+ * sums. */
 static void test_against_sums(void **state)
 {
     (void)state;

@@ -105,7 +105,7 @@ static void test_limits(void **state)
     lockstep_solver_free(solver);
 }
 
-/* One micro-batch has nobody to share with; micro-batches of many rows need not. */
+/* One micro-batch has no other to share with; micro-batches of many rows need not. */
 static void test_rule(void **state)
 {
     (void)state;

@@ -63,7 +63,7 @@ static int run_asked(struct rank *rank, struct ls_trainer *trainer)
     return 0;
 }
 
-/* Runs a job in which somebody asks for something; *seen is what all ranks saw. */
+/* Runs a job in which some ranks make requests; *seen is what all ranks saw. */
 static void ask(const struct lockstep_solver *solver, const struct request *request,
                 const char *prefix, struct seen *seen)
 {

@@ -192,7 +192,7 @@ static void test_who_is_free(void **state)
 
 enum { MICRO_BATCHES = 12, OWN_MOST = 2 };
 
-/* Who has begun how many micro-batches of an update. */
+/* How many micro-batches of an update each worker has begun. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t moved;

@@ -170,7 +170,7 @@ static void test_test_phase(void **state)
 }
 
 /* The micro-batches that the workers begin: each number of an update once, on any number of
- * workers, whoever begins which. */
+ * workers, in any order. */
 struct tally {
     pthread_mutex_t lock;
     int begun[64];

@@ -1,6 +1,6 @@
 /* Where micro-batches wait for each other: at one point forward and one backward for each batch
  * norm, or nowhere, where groups fit micro-batches. What cannot be is refused by name, a record
- * that cannot be read ends the training and locks nobody up, and a net that has learned by batch
+ * that cannot be read ends the training without a deadlock, and a net that has learned by batch
  * statistics predicts each sample by itself.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -107,7 +107,7 @@ static struct bytes train(struct lockstep_solver *solver, int workers)
 
 /* Exchanged or not, the same numbers are merged: groups that are micro-batches give the bits of
  * micro-batches that are groups; a group larger than the batch is the batch; and a layer whose
- * groups need nobody gives its bits among others that wait. */
+ * groups wait for no other gives its bits among others that wait. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_refused(void **state)
                   "a batch of 0 samples");
 }
 
-/* Averages that nobody has made: known when weights are there, told before anything is done. */
+/* Averages that were never made: found when weights are loaded, told before anything is done. */
 static void check_no_averages(struct lockstep_solver *solver, const char *text)
 {
     struct training *training = start(solver, 2, "none", NULL);

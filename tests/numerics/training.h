@@ -76,7 +76,7 @@ static inline void write_cifar(const char *path, uint32_t n)
 
 /* ---- Who runs what when ---------------------------------------------------------------------- */
 
-/* Workers meet: whoever takes a micro-batch other than an update's first waits until all workers
+/* Workers meet: a worker that takes a micro-batch other than an update's first waits until all
  * have taken one. So each worker is certain to run some, whatever the machine does; the first
  * update needs more micro-batches than workers. */
 struct schedule {

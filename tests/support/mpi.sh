@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 
-# Ranks share cores: nobody is bound to one, and who waits lets others go first. One machine needs
+# Ranks share cores: none is bound to one, and a waiting rank yields. One machine needs
 # no ssh, and a container may forbid that processes read each other's memory.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none

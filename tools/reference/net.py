@@ -177,7 +177,7 @@ class Net:
         return total
 
     def outputs(self, blobs):
-        """What nobody reads and is no data: losses, accuracies."""
+        """Tops that no layer reads and that are no data: losses, accuracies."""
         read = {name for l in self.layers for name in l.all("bottom")}
         made = [n for l in self.layers if l.get("type") != "Data" for n in l.all("top")]
         return {n: blobs[n] for n in made if n not in read and blobs[n].dim() < 2}

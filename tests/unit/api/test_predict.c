@@ -14,7 +14,7 @@
 
 enum { SAMPLES = 3, SIZE = 12 };
 
-/* The convolution, which nobody reads, is there to have weights. */
+/* The convolution, whose output is not read, is there to have weights. */
 static const char net[] =
     "layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: [1, 3, 2, 2] } } }\n"
     "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"

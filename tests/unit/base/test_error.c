@@ -34,7 +34,7 @@ static void test_first_problem_gives_the_status(void **state)
     assert_string_equal(text, expected);
 }
 
-static void test_nobody_wants_to_know(void **state)
+static void test_no_error_is_asked_for(void **state)
 {
     (void)state;
     ls_error_clear(NULL);
@@ -115,7 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_first_problem_gives_the_status, setup),
-        cmocka_unit_test_setup(test_nobody_wants_to_know, setup),
+        cmocka_unit_test_setup(test_no_error_is_asked_for, setup),
         cmocka_unit_test_setup(test_further_problems_are_counted, setup),
         cmocka_unit_test_setup(test_long_texts_end_in_dots, setup),
         cmocka_unit_test_setup(test_control_characters_cannot_forge_lines, setup),

@@ -94,7 +94,7 @@ static void test_cut(void **state)
     struct ls_guard *guard = enter(&view), *others = enter(&other);
     assert_ptr_not_equal(guard, others);
     cut(&view, 2);
-    assert_false(ls_guard_lost(guard)); /* nobody has looked yet */
+    assert_false(ls_guard_lost(guard)); /* not read yet */
     assert_int_equal(view.data[3 * view.page + 5], 0);
     assert_true(ls_guard_lost(guard));
     assert_int_equal(view.data[2 * view.page], 0);

@@ -62,7 +62,7 @@ static void test_large_aligned_memory(void **state)
             memset(blocks[b], b + 1, sizes[b]);
         }
         for (int b = 0; b < COUNT; b++) {
-            assert_int_equal(blocks[b][0], b + 1); /* nobody else wrote there */
+            assert_int_equal(blocks[b][0], b + 1); /* no other thread wrote there */
             assert_memory_equal(blocks[b], blocks[b] + 1, sizes[b] - 1);
             ls_free_aligned(blocks[b]);
         }

@@ -50,7 +50,7 @@ static void test_life(void **state)
     kill(child, SIGCONT);
     expect(&process, LS_PROCESS_THERE);
     kill(child, SIGKILL);
-    expect(&process, LS_PROCESS_GONE); /* dead, and nobody has asked yet */
+    expect(&process, LS_PROCESS_GONE); /* dead, and not waited for yet */
     waitpid(child, NULL, 0);
     assert_int_equal(ls_process_state(&process), LS_PROCESS_GONE);
 }

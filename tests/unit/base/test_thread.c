@@ -71,7 +71,7 @@ static int ask_whether_filled(int cores)
     return good ? 0 : 1;
 }
 
-/* Who has to wait for a core that a waiting thread spins on waits in vain: with more threads than
+/* A thread waits in vain for a core on which a waiting thread spins: with more threads than
  * cores a barrier hardly spins. */
 static int ask_whether_spinning(int cores)
 {

@@ -305,7 +305,7 @@ static void test_stopped_ranks(void **state)
         fake.ranks = 4;
         fake.run_status = LOCKSTEP_STOPPED;
         fake.signal = signals[i];
-        fake.signals = 3; /* which kill nobody */
+        fake.signals = 3; /* which kill no process */
         fake.polls = 1;
         fake.events = &event;
         fake.event_count = 1;

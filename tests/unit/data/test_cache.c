@@ -257,7 +257,7 @@ static void test_threads(void **state)
     ls_definition_free(layer);
 }
 
-/* A budget for a cache that nobody asked for is a mistake; so is memory that is not there. */
+/* A budget without a cache is a mistake; so is memory that is not there. */
 static void test_refused(void **state)
 {
     (void)state;

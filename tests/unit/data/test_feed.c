@@ -416,7 +416,7 @@ static void test_any(void **state)
         const struct ls_prefetch_item *item;
         f.set = trial_dataset(f.layer, LOCKSTEP__PHASE__TRAIN, 6);
         open_share(&f, (struct ls_share){.any = true}, threads, 1);
-        ls_prefetcher_request(f.prefetcher, 0, 0); /* nobody listens yet */
+        ls_prefetcher_request(f.prefetcher, 0, 0); /* nothing waits for it yet */
         ls_prefetcher_seek(f.prefetcher, 0);
         for (int i = 0; i < TAKEN; i++) {
             uint64_t hashes[128], key = (uint64_t)i;
@@ -475,7 +475,7 @@ static void test_far_away(void **state)
     assert_int_equal(ls_position_open(&prefetcher, NULL), 0);
     prefetcher.started = true;
     ls_position_go_to(&prefetcher, 0);
-    assert_false(ls_position_claim(&prefetcher, &item)); /* not for ever, though nobody stops it */
+    assert_false(ls_position_claim(&prefetcher, &item)); /* it ends without being stopped */
     assert_in_range(prefetcher.position.update, 1, FAR - 1);
     assert_int_equal(ls_position_expect(&prefetcher, FAR, 0, NULL), 0);
     assert_true(ls_position_claim(&prefetcher, &item));
@@ -509,20 +509,20 @@ static void read_some(struct fixture *f, uint64_t turn)
 }
 
 /* Prefetchers of different sizes take the room from each other at any time, in the middle of what
- * they decode; they come and go, and the room grows under whoever has it. */
+ * they decode; they come and go, and the room grows under its owner. */
 static void test_room(void **state)
 {
-    enum { FEEDS = 3, TURNS = 120 };
+    enum { PREFETCHERS = 3, TURNS = 120 };
     (void)state;
-    const struct ls_batching batching[FEEDS] = {
+    const struct ls_batching batching[PREFETCHERS] = {
         {RECORDS, 20, 3, 1, LS_LAST_WRAP, 0, NULL, NULL},
         {RECORDS, 7, 7, 2, LS_LAST_PARTIAL, 0, NULL, NULL},
         {RECORDS, 40, 10, 1, LS_LAST_DROP, 0, NULL, NULL},
     };
     struct ls_prefetch_memory room = {0};
-    struct fixture f[FEEDS] = {{0}};
+    struct fixture f[PREFETCHERS] = {{0}};
     for (uint64_t turn = 0; turn < TURNS; turn++) {
-        int i = (int)ls_random_below(78, turn, 2, FEEDS);
+        int i = (int)ls_random_below(78, turn, 2, PREFETCHERS);
         bool closed = f[i].prefetcher == NULL;
         if (closed && f[i].layer == NULL) {
             f[i] = (struct fixture){.layer = digits_layer(), .batching = batching[i]};
@@ -538,7 +538,7 @@ static void test_room(void **state)
         f[i].prefetcher = NULL;
         assert_null(room.user);
     }
-    for (int i = 0; i < FEEDS; i++)
+    for (int i = 0; i < PREFETCHERS; i++)
         close_fixture(&f[i]);
     assert_true(room.bytes > 0);
     ls_prefetch_memory_free(&room);
@@ -584,7 +584,7 @@ static void test_wrong_calls(void **state)
     close_fixture(&f);
 }
 
-/* Nobody has taken what comes before: slots are added until what is asked for is there. */
+/* Earlier micro-batches were not taken: slots are added until the requested one is there. */
 static void test_late_takers(void **state)
 {
     enum { UPDATES = 6 };
@@ -603,7 +603,7 @@ static void test_late_takers(void **state)
     close_fixture(&f);
 }
 
-/* A damaged record reaches the taker of its micro-batch, and nobody else. */
+/* A damaged record reaches the taker of its micro-batch, and no other. */
 static void test_bad_record(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void not_finite(void **state)
     scene.dy[9 * OUTPUTS] = FLT_MAX; /* finite, but not times 3 */
     scene.x[9 * INPUTS] = 3;
     check(&scene, 3, 2);
-    scene.x[9 * INPUTS] = 1; /* large, but finite: whoever looks finds nothing */
+    scene.x[9 * INPUTS] = 1; /* large, but finite: a check finds nothing */
     for (int i = 0; i < 10 * INPUTS; i++)
         scene.x[i] = 0.5F;
     check(&scene, -1, -1);
@@ -139,7 +139,7 @@ static void not_finite(void **state)
     close_scene(&scene);
 }
 
-/* While the first micro-batch is run by itself nobody looks at the rows of others. */
+/* While the first micro-batch is run by itself nothing reads the rows of others. */
 static void measured(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static inline void check_order(const struct ls_graph *graph, const char *what)
         for (int j = 0; j < op->inputs; j++) {
             const struct ls_value *value = op->input[j];
             if (value != NULL && value->storage == LS_STORE_ARENA && !written[value->index])
-                fail_msg("%s: %s reads %s, which nobody has written", what,
+                fail_msg("%s: %s reads %s, which no op has written", what,
                          ls_op_kind_name(op->kind), value->name);
         }
         for (int j = 0; j < op->outputs; j++) {

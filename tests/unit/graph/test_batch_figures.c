@@ -76,7 +76,7 @@ static void refusals(void **state)
     check_refused(NET "layer { name: 'f' type: 'Filter' bottom: 'ip' top: 'f' }\n", "Filter");
 }
 
-/* Nobody's part has zeros for a gradient. */
+/* A part that belongs to no group has zeros for a gradient. */
 static void unused_part(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Batch norm takes in the scale, the bias and the ReLU behind it, in both directions; and does not
- * where somebody else reads what stands between.
+ * where another op reads what stands between.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "rewrites.h"
 
@@ -97,7 +97,7 @@ static const struct rewrite_case cases[] = {
      "n: batch norm backward data(grad(e) c - - - - s.scale > grad(c))\n"},
 
     /* What must stay apart. */
-    {"somebody else reads what is normalised",
+    {"another op reads what is normalised",
      NET(NORM("") SCALE(
          "") "layer { name: 'e' type: 'Eltwise' bottom: 's' bottom: 'n' top: 'e' }\n" IP("e")),
      "n: moments(c)\n"
@@ -107,7 +107,7 @@ static const struct rewrite_case cases[] = {
      "s: scale(grad(e) s.scale - > grad(n))\n"
      "n: batch norm backward sums(grad(n) c - - - - > - -)\n"
      "n: batch norm backward data(grad(n) c - - - - - > grad(c))\n"},
-    {"somebody else reads what is scaled",
+    {"another op reads what is scaled",
      NET(NORM("") SCALE("") RELU("s") "layer { name: 'e' type: 'Eltwise' bottom: 's' bottom: 'r' "
                                       "top: 'e' }\n" IP("e")),
      "n: moments(c)\n"

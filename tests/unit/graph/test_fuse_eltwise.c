@@ -29,7 +29,7 @@ static const struct rewrite_case cases[] = {
      "f: eltwise(c r > y)\nc: eltwise(grad(y) grad(r) r > grad(a)) gated 0.5\n"},
 
     /* What must stay apart. */
-    {"somebody else reads the sum",
+    {"another op reads the sum",
      NET(JOIN("e", "a", "b", "e", "") LAYER("r", "ReLU", "e", "r", "")
              JOIN("f", "e", "r", "y", "")),
      "e: eltwise(a b > e)\nr: activation(e > r)\nf: eltwise(e r > y)\n"

@@ -53,7 +53,7 @@ static const struct rewrite_case cases[] = {
      NET(RELU("r", "a", "r") LEAKY("s", "b", "s") LAYER("c", "Concat", "r' bottom: 's", "y", "")),
      "c: slice(grad(y) > grad(r) grad(s))\ns: activation backward(grad(s) s > grad(b))\n"
      "r: activation backward(grad(r) r > grad(a))\n"},
-    {"somebody else learns from the ReLU",
+    {"another loss learns from the ReLU",
      NET(RELU("r", "a", "r") CONV("t", "r", "t") LAYER("d", "Dropout", "r", "d", "")
              LAYER("e", "Eltwise", "t' bottom: 'd", "y", "")),
      "d: dropout(grad(y) > grad(r))\nt: eltwise(grad(r) grad(r) r > grad(a))\n"},

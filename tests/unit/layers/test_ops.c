@@ -79,7 +79,8 @@ static const struct ops_case {
     {LAYER("Concat") "bottom: 'a' bottom: 'b' top: 'y'", "4x3! 4x2", "concat(a b > y)",
      "slice(grad(y) > grad(a) grad(b))"},
     {LAYER("Concat") "bottom: 'a' top: 'y'", "4x3!", "", ""},
-    /* A sum's gradient is everybody's gradient; the same bottom twice has it twice. */
+    /* A sum's gradient is the gradient of each operand; a bottom that is there twice has it twice.
+     */
     {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y'", "4x3! 4x3!", "eltwise(a b > y)", ""},
     {LAYER("Eltwise") "bottom: 'a' bottom: 'b' top: 'y' eltwise_param { coeff: [1, -2] }",
      "4x3! 4x3!", "eltwise(a b > y)", "eltwise backward(grad(y) > grad(b))"},
@@ -358,7 +359,7 @@ static void memory_runs_out(void **state)
                 break;
             }
             if (status != LOCKSTEP_RESOURCE)
-                fail_msg("%s: allocation %ld failed and nobody noticed", cases[i].text, n);
+                fail_msg("%s: allocation %ld failed and no error was returned", cases[i].text, n);
         }
     }
 }

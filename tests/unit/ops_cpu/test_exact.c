@@ -154,7 +154,7 @@ static void test_order(void **state)
     }
 }
 
-/* What does not fit is seen by its magnitude, and harms nobody. */
+/* What does not fit is seen by its magnitude, and changes no other element. */
 static void test_limits(void **state)
 {
     (void)state;

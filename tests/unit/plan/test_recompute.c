@@ -253,7 +253,8 @@ static void a_thousand_products_fit_budgets(void **state)
 }
 
 /* A cheap step between dear ones, whose output alone the backward pass reads beside what it was
- * made from: it is done again rather than kept. A sum lies where the operand lay that nobody reads.
+ * made from: it is done again rather than kept. A sum lies where the operand lay that nothing
+ * reads.
  */
 static void cheap_steps_are_recomputed_rather_than_kept(void **state)
 {

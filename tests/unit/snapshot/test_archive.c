@@ -163,7 +163,7 @@ static void test_names_are_checked(void **state)
     ls_archive_free(&archive);
 }
 
-/* A damaged copy must be refused or, where the damage makes it the file of somebody else, not be
+/* A damaged copy must be refused or, where the damage makes it the file of another training, not be
  * taken for one of ours. */
 static void expect_damaged(const char *path, size_t at)
 {
@@ -409,7 +409,7 @@ static void test_out_of_memory(void **state)
     }
 }
 
-/* Whoever waits for a large file to be read hears of it on the way. */
+/* Reading a large file reports progress on the way. */
 static void count(void *user)
 {
     ++*(int *)user;

@@ -127,7 +127,7 @@ static void test_prune(void **state)
     for (int64_t iteration = 100; iteration <= 600; iteration += 100)
         snapshot(prefix, iteration);
     snapshot(prefix, 9000); /* of an earlier, longer run */
-    put(prefix, "_iter_50.safetensors", "somebody else's");
+    put(prefix, "_iter_50.safetensors", "another program's");
     put(prefix, "_iter_200.caffemodel", "weights");
     put(prefix, "_iter_50.caffemodel", "weights");
     put(prefix, "_iter_150.caffemodel", "weights");
@@ -232,7 +232,7 @@ static void test_killed_while_writing(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGXFSZ);
     expect_ten(prefix);
-    assert_int_equal(write_large(prefix), 0); /* what was left is in nobody's way */
+    assert_int_equal(write_large(prefix), 0); /* what was left does no harm */
     assert_true(there(prefix, "_iter_20.safetensors"));
 }
 

@@ -246,7 +246,7 @@ static void test_names(void **state)
 }
 
 /* Blobs go by their names; a foreign "weight" and "bias" by number where the layer's blobs have
- * other names, but they are nobody's saved averages. */
+ * other names, but they are no layer's saved averages. */
 static void test_blob_names(void **state)
 {
     (void)state;

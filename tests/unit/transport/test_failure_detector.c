@@ -22,7 +22,7 @@ static struct scene {
         own[RANKS]; /* more of them: where ranks are threads, clocks go on when looked at */
     _Atomic long tick;
     int64_t gone, stopped; /* numbers of processes; 0: none */
-    _Atomic int told;      /* how often somebody reported, and what was said last */
+    _Atomic int told;      /* how often a failure was reported, and what was said last */
     int status;
     _Atomic int teller;
     char text[4096];
@@ -173,7 +173,7 @@ static void test_silence(void **state)
     expect_file("\"ranks\": 4, \"time\": \"20");
     let_pass(1, ALL & ~4U);
     assert_true(ls_detector_alarm(scene.watches[1]));
-    let_pass(30, ALL & ~4U); /* nobody says it again */
+    let_pass(30, ALL & ~4U); /* it is not said again */
     assert_int_equal(scene.told, 1);
     close_scene();
 }
@@ -293,7 +293,7 @@ static void test_a_hang(void **state)
     open_scene(6);
     ls_detector_note(scene.watches[3], 12, "ip1");
     let_pass(30, ALL);
-    assert_int_equal(scene.told, 0); /* nobody waits */
+    assert_int_equal(scene.told, 0); /* nothing waits */
     for (int r = 0; r < 3; r++)
         ls_detector_wait(scene.watches[r], true);
     for (int i = 0; i < 20; i++) { /* it goes on, if slowly */
@@ -434,7 +434,7 @@ static void start(struct part *part)
     assert_int_equal(pthread_create(&part->thread, NULL, play, part), 0);
 }
 
-/* Rank 0 looks on until somebody has reported. */
+/* Rank 0 watches until a failure was reported. */
 static void look_on(void)
 {
     while (scene.told == 0) {
@@ -512,7 +512,7 @@ static void test_leaving(void **state)
     leave((const int[RANKS]){0, 0, 0, 0}, 0);
     expect_file("\"status\": \"finished\", \"code\": 0, \"rank\": 0, \"host\": \"one\", "
                 "\"iteration\": 20, \"layer\": null");
-    scene.gone = 103; /* nobody looks any more */
+    scene.gone = 103; /* it is not watched any more */
     let_pass(1000, ALL);
     assert_int_equal(scene.told, 0);
     close_scene();
@@ -527,7 +527,7 @@ static void test_leaving(void **state)
     expect_file("\"message\": \"its last words\"");
     assert_int_equal(scene.told, 0);
     close_scene();
-    open_scene(300); /* of this rank nobody has said anything */
+    open_scene(300); /* there is no report about this rank */
     leave((const int[RANKS]){0, 0, 7, 0}, 7);
     assert_int_equal(scene.told, 1);
     assert_string_equal(scene.text, "rank 2 (two): its last words");
@@ -569,17 +569,17 @@ static void test_other_messages(void **state)
     struct {
         uint32_t kind;
         char text[8];
-    } message = {.kind = LS_MESSAGE_OTHERS, .text = "ticket"};
+    } message = {.kind = LS_MESSAGE_OTHERS, .text = "request"};
     open_scene(300);
     const struct ls_transport_calls *calls = scene.transports[1]->calls;
     assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
-    ls_detector_receive_now(scene.watches[0]); /* nobody listens: it is dropped */
+    ls_detector_receive_now(scene.watches[0]); /* there is no receiver: it is dropped */
     ls_detector_set_on_message(scene.watches[0], hear, NULL);
     ls_detector_receive_now(scene.watches[0]);
     assert_string_equal(heard, "");
     assert_int_equal(calls->tell(scene.transports[1], 0, &message, sizeof message), 0);
     ls_detector_receive_now(scene.watches[0]);
-    assert_string_equal(heard, "ticket");
+    assert_string_equal(heard, "request");
     assert_int_equal(heard_from, 1);
     /* What makes no sense is ignored. */
     const uint32_t odd[3] = {3, 0, 0};

@@ -160,7 +160,7 @@ static void mute_last(struct ls_transport **transports)
     ls_local_mute(transports[2]);
 }
 
-/* Rank 2 hangs: nobody hears of it, what it takes part in never ends, until rank 0 ends the job. */
+/* Rank 2 hangs: it sends nothing, its collectives never end, until rank 0 ends the job. */
 static void *wait_for_mute(void *user)
 {
     struct rank *rank = user;
@@ -201,7 +201,7 @@ static void test_a_rank_hangs(void **state)
     pthread_barrier_destroy(&all_have_started);
 }
 
-/* A mistake of whoever uses transports is found. */
+/* Wrong use of a transport is found. */
 static void test_other_sizes_fail(void **state)
 {
     (void)state;
