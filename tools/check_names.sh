@@ -5,6 +5,8 @@
 #    operation under way, and each generation of oneDNN its descriptor of memory.)
 #  * Static functions of engine/ and transport/ begin with their module's name, so that a backtrace
 #    says where it is.
+#  * sizeof(float) outside of devices: how large an element is says its type (ls_layout_bytes,
+#    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
 #    benchmarks and examples.
 # SPDX-License-Identifier: BSD-2-Clause
@@ -38,6 +40,9 @@ found=$(
             awk -v file="$file" -v module="$module" \
                 'index($2, module "_") != 1 && $2 !~ /^ls_/ { print file ":" $1 ": " $2 " does not begin with " module "_" }'
     done
+    # ---- Sizes ----
+    grep -rnE 'sizeof ?\(float\)' src include --include='*.[ch]' | grep -v '^src/ops/' |
+        sed -E 's/^([^:]+:[0-9]+):.*/\1: sizeof(float): an element is as large as its type says/' || true
     # ---- Words ----
     words='travels?|couriers?|parcels?|peers|tickets?|gauged?|stopwatch|feeds?|nobody|whoever|somebody|everybody'
     grep -rniwE "$words" src include tests bench examples --include='*.[ch]' --include='*.sh' | sed -E 's/^([^:]+:[0-9]+):.*/\1: a word that docs\/glossary.md has given up/' || true

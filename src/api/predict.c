@@ -135,8 +135,8 @@ static int allocate(struct lockstep_model *model, struct ls_error *error)
         model->normalizers[i] = 1;
     const struct ls_graph *single = model->single->plan->graph;
     for (size_t i = 0; i < graph->input_count && ready; i++) {
-        size_t size = (size_t)ls_shape_size(&single->inputs[i].value->shape);
-        ready = (model->zeros[i] = ls_alloc_aligned(size * sizeof(float))) != NULL;
+        size_t bytes = ls_value_bytes(single->inputs[i].value);
+        ready = (model->zeros[i] = ls_alloc_aligned(bytes)) != NULL;
     }
     return ready ? 0 : ls_fail_memory(error, "predictions");
 }

@@ -173,7 +173,7 @@ int ls_probe(int count, struct ls_probe *probe, struct ls_error *error)
     for (int i = 0; i < count && status == 0; i++) {
         cores[i].index = i;
         cores[i].elements = elements;
-        cores[i].array = ls_alloc_aligned(3 * (size_t)elements * sizeof(float));
+        cores[i].array = ls_alloc_aligned(3 * (size_t)elements * sizeof *cores[i].array);
         if (cores[i].array == NULL)
             status = ls_fail_memory(error, "a probe of the machine");
     }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "ir/dtype.h"
 
 enum state { EMPTY, FILLING, READY, REFUSED };
 
@@ -56,7 +57,7 @@ static size_t default_limit(void)
 /* Bytes of a record's numbers, and of these with its map. Shapes have been checked: no overflow. */
 static size_t numbers_size(const struct ls_cache *cache, const int64_t shape[3])
 {
-    return (size_t)ls_record_size(shape) * (cache->floats ? sizeof(float) : 1);
+    return (size_t)ls_record_size(shape) * ls_dtype_size(cache->floats ? LS_F32 : LS_U8);
 }
 
 static size_t map_offset(const struct ls_cache *cache, const int64_t shape[3])

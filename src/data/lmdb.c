@@ -15,6 +15,7 @@
 #include "data/lmdb_index.h"
 #include "data/picture.h"
 #include "data/source.h"
+#include "ir/dtype.h"
 #include "lockstep.pb-c.h"
 
 /* A database of at most this many bytes is looked through when it is opened, so that a bad record
@@ -68,7 +69,7 @@ static int datum_shape(const struct ls_source *source, int64_t index, const stru
 {
     const struct database *db = source->state;
     if (!datum->encoded) {
-        *bytes = datum->data_size > 0 ? 0 : datum->float_count * sizeof(float);
+        *bytes = datum->data_size > 0 ? 0 : datum->float_count * ls_dtype_size(LS_F32);
         memcpy(shape, datum->shape, sizeof datum->shape);
         return 0;
     }

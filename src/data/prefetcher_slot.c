@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "data/prefetcher_inner.h"
 #include "data/source.h"
+#include "ir/dtype.h"
 
 /* Numbers of a sample of `shape` (of a data set whose sizes vary) in an input. */
 static int64_t numbers_of(const struct ls_prefetcher *prefetcher, int input, const int64_t shape[3])
@@ -51,7 +52,7 @@ int ls_prefetch_slot_bytes(const struct ls_prefetcher *prefetcher, size_t *bytes
         LS_TRY(input_floats(prefetcher, i, samples, largest, &floats, error));
         all += floats;
     }
-    *bytes = all * sizeof(float);
+    *bytes = all * ls_dtype_size(LS_F32);
     return 0;
 }
 
@@ -63,7 +64,7 @@ static int grow(struct ls_prefetch_slot *slot, size_t floats, struct ls_error *e
         ls_free_aligned(slot->memory);
     slot->in_room = false;
     slot->capacity = 0;
-    slot->memory = ls_alloc_aligned(floats * sizeof(float));
+    slot->memory = ls_alloc_aligned(floats * sizeof *slot->memory);
     if (slot->memory == NULL)
         return ls_fail_memory(error, "decoded data");
     slot->capacity = floats;
@@ -103,7 +104,7 @@ int ls_prefetch_slot_add(struct ls_prefetcher *prefetcher, struct ls_error *erro
     bool own = prefetcher->room == NULL ||
                prefetcher->fast_count > 0; /* the first slots are in the room */
     if (status == 0 && prefetcher->batching.size_of == NULL && own)
-        status = grow(slot, bytes / sizeof(float), error);
+        status = grow(slot, bytes / sizeof *slot->memory, error);
     if (status == 0 &&
         !LS_GROW(prefetcher->slots, prefetcher->slot_count, prefetcher->slot_capacity))
         status = ls_fail_memory(error, "decoded data");
@@ -146,7 +147,7 @@ void ls_prefetch_slot_enter_room(struct ls_prefetcher *prefetcher)
     for (int i = 0; i < prefetcher->fast_count; i++) {
         struct ls_prefetch_slot *slot = prefetcher->fast[i];
         slot->memory = (float *)(void *)(prefetcher->room->memory + bytes * (size_t)i);
-        slot->capacity = bytes / sizeof(float);
+        slot->capacity = bytes / sizeof *slot->memory;
         slot->in_room = true;
     }
 }

@@ -87,11 +87,9 @@ static int audit_create_bench(struct ls_audit *audit, struct bench *bench, struc
         return ls_fail_memory(error, "audits");
     for (int d = 0; d < net->dataset_count; d++)
         LS_TRY(ls_reader_open(net->datasets[d], &bench->readers[d], error));
-    for (int i = 0; i < net->input_count; i++) {
-        size_t numbers = ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching);
-        if ((bench->inputs[i] = ls_alloc_aligned(numbers * sizeof(float))) == NULL)
+    for (int i = 0; i < net->input_count; i++)
+        if ((bench->inputs[i] = ls_alloc_aligned(ls_net_input_bytes(net, i))) == NULL)
             return ls_fail_memory(error, "audits");
-    }
     return 0;
 }
 
@@ -189,8 +187,7 @@ size_t ls_audit_bytes(const struct ls_net *net, int workers)
     size_t line = graph->parameters->count + graph->sync_count + 2;
     size_t each = ((size_t)graph->record_size + audit_row_doubles(net)) * sizeof(double);
     for (int i = 0; i < net->input_count; i++)
-        each +=
-            ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching) * sizeof(float);
+        each += ls_net_input_bytes(net, i);
     return units * (COMPUTATIONS * line * sizeof(uint64_t) + sizeof(struct audited)) +
            (size_t)workers * each;
 }

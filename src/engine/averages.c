@@ -13,8 +13,7 @@ static int averages_room_for(struct ls_pass *pass, const struct ls_parameter *pa
 {
     if (parameter == NULL || pass->averages[parameter->index] != NULL)
         return 0;
-    size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float);
-    pass->averages[parameter->index] = ls_alloc_aligned(bytes);
+    pass->averages[parameter->index] = ls_alloc_aligned(ls_parameter_plain_bytes(parameter));
     return pass->averages[parameter->index] != NULL ? 0 : ls_fail_memory(error, parameter->name);
 }
 
@@ -94,7 +93,7 @@ static void averages_copy_averages(struct ls_pass *pass, bool to_store)
         float *mine = pass->averages[i], *stored = store->slots[i].weights;
         if (mine != NULL)
             memcpy(to_store ? stored : mine, to_store ? mine : stored,
-                   (size_t)ls_shape_size(&store->set->items[i]->shape) * sizeof(float));
+                   ls_parameter_plain_bytes(store->set->items[i]));
     }
 }
 

@@ -41,8 +41,8 @@ static void compare_hash_block(struct comparison *job, size_t index)
         block -= compare_blocks_of(&job->store->slots[parameter++]);
     const struct ls_parameter_state *slot = &job->store->slots[parameter];
     size_t begin = block * BLOCK, left = slot->elements - begin;
-    job->block[index] =
-        ls_hash_wide(slot->weights + begin, (left < BLOCK ? left : BLOCK) * sizeof(float), index);
+    job->block[index] = ls_hash_wide(slot->weights + begin,
+                                     (left < BLOCK ? left : BLOCK) * sizeof *slot->weights, index);
 }
 
 static void compare_hash_some(void *argument, int worker)

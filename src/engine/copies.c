@@ -26,8 +26,8 @@ int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
             struct ls_range *part = &store->owned[(size_t)r * (count + 1) + i];
             ls_shards_own(store->shards, (int)i, store->slots[i].elements, r, &part->begin,
                           &part->end);
-            part->begin *= sizeof(float);
-            part->end *= sizeof(float);
+            part->begin *= ls_dtype_size(LS_F32);
+            part->end *= ls_dtype_size(LS_F32);
         }
     return 0;
 }
@@ -43,7 +43,7 @@ bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls
     if (array == LS_WEIGHTS || !ls_comm_several(store->comm))
         return false;
     return first[parameter].begin > 0 ||
-           first[parameter].end < store->slots[parameter].elements * sizeof(float);
+           first[parameter].end < ls_parameter_bytes(store->slots[parameter].parameter);
 }
 
 static float *copies_array_of(const struct ls_store *store, int parameter,

@@ -99,7 +99,7 @@ static int factors_reserve(struct factor *factor, size_t rows, struct ls_error *
     for (int side = 0; side < LS_FACTOR_SIDES; side++) {
         ls_free_aligned(factor->side[side]);
         factor->side[side] =
-            ls_alloc_aligned(rows * (size_t)factor->of->size[side] * sizeof(float));
+            ls_alloc_aligned(ls_factor_bytes(factor->of, (enum ls_factor_side)side, rows));
         if (factor->side[side] == NULL)
             return ls_fail_memory(error, factor->of->weight->name);
     }
@@ -338,7 +338,7 @@ bool ls_factors_equal(const struct ls_factors *a, const struct ls_factors *b)
         same = x->rows == y->rows;
         for (int side = 0; same && side < LS_FACTOR_SIDES; side++)
             same = memcmp(x->side[side], y->side[side],
-                          x->rows * (size_t)x->of->size[side] * sizeof(float)) == 0;
+                          ls_factor_bytes(x->of, (enum ls_factor_side)side, x->rows)) == 0;
     }
     return same;
 }

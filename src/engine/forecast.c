@@ -31,10 +31,8 @@ size_t ls_gradient_bytes(const struct ls_parameter *parameter)
     if (!parameter->trained)
         return 0;
     if (factoring->weight == NULL)
-        return ls_parameter_bytes(parameter) / ls_dtype_size(LS_F32) * sizeof(int64_t) +
-               ls_rows_bytes(parameter);
-    int64_t row = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
-    return factoring->weight == parameter ? (size_t)(factoring->rows * row) * sizeof(float) : 0;
+        return ls_parameter_elements(parameter) * sizeof(int64_t) + ls_rows_bytes(parameter);
+    return ls_parameter_exchange_bytes(parameter);
 }
 
 /* Bytes of what is learned that the rank with the most of it updates: alone, all; and of what is on
@@ -51,7 +49,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
         return ls_fail_memory(error, "parameters");
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_parameter *parameter = set->items[i];
-        elements[i] = parameter->trained ? ls_parameter_bytes(parameter) / sizeof(float) : 0;
+        elements[i] = parameter->trained ? ls_parameter_elements(parameter) : 0;
         sums[i] = parameter->factoring.weight == NULL ? elements[i] : 0;
     }
     int status = ls_shards_create(set->count, sums, ranks, &shards, error);
@@ -60,7 +58,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
         size_t owned = 0, begin, end;
         for (size_t i = 0; i < set->count; i++) {
             ls_shards_own(shards, (int)i, elements[i], r, &begin, &end);
-            owned += (end - begin) * sizeof(float);
+            owned += (end - begin) * ls_dtype_size(LS_F32);
         }
         *bytes = owned > *bytes ? owned : *bytes;
     }
@@ -112,7 +110,7 @@ static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int
                              ? parts * workers
                              : batches * ls_batching_groups(net->batching.batch, group);
         bytes += units * parts * ls_sync_row(sync) * (int64_t)sizeof(double) +
-                 merged * ls_sync_merged(sync) * (int64_t)sizeof(float);
+                 merged * ls_sync_merged(sync) * (int64_t)ls_dtype_size(LS_F32);
     }
     return (size_t)bytes;
 }
@@ -198,7 +196,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct ls_parameter *parameter = set->items[i];
-        size_t bytes = (size_t)ls_shape_size(&parameter->shape) * sizeof(float), copies = 0;
+        size_t bytes = ls_parameter_plain_bytes(parameter), copies = 0;
         /* Written from where it lies, unless that is another layout, or with other ranks. */
         copies += parameter->layout != &ls_layout_plain;
         copies += ls_comm_several(store->comm) && parameter->trained &&
@@ -216,7 +214,7 @@ size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_stor
         size_t arrays = 1;
         if (set->items[i]->trained)
             arrays += (size_t)store->histories + (store->average ? 1 : 0);
-        bytes += arrays * (size_t)ls_shape_size(&set->items[i]->shape) * sizeof(float);
+        bytes += arrays * ls_parameter_plain_bytes(set->items[i]);
     }
     return bytes;
 }

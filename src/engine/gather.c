@@ -123,10 +123,10 @@ static void gather_copy_rows(const struct work *work, bool back)
                 pass->units[unit].broken = true;
             else if (back)
                 memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
-                       (size_t)(row.rows * row.out) * sizeof(float));
+                       (size_t)(row.rows * row.out) * sizeof *gather->out);
             else
                 memcpy(gather->in + first * row.in, in[0],
-                       (size_t)(row.rows * row.in) * sizeof(float));
+                       (size_t)(row.rows * row.in) * sizeof *gather->in);
         }
         first += row.rows;
     }

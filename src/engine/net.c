@@ -284,7 +284,8 @@ const struct ls_graph *ls_net_graph(const struct ls_net *net)
     return net->plans[0]->plan->graph;
 }
 
-size_t ls_net_input_size(const struct ls_net *net, int input)
+/* Elements that one sample of a graph input has at most. */
+static size_t net_input_size(const struct ls_net *net, int input)
 {
     const struct ls_shape *shape = &ls_net_graph(net)->inputs[input].value->shape;
     size_t size = (size_t)(ls_shape_size(shape) / shape->dim[0]);
@@ -294,6 +295,12 @@ size_t ls_net_input_size(const struct ls_net *net, int input)
     if (net->inputs[input][1] == 0)
         return (size_t)(most[0] * most[1] * most[2]);
     return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
+}
+
+size_t ls_net_input_bytes(const struct ls_net *net, int input)
+{
+    return net_input_size(net, input) * (size_t)ls_batching_largest(&net->batching) *
+           ls_dtype_size(ls_net_graph(net)->inputs[input].value->type);
 }
 
 static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *net,

@@ -121,8 +121,8 @@ bool ls_net_local(const void *net, int64_t group);
 int ls_net_slots(const struct ls_net *net, int workers);
 /* Bytes of activations that the largest of the net's plans takes on so many workers. */
 size_t ls_net_memory_bytes(const struct ls_net *net, int workers);
-/* Numbers that one sample of a graph input has at most. */
-size_t ls_net_input_size(const struct ls_net *net, int input);
+/* Bytes of a graph input in the largest micro-batch there can be. */
+size_t ls_net_input_bytes(const struct ls_net *net, int input);
 /* A graph of the net (they differ in the number of samples only). */
 const struct ls_graph *ls_net_graph(const struct ls_net *net);
 

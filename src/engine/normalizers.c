@@ -19,10 +19,8 @@ static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
     for (int i = 0; i < net->input_count; i++) {
         if (!ls_net_reads_before(net, i))
             continue;
-        size_t bytes =
-            ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching) * sizeof(float);
         float **slot = &pass->before_inputs[worker * (size_t)net->input_count + (size_t)i];
-        if ((*slot = ls_alloc_aligned(bytes)) == NULL)
+        if ((*slot = ls_alloc_aligned(ls_net_input_bytes(net, i))) == NULL)
             return ls_fail_memory(error, "a pass");
     }
     return 0;

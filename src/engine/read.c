@@ -52,10 +52,8 @@ static bool read_make_blank(struct ls_pass *pass)
         return true;
     float **blank = ls_alloc((size_t)net->input_count + 1, sizeof *blank);
     bool made = blank != NULL;
-    for (int i = 0; made && i < net->input_count; i++) {
-        size_t numbers = ls_net_input_size(net, i) * (size_t)ls_batching_largest(&net->batching);
-        made = (blank[i] = ls_alloc_aligned(numbers * sizeof(float))) != NULL;
-    }
+    for (int i = 0; made && i < net->input_count; i++)
+        made = (blank[i] = ls_alloc_aligned(ls_net_input_bytes(net, i))) != NULL;
     for (int i = 0; !made && blank != NULL && i < net->input_count; i++)
         ls_free_aligned(blank[i]);
     if (made)

@@ -160,8 +160,8 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
-        bytes[r] = (cut[r + 1] - cut[r]) * sizeof(float);
-        offset[r] = (cut[r] - cut[0]) * sizeof(float);
+        bytes[r] = (cut[r + 1] - cut[r]) * sizeof *bucket;
+        offset[r] = (cut[r] - cut[0]) * sizeof *bucket;
     }
     size_t rank = (size_t)reducer->comm->rank;
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),

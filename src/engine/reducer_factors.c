@@ -75,7 +75,7 @@ static int factor_reducer_start(struct ls_collective *collective, struct ls_tran
     for (size_t u = 0; u < reducer->units; u++)
         bytes[reducer->owner[u]] += (ls_factors_row(reducer->factors, side->factor, u + 1) -
                                      ls_factors_row(reducer->factors, side->factor, u)) *
-                                    width * sizeof(float);
+                                    width * sizeof *rows;
     for (size_t r = 0; r < ranks; at += bytes[r++])
         offset[r] = at;
     if (!reducer->in_order) {

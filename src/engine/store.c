@@ -66,10 +66,10 @@ static int store_allocate_slot(struct ls_store *store, int index,
     const struct ls_parameter *parameter = slot->parameter;
     ls_shards_own(store->shards, index, slot->elements, ls_comm_rank(store->comm),
                   &slot->shard_begin, &slot->shard_end);
-    size_t own = (slot->shard_end - slot->shard_begin) * sizeof(float);
+    size_t own = (slot->shard_end - slot->shard_begin) * sizeof *slot->weights;
     slot->weights = store->flat + store->shards->place[index];
     if (store->shards->bucket[index] < 0)
-        slot->weights = ls_alloc_aligned(slot->elements * sizeof(float));
+        slot->weights = ls_alloc_aligned(slot->elements * sizeof *slot->weights);
     bool ready = slot->weights != NULL;
     if (parameter->trained && options->training) {
         for (int i = 0; i < options->histories && ready; i++)

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/dtype.h"
+
 struct ls_parameter;
 
 enum ls_factor_side { LS_FACTOR_INPUT, LS_FACTOR_OUTPUT, LS_FACTOR_SIDES };
@@ -29,6 +31,13 @@ struct ls_factoring {
     int64_t rows;                  /* of an update */
     bool transpose;
 };
+
+/* Bytes of `rows` rows of one side of the factors, which are fp32. */
+static inline size_t ls_factor_bytes(const struct ls_factoring *factoring, enum ls_factor_side side,
+                                     size_t rows)
+{
+    return rows * (size_t)factoring->size[side] * ls_dtype_size(LS_F32);
+}
 
 /* Weights from this size on lie in plain order, and all passes read them so. */
 enum { LS_FACTORS_ELEMENTS_MIN = 1 << 15 };

@@ -433,10 +433,10 @@ size_t ls_parameter_exchange_bytes(const struct ls_parameter *parameter)
     const struct ls_factoring *factoring = &parameter->factoring;
     if (factoring->weight == NULL)
         return parameter->trained ? (size_t)ls_shape_size(&parameter->shape) * sizeof(int64_t) : 0;
-    int64_t columns = factoring->size[LS_FACTOR_INPUT] + factoring->size[LS_FACTOR_OUTPUT];
-    return parameter == factoring->weight
-               ? (size_t)(factoring->rows * columns) * ls_dtype_size(LS_F32)
-               : 0;
+    if (parameter != factoring->weight)
+        return 0;
+    return ls_factor_bytes(factoring, LS_FACTOR_INPUT, (size_t)factoring->rows) +
+           ls_factor_bytes(factoring, LS_FACTOR_OUTPUT, (size_t)factoring->rows);
 }
 
 struct ls_parameter_set *ls_parameter_set_new(void)

@@ -72,8 +72,12 @@ struct ls_value {
 
 /* Bytes that a value takes in its layout; a value without one is plain. */
 size_t ls_value_bytes(const struct ls_value *value);
+/* Elements, padding included, that a parameter has in its layout. */
+size_t ls_parameter_elements(const struct ls_parameter *parameter);
 /* Bytes of an array of a parameter's size in its layout: the weights themselves, which are fp32, or
  * what an optimizer keeps of them. */
 size_t ls_parameter_bytes(const struct ls_parameter *parameter);
+/* The same in Caffe's order, as files have it. */
+size_t ls_parameter_plain_bytes(const struct ls_parameter *parameter);
 
 #endif

@@ -19,8 +19,9 @@ enum {
 
 static size_t weight_bytes(const struct ls_step *step)
 {
-    const struct ls_inner_product_attr *attr = &step->prepared.op->attr.inner_product;
-    return (size_t)attr->k * (size_t)attr->n * sizeof(float);
+    const struct ls_op *op = step->prepared.op;
+    const struct ls_inner_product_attr *attr = &op->attr.inner_product;
+    return (size_t)attr->k * (size_t)attr->n * ls_dtype_size(op->input[1]->type);
 }
 
 /* The rows that a step has in a micro-batch of `samples`. */
@@ -84,9 +85,11 @@ size_t ls_plan_gathered_bytes(const struct ls_plan *plan)
         if (!plan->steps[i].gathered)
             continue;
         struct ls_gathered row = ls_plan_gathered(&plan->steps[i]);
-        size_t ins = (size_t)(row.in * row.rows), outs = (size_t)(row.out * row.rows);
+        const struct ls_op *op = plan->steps[i].prepared.op;
+        size_t ins = (size_t)(row.in * row.rows) * ls_dtype_size(op->input[0]->type);
+        size_t outs = (size_t)(row.out * row.rows) * ls_dtype_size(op->output[0]->type);
         in = ins > in ? ins : in;
         out = outs > out ? outs : out;
     }
-    return (in + out) * sizeof(float);
+    return in + out;
 }

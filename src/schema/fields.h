@@ -16,7 +16,7 @@
 
 #include "schema/arena.h"
 
-/* Bytes of one value: sizeof(float), sizeof(char *), ... */
+/* Bytes of one value of its C type. */
 size_t ls_field_size(const ProtobufCFieldDescriptor *field);
 bool ls_field_is_repeated(const ProtobufCFieldDescriptor *field);
 /* How many values are set: 0 or 1 of a singular field. A required scalar counts as set. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/wire.h"
+#include "ir/layout.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files hold numbers as memory does");
 
@@ -29,7 +30,7 @@ enum {
 
 static uint64_t numbers_size(const struct ls_caffemodel_blob *blob)
 {
-    return (uint64_t)ls_shape_size(&blob->shape) * sizeof(float);
+    return ls_layout_bytes(&ls_layout_plain, &blob->shape, LS_F32);
 }
 
 /* All of a BlobProto before its numbers: its shape, and their key and length. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ir/layout.h"
 #include "snapshot/weights.h"
 
 void ls_weights_report_free(struct ls_weights_report *report)
@@ -131,7 +132,7 @@ static void forget(const struct ls_weights *weights, const struct ls_weight_blob
 {
     if (blob->copy == NULL)
         ls_file_forget(&weights->file, blob->data,
-                       (size_t)ls_shape_size(&blob->shape) * sizeof(float));
+                       ls_layout_bytes(&ls_layout_plain, &blob->shape, LS_F32));
 }
 
 static int check_layer(const struct ls_weights *weights, const struct ls_weight_layer *layer,

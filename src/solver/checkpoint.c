@@ -250,8 +250,7 @@ size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
     for (size_t a = 0; a < LS_STATE_ARRAYS; a++)
         for (size_t i = 0; i < trainer->parameters->count; i++)
             if (ls_state_has(trainer, i, ls_state_arrays[a].array))
-                size += aligned((size_t)ls_shape_size(&trainer->parameters->items[i]->shape) *
-                                sizeof(float));
+                size += aligned(ls_parameter_plain_bytes(trainer->parameters->items[i]));
     return size;
 }
 

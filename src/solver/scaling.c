@@ -16,8 +16,13 @@
 
 enum { FORWARD, BACKWARD };
 
-/* Bytes of an element: of weights; of a sum, which takes 48 bits where these do. */
-static const double WEIGHT = sizeof(float), SUM = 6;
+static const double SUM = 6; /* bytes of a sum on its way, which takes 48 bits where these do */
+
+/* Bytes of weights, which are sent as the fp32 that they are. */
+static double weight_bytes(double elements)
+{
+    return elements * (double)ls_dtype_size(LS_F32);
+}
 
 struct model {
     const struct ls_scaling_load *load;
@@ -170,7 +175,8 @@ static double wait_for_weights(struct model *model)
     double now = 0, busy = 0;
     model->link_free = 0;
     for (size_t b = shards->bucket_count; b-- > 0;)
-        model->arrival[b] = carry(model, 0, 1, most_carried(model, &shards->buckets[b]) * WEIGHT);
+        model->arrival[b] =
+            carry(model, 0, 1, weight_bytes(most_carried(model, &shards->buckets[b])));
     for (size_t l = 0; l < load->layer_count; l++) {
         for (size_t p = 0; p < load->parameters; p++)
             if (load->layer[p] == l && shards->bucket[p] >= 0)
@@ -232,7 +238,7 @@ static void predict_traffic(const struct model *model, struct lockstep_scaling_r
     }
     double units = (double)(load->units * load->batches);
     row->sent.sums = (uint64_t)ceil(part * SUM * (double)model->shards->elements);
-    row->sent.weights = (uint64_t)ceil(part * WEIGHT * (double)model->shards->elements);
+    row->sent.weights = (uint64_t)ceil(part * weight_bytes((double)model->shards->elements));
     row->sent.factors = (uint64_t)ceil(part * factors);
     if (others > 0)
         row->sent.small =

@@ -38,15 +38,15 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
         load->layer[p] = owner_of(graph, parameter);
         rows += parameter->trained && factoring->weight == NULL ? ls_rows_laid_out(parameter) : 1;
         if (parameter->trained && factoring->weight == NULL) {
-            load->elements[p] = ls_parameter_bytes(parameter) / sizeof(float);
+            load->elements[p] = ls_parameter_elements(parameter);
             load->shared_state +=
                 ls_parameter_bytes(parameter) * (size_t)(store.histories + store.average);
         }
         if (factoring->weight == parameter) {
             factors++;
             for (int side = 0; side < LS_FACTOR_SIDES; side++)
-                load->layers[load->layer[p]].factors[side] =
-                    (double)(factoring->rows * factoring->size[side]) * sizeof(float);
+                load->layers[load->layer[p]].factors[side] = (double)ls_factor_bytes(
+                    factoring, (enum ls_factor_side)side, (size_t)factoring->rows);
         }
     }
     /* What is noted of the pass; the largest gradients and weights that were seen. */

@@ -187,7 +187,7 @@ static int compare_close_ups(const struct verification *verification, const stru
     const struct ls_figure *other = NULL;
     for (int array = 0; array < LS_STATE_ARRAYS; array++)
         for (size_t e = 0; e < elements && a->array[array] != NULL && b->array[array] != NULL; e++)
-            if (memcmp(a->array[array] + e, b->array[array] + e, sizeof(float)) != 0)
+            if (memcmp(a->array[array] + e, b->array[array] + e, sizeof *a->array[array]) != 0)
                 return tell_element(verification, a, b, array, e, name);
     for (size_t r = 0; r < a->exponent_count && r < b->exponent_count; r++)
         if (a->exponents[r] != b->exponents[r])

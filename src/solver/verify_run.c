@@ -153,7 +153,7 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
                           uint64_t *hash)
 {
     const struct ls_trainer *trainer = rank->trainer;
-    size_t bytes = elements(trainer, parameter) * sizeof(float);
+    size_t bytes = ls_parameter_plain_bytes(trainer->parameters->items[parameter]);
     size_t rows = ls_sums_rows(trainer->store->sums, (int)parameter);
     const int32_t *exponents = ls_sums_state(trainer->store->sums, (int)parameter);
     *hash = ls_hash(exponents, rows * sizeof *exponents, parameter);

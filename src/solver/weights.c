@@ -298,8 +298,7 @@ int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *grap
     float **plain = ls_alloc(count + 1, sizeof *plain);
     int status = plain == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
     for (size_t i = 0; i < count && status == 0; i++) {
-        size_t bytes = (size_t)ls_shape_size(&store->set->items[i]->shape) * sizeof(float);
-        plain[i] = ls_alloc_aligned(bytes);
+        plain[i] = ls_alloc_aligned(ls_parameter_plain_bytes(store->set->items[i]));
         status = plain[i] == NULL ? ls_fail_memory(error, "a caffemodel")
                                   : ls_store_read(store, (int)i, LS_WEIGHTS, plain[i], error);
     }
