@@ -56,12 +56,12 @@ function(ls_mutant name source test filter difference)
   endif()
 endfunction()
 
-set(held test_workers test_held_back "held back, 2 workers")
+set(held test_workers a_micro_batch_held_back_changes_no_bit "held back, 2 workers")
 ls_mutant(SOUND "" ${held})
 ls_mutant(FLOATS transport/sums.c ${held})
 ls_mutant(GENERATOR ops/cpu/dropout.c ${held})
 ls_mutant(FORGETFUL engine/run.c ${held})
-ls_mutant(STATISTICS engine/exchange.c test_batch_norm test_groups
+ls_mutant(STATISTICS engine/exchange.c test_batch_norm any_workers_give_same_bits_with_any_groups
   "batches of 32, groups of 0, 2 workers")
 
 # `test` (of tests/numerics) must find it in its case `filter`, and say so.
@@ -74,33 +74,33 @@ function(ls_mutant_in name source test filter expression)
     ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
     PASS_REGULAR_EXPRESSION "${expression}")
 endfunction()
-ls_mutant_in(EXPONENTS solver/resume.c test_cuts test_resumed_at_once
+ls_mutant_in(EXPONENTS solver/resume.c test_cuts a_resumed_training_writes_the_snapshot_it_was_resumed_from
   "resumed at [0-9]*, nothing done: the snapshots differ from byte")
-ls_mutant_in(ORDINAL engine/run.c test_cuts test_every_cut
+ls_mutant_in(ORDINAL engine/run.c test_cuts stop_and_resume_at_every_iteration_gives_same_bits
   "cut at [0-9]*, resumed: [^ ]*: the snapshots differ from byte")
-ls_mutant_in(TWICE engine/pass.c test_overflow test_averages_of_repeats
+ls_mutant_in(TWICE engine/pass.c test_overflow a_repeated_update_advances_the_averages_once
   "norm.mean is advanced otherwise where the update is repeated")
-ls_mutant_in(LIMIT plan/plan.c test_memory_limits test_nets
+ls_mutant_in(LIMIT plan/plan.c test_memory_limits memory_limits_change_no_bit
   "a deep chain, 1 workers, 1 bytes: the snapshots differ from byte")
-ls_mutant_in(DENORMALS engine/thread_pool.c test_workers test_denormals
+ls_mutant_in(DENORMALS engine/thread_pool.c test_workers any_workers_give_same_bits_with_denormal_numbers
   "denormal numbers, 2 workers: the snapshots differ from byte")
-ls_mutant_in(TRACE solver/checkpoint.c test_workers test_held_back
+ls_mutant_in(TRACE solver/checkpoint.c test_workers a_micro_batch_held_back_changes_no_bit
   "held back, 2 workers: the snapshots differ from byte")
-ls_mutant_in(ARRIVAL engine/run.c test_workers test_test_phases
+ls_mutant_in(ARRIVAL engine/run.c test_workers test_phases_leave_no_trace_and_have_same_figures_on_any_workers
   "figures of a test, [2-9] workers: the snapshots differ from byte")
 
 # What ranks do together.
-ls_mutant_in(DEAF engine/reducer.c test_ranks test_any_ranks
+ls_mutant_in(DEAF engine/reducer.c test_ranks any_ranks_give_the_bits_of_one_process
   "dropout: rank [01] of 2 with 1 workers differs from byte")
-ls_mutant_in(SELFISH engine/exchange.c test_ranks test_any_ranks
+ls_mutant_in(SELFISH engine/exchange.c test_ranks any_ranks_give_the_bits_of_one_process
   "the batch's statistics: rank [01] of 2: iteration 1: weights differ between ranks")
-ls_mutant_in(RATE solver/trainer.c test_ranks test_any_ranks
+ls_mutant_in(RATE solver/trainer.c test_ranks any_ranks_give_the_bits_of_one_process
   "dropout: rank [01] of 2 with 1 workers differs from byte")
-ls_mutant_in(FILLER engine/store.c test_ranks test_any_ranks
+ls_mutant_in(FILLER engine/store.c test_ranks any_ranks_give_the_bits_of_one_process
   "dropout: rank [01] of 2: before the first update: weights differ between ranks")
-ls_mutant_in(GRANT engine/work_queue.c test_ranks test_who_is_free
+ls_mutant_in(GRANT engine/work_queue.c test_ranks work_queue_gives_the_bits_of_one_process
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 2 ranks")
-ls_mutant_in(LOST engine/work_queue.c test_ranks test_who_is_free
+ls_mutant_in(LOST engine/work_queue.c test_ranks work_queue_gives_the_bits_of_one_process
   "dropout: rank [01] of 2: micro-batch [0-9]* was given to 0 ranks")
 
 # Mutants whose runs agree with each other: the table of golden bits must find them, in `net`.

@@ -153,7 +153,7 @@ static const struct job jobs[] = {{.ranks = 1, .workers = {1}},
                                   {.ranks = 2, .workers = {1, 2}, .dynamic = true}};
 enum { JOBS = sizeof jobs / sizeof *jobs };
 
-static void test_normed(void **state)
+static void faults_in_a_net_with_batch_norm_are_found(void **state)
 {
     (void)state;
     for (int i = 0; i < JOBS; i++)
@@ -161,14 +161,14 @@ static void test_normed(void **state)
                     "batch norm");
 }
 
-static void test_grouped(void **state)
+static void faults_in_a_net_with_grouped_norms_are_found(void **state)
 {
     (void)state;
     for (int i = 0; i < JOBS; i += 2)
         check_found(grouped(), jobs[i], (const char *[]){"gradient", "row", NULL}, "groups");
 }
 
-static void test_plain(void **state)
+static void faults_in_a_plain_net_are_found(void **state)
 {
     (void)state;
     for (int i = 0; i < JOBS; i++)
@@ -178,7 +178,7 @@ static void test_plain(void **state)
 
 /* What is not finite is looked at again, also where next to nothing is audited. (In these jobs the
  * last core does more than EVERY computations without audits, too.) */
-static void test_not_finite(void **state)
+static void what_is_not_finite_is_computed_again_almost_without_audits(void **state)
 {
     (void)state;
     static const struct job some[] = {{.ranks = 1, .workers = {1}, .audit = 1e-9},
@@ -189,7 +189,7 @@ static void test_not_finite(void **state)
     }
 }
 
-static void test_large(void **state)
+static void faults_in_large_products_are_found(void **state)
 {
     (void)state;
     for (int i = 1; i < JOBS; i += 3)
@@ -216,7 +216,7 @@ static void check_ended(int workers, const char *says)
     lockstep_solver_free(solver);
 }
 
-static void test_always_wrong(void **state)
+static void a_core_that_is_always_wrong_ends_the_training(void **state)
 {
     (void)state;
     check_ended(3, "was wrong each time, last by worker 2 on core");
@@ -233,7 +233,7 @@ static int count_audits(struct rank *rank, struct ls_trainer *trainer)
     return wrong != 0 ? LOCKSTEP_INTERNAL : 0;
 }
 
-static void test_part(void **state)
+static void audits_cover_the_part_that_is_asked_for(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = plain();
@@ -260,9 +260,12 @@ static void test_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_part, setup),        cmocka_unit_test_setup(test_normed, setup),
-        cmocka_unit_test_setup(test_grouped, setup),     cmocka_unit_test_setup(test_plain, setup),
-        cmocka_unit_test_setup(test_not_finite, setup),  cmocka_unit_test_setup(test_large, setup),
-        cmocka_unit_test_setup(test_always_wrong, setup)};
+        cmocka_unit_test_setup(audits_cover_the_part_that_is_asked_for, setup),
+        cmocka_unit_test_setup(faults_in_a_net_with_batch_norm_are_found, setup),
+        cmocka_unit_test_setup(faults_in_a_net_with_grouped_norms_are_found, setup),
+        cmocka_unit_test_setup(faults_in_a_plain_net_are_found, setup),
+        cmocka_unit_test_setup(what_is_not_finite_is_computed_again_almost_without_audits, setup),
+        cmocka_unit_test_setup(faults_in_large_products_are_found, setup),
+        cmocka_unit_test_setup(a_core_that_is_always_wrong_ends_the_training, setup)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,14 +72,14 @@ static void check_verify(struct lockstep_solver *solver)
     lockstep_solver_free(solver);
 }
 
-static void test_verify(void **state)
+static void verify_tells_mutants_from_the_sound_build(void **state)
 {
     (void)state;
     held_until = 7;
     check_verify(load_solver(NET("")));
 }
 
-static void test_verify_statistics(void **state)
+static void verify_tells_mutants_of_batch_statistics(void **state)
 {
     (void)state;
     held_until = 0;
@@ -89,12 +89,12 @@ static void test_verify_statistics(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_verify),
-                                       cmocka_unit_test(test_verify_statistics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_tells_mutants_from_the_sound_build),
+                                       cmocka_unit_test(verify_tells_mutants_of_batch_statistics)};
 #if defined LS_MUTANT_FLOATS || defined LS_MUTANT_GENERATOR /* need the order of the first net */
-    cmocka_set_test_filter("test_verify");
+    cmocka_set_test_filter("verify_tells_mutants_from_the_sound_build");
 #elif defined LS_MUTANT_STATISTICS
-    cmocka_set_test_filter("test_verify_statistics");
+    cmocka_set_test_filter("verify_tells_mutants_of_batch_statistics");
 #endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

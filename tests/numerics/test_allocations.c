@@ -210,7 +210,7 @@ static const char norm[] = "layer { name: 'bn' type: 'BatchNorm' bottom: 'conv' 
                            "  scale_param { bias_term: true } }\n"
                            "layer { name: 'drop' type: 'Dropout' bottom: 'conv' top: 'conv' }";
 
-static void test_plain(void **state)
+static void updates_allocate_nothing(void **state)
 {
     (void)state;
     for (int workers = 1; workers <= 3; workers++)
@@ -218,7 +218,7 @@ static void test_plain(void **state)
 }
 
 /* With sync points inside the net, moving averages, several batches in an update. */
-static void test_statistics(void **state)
+static void updates_with_sync_points_allocate_nothing(void **state)
 {
     (void)state;
     for (int workers = 1; workers <= 3; workers++)
@@ -227,7 +227,7 @@ static void test_statistics(void **state)
 }
 
 /* The test can fail: the window sees an allocation in it. */
-static void test_failure_detector(void **state)
+static void an_allocation_in_the_window_is_seen(void **state)
 {
     (void)state;
     uint64_t before = ls_allocations();
@@ -242,9 +242,9 @@ static void test_failure_detector(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failure_detector),
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(an_allocation_in_the_window_is_seen),
+        cmocka_unit_test(updates_allocate_nothing),
+        cmocka_unit_test(updates_with_sync_points_allocate_nothing),
     };
     write_cifar(ls_test_path("cifar.bin"), 50);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,7 +114,7 @@ static void check_forms(const struct lockstep_solver *solver, struct bytes expec
     }
 }
 
-static void test_as_good_data(void **state)
+static void skipping_gives_the_bits_of_data_without_bad_records(void **state)
 {
     (void)state;
     static const char *const more[] = {"", "cache: true", "last_batch: DROP",
@@ -134,7 +134,7 @@ static void test_as_good_data(void **state)
 }
 
 /* Where samples differ in size, those that stand in bring their own. */
-static void test_sizes(void **state)
+static void records_that_stand_in_bring_their_own_size(void **state)
 {
     (void)state;
     for (int i = 0; i < PICTURES; i++) {
@@ -184,7 +184,7 @@ static int64_t skipped(const struct training *training)
     return training->trainer->inner->skipped;
 }
 
-static void test_snapshots(void **state)
+static void resume_after_skipped_records_gives_same_bits(void **state)
 {
     (void)state;
     char paths[2][1024];
@@ -224,7 +224,7 @@ static void test_snapshots(void **state)
 }
 
 /* A training that stopped at a bad record, or would have, goes on with SKIP. */
-static void test_from_stop_to_skip(void **state)
+static void training_stopped_at_a_bad_record_resumes_with_skip(void **state)
 {
     (void)state;
     static const bool none[RECORDS];
@@ -264,7 +264,7 @@ static int run_to_end(struct rank *rank, struct ls_trainer *trainer)
 
 /* In 72 samples of 31 each record comes twice or three times: of four that are bad 8 to 12. All
  * ranks count all. */
-static void test_count(void **state)
+static void all_ranks_count_the_same_bad_records(void **state)
 {
     (void)state;
     char paths[2][1024];
@@ -298,7 +298,7 @@ static void test_count(void **state)
 /* ---- Other bad records ----------------------------------------------------------------------- */
 
 /* A rank on which another record is damaged: its bytes, or its label alone. */
-static void test_other_ranks(void **state)
+static void a_record_that_is_bad_on_one_rank_only_is_found(void **state)
 {
     (void)state;
     static const int records[] = {0, 9, 21, RECORDS - 1}; /* with a label of no class, or damaged */
@@ -348,7 +348,7 @@ static const char *write_long_list(const char *name, int bad)
     return path;
 }
 
-static void test_found_in_training(void **state)
+static void a_rank_with_other_data_is_found_in_training(void **state)
 {
     (void)state;
     static const char fields[] = "shuffle: false on_bad_record: SKIP";
@@ -399,10 +399,13 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_good_data),      cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_snapshots),         cmocka_unit_test(test_count),
-        cmocka_unit_test(test_from_stop_to_skip), cmocka_unit_test(test_other_ranks),
-        cmocka_unit_test(test_found_in_training),
+        cmocka_unit_test(skipping_gives_the_bits_of_data_without_bad_records),
+        cmocka_unit_test(records_that_stand_in_bring_their_own_size),
+        cmocka_unit_test(resume_after_skipped_records_gives_same_bits),
+        cmocka_unit_test(all_ranks_count_the_same_bad_records),
+        cmocka_unit_test(training_stopped_at_a_bad_record_resumes_with_skip),
+        cmocka_unit_test(a_record_that_is_bad_on_one_rank_only_is_found),
+        cmocka_unit_test(a_rank_with_other_data_is_found_in_training),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

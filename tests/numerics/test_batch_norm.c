@@ -125,7 +125,7 @@ static const int batches[] = {32, 25};
 static const int groups[] = {0, 32, 8, 5, 4, 1};
 enum { BATCHES = 2, GROUPS = sizeof groups / sizeof *groups };
 
-static void test_groups(void **state)
+static void any_workers_give_same_bits_with_any_groups(void **state)
 {
     (void)state;
     for (int b = 0; b < BATCHES; b++)
@@ -134,7 +134,7 @@ static void test_groups(void **state)
                          "batches of %d, groups of %d", batches[b], groups[g]);
 }
 
-static void test_iter_size(void **state)
+static void any_workers_give_same_bits_with_several_batches_an_update(void **state)
 {
     (void)state;
     for (int b = 0; b < BATCHES; b++)
@@ -144,7 +144,7 @@ static void test_iter_size(void **state)
 }
 
 /* Micro-batches are made of whole groups: one of 8, one of 5, one of 4, two of 2, four of 1. */
-static void test_follow_groups(void **state)
+static void any_workers_give_same_bits_where_micro_batches_follow_groups(void **state)
 {
     (void)state;
     static const int followed[] = {8, 5, 4, 2, 1};
@@ -157,7 +157,7 @@ static void test_follow_groups(void **state)
 }
 
 /* An epoch is 110 samples: its last batch has 14 or 10. */
-static void test_last_batches(void **state)
+static void any_workers_give_same_bits_with_short_last_batches(void **state)
 {
     (void)state;
     static const char *const lasts[] = {"last_batch: PARTIAL", "last_batch: DROP"};
@@ -171,7 +171,7 @@ static void test_last_batches(void **state)
 }
 
 /* Everything else that an update may have. */
-static void test_company(void **state)
+static void any_workers_give_same_bits_with_clipping_adam_and_averages(void **state)
 {
     (void)state;
     static const char *const settings[] = {
@@ -188,7 +188,7 @@ static void test_company(void **state)
 
 /* One layer whose groups lie within micro-batches among others that exchange: what was merged for a
  * micro-batch is its own until its backward pass. */
-static void test_different_groups(void **state)
+static void any_workers_give_same_bits_with_different_groups_in_one_net(void **state)
 {
     (void)state;
     static const int firsts[] = {1, 4, 2, 0};
@@ -203,7 +203,7 @@ static void test_different_groups(void **state)
 
 /* Labels that the net makes are counted over all batches of an update, which then go through the
  * net together; groups are still those of each batch. */
-static void test_counted_labels(void **state)
+static void any_workers_give_same_bits_where_the_net_makes_labels(void **state)
 {
     (void)state;
     for (int g = 0; g < GROUPS; g++)
@@ -222,7 +222,7 @@ static void test_counted_labels(void **state)
 }
 
 /* What `lockstep verify` does. */
-static void test_verify(void **state)
+static void verify_passes_nets_with_batch_norm(void **state)
 {
     (void)state;
     for (int g = 0; g < GROUPS; g += 3) {
@@ -260,7 +260,7 @@ static void check_resume(const struct lockstep_solver *solver, struct bytes whol
     finish(training);
 }
 
-static void test_resume(void **state)
+static void resume_on_other_workers_gives_same_bits(void **state)
 {
     (void)state;
     static const int plans[][3] = {{1, 3, 6}, {5, 2, 1}, {2, 5, 11}, {3, 1, 4}};
@@ -348,7 +348,7 @@ static void check_tests(const char *fields, struct bytes *figures)
     lockstep_solver_free(solver);
 }
 
-static void test_test_phases(void **state)
+static void test_figures_by_batch_statistics_are_the_same_on_any_workers(void **state)
 {
     (void)state;
     struct bytes saved, by_batch, by_group;
@@ -365,11 +365,16 @@ static void test_test_phases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),         cmocka_unit_test(test_iter_size),
-        cmocka_unit_test(test_follow_groups),  cmocka_unit_test(test_last_batches),
-        cmocka_unit_test(test_company),        cmocka_unit_test(test_different_groups),
-        cmocka_unit_test(test_counted_labels), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_resume),         cmocka_unit_test(test_test_phases),
+        cmocka_unit_test(any_workers_give_same_bits_with_any_groups),
+        cmocka_unit_test(any_workers_give_same_bits_with_several_batches_an_update),
+        cmocka_unit_test(any_workers_give_same_bits_where_micro_batches_follow_groups),
+        cmocka_unit_test(any_workers_give_same_bits_with_short_last_batches),
+        cmocka_unit_test(any_workers_give_same_bits_with_clipping_adam_and_averages),
+        cmocka_unit_test(any_workers_give_same_bits_with_different_groups_in_one_net),
+        cmocka_unit_test(any_workers_give_same_bits_where_the_net_makes_labels),
+        cmocka_unit_test(verify_passes_nets_with_batch_norm),
+        cmocka_unit_test(resume_on_other_workers_gives_same_bits),
+        cmocka_unit_test(test_figures_by_batch_statistics_are_the_same_on_any_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ static void check_updates(const struct settings *s, int workers)
 static const int micro_batches[] = {20, 7, 3, 1};
 enum { MICRO_BATCHES = sizeof micro_batches / sizeof *micro_batches };
 
-static void test_updates(void **state)
+static void updates_are_those_of_a_reference_in_double(void **state)
 {
     (void)state;
     static const int groups[] = {0, 6, 3, 32, 7};
@@ -326,7 +326,7 @@ static void test_updates(void **state)
 }
 
 /* Pixels far from zero, whose squares have no room in a float for what they differ by. */
-static void test_large_means(void **state)
+static void means_far_from_zero_lose_no_variance(void **state)
 {
     (void)state;
     static const double offsets[] = {1000, -1000, 100000};
@@ -341,7 +341,7 @@ static void test_large_means(void **state)
 }
 
 /* Shares of unequal size change the gradient by roundings alone. */
-static void test_shares(void **state)
+static void unequal_shares_change_gradients_by_rounding_only(void **state)
 {
     (void)state;
     float whole[PARAMETERS][ELEMENTS], cut[ELEMENTS];
@@ -382,7 +382,7 @@ static void spoil_exponents(struct training *training)
 }
 
 /* An update that is repeated advances them once. */
-static void test_repeats(void **state)
+static void a_repeated_update_advances_the_averages_once(void **state)
 {
     (void)state;
     for (int group = 0; group <= 3; group += 3)
@@ -414,7 +414,7 @@ static void test_repeats(void **state)
 
 /* Norms that are frozen have the averages that training left, before and after; gradients take them
  * for constants. */
-static void test_frozen(void **state)
+static void frozen_norms_keep_their_averages(void **state)
 {
     (void)state;
     struct settings s = {.batch = BATCH, .micro_batch = 3, .iter_size = 1};
@@ -479,7 +479,7 @@ static void test_frozen(void **state)
 
 /* A group of one sample has one value a channel behind the first norm: variance 0, so that what
  * comes out is the bias, and no gradient goes on. */
-static void test_one_value(void **state)
+static void a_group_of_one_sample_gives_the_bias_and_no_gradient(void **state)
 {
     (void)state;
     for (int batch = 1; batch <= 6; batch += 5)
@@ -513,9 +513,12 @@ static void test_one_value(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates), cmocka_unit_test(test_large_means),
-        cmocka_unit_test(test_shares),  cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_frozen),  cmocka_unit_test(test_one_value),
+        cmocka_unit_test(updates_are_those_of_a_reference_in_double),
+        cmocka_unit_test(means_far_from_zero_lose_no_variance),
+        cmocka_unit_test(unequal_shares_change_gradients_by_rounding_only),
+        cmocka_unit_test(a_repeated_update_advances_the_averages_once),
+        cmocka_unit_test(frozen_norms_keep_their_averages),
+        cmocka_unit_test(a_group_of_one_sample_gives_the_bias_and_no_gradient),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,7 +165,7 @@ static struct bytes train(void (*before)(void), void (*during)(void), const char
     return read_bytes(ls_test_path("host_iter_9.safetensors"));
 }
 
-static void test_callers(void **state)
+static void the_callers_floating_point_state_changes_no_bit(void **state)
 {
     static const struct {
         const char *name;
@@ -190,7 +190,8 @@ static void test_callers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_callers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_callers_floating_point_state_changes_no_bit)};
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 300, 16);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

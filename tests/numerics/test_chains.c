@@ -184,7 +184,7 @@ static void compare(int group, bool limited, struct found *found)
 
 /* Statistics of samples within the micro-batch: whole batch norms are chains, with all that stands
  * between. */
-static void groups_within(void **state)
+static void chains_of_norms_within_micro_batches_change_no_bit(void **state)
 {
     (void)state;
     struct found found;
@@ -196,7 +196,7 @@ static void groups_within(void **state)
 }
 
 /* Sync points that other micro-batches are waited for at are no part of any. */
-static void whole_batch(void **state)
+static void chains_beside_sync_points_change_no_bit(void **state)
 {
     (void)state;
     struct found found;
@@ -209,8 +209,9 @@ static void whole_batch(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(groups_within),
-                                       cmocka_unit_test(whole_batch)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_of_norms_within_micro_batches_change_no_bit),
+        cmocka_unit_test(chains_beside_sync_points_change_no_bit)};
     write_cifar(ls_test_path("cifar.bin"), 64);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

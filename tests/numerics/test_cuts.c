@@ -73,7 +73,7 @@ static void run_until(struct training *training, int64_t iterations)
 
 /* ---- Cuts by number -------------------------------------------------------------------------- */
 
-static void test_every_cut(void **state)
+static void stop_and_resume_at_every_iteration_gives_same_bits(void **state)
 {
     const struct lockstep_solver *solver = *state;
     for (int cut = 1; cut < END; cut++) {
@@ -99,7 +99,7 @@ static void test_every_cut(void **state)
 
 /* What is read is all that was written: a snapshot of a training that has just been resumed is the
  * file that it was resumed from. */
-static void test_resumed_at_once(void **state)
+static void a_resumed_training_writes_the_snapshot_it_was_resumed_from(void **state)
 {
     const struct lockstep_solver *solver = *state;
     for (int i = 5; i <= END; i += 5) {
@@ -170,12 +170,12 @@ static void check_questions(const struct lockstep_solver *solver, enum lockstep_
     }
 }
 
-static void test_every_stop(void **state)
+static void a_stop_at_every_question_resumes_with_same_bits(void **state)
 {
     check_questions(*state, LOCKSTEP_SNAPSHOT_AND_STOP);
 }
 
-static void test_every_snapshot(void **state)
+static void a_snapshot_at_every_question_changes_no_bit(void **state)
 {
     check_questions(*state, LOCKSTEP_SNAPSHOT_AND_GO_ON);
 }
@@ -215,7 +215,7 @@ static void run_shown(int window, int64_t until, const char *resume, struct show
 
 /* A resume may change average_loss: a shorter window is as if it had always been short, a longer
  * one is the mean of what is known. */
-static void test_other_window(void **state)
+static void a_resume_may_change_the_window_of_the_average_loss(void **state)
 {
     enum { CUT = 7, SHORT = 2, LONG = 5 };
     (void)state;
@@ -257,8 +257,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_cut), cmocka_unit_test(test_resumed_at_once),
-        cmocka_unit_test(test_every_stop), cmocka_unit_test(test_every_snapshot),
-        cmocka_unit_test(test_other_window)};
+        cmocka_unit_test(stop_and_resume_at_every_iteration_gives_same_bits),
+        cmocka_unit_test(a_resumed_training_writes_the_snapshot_it_was_resumed_from),
+        cmocka_unit_test(a_stop_at_every_question_resumes_with_same_bits),
+        cmocka_unit_test(a_snapshot_at_every_question_changes_no_bit),
+        cmocka_unit_test(a_resume_may_change_the_window_of_the_average_loss)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

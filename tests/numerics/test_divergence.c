@@ -101,7 +101,7 @@ static void check_divergence(const struct lockstep_solver *solver,
     "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
 
 /* The first update throws the weights far away; the second finds no number there. */
-static void test_loss(void **state)
+static void a_loss_that_is_not_finite_ends_the_training(void **state)
 {
     (void)state;
     static const char *const parts[] = {"iteration 1: the loss 'loss'", "layer 'loss'",
@@ -121,7 +121,7 @@ static void test_loss(void **state)
 }
 
 /* Labels that are no class of the net, which only reading them can show. */
-static void test_label(void **state)
+static void a_label_that_is_no_class_ends_the_training(void **state)
 {
     (void)state;
     static const char *const parts[] = {"iteration 0: the loss 'loss'", "layer 'loss'",
@@ -177,7 +177,7 @@ static void set_large(struct training *training)
 }
 
 /* Update 1 holds samples 100 to 199 in 9 micro-batches: 157 is in the one from 155 to 165. */
-static void test_gradient(void **state)
+static void a_gradient_that_is_not_finite_is_told_with_its_samples(void **state)
 {
     (void)state;
     static const char *const parts[] = {"iteration 1: the gradient of 'ip.weight'",
@@ -188,7 +188,7 @@ static void test_gradient(void **state)
 }
 
 /* After the weights are repaired the training goes on, with the same update. */
-static void test_going_on(void **state)
+static void training_goes_on_after_weights_are_repaired(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = distance_solver();
@@ -257,7 +257,7 @@ static void grow(const struct lockstep_solver *solver, int workers, int growth, 
 
 /* A gradient that grows by 2^16 is told with its parameter, what it means and what may help; one
  * that grows by 2^5 is not. */
-static void test_sign(void **state)
+static void a_gradient_that_grows_suddenly_is_told(void **state)
 {
     (void)state;
     static const char *const parts[] = {"Iteration 12: the gradient of 'ip.weight' is 2^",
@@ -283,7 +283,7 @@ static void test_sign(void **state)
 /* ---- Weights --------------------------------------------------------------------------------- */
 
 /* Loss and gradient are finite, the step is not: known only when it is done, and said at once. */
-static void test_weights(void **state)
+static void weights_that_are_not_finite_end_the_training(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
@@ -324,9 +324,12 @@ static void write_black(const char *path)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),     cmocka_unit_test(test_label),
-        cmocka_unit_test(test_gradient), cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_sign),     cmocka_unit_test(test_weights),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_training),
+        cmocka_unit_test(a_label_that_is_no_class_ends_the_training),
+        cmocka_unit_test(a_gradient_that_is_not_finite_is_told_with_its_samples),
+        cmocka_unit_test(training_goes_on_after_weights_are_repaired),
+        cmocka_unit_test(a_gradient_that_grows_suddenly_is_told),
+        cmocka_unit_test(weights_that_are_not_finite_end_the_training),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
     write_black(ls_test_path("black"));

@@ -40,7 +40,7 @@ static char *environment_of(const struct lockstep_solver *solver, int workers, u
     return text;
 }
 
-static void no_trace_of_the_run(void **state)
+static void workers_and_memory_leave_no_trace_in_the_environment(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("");
@@ -82,7 +82,7 @@ static struct lockstep_solver *clipped_solver(const char *tests)
         tests, ls_test_path("images"), ls_test_path("labels"));
 }
 
-static void no_trace_of_tests(void **state)
+static void tests_leave_no_trace_in_the_environment(void **state)
 {
     (void)state;
     struct lockstep_solver *solvers[] = {clipped_solver(""), clipped_solver("test_interval: 2")};
@@ -115,7 +115,7 @@ static struct lockstep_solver *product_solver(int outputs)
 }
 
 /* The shapes of the net at hand are what is probed; what is the same for all stays the same. */
-static void shapes_of_this_net(void **state)
+static void the_environment_follows_the_shapes_of_the_net(void **state)
 {
     (void)state;
     struct lockstep_solver *small = product_solver(20), *larger = product_solver(21);
@@ -135,7 +135,7 @@ static void shapes_of_this_net(void **state)
 }
 
 /* 144 x 300 weights are Lockstep's own matter, where there are fused operations. */
-static void no_library_where_none_computes(void **state)
+static void libraries_that_compute_nothing_are_not_named(void **state)
 {
     (void)state;
     if (ls_cpu_isa() < LS_ISA_AVX2)
@@ -155,7 +155,7 @@ static void no_library_where_none_computes(void **state)
 }
 
 /* Decoders matter where pictures are decoded. */
-static void decoders_of_pictures(void **state)
+static void decoders_are_named_where_pictures_are_decoded(void **state)
 {
     (void)state;
     char list[600] = "";
@@ -183,7 +183,7 @@ static void decoders_of_pictures(void **state)
 
 /* ---- What is refused ------------------------------------------------------------------------- */
 
-static void other_caches_do_not_resume(void **state)
+static void a_resume_with_other_caches_is_refused(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("snapshot_prefix: 'x'");
@@ -293,7 +293,7 @@ static void decoders_repeat_or_say_why_not(void **state)
 
 /* ---- Histories ------------------------------------------------------------------------------- */
 
-static void histories_in_words(void **state)
+static void histories_of_environments_read_as_sentences(void **state)
 {
     (void)state;
     static const struct {
@@ -317,16 +317,16 @@ static void histories_in_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_trace_of_the_run),
-        cmocka_unit_test(no_trace_of_tests),
-        cmocka_unit_test(shapes_of_this_net),
-        cmocka_unit_test(no_library_where_none_computes),
-        cmocka_unit_test(decoders_of_pictures),
-        cmocka_unit_test(other_caches_do_not_resume),
+        cmocka_unit_test(workers_and_memory_leave_no_trace_in_the_environment),
+        cmocka_unit_test(tests_leave_no_trace_in_the_environment),
+        cmocka_unit_test(the_environment_follows_the_shapes_of_the_net),
+        cmocka_unit_test(libraries_that_compute_nothing_are_not_named),
+        cmocka_unit_test(decoders_are_named_where_pictures_are_decoded),
+        cmocka_unit_test(a_resume_with_other_caches_is_refused),
         cmocka_unit_test(ranks_with_other_caches_do_not_train),
         cmocka_unit_test(no_memory_is_no_environment),
         cmocka_unit_test(decoders_repeat_or_say_why_not),
-        cmocka_unit_test(histories_in_words),
+        cmocka_unit_test(histories_of_environments_read_as_sentences),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -100,7 +100,7 @@ static void check_error(uint64_t trial, int count, int scale)
     ls_sums_free(sums);
 }
 
-static void test_error(void **state)
+static void errors_stay_within_the_bound(void **state)
 {
     (void)state;
     static const int scales[] = {0, -20, 13, -90, 60, -120, 100};
@@ -130,7 +130,7 @@ static void *contribute_share(void *argument)
     return NULL;
 }
 
-static void test_order(void **state)
+static void sums_do_not_depend_on_order_or_threads(void **state)
 {
     (void)state;
     const size_t elements = LONG;
@@ -177,7 +177,7 @@ static enum ls_sums_result try_number(struct ls_sums *sums, bool calibrate, floa
 }
 
 /* The first contribution measures: its magnitude becomes 2^32. */
-static void test_calibration(void **state)
+static void the_first_contribution_sets_the_exponent(void **state)
 {
     (void)state;
     const struct {
@@ -201,7 +201,7 @@ static void test_calibration(void **state)
 }
 
 /* What an exponent of 38 takes: less than 2^12. What is small is no reason to repeat. */
-static void test_limits(void **state)
+static void what_an_exponent_cannot_hold_asks_for_a_repeat(void **state)
 {
     (void)state;
     const struct {
@@ -235,7 +235,7 @@ static void test_limits(void **state)
 }
 
 /* As many contributions as an update may have, as large as they may be, do not overflow. */
-static void test_most_contributions(void **state)
+static void the_largest_number_of_contributions_does_not_overflow(void **state)
 {
     (void)state;
     const size_t one = 1;
@@ -254,7 +254,7 @@ static void test_most_contributions(void **state)
 
 /* The next exponent follows from the largest element of the total or of a contribution: downwards
  * at once, upwards by sixteenths, and by 1 where it is far off. */
-static void test_next(void **state)
+static void the_next_exponent_follows_the_largest_element(void **state)
 {
     (void)state;
     const size_t one = 1;
@@ -284,7 +284,7 @@ static void test_next(void **state)
 }
 
 /* Parameters have exponents of their own; failures name the first in order. */
-static void test_several_parameters(void **state)
+static void failures_name_the_first_parameter_in_order(void **state)
 {
     (void)state;
     const size_t elements[3] = {2, 1, 3};
@@ -383,7 +383,7 @@ static void check_rows(bool blocked, bool elements)
     ls_sums_free(sums);
 }
 
-static void test_rows(void **state)
+static void rows_have_exponents_of_their_own(void **state)
 {
     (void)state;
     for (int way = 0; way < 4; way++)
@@ -391,7 +391,7 @@ static void test_rows(void **state)
 }
 
 /* A row is seen for the first time, then seldom: one repeat, if it is very small, and no more. */
-static void test_new_rows(void **state)
+static void a_new_row_asks_for_one_repeat_at_most(void **state)
 {
     (void)state;
     const size_t three = 3;
@@ -423,7 +423,7 @@ static void test_new_rows(void **state)
 }
 
 /* Gradients that alternate settle at the larger ones: repeats of 200 updates. */
-static void test_alternating(void **state)
+static void alternating_gradients_settle_at_the_larger_exponent(void **state)
 {
     (void)state;
     const size_t one = 1;
@@ -447,7 +447,7 @@ static void test_alternating(void **state)
 }
 
 /* A gradient that outgrows its recent past is told, whether or not an update is repeated. */
-static void test_growth(void **state)
+static void a_gradient_that_outgrows_its_past_is_told(void **state)
 {
     (void)state;
     const size_t elements[2] = {1, 1};
@@ -474,17 +474,17 @@ static void test_growth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_calibration),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_most_contributions),
-        cmocka_unit_test(test_next),
-        cmocka_unit_test(test_several_parameters),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_new_rows),
-        cmocka_unit_test(test_alternating),
-        cmocka_unit_test(test_growth),
+        cmocka_unit_test(errors_stay_within_the_bound),
+        cmocka_unit_test(sums_do_not_depend_on_order_or_threads),
+        cmocka_unit_test(the_first_contribution_sets_the_exponent),
+        cmocka_unit_test(what_an_exponent_cannot_hold_asks_for_a_repeat),
+        cmocka_unit_test(the_largest_number_of_contributions_does_not_overflow),
+        cmocka_unit_test(the_next_exponent_follows_the_largest_element),
+        cmocka_unit_test(failures_name_the_first_parameter_in_order),
+        cmocka_unit_test(rows_have_exponents_of_their_own),
+        cmocka_unit_test(a_new_row_asks_for_one_repeat_at_most),
+        cmocka_unit_test(alternating_gradients_settle_at_the_larger_exponent),
+        cmocka_unit_test(a_gradient_that_outgrows_its_past_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

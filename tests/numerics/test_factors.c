@@ -81,7 +81,7 @@ static const char *const solvers[] = {
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
-static void test_solvers(void **state)
+static void any_workers_give_same_bits_with_every_solver(void **state)
 {
     (void)state;
     for (int i = 0; i < SOLVERS; i++) {
@@ -93,7 +93,7 @@ static void test_solvers(void **state)
 }
 
 /* Batches that the data do not fill, and micro-batches of different sizes. */
-static void test_ragged(void **state)
+static void any_workers_give_same_bits_with_ragged_batches(void **state)
 {
     (void)state;
     static const char *const data[] = {"batch_size: 31 last_batch: PARTIAL",
@@ -106,7 +106,7 @@ static void test_ragged(void **state)
     }
 }
 
-static void test_resume(void **state)
+static void resume_on_other_workers_gives_same_bits(void **state)
 {
     (void)state;
     struct lockstep_solver *solver =
@@ -141,7 +141,7 @@ static float *gradient_of(struct training *training, size_t index, size_t *size)
 
 /* Weights with names of their own count as shared, even with a single user: their gradients are
  * sums. */
-static void test_against_sums(void **state)
+static void gradients_from_factors_are_those_of_exact_sums(void **state)
 {
     (void)state;
     static const char *const shared[2] = {"param { name: 'a' } param { name: 'b' }",
@@ -183,7 +183,7 @@ static void test_against_sums(void **state)
 }
 
 /* Nothing is summed at all: no update is measured before, none repeated. */
-static void test_nothing_but_factors(void **state)
+static void a_net_without_sums_is_neither_measured_nor_repeated(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
@@ -210,7 +210,7 @@ static void test_nothing_but_factors(void **state)
 }
 
 /* Which do: both large layers while an update has few enough rows. */
-static void test_rule(void **state)
+static void layers_use_factors_while_an_update_has_few_rows(void **state)
 {
     (void)state;
     static const struct {
@@ -263,7 +263,7 @@ static void check_divergence(float weight, float bias, const char *named)
     lockstep_solver_free(solver);
 }
 
-static void test_divergence(void **state)
+static void factors_that_are_not_finite_end_the_training(void **state)
 {
     (void)state;
     check_divergence(NAN, 0, "the loss 'loss' of layer 'loss' is not finite");
@@ -274,13 +274,13 @@ static void test_divergence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_solvers),
-        cmocka_unit_test(test_ragged),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_against_sums),
-        cmocka_unit_test(test_nothing_but_factors),
-        cmocka_unit_test(test_rule),
-        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(any_workers_give_same_bits_with_every_solver),
+        cmocka_unit_test(any_workers_give_same_bits_with_ragged_batches),
+        cmocka_unit_test(resume_on_other_workers_gives_same_bits),
+        cmocka_unit_test(gradients_from_factors_are_those_of_exact_sums),
+        cmocka_unit_test(a_net_without_sums_is_neither_measured_nor_repeated),
+        cmocka_unit_test(layers_use_factors_while_an_update_has_few_rows),
+        cmocka_unit_test(factors_that_are_not_finite_end_the_training),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -75,7 +75,7 @@ static const char *const cases[][2] = {
     {"micro_batch: 17 ", "batch_size: 101"},
 };
 
-static void test_same_bits(void **state)
+static void gathered_products_give_the_bits_of_separate_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -91,7 +91,7 @@ static void test_same_bits(void **state)
 }
 
 /* With a limit that is large enough they are gathered, with half of that they are not. */
-static void test_limits(void **state)
+static void products_are_gathered_where_memory_allows(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(cases[0][0], cases[0][1]);
@@ -106,7 +106,7 @@ static void test_limits(void **state)
 }
 
 /* One micro-batch has no other to share with; micro-batches of many rows need not. */
-static void test_rule(void **state)
+static void products_are_gathered_where_that_saves_work(void **state)
 {
     (void)state;
     static const struct {
@@ -146,7 +146,7 @@ static double test_loss(const char *weights, int workers, bool *gathers)
     return loss;
 }
 
-static void test_test_phase(void **state)
+static void gathered_test_phases_give_the_bits_of_separate_ones(void **state)
 {
     (void)state;
     char path[512];
@@ -172,10 +172,10 @@ static void test_test_phase(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_rule),
-        cmocka_unit_test(test_test_phase),
+        cmocka_unit_test(gathered_products_give_the_bits_of_separate_ones),
+        cmocka_unit_test(products_are_gathered_where_memory_allows),
+        cmocka_unit_test(products_are_gathered_where_that_saves_work),
+        cmocka_unit_test(gathered_test_phases_give_the_bits_of_separate_ones),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

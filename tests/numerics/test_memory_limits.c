@@ -133,7 +133,7 @@ static const struct {
      0.8},
 };
 
-static void test_nets(void **state)
+static void memory_limits_change_no_bit(void **state)
 {
     (void)state;
     write_cifar(ls_test_path("cifar.bin"), 61);
@@ -150,7 +150,7 @@ static void test_nets(void **state)
 
 /* ---- Pictures of different sizes ------------------------------------------------------------- */
 
-static void test_sizes(void **state)
+static void memory_limits_change_no_bit_with_pictures_of_several_sizes(void **state)
 {
     (void)state;
     mkdir(ls_test_path("p"), 0755);
@@ -166,7 +166,7 @@ static void test_sizes(void **state)
 
 /* ---- Nets at random -------------------------------------------------------------------------- */
 
-static void test_random(void **state)
+static void memory_limits_change_no_bit_of_random_nets(void **state)
 {
     (void)state;
     uint64_t first = 1, count = 12;
@@ -219,7 +219,7 @@ static size_t fit_into(const struct lockstep_solver *solver, size_t memory, doub
 
 /* Between what a training takes and the least that it can do with, less is recomputed than for the
  * least: also where micro-batches of two sizes, or tests, each need something else. */
-static void test_fit(void **state)
+static void more_memory_means_less_recomputation(void **state)
 {
     (void)state;
     int limited = 0;
@@ -246,7 +246,7 @@ static void test_fit(void **state)
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A test phase works in the memory that training has anyway. */
-static void test_tests_add_nothing(void **state)
+static void test_phases_need_no_more_memory_than_training(void **state)
 {
     (void)state;
     write_cifar(ls_test_path("cifar.bin"), 61);
@@ -273,8 +273,11 @@ static void test_tests_add_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nets), cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_random), cmocka_unit_test(test_fit),
-                                       cmocka_unit_test(test_tests_add_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_limits_change_no_bit),
+        cmocka_unit_test(memory_limits_change_no_bit_with_pictures_of_several_sizes),
+        cmocka_unit_test(memory_limits_change_no_bit_of_random_nets),
+        cmocka_unit_test(more_memory_means_less_recomputation),
+        cmocka_unit_test(test_phases_need_no_more_memory_than_training)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

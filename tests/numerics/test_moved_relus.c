@@ -91,7 +91,7 @@ static struct run train(const char *body, const char *loss, int workers)
     return run;
 }
 
-static void moved_or_not(void **state)
+static void moved_relus_give_the_bits_of_relus_in_place(void **state)
 {
     (void)state;
     for (int workers = 1; workers <= 2; workers++) {
@@ -106,7 +106,7 @@ static void moved_or_not(void **state)
 }
 
 /* Within rounding; the first loss, for which nothing was learned yet, has the same bits. */
-static void two_layers(void **state)
+static void softmax_within_the_loss_learns_as_two_layers(void **state)
 {
     (void)state;
     struct run one = train(free_way, LOSS, 2), two = train(free_way, TWO_LAYERS, 2);
@@ -120,8 +120,9 @@ static void two_layers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(moved_or_not),
-                                       cmocka_unit_test(two_layers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moved_relus_give_the_bits_of_relus_in_place),
+        cmocka_unit_test(softmax_within_the_loss_learns_as_two_layers)};
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 60, 14);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

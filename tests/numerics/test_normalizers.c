@@ -188,27 +188,27 @@ static void check_splits(const char *losses, int count)
     }
 }
 
-static void test_splits(void **state)
+static void splitting_a_batch_keeps_the_gradient(void **state)
 {
     (void)state;
     check_splits(THREE_LOSSES, SPLITS);
     check_splits(LOSS("valid", "label", "ignore_label: 9"), SPLITS);
 }
 
-static void test_learned_labels(void **state)
+static void splitting_a_batch_keeps_the_gradient_with_learned_labels(void **state)
 {
     (void)state;
     check_splits(LEARNED_LABELS, SPLITS);
 }
 
-static void test_labels_by_statistics(void **state)
+static void splitting_a_batch_keeps_the_gradient_with_labels_by_statistics(void **state)
 {
     (void)state;
     check_splits(BRIGHT_LABELS, SPLITS_OF_A_BATCH);
 }
 
 /* Else the tests above would see nothing: an average over micro-batches is far from it. */
-static void test_average_is_far(void **state)
+static void the_average_over_micro_batches_is_another_gradient(void **state)
 {
     (void)state;
     static const char *const losses[] = {THREE_LOSSES, LOSS("valid", "label", "ignore_label: 9"),
@@ -229,7 +229,7 @@ static void test_average_is_far(void **state)
 
 /* ---- Workers --------------------------------------------------------------------------------- */
 
-static void test_workers(void **state)
+static void any_workers_give_same_bits(void **state)
 {
     (void)state;
     static const char *const losses[] = {THREE_LOSSES, LEARNED_LABELS, BRIGHT_LABELS};
@@ -322,7 +322,7 @@ static void check_figures(struct training *training)
 }
 
 /* Every divisor, every kind of loss: loss 0, gradient 0, weights as they were. */
-static void test_nothing_counts(void **state)
+static void updates_in_which_no_label_counts_change_nothing(void **state)
 {
     (void)state;
     write_pictures(ls_test_path("images"), 0, SAMPLES, -1);
@@ -354,7 +354,7 @@ static void test_nothing_counts(void **state)
 }
 
 /* Updates in which nothing counts between others: training goes on with finite weights. */
-static void test_now_and_then(void **state)
+static void updates_without_labels_between_others_keep_weights_finite(void **state)
 {
     (void)state;
     write_pictures(ls_test_path("images"), 0, SAMPLES, -1);
@@ -385,13 +385,13 @@ static void test_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_splits),
-        cmocka_unit_test(test_learned_labels),
-        cmocka_unit_test(test_labels_by_statistics),
-        cmocka_unit_test(test_average_is_far),
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_nothing_counts),
-        cmocka_unit_test(test_now_and_then),
+        cmocka_unit_test(splitting_a_batch_keeps_the_gradient),
+        cmocka_unit_test(splitting_a_batch_keeps_the_gradient_with_learned_labels),
+        cmocka_unit_test(splitting_a_batch_keeps_the_gradient_with_labels_by_statistics),
+        cmocka_unit_test(the_average_over_micro_batches_is_another_gradient),
+        cmocka_unit_test(any_workers_give_same_bits),
+        cmocka_unit_test(updates_in_which_no_label_counts_change_nothing),
+        cmocka_unit_test(updates_without_labels_between_others_keep_weights_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

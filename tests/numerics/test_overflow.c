@@ -48,7 +48,7 @@ static void spoil_exponents(struct training *training, int which)
     }
 }
 
-static void test_forced_overflow(void **state)
+static void an_overflow_repeats_the_update_with_same_bits_on_any_workers(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = image_solver();
@@ -101,7 +101,7 @@ static void spoil_row(struct training *training)
 }
 
 /* Of many repeated updates the log tells the first three, the 10th, the 100th. */
-static void test_notices_of_repeats(void **state)
+static void of_many_repeats_only_some_are_told(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = image_solver();
@@ -119,7 +119,7 @@ static void test_notices_of_repeats(void **state)
 
 /* An update that is repeated advances the moving averages once: they are what they are without the
  * repeat, which begins from the same weights. */
-static void test_averages_of_repeats(void **state)
+static void a_repeated_update_advances_the_averages_once(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
@@ -187,7 +187,7 @@ static void write_as_before(const char *path, const char *out, const int32_t *ex
 }
 
 /* All rows of a parameter get the one exponent that was saved. */
-static void test_one_exponent_a_parameter(void **state)
+static void snapshots_of_numerics_1_give_all_rows_one_exponent(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = image_solver();
@@ -224,7 +224,7 @@ static void test_one_exponent_a_parameter(void **state)
 }
 
 /* States that no training has become the nearest that are possible, in every layout. */
-static void test_impossible_states(void **state)
+static void impossible_states_become_the_nearest_possible(void **state)
 {
     (void)state;
     static const int32_t given[] = {INT32_MAX, LS_SUMS_STATE_UNSET + 1, INT32_MIN, -5000};
@@ -299,7 +299,7 @@ static struct lockstep_solver *jumping_solver(void)
 
 /* Up after 5 updates, down after 10, up, down, up: exponents follow, and what has been large stays
  * so for a while. No update is repeated. */
-static void test_jumping_gradients(void **state)
+static void gradients_that_jump_repeat_no_update_and_resume_with_same_bits(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = jumping_solver();
@@ -451,7 +451,7 @@ static void check_unseen(const struct embedding *set, int samples, const float *
             assert_memory_equal(&first[i], &now[i], sizeof(float));
 }
 
-static void test_rare_rows(void **state)
+static void rare_rows_stay_within_rounding_of_a_simulation(void **state)
 {
     (void)state;
     static struct embedding set;
@@ -512,7 +512,7 @@ static struct lockstep_solver *steep_solver(const struct embedding *set)
 }
 
 /* Trains beside a simulation; every weight stays within rounding of it. */
-static void test_steep_rows(void **state)
+static void rows_of_very_different_size_stay_within_rounding_of_a_simulation(void **state)
 {
     (void)state;
     static struct embedding set;
@@ -545,10 +545,14 @@ static void test_steep_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forced_overflow),     cmocka_unit_test(test_notices_of_repeats),
-        cmocka_unit_test(test_averages_of_repeats), cmocka_unit_test(test_one_exponent_a_parameter),
-        cmocka_unit_test(test_impossible_states),   cmocka_unit_test(test_jumping_gradients),
-        cmocka_unit_test(test_rare_rows),           cmocka_unit_test(test_steep_rows),
+        cmocka_unit_test(an_overflow_repeats_the_update_with_same_bits_on_any_workers),
+        cmocka_unit_test(of_many_repeats_only_some_are_told),
+        cmocka_unit_test(a_repeated_update_advances_the_averages_once),
+        cmocka_unit_test(snapshots_of_numerics_1_give_all_rows_one_exponent),
+        cmocka_unit_test(impossible_states_become_the_nearest_possible),
+        cmocka_unit_test(gradients_that_jump_repeat_no_update_and_resume_with_same_bits),
+        cmocka_unit_test(rare_rows_stay_within_rounding_of_a_simulation),
+        cmocka_unit_test(rows_of_very_different_size_stay_within_rounding_of_a_simulation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

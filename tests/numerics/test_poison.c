@@ -235,7 +235,7 @@ static void check_net(uint64_t seed)
     ls_text_free(&text);
 }
 
-static void test_memory_of_kernels(void **state)
+static void what_memory_held_before_changes_no_bit(void **state)
 {
     (void)state;
     uint64_t first = 1, count = 25;
@@ -248,7 +248,7 @@ static void test_memory_of_kernels(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_memory_held_before_changes_no_bit)};
     const char *isa = getenv("LOCKSTEP_ISA");
     if (isa != NULL && ls_cpu_isa_select(isa, NULL) != 0)
         return 1;

@@ -125,7 +125,7 @@ static bool check_net(uint64_t seed)
     return first.status == 0;
 }
 
-static void test_random_nets(void **state)
+static void random_nets_give_same_bits_in_every_run(void **state)
 {
     (void)state;
     uint64_t first = 1, count = 20, trained = 0;
@@ -140,7 +140,7 @@ static void test_random_nets(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_nets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_nets_give_same_bits_in_every_run)};
     write_random_net_data();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

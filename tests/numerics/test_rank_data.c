@@ -46,7 +46,7 @@ static int run_to_end(struct rank *rank, struct ls_trainer *trainer)
     return rank->status;
 }
 
-static void test_any_record_is_found(void **state)
+static void a_record_that_differs_between_ranks_is_found(void **state)
 {
     (void)state;
     static const int records[] = {0, 7, 41, 500};
@@ -88,7 +88,7 @@ static void test_any_record_is_found(void **state)
 }
 
 /* Data at another place are the same data. */
-static void test_other_paths(void **state)
+static void data_at_another_path_are_the_same_data(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -102,7 +102,7 @@ static void test_other_paths(void **state)
     lockstep_solver_free(other);
 }
 
-static void test_a_file_is_cut_off(void **state)
+static void a_file_cut_off_on_one_rank_ends_the_job_with_a_snapshot(void **state)
 {
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
@@ -137,9 +137,9 @@ static void test_a_file_is_cut_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_record_is_found),
-        cmocka_unit_test(test_other_paths),
-        cmocka_unit_test(test_a_file_is_cut_off),
+        cmocka_unit_test(a_record_that_differs_between_ranks_is_found),
+        cmocka_unit_test(data_at_another_path_are_the_same_data),
+        cmocka_unit_test(a_file_cut_off_on_one_rank_ends_the_job_with_a_snapshot),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -136,7 +136,7 @@ static void check_limits(const struct net *net, int iter_size, const int *worker
     lockstep_solver_free(solver);
 }
 
-static void test_other_limits(void **state)
+static void ranks_with_memory_limits_of_their_own_give_same_bits(void **state)
 {
     (void)state;
     static const int workers[][RANKS] = {{1, 1}, {1, 3}, {2, 1}};
@@ -150,7 +150,7 @@ static void test_other_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_limits),
+        cmocka_unit_test(ranks_with_memory_limits_of_their_own_give_same_bits),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

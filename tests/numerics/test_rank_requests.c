@@ -91,7 +91,7 @@ static void ask(const struct lockstep_solver *solver, const struct request *requ
     free_ranks(&job, ranks);
 }
 
-static void test_a_stop(void **state)
+static void a_stop_asked_of_one_rank_stops_all_in_one_iteration(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM "snapshot_after_train: false");
@@ -109,7 +109,7 @@ static void test_a_stop(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_a_snapshot(void **state)
+static void a_snapshot_asked_of_one_rank_is_written_once(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM "snapshot_after_train: false");
@@ -124,7 +124,7 @@ static void test_a_snapshot(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_a_stop_in_a_test(void **state)
+static void a_stop_in_a_test_phase_stops_all_ranks(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM "test_interval: 100");
@@ -147,7 +147,7 @@ static void test_a_stop_in_a_test(void **state)
 
 /* ---- Failures of one rank -------------------------------------------------------------------- */
 
-static void test_data_missing_on_a_rank(void **state)
+static void data_missing_on_one_rank_end_the_job_on_all(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -198,7 +198,7 @@ static int flip_and_write(struct rank *rank, struct ls_trainer *trainer)
     return ls_snapshots_take(trainer, true, rank->error);
 }
 
-static void test_other_weights(void **state)
+static void weights_that_differ_between_ranks_are_found_with_parameter_and_rank(void **state)
 {
     (void)state;
     static const struct flip flips[] = {{2, "c2.weight", 38399, 0},
@@ -279,7 +279,7 @@ static void check_first(const struct job *job, const char *parameter, const char
     free_ranks(job, ranks);
 }
 
-static void test_at_the_first_update(void **state)
+static void ranks_compare_weights_before_the_first_update(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -308,7 +308,7 @@ static int flip_and_train(struct rank *rank, struct ls_trainer *trainer)
     return ls_trainer_update(trainer, rank->error);
 }
 
-static void test_now_and_then(void **state)
+static void ranks_compare_weights_now_and_then(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -327,10 +327,13 @@ static void test_now_and_then(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_stop),           cmocka_unit_test(test_a_snapshot),
-        cmocka_unit_test(test_a_stop_in_a_test), cmocka_unit_test(test_data_missing_on_a_rank),
-        cmocka_unit_test(test_other_weights),    cmocka_unit_test(test_at_the_first_update),
-        cmocka_unit_test(test_now_and_then),
+        cmocka_unit_test(a_stop_asked_of_one_rank_stops_all_in_one_iteration),
+        cmocka_unit_test(a_snapshot_asked_of_one_rank_is_written_once),
+        cmocka_unit_test(a_stop_in_a_test_phase_stops_all_ranks),
+        cmocka_unit_test(data_missing_on_one_rank_end_the_job_on_all),
+        cmocka_unit_test(weights_that_differ_between_ranks_are_found_with_parameter_and_rank),
+        cmocka_unit_test(ranks_compare_weights_before_the_first_update),
+        cmocka_unit_test(ranks_compare_weights_now_and_then),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -70,13 +70,13 @@ static void check(bool dynamic)
     }
 }
 
-static void test_partition(void **state)
+static void partitioned_pictures_of_many_sizes_give_same_bits(void **state)
 {
     (void)state;
     check(false);
 }
 
-static void test_taken(void **state)
+static void work_queue_over_pictures_of_many_sizes_gives_same_bits(void **state)
 {
     (void)state;
     check(true);
@@ -85,8 +85,8 @@ static void test_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_partition),
-        cmocka_unit_test(test_taken),
+        cmocka_unit_test(partitioned_pictures_of_many_sizes_give_same_bits),
+        cmocka_unit_test(work_queue_over_pictures_of_many_sizes_gives_same_bits),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -66,7 +66,7 @@ static void train_in(const struct lockstep_solver *solver, int ranks, const char
 }
 
 /* Snapshots now and then, of which two are kept, tests, and the best. */
-static void test_whole_trainings(void **state)
+static void whole_trainings_write_same_bytes_on_any_ranks(void **state)
 {
     (void)state;
     for (int s = 0; s < SOLVERS; s++) {
@@ -131,7 +131,7 @@ static void run_leg_on(const struct lockstep_solver *solver, int ranks, const st
 }
 
 /* 3 ranks, then 1, then 2; "auto" finds what is there. */
-static void test_other_numbers_of_ranks(void **state)
+static void resume_on_fewer_or_more_ranks_gives_same_bits(void **state)
 {
     (void)state;
     for (int s = 0; s < SOLVERS; s++) {
@@ -152,7 +152,7 @@ static void test_other_numbers_of_ranks(void **state)
 }
 
 /* "auto" without a snapshot is a fresh start on all ranks. */
-static void test_nothing_to_resume(void **state)
+static void auto_without_a_snapshot_is_a_fresh_start_on_all_ranks(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -165,7 +165,7 @@ static void test_nothing_to_resume(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_weights_to_start_from(void **state)
+static void weights_to_start_from_give_same_bits_on_any_ranks(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(ADAM AVERAGE CAFFE);
@@ -199,7 +199,7 @@ static void check_failure(const struct job *job, int status, const char *message
     free_ranks(job, ranks);
 }
 
-static void test_snapshots_that_do_not_fit(void **state)
+static void snapshots_of_another_solver_are_refused_on_all_ranks(void **state)
 {
     (void)state;
     char *first = own_path("adam"), *snapshot = own_path("adam_iter_1.safetensors");
@@ -239,7 +239,7 @@ static int write_without_room(struct rank *rank, struct ls_trainer *trainer)
 }
 
 /* Rank 0's disk is full: at once, in the middle of what the others hand in, at the end. */
-static void test_full_disks(void **state)
+static void a_full_disk_of_rank_0_fails_the_snapshot_on_all_ranks(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(ADAM AVERAGE);
@@ -281,7 +281,7 @@ static int fail_and_go_on(struct rank *rank, struct ls_trainer *trainer)
 }
 
 /* A snapshot that could not be written changes nothing. */
-static void test_going_on(void **state)
+static void a_snapshot_that_could_not_be_written_changes_nothing(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM AVERAGE);
@@ -320,7 +320,7 @@ static int read_gradients(struct rank *rank, struct ls_trainer *trainer)
 }
 
 /* Each rank gets the whole gradient, of which it has a part. */
-static void test_gradients(void **state)
+static void every_rank_reads_the_whole_gradient(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(MOMENTUM);
@@ -353,7 +353,7 @@ static int count_state(struct rank *rank, struct ls_trainer *trainer)
     return 0;
 }
 
-static void test_parts_of_the_state(void **state)
+static void every_rank_holds_its_part_of_the_state(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(ADAM AVERAGE);
@@ -380,15 +380,15 @@ static void test_parts_of_the_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_trainings),
-        cmocka_unit_test(test_other_numbers_of_ranks),
-        cmocka_unit_test(test_nothing_to_resume),
-        cmocka_unit_test(test_weights_to_start_from),
-        cmocka_unit_test(test_snapshots_that_do_not_fit),
-        cmocka_unit_test(test_full_disks),
-        cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_parts_of_the_state),
+        cmocka_unit_test(whole_trainings_write_same_bytes_on_any_ranks),
+        cmocka_unit_test(resume_on_fewer_or_more_ranks_gives_same_bits),
+        cmocka_unit_test(auto_without_a_snapshot_is_a_fresh_start_on_all_ranks),
+        cmocka_unit_test(weights_to_start_from_give_same_bits_on_any_ranks),
+        cmocka_unit_test(snapshots_of_another_solver_are_refused_on_all_ranks),
+        cmocka_unit_test(a_full_disk_of_rank_0_fails_the_snapshot_on_all_ranks),
+        cmocka_unit_test(a_snapshot_that_could_not_be_written_changes_nothing),
+        cmocka_unit_test(every_rank_reads_the_whole_gradient),
+        cmocka_unit_test(every_rank_holds_its_part_of_the_state),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -93,7 +93,7 @@ static void check_ranks(const struct net *net, const struct lockstep_solver *sol
                 3 * (uint64_t)(row->ranks - 1) * total->summed);
 }
 
-static void test_sent(void **state)
+static void bytes_sent_between_ranks_are_those_planned(void **state)
 {
     (void)state;
     static const int ranks[] = {2, 3, 4, 6};
@@ -125,6 +125,7 @@ static void test_sent(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sent)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_sent_between_ranks_are_those_planned)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

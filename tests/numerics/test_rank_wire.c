@@ -48,7 +48,7 @@ static int train_with_large_sums(struct rank *rank, struct ls_trainer *trainer)
     return put_weights(rank, trainer);
 }
 
-static void test_sums_that_do_not_fit(void **state)
+static void sums_that_do_not_fit_are_sent_again_with_same_bits(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver();
@@ -75,6 +75,7 @@ static void test_sums_that_do_not_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums_that_do_not_fit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_that_do_not_fit_are_sent_again_with_same_bits)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -160,7 +160,7 @@ static int traits_of(const struct ls_trainer *trainer)
            (trainer->train->gathers ? GATHERS : 0);
 }
 
-static void test_traits(void **state)
+static void nets_have_the_traits_they_are_tried_for(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NETS; i++) {
@@ -173,7 +173,7 @@ static void test_traits(void **state)
     }
 }
 
-static void test_any_ranks(void **state)
+static void any_ranks_give_the_bits_of_one_process(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NETS; i++)
@@ -181,7 +181,7 @@ static void test_any_ranks(void **state)
 }
 
 /* Who runs what is decided by chance. */
-static void test_who_is_free(void **state)
+static void work_queue_gives_the_bits_of_one_process(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NETS; i++)
@@ -215,7 +215,7 @@ static void hold(const struct rank *rank)
 
 /* A rank that is slow gets less to do: one micro-batch, and maybe the one that it has ahead. (The
  * first update is left out, which is begun twice, to measure gradients.) */
-static void test_slow_rank(void **state)
+static void a_slow_rank_gets_less_to_do(void **state)
 {
     static const struct net slow[] = {
         {"a slow rank", "micro_batch: 2", "batch_size: 24", PLAIN, 0},
@@ -290,7 +290,7 @@ static void check_broken(const char *layers, bool dynamic)
     lockstep_solver_free(solver);
 }
 
-static void test_broken_record(void **state)
+static void a_broken_record_ends_the_job_on_all_ranks(void **state)
 {
     (void)state;
     write_pictures();
@@ -303,9 +303,11 @@ static void test_broken_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_traits),        cmocka_unit_test(test_any_ranks),
-        cmocka_unit_test(test_who_is_free),   cmocka_unit_test(test_slow_rank),
-        cmocka_unit_test(test_broken_record),
+        cmocka_unit_test(nets_have_the_traits_they_are_tried_for),
+        cmocka_unit_test(any_ranks_give_the_bits_of_one_process),
+        cmocka_unit_test(work_queue_gives_the_bits_of_one_process),
+        cmocka_unit_test(a_slow_rank_gets_less_to_do),
+        cmocka_unit_test(a_broken_record_ends_the_job_on_all_ranks),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

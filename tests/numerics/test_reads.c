@@ -98,7 +98,7 @@ static void check_reads(int batch, int iter_size, int last, int workers)
     lockstep_solver_free(solver);
 }
 
-static void test_updates(void **state)
+static void updates_read_every_sample_once_a_visit(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++)
@@ -110,7 +110,7 @@ static void test_updates(void **state)
 
 /* What decoding ahead may add, with a prefetcher that never ends: not more than its `prefetch`
  * batches (four), and the same once more for what was thrown away after the measurement. */
-static void test_decoding_ahead(void **state)
+static void decoding_ahead_reads_no_more_than_its_batches(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
@@ -125,7 +125,7 @@ static void test_decoding_ahead(void **state)
 }
 
 /* Where valid labels are counted first, labels are read once more, and pictures are not. */
-static void test_counted_labels(void **state)
+static void counting_labels_reads_labels_again_but_no_pictures(void **state)
 {
     (void)state;
     enum { FIRST = 1, LAST = 11 };
@@ -145,7 +145,7 @@ static void test_counted_labels(void **state)
 }
 
 /* A test phase reads every sample once, from the first, each time. */
-static void test_test_phase(void **state)
+static void a_test_phase_reads_every_sample_once(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
@@ -187,7 +187,7 @@ static void note_micro_batch(void *user, int worker, int micro_batch)
     pthread_mutex_unlock(&tally->lock);
 }
 
-static void test_each_micro_batch_once(void **state)
+static void each_micro_batch_is_run_once(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
@@ -211,11 +211,11 @@ static void test_each_micro_batch_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_decoding_ahead),
-        cmocka_unit_test(test_counted_labels),
-        cmocka_unit_test(test_test_phase),
-        cmocka_unit_test(test_each_micro_batch_once),
+        cmocka_unit_test(updates_read_every_sample_once_a_visit),
+        cmocka_unit_test(decoding_ahead_reads_no_more_than_its_batches),
+        cmocka_unit_test(counting_labels_reads_labels_again_but_no_pictures),
+        cmocka_unit_test(a_test_phase_reads_every_sample_once),
+        cmocka_unit_test(each_micro_batch_is_run_once),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static struct lockstep_solver *make_solver(int micro_batch)
         micro_batch, ls_test_path("images"), ls_test_path("labels"));
 }
 
-static void test_workers(void **state)
+static void any_workers_give_same_bits_in_nets_that_reshape(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(3);
@@ -92,7 +92,7 @@ static struct result first_update(int micro_batch)
     return result;
 }
 
-static void test_micro_batches(void **state)
+static void the_cut_into_micro_batches_changes_gradients_by_rounding_only(void **state)
 {
     (void)state;
     static const int sizes[] = {24, 1, 5};
@@ -125,8 +125,8 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(any_workers_give_same_bits_in_nets_that_reshape),
+        cmocka_unit_test(the_cut_into_micro_batches_changes_gradients_by_rounding_only),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

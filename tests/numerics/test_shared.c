@@ -45,7 +45,7 @@ static struct lockstep_solver *make_solver(const char *filters, const char *matr
         ls_test_path("images"), ls_test_path("labels"), filters, matrix);
 }
 
-static void test_workers(void **state)
+static void any_workers_give_same_bits_with_shared_parameters(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("w", "v");
@@ -115,7 +115,7 @@ static void check_sum(const struct training *shared, const struct training *apar
     free(two);
 }
 
-static void test_gradients(void **state)
+static void the_gradient_of_a_shared_parameter_is_the_sum_over_its_users(void **state)
 {
     (void)state;
     struct lockstep_solver *solvers[] = {make_solver("w", "v"), make_solver("w2", "v2")};
@@ -143,8 +143,8 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(any_workers_give_same_bits_with_shared_parameters),
+        cmocka_unit_test(the_gradient_of_a_shared_parameter_is_the_sum_over_its_users),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

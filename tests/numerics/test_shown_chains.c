@@ -25,7 +25,7 @@ static struct lockstep_solver *load(void)
                        net);
 }
 
-static void chains(void **state)
+static void plans_show_the_chains_that_training_runs(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load();
@@ -56,7 +56,7 @@ static void chains(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chains)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_show_the_chains_that_training_runs)};
     write_cifar(ls_test_path("cifar.bin"), 64);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

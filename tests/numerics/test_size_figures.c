@@ -111,7 +111,7 @@ static void check_divisor(const char *net, double loss, const double *sum, doubl
     }
 }
 
-static void test_one_by_one(void **state)
+static void pictures_one_by_one_give_the_gradient_of_the_batch(void **state)
 {
     (void)state;
     double sum[ELEMENTS] = {0}, valid, all;
@@ -171,7 +171,7 @@ static struct lockstep_solver *pixel_solver(const char *folder, int batch, int m
     return make_solver(settings, folder, data, "", PER_PIXEL);
 }
 
-static void test_pixels_alone(void **state)
+static void pixels_as_pictures_give_the_gradient_of_pictures(void **state)
 {
     (void)state;
     double one[ELEMENTS] = {0};
@@ -213,7 +213,7 @@ static void reference_moments(double mean[3], double variance[3])
         }
 }
 
-static void test_moments(void **state)
+static void batch_statistics_count_every_pixel_once(void **state)
 {
     (void)state;
     double mean[3], variance[3];
@@ -254,7 +254,7 @@ static void evaluate(struct training *training, double figures[TEST_FIGURES])
 
 /* Accuracy and overlap are exact, and so the same however samples are put together; so is the loss
  * to rounding; on any number of workers all are the same bits. */
-static void test_figures(void **state)
+static void figures_do_not_depend_on_how_samples_are_put_together(void **state)
 {
     (void)state;
     static const char *const cuts[] = {"batch_size: 1", "batch_size: 7",
@@ -289,10 +289,10 @@ static void test_figures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_pixels_alone),
-        cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_figures),
+        cmocka_unit_test(pictures_one_by_one_give_the_gradient_of_the_batch),
+        cmocka_unit_test(pixels_as_pictures_give_the_gradient_of_pictures),
+        cmocka_unit_test(batch_statistics_count_every_pixel_once),
+        cmocka_unit_test(figures_do_not_depend_on_how_samples_are_put_together),
     };
     for (int i = 0; i < PICTURES; i++)
         write_pair("p", i, size_of(i));

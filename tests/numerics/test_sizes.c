@@ -56,7 +56,7 @@ static struct lockstep_solver *variant_solver(const struct variant *variant)
     return make_solver(variant->settings, "p", variant->data, "", variant->net);
 }
 
-static void test_workers(void **state)
+static void any_workers_give_same_bits_with_pictures_of_many_sizes(void **state)
 {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -84,7 +84,7 @@ static void test_workers(void **state)
 }
 
 /* After a resume another size comes first: nothing may depend on that. */
-static void test_resume(void **state)
+static void resume_where_another_size_comes_first_gives_same_bits(void **state)
 {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -128,7 +128,7 @@ static void evaluate(struct training *training, double figures[TEST_FIGURES])
 
 /* Tests on pictures that are larger than any seen in training: the memory that both nets share
  * moves, and training goes on as if nothing had been. */
-static void test_larger_tests(void **state)
+static void tests_on_larger_pictures_change_no_bit_of_training(void **state)
 {
     (void)state;
     struct bytes first = {0};
@@ -187,7 +187,7 @@ static size_t largest_arena(const struct ls_net *net)
 
 /* More sizes than plans are kept for: plans come and go, and come again. A run that starts in
  * between has others than one that has seen all. */
-static void test_many_sizes(void **state)
+static void more_sizes_than_plans_are_kept_give_same_bits(void **state)
 {
     (void)state;
     struct bytes first = {0};
@@ -248,7 +248,7 @@ static long step_without_memory(struct training *training, void (*arm)(long), lo
 /* Allocations fail, one or all from one on, while updates see sizes for the first time. The weights
  * are in the end what they would have been. Where only one fails, a thread that decodes ahead may
  * take it, and the update succeeds; where all fail the update itself meets one. */
-static void test_no_memory(void **state)
+static void failed_allocations_for_new_sizes_change_no_bit(void **state)
 {
     (void)state;
     enum { TRIED = 6 };
@@ -275,9 +275,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),      cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_larger_tests), cmocka_unit_test(test_many_sizes),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(any_workers_give_same_bits_with_pictures_of_many_sizes),
+        cmocka_unit_test(resume_where_another_size_comes_first_gives_same_bits),
+        cmocka_unit_test(tests_on_larger_pictures_change_no_bit_of_training),
+        cmocka_unit_test(more_sizes_than_plans_are_kept_give_same_bits),
+        cmocka_unit_test(failed_allocations_for_new_sizes_change_no_bit),
     };
     for (int i = 0; i < PICTURES; i++)
         write_pair("p", i, size_of(i));

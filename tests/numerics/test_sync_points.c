@@ -65,7 +65,7 @@ static void check_points(const char *settings, const char *first, const char *ot
         fail_msg("%s, %s, %s: %d points, of %d", settings, first, others, points, ops);
 }
 
-static void test_points(void **state)
+static void sync_points_stand_where_groups_span_micro_batches(void **state)
 {
     (void)state;
     check_points("", "", "", 6);
@@ -108,7 +108,7 @@ static struct bytes train(struct lockstep_solver *solver, int workers)
 /* Exchanged or not, the same numbers are merged: groups that are micro-batches give the bits of
  * micro-batches that are groups; a group larger than the batch is the batch; and a layer whose
  * groups wait for no other gives its bits among others that wait. */
-static void test_same_bits(void **state)
+static void exchanged_statistics_have_the_bits_of_local_ones(void **state)
 {
     (void)state;
     struct bytes first = train(three("micro_batch: 5", "group: 5", "group: 5"), 1);
@@ -141,7 +141,7 @@ static void check_refused(struct lockstep_solver *solver, const char *text)
     lockstep_solver_free(solver);
 }
 
-static void test_refused(void **state)
+static void groups_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     check_refused(three("follow_groups: true", "group: 4", "group: 5"),
@@ -176,7 +176,7 @@ static void check_no_averages(struct lockstep_solver *solver, const char *text)
     lockstep_solver_free(solver);
 }
 
-static void test_no_averages(void **state)
+static void averages_that_were_never_made_are_told_at_once(void **state)
 {
     (void)state;
     check_no_averages(three("", "", "use_global_stats: true"), "n2: normalises by saved averages");
@@ -230,7 +230,7 @@ static void check_broken(const char *settings, const char *fields, int batch, in
     }
 }
 
-static void test_broken_record(void **state)
+static void a_broken_record_does_not_hold_workers_at_a_sync_point(void **state)
 {
     (void)state;
     write_pictures();
@@ -301,7 +301,7 @@ static void check_predictions(const char *fields, const char *weights, float *fi
     }
 }
 
-static void test_prediction(void **state)
+static void predictions_use_saved_or_batch_statistics(void **state)
 {
     (void)state;
     static float saved[SAMPLES * CLASSES], by_batch[SAMPLES * CLASSES], by_one[SAMPLES * CLASSES];
@@ -323,9 +323,12 @@ static void test_prediction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_averages),
-        cmocka_unit_test(test_broken_record), cmocka_unit_test(test_prediction),
+        cmocka_unit_test(sync_points_stand_where_groups_span_micro_batches),
+        cmocka_unit_test(exchanged_statistics_have_the_bits_of_local_ones),
+        cmocka_unit_test(groups_that_make_no_sense_are_refused),
+        cmocka_unit_test(averages_that_were_never_made_are_told_at_once),
+        cmocka_unit_test(a_broken_record_does_not_hold_workers_at_a_sync_point),
+        cmocka_unit_test(predictions_use_saved_or_batch_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void check_clean(void)
     closedir(folder);
 }
 
-static void test_all_forms(void **state)
+static void all_forms_of_training_agree(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("base_lr: 0.01");
@@ -217,7 +217,7 @@ static const struct ls_verify_case alone[] = {{.ranks = 1, .workers = 1},
 static const struct ls_verify_case ranked[] = {{.ranks = 1, .workers = 1},
                                                {.ranks = 2, .workers = 1}};
 
-static void test_elements(void **state)
+static void verify_names_update_parameter_and_element(void **state)
 {
     (void)state;
     check_found(alone, WEIGHT, 2, 9, "ip.bias",
@@ -231,7 +231,7 @@ static void test_elements(void **state)
                 (const char *const[]){"update 1: the exponent of row 0 of its sum is ", NULL});
 }
 
-static void test_ranks(void **state)
+static void verify_names_the_ranks_that_differ(void **state)
 {
     (void)state;
     check_found(ranked, WEIGHT, 3, 9, "ip.bias",
@@ -239,7 +239,7 @@ static void test_ranks(void **state)
                                       " with 2 ranks of 1 worker", NULL});
 }
 
-static void test_figures(void **state)
+static void verify_finds_losses_and_test_figures_that_differ(void **state)
 {
     (void)state;
     check_found(alone, LOSS, 4, 9, "loss",
@@ -248,7 +248,7 @@ static void test_figures(void **state)
                 (const char *const[]){"test net 0 at iteration 3: value 0 is ", NULL});
 }
 
-static void test_notes(void **state)
+static void verify_finds_notes_of_snapshots_that_differ(void **state)
 {
     (void)state;
     check_found(alone, BEST, 4, 9, "",
@@ -258,7 +258,7 @@ static void test_notes(void **state)
 }
 
 /* As a processor that is faulty now and then would do it. */
-static void test_once(void **state)
+static void verify_finds_a_difference_that_occurs_once(void **state)
 {
     (void)state;
     check_found(alone, WEIGHT, 2, 1, "",
@@ -280,7 +280,7 @@ static int verify(const char *fields, struct lockstep_verify_options *options,
     return status;
 }
 
-static void test_refused(void **state)
+static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     struct lockstep_error *error = lockstep_error_new();
@@ -306,7 +306,7 @@ static void test_refused(void **state)
 }
 
 /* What goes wrong in a training is told as by the training. */
-static void test_failures(void **state)
+static void failures_in_a_training_are_told_as_by_training(void **state)
 {
     (void)state;
     struct lockstep_error *error = lockstep_error_new();
@@ -339,7 +339,7 @@ static void count_trained(void *user, const struct lockstep_verified *training)
     ((struct requests *)user)->trained++;
 }
 
-static void test_requests(void **state)
+static void a_stop_ends_verify_and_a_snapshot_request_does_not(void **state)
 {
     (void)state;
     struct lockstep_verify_options options;
@@ -371,7 +371,7 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 }
 
 /* No rank can be started, and nothing is left of their links (which a sanitizer sees). */
-static void test_no_threads(void **state)
+static void ranks_that_cannot_start_leave_nothing_behind(void **state)
 {
     (void)state;
     struct lockstep_error *error = lockstep_error_new();
@@ -391,13 +391,17 @@ static void test_no_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_forms),  cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_ranks),      cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_notes),      cmocka_unit_test(test_once),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_requests),
+        cmocka_unit_test(all_forms_of_training_agree),
+        cmocka_unit_test(verify_names_update_parameter_and_element),
+        cmocka_unit_test(verify_names_the_ranks_that_differ),
+        cmocka_unit_test(verify_finds_losses_and_test_figures_that_differ),
+        cmocka_unit_test(verify_finds_notes_of_snapshots_that_differ),
+        cmocka_unit_test(verify_finds_a_difference_that_occurs_once),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(failures_in_a_training_are_told_as_by_training),
+        cmocka_unit_test(a_stop_ends_verify_and_a_snapshot_request_does_not),
 #ifndef __SANITIZE_THREAD__
-        cmocka_unit_test(test_no_threads),
+        cmocka_unit_test(ranks_that_cannot_start_leave_nothing_behind),
 #endif
     };
     return cmocka_run_group_tests(tests, setup, NULL);

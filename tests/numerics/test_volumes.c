@@ -59,7 +59,7 @@ static struct lockstep_solver *make_solver(void)
 
 static const char *isa; /* that this process is pinned to */
 
-static void test_workers(void **state)
+static void any_workers_give_same_bits_over_volumes(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver();
@@ -84,7 +84,7 @@ static struct bytes save_again(const char *from, const char *name)
     return read_bytes(path);
 }
 
-static void test_files(void **state)
+static void weights_of_volumes_survive_both_file_formats(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver();
@@ -115,8 +115,8 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(any_workers_give_same_bits_over_volumes),
+        cmocka_unit_test(weights_of_volumes_survive_both_file_formats),
     };
     int failed = 0;
     for (int i = LS_ISA_SSE41; i < LS_ISAS; i++) {

@@ -92,7 +92,7 @@ static void check_courses(const char *fields)
     lockstep_solver_free(solver);
 }
 
-static void same_bytes_whatever(void **state)
+static void any_workers_and_memory_give_same_bits_with_winograd(void **state)
 {
     (void)state;
     if (!winograd_is_there())
@@ -102,7 +102,7 @@ static void same_bytes_whatever(void **state)
 }
 
 /* The smallest plan is smaller, or the limits above would be none. */
-static void limit_is_one(void **state)
+static void the_smallest_plan_is_smaller(void **state)
 {
     (void)state;
     if (!winograd_is_there())
@@ -117,7 +117,7 @@ static void limit_is_one(void **state)
     lockstep_solver_free(solver);
 }
 
-static void learns_the_same(void **state)
+static void winograd_learns_as_the_direct_algorithm(void **state)
 {
     (void)state;
     if (!winograd_is_there())
@@ -134,7 +134,7 @@ static void learns_the_same(void **state)
 }
 
 /* Where there is none, AUTO is the direct algorithm, to the bit but for the definition. */
-static void what_auto_is(void **state)
+static void auto_without_winograd_is_the_direct_algorithm(void **state)
 {
     (void)state;
     struct bytes found, wanted;
@@ -157,10 +157,10 @@ static int write_data(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bytes_whatever),
-        cmocka_unit_test(limit_is_one),
-        cmocka_unit_test(learns_the_same),
-        cmocka_unit_test(what_auto_is),
+        cmocka_unit_test(any_workers_and_memory_give_same_bits_with_winograd),
+        cmocka_unit_test(the_smallest_plan_is_smaller),
+        cmocka_unit_test(winograd_learns_as_the_direct_algorithm),
+        cmocka_unit_test(auto_without_winograd_is_the_direct_algorithm),
     };
     return cmocka_run_group_tests(tests, write_data, NULL);
 }

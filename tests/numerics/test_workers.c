@@ -106,7 +106,7 @@ static void check_counts(const struct lockstep_solver *solver, int64_t updates, 
     free(first.data);
 }
 
-static void test_fifty_iterations(void **state)
+static void any_workers_give_same_bits_over_fifty_iterations(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = cifar_solver(SGD);
@@ -115,7 +115,7 @@ static void test_fifty_iterations(void **state)
 }
 
 /* What `lockstep verify` does. */
-static void test_verify(void **state)
+static void verify_passes_and_refuses_useless_options(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = cifar_solver(SGD "iter_size: 2");
@@ -129,7 +129,7 @@ static void test_verify(void **state)
 }
 
 /* Batches that divide the data or not, that end with the epoch, wrap, or drop the rest. */
-static void test_batches(void **state)
+static void any_workers_give_same_bits_with_any_batch_and_last_batch(void **state)
 {
     (void)state;
     static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
@@ -149,7 +149,7 @@ static void test_batches(void **state)
             }
 }
 
-static void test_optimizers(void **state)
+static void any_workers_give_same_bits_with_every_optimizer(void **state)
 {
     (void)state;
     for (int i = 0; i < OPTIMIZERS; i++) {
@@ -160,7 +160,7 @@ static void test_optimizers(void **state)
 }
 
 /* Samples without a valid label count nowhere; how many an update has is counted before it. */
-static void test_ignored_labels(void **state)
+static void any_workers_give_same_bits_with_ignored_labels(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
@@ -182,7 +182,7 @@ static void test_ignored_labels(void **state)
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 /* One worker takes its time: others run what it would have run. */
-static void test_delays(void **state)
+static void a_slow_worker_changes_no_bit(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = plain_idx_solver(SGD);
@@ -205,7 +205,7 @@ static void test_delays(void **state)
 
 /* In each update one micro-batch is begun only when the last one has been: certain to come in
  * another order than on one worker. (The builds that break the contract run this test, too.) */
-static void test_held_back(void **state)
+static void a_micro_batch_held_back_changes_no_bit(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = plain_idx_solver(SGD);
@@ -256,7 +256,7 @@ static void check_resume(const struct lockstep_solver *solver, struct bytes whol
 }
 
 /* Numbers that are denormal in between are zero there, whichever worker computes them. */
-static void test_denormals(void **state)
+static void any_workers_give_same_bits_with_denormal_numbers(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load_solver(
@@ -281,7 +281,7 @@ static void test_denormals(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_resume(void **state)
+static void resume_on_other_workers_gives_same_bits(void **state)
 {
     (void)state;
     static const int plans[][3] = {{1, 3, 20}, {5, 2, 20}, {2, 8, 13}, {8, 1, 37}, {3, 4, 1}};
@@ -322,7 +322,7 @@ static void add_figures(struct training *training, struct bytes *figures)
 
 /* A test phase uses the trainer's memory and its weights' place, and leaves no trace; its figures
  * are those of any number of workers. */
-static void test_test_phases(void **state)
+static void test_phases_leave_no_trace_and_have_same_figures_on_any_workers(void **state)
 {
     (void)state;
     char test_net[1024];
@@ -374,11 +374,16 @@ static void test_test_phases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fifty_iterations), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_batches),          cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_ignored_labels),   cmocka_unit_test(test_delays),
-        cmocka_unit_test(test_held_back),        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_denormals),        cmocka_unit_test(test_test_phases),
+        cmocka_unit_test(any_workers_give_same_bits_over_fifty_iterations),
+        cmocka_unit_test(verify_passes_and_refuses_useless_options),
+        cmocka_unit_test(any_workers_give_same_bits_with_any_batch_and_last_batch),
+        cmocka_unit_test(any_workers_give_same_bits_with_every_optimizer),
+        cmocka_unit_test(any_workers_give_same_bits_with_ignored_labels),
+        cmocka_unit_test(a_slow_worker_changes_no_bit),
+        cmocka_unit_test(a_micro_batch_held_back_changes_no_bit),
+        cmocka_unit_test(resume_on_other_workers_gives_same_bits),
+        cmocka_unit_test(any_workers_give_same_bits_with_denormal_numbers),
+        cmocka_unit_test(test_phases_leave_no_trace_and_have_same_figures_on_any_workers),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 16);
     write_cifar(ls_test_path("cifar.bin"), SAMPLES);

@@ -461,7 +461,7 @@ static void check_pattern(const struct way *way, const bool *bad)
         check_stop(way, bad);
 }
 
-static void test_every_source(void **state)
+static void skipped_records_are_replaced_in_every_source(void **state)
 {
     (void)state;
     for (int w = 0; w < WAYS; w++)
@@ -473,7 +473,7 @@ static void test_every_source(void **state)
 
 /* ---- What is not skipped --------------------------------------------------------------------- */
 
-static void test_none_is_good(void **state)
+static void a_source_without_good_records_is_refused(void **state)
 {
     (void)state;
     static struct ls_error error;
@@ -503,7 +503,7 @@ static void test_none_is_good(void **state)
 }
 
 /* Files that are missing or became shorter. */
-static void test_files(void **state)
+static void missing_and_shortened_files_are_never_skipped(void **state)
 {
     (void)state;
     static struct ls_error error;
@@ -533,7 +533,7 @@ static void test_files(void **state)
 }
 
 /* A record that was good and no longer is has changed. */
-static void test_damaged_later(void **state)
+static void a_good_record_damaged_later_has_changed(void **state)
 {
     (void)state;
     static struct ls_error error;
@@ -554,7 +554,7 @@ static void test_damaged_later(void **state)
 /* ---- Splits and crops ------------------------------------------------------------------------ */
 
 /* A record of the train split never stands in for one of the test split. */
-static void test_split(void **state)
+static void replacements_come_from_the_same_split(void **state)
 {
     (void)state;
     static struct sample good[RECORDS], sample;
@@ -597,7 +597,7 @@ static void test_split(void **state)
 }
 
 /* A record that is too small for the crop is bad. */
-static void test_too_small(void **state)
+static void a_record_too_small_for_the_crop_is_bad(void **state)
 {
     (void)state;
     static struct sample sample;
@@ -631,7 +631,7 @@ static void no_record_is_bad(void *user, int64_t record, const char *name, const
 }
 
 /* Running out of memory ends a check and is no record's fault, wherever it happens. */
-static void check_out_of_memory_blames_no_record(void **state)
+static void out_of_memory_blames_no_record(void **state)
 {
     (void)state;
     static struct ls_error error;
@@ -661,13 +661,13 @@ static void check_out_of_memory_blames_no_record(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_source),
-        cmocka_unit_test(test_none_is_good),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_damaged_later),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_too_small),
-        cmocka_unit_test(check_out_of_memory_blames_no_record),
+        cmocka_unit_test(skipped_records_are_replaced_in_every_source),
+        cmocka_unit_test(a_source_without_good_records_is_refused),
+        cmocka_unit_test(missing_and_shortened_files_are_never_skipped),
+        cmocka_unit_test(a_good_record_damaged_later_has_changed),
+        cmocka_unit_test(replacements_come_from_the_same_split),
+        cmocka_unit_test(a_record_too_small_for_the_crop_is_bad),
+        cmocka_unit_test(out_of_memory_blames_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-static void test_wrap_is_a_stream(void **state)
+static void wrap_makes_a_stream_of_samples(void **state)
 {
     (void)state;
     struct ls_batching b = {.samples = 1003, .batch = 97, .micro_batch = 12, .iter_size = 3};
@@ -49,7 +49,7 @@ static void check_epochs(enum ls_last_batch last, int64_t samples, int64_t size,
     }
 }
 
-static void test_partial_and_drop(void **state)
+static void partial_and_drop_end_batches_with_the_epoch(void **state)
 {
     (void)state;
     for (int64_t samples = 1; samples <= 40; samples++)
@@ -61,7 +61,7 @@ static void test_partial_and_drop(void **state)
             }
 }
 
-static void test_updates_per_epoch(void **state)
+static void updates_per_epoch_follow_last_batch(void **state)
 {
     (void)state;
     struct ls_batching b = {1000, 300, 16, 1, LS_LAST_WRAP, 0, NULL, NULL};
@@ -74,7 +74,7 @@ static void test_updates_per_epoch(void **state)
     assert_true(ls_batching_updates_per_epoch(&b) == 2);
 }
 
-static void test_endless_data(void **state)
+static void endless_data_have_no_last_batch(void **state)
 {
     (void)state;
     struct ls_batching b = {INT64_MAX, 64, 8, 2, LS_LAST_PARTIAL, 0, NULL, NULL};
@@ -100,7 +100,7 @@ static int64_t cut(const struct ls_batching *b, struct ls_batch batch, struct ls
     return n;
 }
 
-static void test_micro_batches_cover_the_batch_evenly(void **state)
+static void micro_batches_cover_the_batch_evenly(void **state)
 {
     (void)state;
     struct ls_micro part[130];
@@ -119,7 +119,7 @@ static void test_micro_batches_cover_the_batch_evenly(void **state)
 }
 
 /* Where i x count, or i x (count mod n), would overflow. */
-static void test_even_cuts_of_large_numbers(void **state)
+static void even_cuts_of_large_numbers_do_not_overflow(void **state)
 {
     (void)state;
     int64_t huge = INT64_C(1) << 62;
@@ -147,7 +147,7 @@ static bool begins_group(const struct ls_batch *batch, int64_t group, int64_t or
     return false;
 }
 
-static void test_micro_batches_of_whole_groups(void **state)
+static void micro_batches_are_made_of_whole_groups(void **state)
 {
     (void)state;
     struct ls_micro part[60];
@@ -210,7 +210,7 @@ static const char *cut_heights(const char *heights, int64_t micro_batch)
     return text;
 }
 
-static void test_runs_of_equal_size(void **state)
+static void micro_batches_hold_samples_of_one_size(void **state)
 {
     (void)state;
     assert_string_equal(cut_heights(".abab", 4), "a|b|a|b");
@@ -221,7 +221,7 @@ static void test_runs_of_equal_size(void **state)
     assert_string_equal(cut_heights(".a", 16), "a");
 }
 
-static void test_a_size_that_cannot_be_read(void **state)
+static void a_size_that_cannot_be_read_is_an_error(void **state)
 {
     (void)state;
     struct ls_batching b = {
@@ -236,7 +236,7 @@ static void test_a_size_that_cannot_be_read(void **state)
     free(error);
 }
 
-static void test_default_micro_batch(void **state)
+static void the_default_micro_batch_suits_eight_workers(void **state)
 {
     (void)state;
     assert_int_equal(ls_micro_batch_default(1), 1);
@@ -258,7 +258,7 @@ static void test_default_micro_batch(void **state)
     }
 }
 
-static void test_check(void **state)
+static void batchings_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     struct ls_batching good = {10, 4, 2, 1, LS_LAST_DROP, 0, NULL, NULL};
@@ -285,17 +285,17 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrap_is_a_stream),
-        cmocka_unit_test(test_partial_and_drop),
-        cmocka_unit_test(test_updates_per_epoch),
-        cmocka_unit_test(test_endless_data),
-        cmocka_unit_test(test_micro_batches_cover_the_batch_evenly),
-        cmocka_unit_test(test_even_cuts_of_large_numbers),
-        cmocka_unit_test(test_micro_batches_of_whole_groups),
-        cmocka_unit_test(test_runs_of_equal_size),
-        cmocka_unit_test(test_a_size_that_cannot_be_read),
-        cmocka_unit_test(test_default_micro_batch),
-        cmocka_unit_test(test_check),
+        cmocka_unit_test(wrap_makes_a_stream_of_samples),
+        cmocka_unit_test(partial_and_drop_end_batches_with_the_epoch),
+        cmocka_unit_test(updates_per_epoch_follow_last_batch),
+        cmocka_unit_test(endless_data_have_no_last_batch),
+        cmocka_unit_test(micro_batches_cover_the_batch_evenly),
+        cmocka_unit_test(even_cuts_of_large_numbers_do_not_overflow),
+        cmocka_unit_test(micro_batches_are_made_of_whole_groups),
+        cmocka_unit_test(micro_batches_hold_samples_of_one_size),
+        cmocka_unit_test(a_size_that_cannot_be_read_is_an_error),
+        cmocka_unit_test(the_default_micro_batch_suits_eight_workers),
+        cmocka_unit_test(batchings_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static bool fetch(struct ls_dataset *set, int count, struct sample *samples)
 }
 
 /* Every budget gives the same samples: none of it, a part, all. */
-static void test_same_samples(void **state)
+static void every_budget_gives_the_same_samples(void **state)
 {
     (void)state;
     static const char *const fields[] = {"", "cache: true", "cache: true cache_mb: 1"};
@@ -89,7 +89,7 @@ static void test_same_samples(void **state)
 }
 
 /* After an epoch everything is there: nothing is read any more, nothing is allocated. */
-static void test_decoded_once(void **state)
+static void after_an_epoch_nothing_is_decoded_again(void **state)
 {
     (void)state;
     const char *list = write_pictures("once");
@@ -125,7 +125,7 @@ static void change_picture(const char *folder, int index)
 
 /* A file that has changed since the train phase opened it is not looked for in its cache by a test
  * phase that opens it now: each has what it opened. */
-static void test_changed_file(void **state)
+static void a_changed_file_is_not_found_in_the_cache(void **state)
 {
     (void)state;
     const char *list = write_pictures("changed");
@@ -152,7 +152,7 @@ static void test_changed_file(void **state)
 
 /* The test phase finds what the train phase has decoded, also where each has its part of a split;
  * another source, or another way to decode it, is another cache. */
-static void test_shared(void **state)
+static void phases_share_decoded_records_of_the_same_source(void **state)
 {
     (void)state;
     const char *list = write_pictures("shared");
@@ -191,7 +191,7 @@ static void test_shared(void **state)
 
 /* Synthetic pictures of 1/4 MiB: a budget of 1 MiB holds four of them, and the others are drawn
  * each time, to the same numbers. */
-static void test_budget(void **state)
+static void a_budget_holds_as_many_records_as_fit(void **state)
 {
     (void)state;
     enum { COUNT = 7, SIZE = 512 * 512 };
@@ -235,7 +235,7 @@ static void *fetch_all(void *argument)
 }
 
 /* Threads that meet at the same records, none of them decoded before. */
-static void test_threads(void **state)
+static void threads_that_meet_at_a_record_get_the_same_samples(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
@@ -258,7 +258,7 @@ static void test_threads(void **state)
 }
 
 /* A budget without a cache is a mistake; so is memory that is not there. */
-static void test_refused(void **state)
+static void a_budget_without_cache_or_memory_is_refused(void **state)
 {
     (void)state;
     struct ls_error *error = calloc(1, sizeof *error);
@@ -291,10 +291,13 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_samples), cmocka_unit_test(test_decoded_once),
-        cmocka_unit_test(test_changed_file), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_budget),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(every_budget_gives_the_same_samples),
+        cmocka_unit_test(after_an_epoch_nothing_is_decoded_again),
+        cmocka_unit_test(a_changed_file_is_not_found_in_the_cache),
+        cmocka_unit_test(phases_share_decoded_records_of_the_same_source),
+        cmocka_unit_test(a_budget_holds_as_many_records_as_fit),
+        cmocka_unit_test(threads_that_meet_at_a_record_get_the_same_samples),
+        cmocka_unit_test(a_budget_without_cache_or_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void write_file(const char *path, int count, int salt)
     free(bytes);
 }
 
-static void test_several_files(void **state)
+static void several_files_are_one_source(void **state)
 {
     (void)state;
     const char *paths[3] = {ls_test_path("a.bin"), ls_test_path("b.bin"), ls_test_path("c.bin")};
@@ -62,7 +62,7 @@ static void must_fail(const char *path, const char *words)
     free(error);
 }
 
-static void test_refusals(void **state)
+static void damaged_files_are_refused(void **state)
 {
     (void)state;
     const char *path = ls_test_path("bad.bin");
@@ -86,7 +86,7 @@ static void test_refusals(void **state)
     assert_int_equal(open_files(NULL, 0, &source, NULL), LOCKSTEP_DEFINITION);
 }
 
-static void test_class_names(void **state)
+static void class_names_are_read_beside_the_files(void **state)
 {
     (void)state;
     const char *path = ls_test_path("named.bin");
@@ -107,7 +107,7 @@ static void test_class_names(void **state)
     unlink(ls_test_path("batches.meta.txt"));
 }
 
-static void test_original(void **state)
+static void the_original_test_batch_is_read(void **state)
 {
     (void)state;
     const char *packed = ls_test_data_or_skip("cifar10/test_batch.bin.xz");
@@ -138,10 +138,10 @@ static void test_original(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several_files),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_class_names),
-        cmocka_unit_test(test_original),
+        cmocka_unit_test(several_files_are_one_source),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(class_names_are_read_beside_the_files),
+        cmocka_unit_test(the_original_test_batch_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

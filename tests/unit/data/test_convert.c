@@ -82,7 +82,7 @@ static void check_idx(int64_t i, const char *key, const struct ls_datum *datum, 
     assert_memory_equal(datum->data, bytes + 16 + 30 * i, 30);
 }
 
-static void test_idx_to_lmdb(void **state)
+static void idx_files_become_a_database(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(2345, 5, 6);
@@ -101,7 +101,7 @@ static void test_idx_to_lmdb(void **state)
 }
 
 /* What was converted is the same data set: our own reader agrees with both. */
-static void test_round_trip(void **state)
+static void a_converted_data_set_is_the_same_data_set(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(321, 9, 4);
@@ -156,7 +156,7 @@ static void check_shuffled(int64_t i, const char *key, const struct ls_datum *da
     seen->in_place += number == i;
 }
 
-static void test_shuffle_and_split(void **state)
+static void shuffling_and_splits_choose_records(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(60, 6, 6);
@@ -186,7 +186,7 @@ static void check_names(int64_t i, const char *key, const struct ls_datum *datum
     assert_int_equal(datum->data[0], picture_pixel(0, 0, 2, *(int *)user)); /* blue first */
 }
 
-static void test_pictures_have_names(void **state)
+static void pictures_keep_their_names(void **state)
 {
     (void)state;
     char command[600];
@@ -213,7 +213,7 @@ static void check_nothing(int64_t i, const char *key, const struct ls_datum *dat
 }
 
 /* More than the first map holds: it grows under way. */
-static void test_large_database(void **state)
+static void the_map_of_a_large_database_grows(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(1100, 150, 150);
@@ -223,7 +223,7 @@ static void test_large_database(void **state)
 
 /* ---- Failures leave nothing ---- */
 
-static void test_full_disk(void **state)
+static void a_full_disk_leaves_no_files(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(3000, 30, 30);
@@ -242,7 +242,7 @@ static void test_full_disk(void **state)
     free(error);
 }
 
-static void test_bad_record(void **state)
+static void a_bad_record_leaves_no_files(void **state)
 {
     (void)state;
     char command[600];
@@ -287,7 +287,7 @@ static void count_event(void *user, const struct lockstep_event *event)
     assert_string_equal(event->text, expected[(event->samples + 999) / 1000 - 1]);
 }
 
-static void test_callbacks(void **state)
+static void callbacks_report_progress_and_can_stop(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(2500, 3, 3);
@@ -305,7 +305,7 @@ static void test_callbacks(void **state)
     assert_int_equal(ls_test_count_files(ls_test_directory()), before);
 }
 
-static void test_wrong_options(void **state)
+static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     struct lockstep_source_options good = idx_options(5, 3, 3), bad;
@@ -338,7 +338,7 @@ static void test_wrong_options(void **state)
 
 /* ---- Means ---- */
 
-static void test_mean_is_exact(void **state)
+static void means_are_exact(void **state)
 {
     (void)state;
     struct lockstep_source_options options = idx_options(1003, 7, 5);
@@ -366,7 +366,7 @@ static void test_mean_is_exact(void **state)
 }
 
 /* A database of float records goes through both tools. */
-static void test_floats(void **state)
+static void float_records_are_converted_and_averaged(void **state)
 {
     (void)state;
     const char *path = ls_test_path("floats");
@@ -421,17 +421,17 @@ static void test_floats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx_to_lmdb),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_shuffle_and_split),
-        cmocka_unit_test(test_pictures_have_names),
-        cmocka_unit_test(test_large_database),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_bad_record),
-        cmocka_unit_test(test_callbacks),
-        cmocka_unit_test(test_wrong_options),
-        cmocka_unit_test(test_mean_is_exact),
-        cmocka_unit_test(test_floats),
+        cmocka_unit_test(idx_files_become_a_database),
+        cmocka_unit_test(a_converted_data_set_is_the_same_data_set),
+        cmocka_unit_test(shuffling_and_splits_choose_records),
+        cmocka_unit_test(pictures_keep_their_names),
+        cmocka_unit_test(the_map_of_a_large_database_grows),
+        cmocka_unit_test(a_full_disk_leaves_no_files),
+        cmocka_unit_test(a_bad_record_leaves_no_files),
+        cmocka_unit_test(callbacks_report_progress_and_can_stop),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
+        cmocka_unit_test(means_are_exact),
+        cmocka_unit_test(float_records_are_converted_and_averaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

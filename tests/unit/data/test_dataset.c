@@ -37,7 +37,7 @@ static int fetch_number(struct ls_reader *reader, int64_t ordinal)
     return number;
 }
 
-static void test_every_record_once_an_epoch(void **state)
+static void every_record_comes_once_an_epoch(void **state)
 {
     (void)state;
     for (int shuffle = 0; shuffle < 2; shuffle++) {
@@ -70,7 +70,7 @@ static void test_every_record_once_an_epoch(void **state)
 
 /* Two layers of other names, one seed: the same order, so that pictures and targets stay together.
  */
-static void test_order_is_that_of_the_seed(void **state)
+static void order_follows_from_the_seed_alone(void **state)
 {
     (void)state;
     const char *form = numbered(300);
@@ -102,7 +102,7 @@ static void test_order_is_that_of_the_seed(void **state)
 }
 
 /* The two sides of a split have each record once, whatever the seeds of the two runs. */
-static void test_split_sides(void **state)
+static void the_two_sides_of_a_split_share_no_record(void **state)
 {
     (void)state;
     const char *form = numbered(1003);
@@ -182,7 +182,7 @@ static void check_threads(struct ls_dataset *set, int count)
     free(expected);
 }
 
-static void test_threads_agree(void **state)
+static void readers_of_several_threads_agree(void **state)
 {
     (void)state;
     char folder[512];
@@ -213,7 +213,7 @@ static void test_threads_agree(void **state)
 }
 
 /* In the test phase, or un-augmented, nothing is random. */
-static void test_plain_samples(void **state)
+static void samples_without_augmentation_are_not_random(void **state)
 {
     (void)state;
     struct ls_definition *layer = trial_layer(
@@ -253,7 +253,7 @@ static void test_plain_samples(void **state)
 }
 
 /* A picture of the folder, read as a picture, is the sample of the test phase. */
-static void test_picture_as_sample(void **state)
+static void a_picture_from_outside_is_the_sample_of_the_test_phase(void **state)
 {
     (void)state;
     char folder[512], file[600];
@@ -293,7 +293,7 @@ static void test_picture_as_sample(void **state)
 }
 
 /* Synthetic samples of the two phases differ; fingerprints tell data apart and nothing else. */
-static void test_phases_and_fingerprints(void **state)
+static void fingerprints_tell_data_apart_and_nothing_else(void **state)
 {
     (void)state;
     const char *form = "name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: "
@@ -317,7 +317,7 @@ static void test_phases_and_fingerprints(void **state)
 }
 
 /* A label alone is read without its picture. */
-static void test_label_only(void **state)
+static void a_label_is_read_without_its_picture(void **state)
 {
     (void)state;
     struct ls_definition *layer = trial_layer("%s shuffle: true }", numbered(50));
@@ -344,7 +344,7 @@ static void must_fail(const struct ls_definition *layer, int status, const char 
     free(error);
 }
 
-static void test_refusals(void **state)
+static void fields_that_do_not_fit_the_source_are_refused(void **state)
 {
     (void)state;
     const char *form = numbered(12);
@@ -399,7 +399,7 @@ static void test_refusals(void **state)
 }
 
 /* Out of memory at any allocation is an error, and nothing is lost. */
-static void test_out_of_memory(void **state)
+static void out_of_memory_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     struct ls_definition *layer =
@@ -426,16 +426,16 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_record_once_an_epoch),
-        cmocka_unit_test(test_order_is_that_of_the_seed),
-        cmocka_unit_test(test_split_sides),
-        cmocka_unit_test(test_threads_agree),
-        cmocka_unit_test(test_plain_samples),
-        cmocka_unit_test(test_picture_as_sample),
-        cmocka_unit_test(test_phases_and_fingerprints),
-        cmocka_unit_test(test_label_only),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(every_record_comes_once_an_epoch),
+        cmocka_unit_test(order_follows_from_the_seed_alone),
+        cmocka_unit_test(the_two_sides_of_a_split_share_no_record),
+        cmocka_unit_test(readers_of_several_threads_agree),
+        cmocka_unit_test(samples_without_augmentation_are_not_random),
+        cmocka_unit_test(a_picture_from_outside_is_the_sample_of_the_test_phase),
+        cmocka_unit_test(fingerprints_tell_data_apart_and_nothing_else),
+        cmocka_unit_test(a_label_is_read_without_its_picture),
+        cmocka_unit_test(fields_that_do_not_fit_the_source_are_refused),
+        cmocka_unit_test(out_of_memory_is_an_error_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static uint8_t *pack(Lockstep__Datum *datum, size_t *size)
     return bytes;
 }
 
-static void test_reads_what_protobuf_packs(void **state)
+static void records_packed_by_protobuf_are_read(void **state)
 {
     (void)state;
     uint8_t pixels[24];
@@ -47,7 +47,7 @@ static void test_reads_what_protobuf_packs(void **state)
     }
 }
 
-static void test_floats(void **state)
+static void float_records_are_read(void **state)
 {
     (void)state;
     float numbers[6] = {1.5F, -2, 0, 1e30F, -1e-30F, 7};
@@ -78,7 +78,7 @@ static void test_floats(void **state)
     free(bytes);
 }
 
-static void test_writes_what_protobuf_reads(void **state)
+static void written_records_are_read_by_protobuf(void **state)
 {
     (void)state;
     uint8_t pixels[300];
@@ -113,7 +113,7 @@ static void test_writes_what_protobuf_reads(void **state)
     ls_buffer_free(&buffer);
 }
 
-static void test_unknown_fields_and_repeats(void **state)
+static void unknown_fields_are_skipped_and_repeated_ones_replaced(void **state)
 {
     (void)state;
     const uint8_t bytes[] = {0x08, 9,    0x78, 0x96, 0x01, /* channels 9; field 15 */
@@ -128,7 +128,7 @@ static void test_unknown_fields_and_repeats(void **state)
     assert_int_equal(d.data[1], 6);
 }
 
-static void test_bad_records(void **state)
+static void malformed_records_are_refused(void **state)
 {
     (void)state;
     struct {
@@ -165,7 +165,7 @@ static void test_bad_records(void **state)
 }
 
 /* Random bytes in place of some: nothing but an answer comes of it (watched by the sanitizers). */
-static void test_damage(void **state)
+static void random_damage_is_answered(void **state)
 {
     (void)state;
     uint8_t pixels[40] = {1, 2, 3};
@@ -197,12 +197,12 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_what_protobuf_packs),
-        cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_writes_what_protobuf_reads),
-        cmocka_unit_test(test_unknown_fields_and_repeats),
-        cmocka_unit_test(test_bad_records),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(records_packed_by_protobuf_are_read),
+        cmocka_unit_test(float_records_are_read),
+        cmocka_unit_test(written_records_are_read_by_protobuf),
+        cmocka_unit_test(unknown_fields_are_skipped_and_repeated_ones_replaced),
+        cmocka_unit_test(malformed_records_are_refused),
+        cmocka_unit_test(random_damage_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void run_workers(struct ls_batching batching, int threads, size_t memory,
     close_fixture(&f);
 }
 
-static void test_any_number_of_threads(void **state)
+static void any_threads_give_the_same_micro_batches(void **state)
 {
     (void)state;
     const enum ls_last_batch last[3] = {LS_LAST_WRAP, LS_LAST_PARTIAL, LS_LAST_DROP};
@@ -232,7 +232,7 @@ static void test_any_number_of_threads(void **state)
 }
 
 /* With room for two items, three workers hold seven each: the prefetcher must grow. */
-static void test_holding_a_whole_update(void **state)
+static void workers_may_hold_a_whole_update(void **state)
 {
     (void)state;
     struct ls_batching batching = {RECORDS, 20, 1, 1, LS_LAST_WRAP, 0, NULL, NULL};
@@ -244,7 +244,7 @@ static void test_holding_a_whole_update(void **state)
 
 /* Where workers take one item at a time, no more is decoded ahead than the budget has room for, but
  * for one item more than threads; and it takes what ls_prefetcher_bytes says. */
-static void test_budget(void **state)
+static void no_more_is_decoded_ahead_than_the_budget_allows(void **state)
 {
     enum { SLOT = (3 * 100 + 4 + 3 + 13) * 4 }; /* three samples and labels, in lines of 16 */
     static const struct {
@@ -287,7 +287,7 @@ static void test_budget(void **state)
 
 /* ---- Seeking ---- */
 
-static void test_seek(void **state)
+static void seeking_gives_the_micro_batches_of_that_update(void **state)
 {
     (void)state;
     struct fixture f;
@@ -354,7 +354,7 @@ static int take_share(struct fixture *f, const struct ls_share *share, int64_t u
 
 /* Each share gets its own and nothing else is read. Batches of five and a last one of one, so that
  * some shares have nothing of some updates. */
-static void test_shares(void **state)
+static void each_share_reads_its_own_micro_batches_only(void **state)
 {
     enum { UPDATES = 12, ALL = 7 };
     static const struct ls_share shares[] = {
@@ -381,7 +381,7 @@ static void test_shares(void **state)
 }
 
 /* What is another's is refused, and so is anything where the share has nothing for ever. */
-static void test_wrong_shares(void **state)
+static void micro_batches_of_other_shares_are_refused(void **state)
 {
     (void)state;
     const struct ls_share last = {3, 1, 4, false}, none = {0, 1, 8, false};
@@ -406,7 +406,7 @@ static void test_wrong_shares(void **state)
 
 /* Any micro-batches, wanted or not before they are taken, in any order and again; what does not
  * exist is no harm when it is wanted, and refused when it is asked for. */
-static void test_any(void **state)
+static void micro_batches_can_be_taken_in_any_order(void **state)
 {
     enum { TAKEN = 300 };
     (void)state;
@@ -453,7 +453,7 @@ static int sizes_that_change(void *user, int64_t ordinal, int64_t shape[3], stru
     return 0;
 }
 
-static void test_far_away(void **state)
+static void seeking_far_ahead_finds_rare_updates(void **state)
 {
     enum { FAR = 50000 };
     (void)state;
@@ -510,7 +510,7 @@ static void read_some(struct fixture *f, uint64_t turn)
 
 /* Prefetchers of different sizes take the room from each other at any time, in the middle of what
  * they decode; they come and go, and the room grows under its owner. */
-static void test_room(void **state)
+static void prefetchers_share_one_room(void **state)
 {
     enum { PREFETCHERS = 3, TURNS = 120 };
     (void)state;
@@ -544,7 +544,7 @@ static void test_room(void **state)
     ls_prefetch_memory_free(&room);
 }
 
-static void test_closing_at_any_time(void **state)
+static void closing_at_any_time_ends_cleanly(void **state)
 {
     (void)state;
     for (int k = 0; k < 30; k++) {
@@ -564,7 +564,7 @@ static void test_closing_at_any_time(void **state)
 
 /* ---- Failures ---- */
 
-static void test_wrong_calls(void **state)
+static void wrong_calls_are_refused(void **state)
 {
     (void)state;
     struct fixture f;
@@ -585,7 +585,7 @@ static void test_wrong_calls(void **state)
 }
 
 /* Earlier micro-batches were not taken: slots are added until the requested one is there. */
-static void test_late_takers(void **state)
+static void late_takers_get_more_slots(void **state)
 {
     enum { UPDATES = 6 };
     (void)state;
@@ -604,7 +604,7 @@ static void test_late_takers(void **state)
 }
 
 /* A damaged record reaches the taker of its micro-batch, and no other. */
-static void test_bad_record(void **state)
+static void a_bad_record_reaches_its_micro_batch_only(void **state)
 {
     (void)state;
     const char *list = ls_test_path("list");
@@ -650,7 +650,7 @@ static void test_bad_record(void **state)
 }
 
 /* Out of memory at any allocation of opening is an error, and nothing is lost. */
-static void test_out_of_memory(void **state)
+static void out_of_memory_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     struct fixture f = {.layer = digits_layer()};
@@ -681,20 +681,20 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_number_of_threads),
-        cmocka_unit_test(test_holding_a_whole_update),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_seek),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_wrong_shares),
-        cmocka_unit_test(test_any),
-        cmocka_unit_test(test_far_away),
-        cmocka_unit_test(test_room),
-        cmocka_unit_test(test_closing_at_any_time),
-        cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_late_takers),
-        cmocka_unit_test(test_bad_record),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(any_threads_give_the_same_micro_batches),
+        cmocka_unit_test(workers_may_hold_a_whole_update),
+        cmocka_unit_test(no_more_is_decoded_ahead_than_the_budget_allows),
+        cmocka_unit_test(seeking_gives_the_micro_batches_of_that_update),
+        cmocka_unit_test(each_share_reads_its_own_micro_batches_only),
+        cmocka_unit_test(micro_batches_of_other_shares_are_refused),
+        cmocka_unit_test(micro_batches_can_be_taken_in_any_order),
+        cmocka_unit_test(seeking_far_ahead_finds_rare_updates),
+        cmocka_unit_test(prefetchers_share_one_room),
+        cmocka_unit_test(closing_at_any_time_ends_cleanly),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(late_takers_get_more_slots),
+        cmocka_unit_test(a_bad_record_reaches_its_micro_batch_only),
+        cmocka_unit_test(out_of_memory_is_an_error_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

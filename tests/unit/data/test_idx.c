@@ -41,7 +41,7 @@ static void gzip_file(const char *path, const void *bytes, size_t size)
     gzclose(file);
 }
 
-static void test_mnist(void **state)
+static void mnist_is_read(void **state)
 {
     (void)state;
     struct ls_source *s = must_open(ls_test_data_or_skip("mnist/t10k-images-idx3-ubyte.gz"),
@@ -75,7 +75,7 @@ static void test_mnist(void **state)
     ls_source_close(s);
 }
 
-static void test_plain_and_gzip_agree(void **state)
+static void plain_and_gzip_files_agree(void **state)
 {
     (void)state;
     const char *plain = ls_test_path("images"), *labels = ls_test_path("labels");
@@ -109,7 +109,7 @@ static void test_plain_and_gzip_agree(void **state)
     free(label_bytes);
 }
 
-static void test_rank_four_and_no_labels(void **state)
+static void colour_pictures_without_labels_are_read(void **state)
 {
     (void)state;
     const char *path = ls_test_path("colour");
@@ -124,7 +124,7 @@ static void test_rank_four_and_no_labels(void **state)
 }
 
 /* Every proper beginning of a file, packed or not, is refused with the file's name. */
-static void test_every_truncation(void **state)
+static void every_truncation_is_refused(void **state)
 {
     (void)state;
     const char *images = ls_test_path("whole"), *labels = ls_test_path("whole_labels");
@@ -162,7 +162,7 @@ static void test_every_truncation(void **state)
     free(bytes);
 }
 
-static void test_refusals(void **state)
+static void damaged_files_are_refused(void **state)
 {
     (void)state;
     const char *images = ls_test_path("good"), *labels = ls_test_path("good_labels");
@@ -207,7 +207,7 @@ static void test_refusals(void **state)
     free(bytes);
 }
 
-static void test_one_source_only(void **state)
+static void several_sources_are_refused(void **state)
 {
     (void)state;
     const char *paths[2] = {"a", "b"};
@@ -224,12 +224,12 @@ static void test_one_source_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mnist),
-        cmocka_unit_test(test_plain_and_gzip_agree),
-        cmocka_unit_test(test_rank_four_and_no_labels),
-        cmocka_unit_test(test_every_truncation),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_one_source_only),
+        cmocka_unit_test(mnist_is_read),
+        cmocka_unit_test(plain_and_gzip_files_agree),
+        cmocka_unit_test(colour_pictures_without_labels_are_read),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(several_sources_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

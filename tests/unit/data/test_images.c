@@ -56,7 +56,7 @@ static const char *name_of(const struct ls_source *source, int64_t index)
     return text.data;
 }
 
-static void test_folder(void **state)
+static void folders_are_classes_in_byte_order(void **state)
 {
     (void)state;
     /* Byte order: "Zebra" < "cat" < "dog 2"; endings of any case; what is no picture is left out.
@@ -101,7 +101,7 @@ static void test_folder(void **state)
     ls_source_close(source);
 }
 
-static void test_sizes(void **state)
+static void pictures_of_different_sizes_are_read(void **state)
 {
     (void)state;
     write_picture(at("mixed", "a/1.png"), 10, 12, 3, 1);
@@ -140,7 +140,7 @@ static void test_sizes(void **state)
     ls_source_close(source);
 }
 
-static void test_bad_folders(void **state)
+static void folders_without_pictures_are_refused(void **state)
 {
     (void)state;
     (void)at("bare", "empty/x");
@@ -160,7 +160,7 @@ static void test_bad_folders(void **state)
 }
 
 /* A picture whose header is good and whose pixels are not is found when it is read. */
-static void test_cut_picture(void **state)
+static void a_cut_picture_is_found_when_it_is_read(void **state)
 {
     (void)state;
     const char *file = at("cut", "c/whole.jpg");
@@ -188,7 +188,7 @@ static void test_cut_picture(void **state)
     ls_source_close(source);
 }
 
-static void test_list_file(void **state)
+static void list_files_name_pictures_and_labels(void **state)
 {
     (void)state;
     write_picture(at("list", "a b.png"), 6, 6, 3, 1);
@@ -219,7 +219,7 @@ static void test_list_file(void **state)
     must_fail(&options, LOCKSTEP_DEFINITION, "root_folder is for list files");
 }
 
-static void test_bad_lists(void **state)
+static void malformed_lists_are_refused(void **state)
 {
     (void)state;
     write_picture(at("bad", "c.png"), 6, 6, 3, 2);
@@ -243,7 +243,7 @@ static void test_bad_lists(void **state)
     must_fail(&options, LOCKSTEP_DATA, "is not a text file");
 }
 
-static void test_real_photographs(void **state)
+static void real_photographs_are_read(void **state)
 {
     (void)state;
     (void)ls_test_data_or_skip("caffe_samples/cat.jpg");
@@ -288,10 +288,13 @@ static void test_real_photographs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folder),           cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_bad_folders),      cmocka_unit_test(test_cut_picture),
-        cmocka_unit_test(test_list_file),        cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_real_photographs),
+        cmocka_unit_test(folders_are_classes_in_byte_order),
+        cmocka_unit_test(pictures_of_different_sizes_are_read),
+        cmocka_unit_test(folders_without_pictures_are_refused),
+        cmocka_unit_test(a_cut_picture_is_found_when_it_is_read),
+        cmocka_unit_test(list_files_name_pictures_and_labels),
+        cmocka_unit_test(malformed_lists_are_refused),
+        cmocka_unit_test(real_photographs_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

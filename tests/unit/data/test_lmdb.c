@@ -31,7 +31,7 @@ static const char *unpacked(const char *name)
     return ls_test_path(name);
 }
 
-static void test_written_by_caffe(void **state)
+static void databases_written_by_caffe_are_read(void **state)
 {
     (void)state;
     const struct {
@@ -69,7 +69,7 @@ static void test_written_by_caffe(void **state)
 }
 
 /* Caffe's mean of the pictures is ours, to the rounding of its float sums. */
-static void test_mean_as_caffe(void **state)
+static void the_mean_is_that_of_caffe(void **state)
 {
     (void)state;
     const char *database = unpacked("caffestart/train_lmdb");
@@ -129,7 +129,7 @@ static void write_encoded(const char *path, int count, int grow, bool cut)
     mdb_env_close(environment);
 }
 
-static void test_encoded(void **state)
+static void encoded_records_are_decoded(void **state)
 {
     (void)state;
     const char *path = ls_test_path("encoded");
@@ -161,7 +161,7 @@ static void test_encoded(void **state)
 }
 
 /* Sizes that differ, cropped and not; a picture that is cut off is named when it is read. */
-static void test_encoded_of_several_sizes(void **state)
+static void encoded_records_of_several_sizes_are_read(void **state)
 {
     (void)state;
     char path[512];
@@ -216,7 +216,7 @@ static void test_encoded_of_several_sizes(void **state)
 }
 
 /* Pixels are not encoded: to force their colour makes no sense. */
-static void test_force_on_pixels(void **state)
+static void forced_colours_of_plain_pixels_are_refused(void **state)
 {
     (void)state;
     const char *path = unpacked("coiss32/test_lmdb");
@@ -271,7 +271,7 @@ static int64_t read_all(const char *path)
     return good;
 }
 
-static void test_truncations(void **state)
+static void truncated_databases_are_refused(void **state)
 {
     (void)state;
     size_t size;
@@ -292,7 +292,7 @@ static void test_truncations(void **state)
 
 /* Any byte of any page may be anything: the database is refused or read, within its bounds (which
  * the sanitizers watch). */
-static void test_every_byte_changed(void **state)
+static void any_changed_byte_is_answered(void **state)
 {
     (void)state;
     size_t size;
@@ -322,7 +322,7 @@ static void test_every_byte_changed(void **state)
     free(original);
 }
 
-static void test_refusals(void **state)
+static void what_is_no_database_is_refused(void **state)
 {
     (void)state;
     struct ls_error *error = calloc(1, sizeof *error);
@@ -343,14 +343,14 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written_by_caffe),
-        cmocka_unit_test(test_mean_as_caffe),
-        cmocka_unit_test(test_encoded),
-        cmocka_unit_test(test_encoded_of_several_sizes),
-        cmocka_unit_test(test_force_on_pixels),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_every_byte_changed),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(databases_written_by_caffe_are_read),
+        cmocka_unit_test(the_mean_is_that_of_caffe),
+        cmocka_unit_test(encoded_records_are_decoded),
+        cmocka_unit_test(encoded_records_of_several_sizes_are_read),
+        cmocka_unit_test(forced_colours_of_plain_pixels_are_refused),
+        cmocka_unit_test(truncated_databases_are_refused),
+        cmocka_unit_test(any_changed_byte_is_answered),
+        cmocka_unit_test(what_is_no_database_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

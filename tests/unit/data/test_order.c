@@ -21,7 +21,7 @@ static void check_bijection(uint64_t key, uint64_t epoch, uint64_t count, uint8_
     }
 }
 
-static void test_bijective(void **state)
+static void orders_are_permutations(void **state)
 {
     (void)state;
     uint8_t *seen = malloc(1 << 21);
@@ -39,7 +39,7 @@ static void test_bijective(void **state)
 
 /* Each position takes each value about equally often over the epochs: a chi-square statistic per
  * number of samples, far from what a fixed point or a cyclic shift would give. */
-static void test_uniform(void **state)
+static void positions_take_all_values_equally_often(void **state)
 {
     (void)state;
     const int counts[] = {2, 3, 5, 10, 16, 33};
@@ -62,7 +62,7 @@ static void test_uniform(void **state)
     }
 }
 
-static void test_depends_on_key_and_epoch(void **state)
+static void orders_depend_on_key_and_epoch(void **state)
 {
     (void)state;
     struct ls_order a, b, c;
@@ -81,7 +81,7 @@ static void test_depends_on_key_and_epoch(void **state)
 }
 
 /* The order is part of what a snapshot promises: it must not change between versions. */
-static void test_known_values(void **state)
+static void orders_stay_those_of_earlier_versions(void **state)
 {
     (void)state;
     struct ls_order order;
@@ -91,7 +91,7 @@ static void test_known_values(void **state)
         assert_int_equal(ls_order_at(&order, i), expected[i]);
 }
 
-static void test_split(void **state)
+static void splits_are_complementary(void **state)
 {
     (void)state;
     struct ls_split train, test;
@@ -116,7 +116,7 @@ static void test_split(void **state)
     ls_free(b);
 }
 
-static void test_split_notation(void **state)
+static void split_notation_is_checked(void **state)
 {
     (void)state;
     struct ls_split split;
@@ -157,12 +157,12 @@ static void test_split_notation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bijective),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_depends_on_key_and_epoch),
-        cmocka_unit_test(test_known_values),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_split_notation),
+        cmocka_unit_test(orders_are_permutations),
+        cmocka_unit_test(positions_take_all_values_equally_often),
+        cmocka_unit_test(orders_depend_on_key_and_epoch),
+        cmocka_unit_test(orders_stay_those_of_earlier_versions),
+        cmocka_unit_test(splits_are_complementary),
+        cmocka_unit_test(split_notation_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void must_fail(const char *source, const char *maps, int status, const ch
 
 /* ---- Files ---- */
 
-static void test_every_kind_of_map(void **state)
+static void every_kind_of_label_map_is_read(void **state)
 {
     (void)state;
     static const struct {
@@ -94,7 +94,7 @@ static void write_whole(const char *path, int type, int bits, int channels)
     free(bytes);
 }
 
-static void test_maps_that_are_none(void **state)
+static void missing_and_unfit_maps_are_refused(void **state)
 {
     (void)state;
     const char *map = map_at("none", "maps/a.png");
@@ -126,7 +126,7 @@ static void test_maps_that_are_none(void **state)
 }
 
 /* What a header does not tell is found when the map is read. */
-static void test_damaged_map(void **state)
+static void a_damaged_map_is_found_when_it_is_read(void **state)
 {
     (void)state;
     const char *map = map_at("damaged", "maps/a.png");
@@ -158,7 +158,7 @@ static void test_damaged_map(void **state)
     ls_source_close(source);
 }
 
-static void test_lists(void **state)
+static void lists_pair_pictures_and_maps(void **state)
 {
     (void)state;
     write_picture(map_at("lists", "a b.png"), 6, 6, 3, 1);
@@ -231,7 +231,7 @@ static struct ls_dataset *open_same(const char *name, const char *data, const ch
 }
 
 /* With the same numbers in both, what comes out is the same numbers, or what the padding is. */
-static void test_same_geometry(void **state)
+static void pictures_and_maps_go_through_the_same_geometry(void **state)
 {
     (void)state;
     static const char *const transforms[] = {"",
@@ -268,7 +268,7 @@ static void test_same_geometry(void **state)
 }
 
 /* Light, mean and scale change the picture and leave the map alone. */
-static void test_light_is_for_pictures(void **state)
+static void light_mean_and_scale_leave_maps_alone(void **state)
 {
     (void)state;
     write_same("light", 14, 11);
@@ -297,7 +297,7 @@ static void test_light_is_for_pictures(void **state)
     }
 }
 
-static void test_resizing_takes_the_nearest(void **state)
+static void resizing_maps_takes_the_nearest_label(void **state)
 {
     (void)state;
     write_same("nearest", 14, 11);
@@ -331,7 +331,7 @@ static void test_resizing_takes_the_nearest(void **state)
     }
 }
 
-static void test_clip(void **state)
+static void labels_are_clipped(void **state)
 {
     (void)state;
     write_same("clip", 14, 11);
@@ -364,7 +364,7 @@ static void test_clip(void **state)
 
 /* ---- What is known, what is refused ---- */
 
-static void test_fingerprint_knows_maps(void **state)
+static void the_fingerprint_knows_maps(void **state)
 {
     (void)state;
     write_picture(map_at("print", "pictures/a.png"), 6, 6, 3, 1);
@@ -391,7 +391,7 @@ static void test_fingerprint_knows_maps(void **state)
     assert_true(print[0] != print[2]);
 }
 
-static void test_fields_of_others(void **state)
+static void fields_of_other_sources_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -430,7 +430,7 @@ static void test_fields_of_others(void **state)
 }
 
 /* Out of memory at any allocation of opening and reading is an error, and nothing is lost. */
-static void test_out_of_memory(void **state)
+static void out_of_memory_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     write_files("memory");
@@ -462,7 +462,7 @@ static void test_out_of_memory(void **state)
 }
 
 /* Instance maps of real pictures become masks. */
-static void test_nuclei(void **state)
+static void instance_maps_become_masks(void **state)
 {
     (void)state;
     const char *archive = ls_test_data_or_skip("nuclei/nuclei256.tar.zst");
@@ -506,18 +506,18 @@ static void test_nuclei(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind_of_map),
-        cmocka_unit_test(test_maps_that_are_none),
-        cmocka_unit_test(test_damaged_map),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_same_geometry),
-        cmocka_unit_test(test_light_is_for_pictures),
-        cmocka_unit_test(test_resizing_takes_the_nearest),
-        cmocka_unit_test(test_clip),
-        cmocka_unit_test(test_fingerprint_knows_maps),
-        cmocka_unit_test(test_fields_of_others),
-        cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_nuclei),
+        cmocka_unit_test(every_kind_of_label_map_is_read),
+        cmocka_unit_test(missing_and_unfit_maps_are_refused),
+        cmocka_unit_test(a_damaged_map_is_found_when_it_is_read),
+        cmocka_unit_test(lists_pair_pictures_and_maps),
+        cmocka_unit_test(pictures_and_maps_go_through_the_same_geometry),
+        cmocka_unit_test(light_mean_and_scale_leave_maps_alone),
+        cmocka_unit_test(resizing_maps_takes_the_nearest_label),
+        cmocka_unit_test(labels_are_clipped),
+        cmocka_unit_test(the_fingerprint_knows_maps),
+        cmocka_unit_test(fields_of_other_sources_are_refused),
+        cmocka_unit_test(out_of_memory_is_an_error_and_loses_nothing),
+        cmocka_unit_test(instance_maps_become_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

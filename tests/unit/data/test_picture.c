@@ -24,7 +24,7 @@ static int grey_of(const uint8_t *rgb)
     return (int)floor(0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] + 0.5);
 }
 
-static void test_png_is_exact(void **state)
+static void png_is_decoded_exactly(void **state)
 {
     (void)state;
     for (int interlaced = 0; interlaced < 2; interlaced++)
@@ -55,7 +55,7 @@ static void test_png_is_exact(void **state)
 
 /* What decoding takes in memory: the pixels, a record, rows between two sizes; of a JPEG that comes
  * in several scans its coefficients, too (blocks of 8 x 8, here for three planes of two sizes). */
-static void test_bytes(void **state)
+static void decoding_takes_the_bytes_foretold(void **state)
 {
     (void)state;
     uint8_t *pixels = picture_pixels(80, 96, 3, 5);
@@ -75,7 +75,7 @@ static void test_bytes(void **state)
 }
 
 /* Palettes, transparency, sixteen bits, one bit: all become eight-bit grey or colour. */
-static void test_png_kinds(void **state)
+static void all_kinds_of_png_become_grey_or_colour(void **state)
 {
     (void)state;
     uint8_t rows[4 * 64];
@@ -107,7 +107,7 @@ static void test_png_kinds(void **state)
     free(file);
 }
 
-static void test_jpeg_is_near(void **state)
+static void jpeg_is_decoded_within_its_loss(void **state)
 {
     (void)state;
     for (int progressive = 0; progressive < 2; progressive++)
@@ -128,7 +128,7 @@ static void test_jpeg_is_near(void **state)
         }
 }
 
-static void test_cmyk(void **state)
+static void cmyk_becomes_colour(void **state)
 {
     (void)state;
     uint8_t pixels[16 * 16 * 4];
@@ -149,7 +149,7 @@ static void test_cmyk(void **state)
 }
 
 /* A file that is cut anywhere is refused, whole pictures being what is asked for. */
-static void test_every_truncation(void **state)
+static void every_truncation_is_refused(void **state)
 {
     (void)state;
     uint8_t *pixels = picture_pixels(20, 20, 3, 9);
@@ -172,7 +172,7 @@ static void test_every_truncation(void **state)
 }
 
 /* Damage anywhere ends in an answer: pixels within the sizes, or a sentence. */
-static void test_damage(void **state)
+static void random_damage_is_answered(void **state)
 {
     (void)state;
     uint8_t *pixels = picture_pixels(17, 11, 3, 1);
@@ -205,7 +205,7 @@ static void test_damage(void **state)
     free(pixels);
 }
 
-static void test_limits(void **state)
+static void pictures_beyond_the_limits_are_refused(void **state)
 {
     (void)state;
     /* A header that asks for 60000 x 60000 pixels. */
@@ -249,7 +249,7 @@ static double resized(const struct ls_picture *p, int c, int height, int width, 
     return sum / total;
 }
 
-static void test_resize_against_definition(void **state)
+static void resizing_follows_its_definition(void **state)
 {
     (void)state;
     const int sizes[][4] = {{7, 5, 14, 10}, {16, 16, 7, 9}, {30, 20, 3, 40}, {1, 1, 6, 6},
@@ -278,7 +278,7 @@ static void test_resize_against_definition(void **state)
         }
 }
 
-static void test_constant_pictures_stay(void **state)
+static void constant_pictures_stay_constant(void **state)
 {
     (void)state;
     uint8_t pixels[60 * 50];
@@ -294,7 +294,7 @@ static void test_constant_pictures_stay(void **state)
     }
 }
 
-static void test_record_is_bgr(void **state)
+static void records_are_planes_in_bgr_order(void **state)
 {
     (void)state;
     const uint8_t pixels[] = {1, 2, 3, 4, 5, 6};
@@ -306,7 +306,7 @@ static void test_record_is_bgr(void **state)
     assert_int_equal(r.label, 7);
 }
 
-static void test_real_pictures(void **state)
+static void real_pictures_are_decoded(void **state)
 {
     (void)state;
     const struct {
@@ -338,18 +338,18 @@ static int free_buffers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png_is_exact),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_png_kinds),
-        cmocka_unit_test(test_jpeg_is_near),
-        cmocka_unit_test(test_cmyk),
-        cmocka_unit_test(test_every_truncation),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_resize_against_definition),
-        cmocka_unit_test(test_constant_pictures_stay),
-        cmocka_unit_test(test_record_is_bgr),
-        cmocka_unit_test(test_real_pictures),
+        cmocka_unit_test(png_is_decoded_exactly),
+        cmocka_unit_test(decoding_takes_the_bytes_foretold),
+        cmocka_unit_test(all_kinds_of_png_become_grey_or_colour),
+        cmocka_unit_test(jpeg_is_decoded_within_its_loss),
+        cmocka_unit_test(cmyk_becomes_colour),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(random_damage_is_answered),
+        cmocka_unit_test(pictures_beyond_the_limits_are_refused),
+        cmocka_unit_test(resizing_follows_its_definition),
+        cmocka_unit_test(constant_pictures_stay_constant),
+        cmocka_unit_test(records_are_planes_in_bgr_order),
+        cmocka_unit_test(real_pictures_are_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, free_buffers);
 }

@@ -59,7 +59,7 @@ static void check_sample(const float *x, const float *y, const int64_t shape[3],
     }
 }
 
-static void test_shapes_and_samples(void **state)
+static void shapes_and_samples_follow_each_record(void **state)
 {
     (void)state;
     static const char *const datas[] = {"", "shuffle: true", "cache: true shuffle: true"};
@@ -99,7 +99,7 @@ static void test_shapes_and_samples(void **state)
 }
 
 /* One size, or a crop: nothing varies, and shapes are those of record 0. */
-static void test_what_does_not_vary(void **state)
+static void crops_and_equal_sizes_do_not_vary(void **state)
 {
     (void)state;
     write_files("alike");
@@ -131,7 +131,7 @@ static void must_not_open(const struct ls_definition *layer, int status, const c
     free(error);
 }
 
-static void test_refusals(void **state)
+static void fields_that_need_one_size_are_refused(void **state)
 {
     (void)state;
     write_files("refused");
@@ -166,7 +166,7 @@ static void test_refusals(void **state)
 }
 
 /* A file that changes after it has been looked at does not get more memory than was made. */
-static void test_a_size_that_changes(void **state)
+static void a_file_that_grows_later_gets_no_more_memory(void **state)
 {
     (void)state;
     write_files("changes");
@@ -193,7 +193,7 @@ static void test_a_size_that_changes(void **state)
 }
 
 /* A picture from outside gets the shape of record 0, for which there is room. */
-static void test_picture_from_outside(void **state)
+static void a_picture_from_outside_gets_the_shape_of_record_0(void **state)
 {
     (void)state;
     write_files("outside");
@@ -269,7 +269,7 @@ static int take_update(struct ls_prefetcher *prefetcher, int64_t update)
     return index;
 }
 
-static void test_feed_of_different_sizes(void **state)
+static void prefetchers_follow_sizes(void **state)
 {
     (void)state;
     write_files("prefetcher");
@@ -302,7 +302,7 @@ static void test_feed_of_different_sizes(void **state)
     ls_definition_free(layer);
 }
 
-static void test_feed_with_an_unknown_size(void **state)
+static void prefetchers_report_a_size_that_cannot_be_read(void **state)
 {
     (void)state;
     write_files("unknown");
@@ -333,13 +333,13 @@ static void test_feed_with_an_unknown_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes_and_samples),
-        cmocka_unit_test(test_what_does_not_vary),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_a_size_that_changes),
-        cmocka_unit_test(test_picture_from_outside),
-        cmocka_unit_test(test_feed_of_different_sizes),
-        cmocka_unit_test(test_feed_with_an_unknown_size),
+        cmocka_unit_test(shapes_and_samples_follow_each_record),
+        cmocka_unit_test(crops_and_equal_sizes_do_not_vary),
+        cmocka_unit_test(fields_that_need_one_size_are_refused),
+        cmocka_unit_test(a_file_that_grows_later_gets_no_more_memory),
+        cmocka_unit_test(a_picture_from_outside_gets_the_shape_of_record_0),
+        cmocka_unit_test(prefetchers_follow_sizes),
+        cmocka_unit_test(prefetchers_report_a_size_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

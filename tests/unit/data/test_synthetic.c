@@ -31,7 +31,7 @@ static uint64_t hash_of(struct ls_source_reader *reader, int64_t index, int *lab
 }
 
 /* The bits must be the same on every machine and with every compiler. */
-static void test_known_bits(void **state)
+static void digits_stay_those_of_earlier_versions(void **state)
 {
     (void)state;
     struct ls_source_options options = options_of(1000);
@@ -47,7 +47,7 @@ static void test_known_bits(void **state)
     ls_source_close(source);
 }
 
-static void test_index_is_all_that_matters(void **state)
+static void a_digit_depends_on_seed_and_index_only(void **state)
 {
     (void)state;
     struct ls_source_options options = options_of(100), shifted = options_of(50),
@@ -77,7 +77,7 @@ enum { TRAIN = 2000, TEST = 150, PIXELS = 784 };
 
 /* The nearest of the training digits tells the class of most others: they are digits, not noise,
  * and not all the same. */
-static void test_nearest_neighbour(void **state)
+static void nearest_neighbours_recognize_digits(void **state)
 {
     (void)state;
     struct ls_source_options options = options_of(TRAIN + TEST);
@@ -119,7 +119,7 @@ static void test_nearest_neighbour(void **state)
     ls_source_close(source);
 }
 
-static void test_other_shapes(void **state)
+static void other_shapes_are_drawn(void **state)
 {
     (void)state;
     struct ls_source_options options = options_of(20);
@@ -154,10 +154,10 @@ static void test_other_shapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_bits),
-        cmocka_unit_test(test_index_is_all_that_matters),
-        cmocka_unit_test(test_nearest_neighbour),
-        cmocka_unit_test(test_other_shapes),
+        cmocka_unit_test(digits_stay_those_of_earlier_versions),
+        cmocka_unit_test(a_digit_depends_on_seed_and_index_only),
+        cmocka_unit_test(nearest_neighbours_recognize_digits),
+        cmocka_unit_test(other_shapes_are_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ static void run_trial(struct dice *dice)
     ls_buffer_free(&scratch);
 }
 
-static void test_against_reference(void **state)
+static void transforms_are_those_of_the_reference(void **state)
 {
     (void)state;
     struct dice dice = {.key = ls_random_key(1, LS_RANDOM_TEST, "transform")};
@@ -190,7 +190,7 @@ static void test_against_reference(void **state)
 }
 
 /* Crops reach every place, flips are half, light is spread over its range. */
-static void test_draws_are_uniform(void **state)
+static void random_draws_are_uniform(void **state)
 {
     (void)state;
     Lockstep__TransformationParameter p = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
@@ -219,7 +219,7 @@ static void test_draws_are_uniform(void **state)
     ls_transform_free(&t);
 }
 
-static void test_constant_picture_standardizes_to_zero(void **state)
+static void a_constant_picture_standardizes_to_zero(void **state)
 {
     (void)state;
     Lockstep__TransformationParameter p = LOCKSTEP__TRANSFORMATION_PARAMETER__INIT;
@@ -249,7 +249,7 @@ static void must_fail(Lockstep__TransformationParameter *p, int status, const ch
     free(error);
 }
 
-static void test_refusals(void **state)
+static void parameters_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     float values[4] = {1, 2, 3, NAN};
@@ -279,7 +279,7 @@ static void test_refusals(void **state)
     must_fail(&p, LOCKSTEP_DEFINITION, "0 <= lower <= upper");
 }
 
-static void test_mean_files(void **state)
+static void mean_files_are_read_and_checked(void **state)
 {
     (void)state;
     const int64_t shape[3] = {3, 8, 10};
@@ -321,7 +321,7 @@ static void test_mean_files(void **state)
 }
 
 /* Extents that no record can have: their product may even be the number of values, here 0. */
-static void test_shapes_of_no_picture(void **state)
+static void shapes_of_no_picture_are_refused(void **state)
 {
     (void)state;
     static const char *const files[] = {
@@ -345,12 +345,12 @@ static void test_shapes_of_no_picture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_reference),
-        cmocka_unit_test(test_draws_are_uniform),
-        cmocka_unit_test(test_constant_picture_standardizes_to_zero),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mean_files),
-        cmocka_unit_test(test_shapes_of_no_picture),
+        cmocka_unit_test(transforms_are_those_of_the_reference),
+        cmocka_unit_test(random_draws_are_uniform),
+        cmocka_unit_test(a_constant_picture_standardizes_to_zero),
+        cmocka_unit_test(parameters_that_make_no_sense_are_refused),
+        cmocka_unit_test(mean_files_are_read_and_checked),
+        cmocka_unit_test(shapes_of_no_picture_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

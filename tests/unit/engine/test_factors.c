@@ -87,7 +87,7 @@ static void check(struct scene *scene, int micro_batch, int parameter)
     assert_int_equal(which, parameter);
 }
 
-static void rows_of_an_update(void **state)
+static void every_row_of_an_update_has_its_place(void **state)
 {
     (void)state;
     struct scene scene;
@@ -113,7 +113,7 @@ static void rows_of_an_update(void **state)
     close_scene(&scene);
 }
 
-static void not_finite(void **state)
+static void factors_that_are_not_finite_name_their_micro_batch(void **state)
 {
     (void)state;
     struct scene scene;
@@ -140,7 +140,7 @@ static void not_finite(void **state)
 }
 
 /* While the first micro-batch is run by itself nothing reads the rows of others. */
-static void measured(void **state)
+static void measuring_reads_no_rows_of_other_micro_batches(void **state)
 {
     (void)state;
     struct scene scene;
@@ -156,7 +156,9 @@ static void measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_an_update),
-                                       cmocka_unit_test(not_finite), cmocka_unit_test(measured)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_of_an_update_has_its_place),
+        cmocka_unit_test(factors_that_are_not_finite_name_their_micro_batch),
+        cmocka_unit_test(measuring_reads_no_rows_of_other_micro_batches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

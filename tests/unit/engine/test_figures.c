@@ -15,7 +15,7 @@ static const struct ls_layer_type loss_type = {.type = "L", .is_loss = true},
                                   other_type = {.type = "O"};
 static const struct ls_layer loss_layer = {.type = &loss_type}, other_layer = {.type = &other_type};
 
-static void quotients(void **state)
+static void figures_are_sums_over_counts(void **state)
 {
     (void)state;
     const double record[] = {0, 6, 4, 1, 2, 0, 8, 4, 0};
@@ -31,7 +31,7 @@ static void quotients(void **state)
 }
 
 /* A loss over nothing is its sum: 0, or NaN where a label was wrong. */
-static void losses_over_nothing(void **state)
+static void a_loss_over_nothing_is_its_sum(void **state)
 {
     (void)state;
     const double record[] = {0, 0, NAN, 0};
@@ -53,7 +53,7 @@ static const struct ls_metric mean = {.entries = 1, .offset = 2, .overlaps = CLA
 static const struct ls_metric each = {.entries = CLASSES, .offset = 2, .overlaps = CLASSES};
 
 /* Classes: perfect; half; only predicted; only in labels; does not occur. */
-static void overlaps(void **state)
+static void overlaps_are_those_worked_out_by_hand(void **state)
 {
     (void)state;
     const double record[2 + 3 * CLASSES] = {9,
@@ -79,7 +79,7 @@ static void overlaps(void **state)
     assert_true(ls_metric_figure(&mean, record, 0) == 1.5 / 4);
 }
 
-static void overlaps_of_nothing(void **state)
+static void overlaps_of_nothing_are_zero_and_wrong_labels_nan(void **state)
 {
     (void)state;
     double record[2 + 3 * CLASSES] = {0};
@@ -93,10 +93,10 @@ static void overlaps_of_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quotients),
-        cmocka_unit_test(losses_over_nothing),
-        cmocka_unit_test(overlaps),
-        cmocka_unit_test(overlaps_of_nothing),
+        cmocka_unit_test(figures_are_sums_over_counts),
+        cmocka_unit_test(a_loss_over_nothing_is_its_sum),
+        cmocka_unit_test(overlaps_are_those_worked_out_by_hand),
+        cmocka_unit_test(overlaps_of_nothing_are_zero_and_wrong_labels_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

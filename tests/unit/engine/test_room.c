@@ -63,7 +63,7 @@ static void check_plans(const struct scene *scene, const struct ls_room *room)
         }
 }
 
-static void test_plans(void **state)
+static void every_plan_fits_into_the_room_and_needs_all_of_it(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -78,7 +78,7 @@ static void test_plans(void **state)
 }
 
 /* A plan of one segment adds what it needs more than the rest, in the block with the least. */
-static void test_alone(void **state)
+static void a_plan_alone_adds_what_it_needs_more_to_the_block_with_least(void **state)
 {
     (void)state;
     struct ls_room room = {0};
@@ -97,6 +97,8 @@ static void test_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_plan_fits_into_the_room_and_needs_all_of_it),
+        cmocka_unit_test(a_plan_alone_adds_what_it_needs_more_to_the_block_with_least)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "solver/trainer.h"
 #include "support/support.h"
 
-static void test_note(void **state)
+static void a_chain_is_read_back_from_its_note(void **state)
 {
     (void)state;
     static const uint64_t values[] = {0, 1, UINT64_MAX, UINT64_C(0x0123456789abcdef)};
@@ -19,7 +19,7 @@ static void test_note(void **state)
     }
 }
 
-static void test_none(void **state)
+static void without_a_note_a_chain_begins_here(void **state)
 {
     (void)state;
     struct ls_chain chain;
@@ -28,7 +28,7 @@ static void test_none(void **state)
     assert_int_equal(chain.begin, 77);
 }
 
-static void test_damaged(void **state)
+static void damaged_notes_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",
@@ -48,7 +48,8 @@ static void test_damaged(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_note), cmocka_unit_test(test_none),
-                                       cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_chain_is_read_back_from_its_note),
+                                       cmocka_unit_test(without_a_note_a_chain_begins_here),
+                                       cmocka_unit_test(damaged_notes_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static struct lockstep_scaling_row predict(const struct example *example,
     return row;
 }
 
-static void test_alone(void **state)
+static void one_rank_pays_for_computation_only(void **state)
 {
     (void)state;
     struct example example;
@@ -67,7 +67,7 @@ static void test_alone(void **state)
 
 /* Half of each bucket goes and comes: 3 MiB of sums at 1 GB/s are 3.1 ms. The second layer's leave
  * 2 ms before the pass ends, the first layer's at its end. */
-static void test_two_ranks(void **state)
+static void two_ranks_pay_for_what_the_pass_does_not_hide(void **state)
 {
     (void)state;
     struct example example;
@@ -88,7 +88,7 @@ static void test_two_ranks(void **state)
 }
 
 /* With a fast link all that is left is the last bucket's latency, and the first weights'. */
-static void test_hidden(void **state)
+static void a_fast_link_leaves_only_latencies(void **state)
 {
     (void)state;
     struct example example;
@@ -100,7 +100,7 @@ static void test_hidden(void **state)
 }
 
 /* A message to each of the others costs its time, too. */
-static void test_messages(void **state)
+static void messages_to_each_rank_cost_time(void **state)
 {
     (void)state;
     struct example example;
@@ -113,7 +113,7 @@ static void test_messages(void **state)
 
 /* Nets whose micro-batches wait for each other: all of a rank's go through a layer before its
  * gradients leave, so that more is hidden; sync points cost a small exchange each. */
-static void test_waves(void **state)
+static void sync_points_cost_small_exchanges_and_hide_more(void **state)
 {
     (void)state;
     struct example example;
@@ -134,7 +134,7 @@ static void test_waves(void **state)
 }
 
 /* Gathered steps take what they take, however few micro-batches a rank has. */
-static void test_gathered(void **state)
+static void gathered_steps_cost_the_same_on_any_ranks(void **state)
 {
     (void)state;
     struct example example;
@@ -146,7 +146,7 @@ static void test_gathered(void **state)
 }
 
 /* Factors are exchanged as rows, and every rank updates these weights in full. */
-static void test_factors(void **state)
+static void factors_are_exchanged_as_rows(void **state)
 {
     (void)state;
     struct example example;
@@ -164,7 +164,7 @@ static void test_factors(void **state)
 }
 
 /* More ranks than micro-batches idle; what a rank owns is a whole number of tiles. */
-static void test_too_many(void **state)
+static void more_ranks_than_micro_batches_idle(void **state)
 {
     (void)state;
     struct example example;
@@ -180,7 +180,7 @@ static void test_too_many(void **state)
 }
 
 /* What is exchanged is never more than three times the parameters' bytes, less the own part. */
-static void test_volume(void **state)
+static void traffic_stays_within_three_times_the_parameters(void **state)
 {
     (void)state;
     struct example example;
@@ -196,10 +196,14 @@ static void test_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),   cmocka_unit_test(test_two_ranks),
-        cmocka_unit_test(test_hidden),  cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_waves),   cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_factors), cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_volume)};
+        cmocka_unit_test(one_rank_pays_for_computation_only),
+        cmocka_unit_test(two_ranks_pay_for_what_the_pass_does_not_hide),
+        cmocka_unit_test(a_fast_link_leaves_only_latencies),
+        cmocka_unit_test(messages_to_each_rank_cost_time),
+        cmocka_unit_test(sync_points_cost_small_exchanges_and_hide_more),
+        cmocka_unit_test(gathered_steps_cost_the_same_on_any_ranks),
+        cmocka_unit_test(factors_are_exchanged_as_rows),
+        cmocka_unit_test(more_ranks_than_micro_batches_idle),
+        cmocka_unit_test(traffic_stays_within_three_times_the_parameters)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void expect_report(int teller, int status)
 
 /* ---- Who is silent --------------------------------------------------------------------------- */
 
-static void test_a_quiet_life(void **state)
+static void ranks_that_work_raise_no_alarm(void **state)
 {
     (void)state;
     open_scene(6);
@@ -153,7 +153,7 @@ static void test_a_quiet_life(void **state)
     close_scene();
 }
 
-static void test_silence(void **state)
+static void a_silent_rank_is_reported_after_the_timeout(void **state)
 {
     (void)state;
     open_scene(6);
@@ -178,7 +178,7 @@ static void test_silence(void **state)
     close_scene();
 }
 
-static void test_a_stopped_process(void **state)
+static void a_stopped_process_is_reported_as_stopped(void **state)
 {
     (void)state;
     open_scene(6);
@@ -193,7 +193,7 @@ static void test_a_stopped_process(void **state)
 
 /* Of each machine one rank says that rank 0 is silent; the others give it some seconds to end the
  * job. */
-static void test_silence_of_rank_0(void **state)
+static void one_rank_of_each_machine_reports_that_rank_0_is_silent(void **state)
 {
     (void)state;
     open_scene(6);
@@ -212,7 +212,7 @@ static void test_silence_of_rank_0(void **state)
 }
 
 /* A rank that is at work still does not believe that all are done: it goes on watching. */
-static void test_an_end_too_early(void **state)
+static void a_rank_at_work_goes_on_watching_after_an_early_end(void **state)
 {
     (void)state;
     const struct ls_word end = {.kind = LS_MESSAGE_END};
@@ -227,7 +227,7 @@ static void test_an_end_too_early(void **state)
     close_scene();
 }
 
-static void test_for_ever(void **state)
+static void without_a_timeout_silence_is_never_reported(void **state)
 {
     (void)state;
     open_scene(0);
@@ -238,7 +238,7 @@ static void test_for_ever(void **state)
 }
 
 /* Who was away himself does not say that others were silent. */
-static void test_a_long_sleep(void **state)
+static void a_rank_that_slept_reports_no_silence_of_others(void **state)
 {
     (void)state;
     open_scene(6);
@@ -255,7 +255,7 @@ static void test_a_long_sleep(void **state)
 
 /* A rank that was stopped, and is woken up to be ended with all others, says nothing of those that
  * are gone already; if it stays alive, it does. */
-static void test_a_late_awakening(void **state)
+static void a_rank_woken_to_be_ended_reports_nothing(void **state)
 {
     (void)state;
     open_scene(6);
@@ -272,7 +272,7 @@ static void test_a_late_awakening(void **state)
 }
 
 /* What others told it of deaths meanwhile is no better than what it sees. */
-static void test_news_of_an_awakening(void **state)
+static void a_rank_that_slept_does_not_trust_deaths_told_meanwhile(void **state)
 {
     (void)state;
     open_scene(6);
@@ -287,7 +287,7 @@ static void test_news_of_an_awakening(void **state)
 
 /* ---- Who hangs ------------------------------------------------------------------------------- */
 
-static void test_a_hang(void **state)
+static void a_rank_that_hangs_is_reported_with_its_layer(void **state)
 {
     (void)state;
     open_scene(6);
@@ -309,7 +309,7 @@ static void test_a_hang(void **state)
     close_scene();
 }
 
-static void test_rank_0_hangs(void **state)
+static void a_hang_of_rank_0_is_reported(void **state)
 {
     (void)state;
     open_scene(6);
@@ -326,7 +326,7 @@ static void test_rank_0_hangs(void **state)
     close_scene();
 }
 
-static void test_all_wait(void **state)
+static void ranks_that_all_wait_for_each_other_are_reported(void **state)
 {
     (void)state;
     open_scene(6);
@@ -343,7 +343,7 @@ static void test_all_wait(void **state)
 
 /* ---- Who dies -------------------------------------------------------------------------------- */
 
-static void test_a_death_beside_rank_0(void **state)
+static void a_death_on_the_machine_of_rank_0_is_reported_at_once(void **state)
 {
     (void)state;
     open_scene(300);
@@ -359,7 +359,7 @@ static void test_a_death_beside_rank_0(void **state)
     close_scene();
 }
 
-static void test_a_death_elsewhere(void **state)
+static void a_death_on_another_machine_is_reported_without_a_timeout(void **state)
 {
     (void)state;
     open_scene(0); /* found without any timeout, too */
@@ -382,7 +382,7 @@ static void test_a_death_elsewhere(void **state)
     close_scene();
 }
 
-static void test_the_death_of_rank_0(void **state)
+static void the_death_of_rank_0_is_reported_by_rank_1(void **state)
 {
     (void)state;
     open_scene(300);
@@ -395,7 +395,7 @@ static void test_the_death_of_rank_0(void **state)
 }
 
 /* A signal makes it look at once. */
-static void test_hurry(void **state)
+static void a_signal_makes_the_detector_look_at_once(void **state)
 {
     (void)state;
     open_scene(300);
@@ -451,7 +451,7 @@ static void play_all(struct part *parts, int count)
         pthread_join(parts[i].thread, NULL);
 }
 
-static void test_giving_up(void **state)
+static void a_rank_that_gives_up_is_reported_with_its_reason(void **state)
 {
     (void)state;
     open_scene(300);
@@ -472,7 +472,7 @@ static void test_giving_up(void **state)
 }
 
 /* Several do: the first of them is named, once. Where rank 0 does nothing, they end it. */
-static void test_many_give_up(void **state)
+static void of_several_ranks_that_give_up_the_first_is_named(void **state)
 {
     (void)state;
     struct part parts[] = {
@@ -504,7 +504,7 @@ static void leave(const int statuses[RANKS], int result)
         assert_int_equal(parts[r].result, result);
 }
 
-static void test_leaving(void **state)
+static void a_finished_job_is_watched_no_more(void **state)
 {
     (void)state;
     open_scene(300);
@@ -537,7 +537,7 @@ static void test_leaving(void **state)
 }
 
 /* It has failed, and the others wait for what it will never do. */
-static void test_leaving_alone(void **state)
+static void a_rank_that_fails_while_others_wait_ends_the_job(void **state)
 {
     (void)state;
     open_scene(300);
@@ -563,7 +563,7 @@ static void hear(void *user, int from, const void *message, size_t bytes)
     memcpy(heard, (const char *)message + 4, 8);
 }
 
-static void test_other_messages(void **state)
+static void messages_of_other_kinds_are_left_alone(void **state)
 {
     (void)state;
     struct {
@@ -593,27 +593,27 @@ static void test_other_messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_quiet_life),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_a_stopped_process),
-        cmocka_unit_test(test_silence_of_rank_0),
-        cmocka_unit_test(test_an_end_too_early),
-        cmocka_unit_test(test_for_ever),
-        cmocka_unit_test(test_a_long_sleep),
-        cmocka_unit_test(test_a_late_awakening),
-        cmocka_unit_test(test_news_of_an_awakening),
-        cmocka_unit_test(test_a_hang),
-        cmocka_unit_test(test_rank_0_hangs),
-        cmocka_unit_test(test_all_wait),
-        cmocka_unit_test(test_a_death_beside_rank_0),
-        cmocka_unit_test(test_a_death_elsewhere),
-        cmocka_unit_test(test_the_death_of_rank_0),
-        cmocka_unit_test(test_hurry),
-        cmocka_unit_test(test_giving_up),
-        cmocka_unit_test(test_many_give_up),
-        cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_leaving_alone),
-        cmocka_unit_test(test_other_messages),
+        cmocka_unit_test(ranks_that_work_raise_no_alarm),
+        cmocka_unit_test(a_silent_rank_is_reported_after_the_timeout),
+        cmocka_unit_test(a_stopped_process_is_reported_as_stopped),
+        cmocka_unit_test(one_rank_of_each_machine_reports_that_rank_0_is_silent),
+        cmocka_unit_test(a_rank_at_work_goes_on_watching_after_an_early_end),
+        cmocka_unit_test(without_a_timeout_silence_is_never_reported),
+        cmocka_unit_test(a_rank_that_slept_reports_no_silence_of_others),
+        cmocka_unit_test(a_rank_woken_to_be_ended_reports_nothing),
+        cmocka_unit_test(a_rank_that_slept_does_not_trust_deaths_told_meanwhile),
+        cmocka_unit_test(a_rank_that_hangs_is_reported_with_its_layer),
+        cmocka_unit_test(a_hang_of_rank_0_is_reported),
+        cmocka_unit_test(ranks_that_all_wait_for_each_other_are_reported),
+        cmocka_unit_test(a_death_on_the_machine_of_rank_0_is_reported_at_once),
+        cmocka_unit_test(a_death_on_another_machine_is_reported_without_a_timeout),
+        cmocka_unit_test(the_death_of_rank_0_is_reported_by_rank_1),
+        cmocka_unit_test(a_signal_makes_the_detector_look_at_once),
+        cmocka_unit_test(a_rank_that_gives_up_is_reported_with_its_reason),
+        cmocka_unit_test(of_several_ranks_that_give_up_the_first_is_named),
+        cmocka_unit_test(a_finished_job_is_watched_no_more),
+        cmocka_unit_test(a_rank_that_fails_while_others_wait_ends_the_job),
+        cmocka_unit_test(messages_of_other_kinds_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void *transfer(void *user)
     return NULL;
 }
 
-static void test_blocks_arrive(void **state)
+static void blocks_arrive_for_any_number_of_ranks(void **state)
 {
     (void)state;
     for (int size = 1; size <= RANKS_MAX; size++)
@@ -69,7 +69,7 @@ static void *use_two_threads(void *user)
     return NULL;
 }
 
-static void test_channels_know_nothing_of_each_other(void **state)
+static void channels_are_independent(void **state)
 {
     (void)state;
     run_ranks(4, NULL, use_two_threads);
@@ -82,13 +82,13 @@ static void *tell_and_hear(void *user)
     return NULL;
 }
 
-static void test_messages_come_in_order(void **state)
+static void messages_come_in_order(void **state)
 {
     (void)state;
     run_ranks(4, NULL, tell_and_hear);
 }
 
-static void test_messages_have_limits(void **state)
+static void messages_that_are_too_long_are_refused(void **state)
 {
     (void)state;
     struct ls_transport *transports[2];
@@ -147,7 +147,7 @@ static void *measure(void *user)
     return NULL;
 }
 
-static void test_delays_are_kept(void **state)
+static void transfers_take_the_delay_that_is_set(void **state)
 {
     (void)state;
     run_ranks(2, slow_down, measure);
@@ -193,7 +193,7 @@ static void *wait_for_mute(void *user)
     return NULL;
 }
 
-static void test_a_rank_hangs(void **state)
+static void a_mute_rank_keeps_others_waiting_until_the_job_ends(void **state)
 {
     (void)state;
     assert_int_equal(pthread_barrier_init(&all_have_started, NULL, 3), 0);
@@ -202,7 +202,7 @@ static void test_a_rank_hangs(void **state)
 }
 
 /* Wrong use of a transport is found. */
-static void test_other_sizes_fail(void **state)
+static void sizes_that_differ_between_ranks_are_refused(void **state)
 {
     (void)state;
     struct ls_transport *transports[2];
@@ -225,13 +225,13 @@ static void test_other_sizes_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_arrive),
-        cmocka_unit_test(test_channels_know_nothing_of_each_other),
-        cmocka_unit_test(test_messages_come_in_order),
-        cmocka_unit_test(test_messages_have_limits),
-        cmocka_unit_test(test_delays_are_kept),
-        cmocka_unit_test(test_a_rank_hangs),
-        cmocka_unit_test(test_other_sizes_fail),
+        cmocka_unit_test(blocks_arrive_for_any_number_of_ranks),
+        cmocka_unit_test(channels_are_independent),
+        cmocka_unit_test(messages_come_in_order),
+        cmocka_unit_test(messages_that_are_too_long_are_refused),
+        cmocka_unit_test(transfers_take_the_delay_that_is_set),
+        cmocka_unit_test(a_mute_rank_keeps_others_waiting_until_the_job_ends),
+        cmocka_unit_test(sizes_that_differ_between_ranks_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

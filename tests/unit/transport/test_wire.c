@@ -31,14 +31,14 @@ static void check_width(bool wide)
         assert_int_equal(here[i], sums[i] + 3 - 5 * i);
 }
 
-static void test_packed(void **state)
+static void packed_sums_add_as_integers_do(void **state)
 {
     (void)state;
     check_width(false);
     check_width(true);
 }
 
-static void test_too_large(void **state)
+static void sums_too_large_for_48_bits_need_64(void **state)
 {
     (void)state;
     static unsigned char packed[8 * 4];
@@ -54,7 +54,7 @@ static void test_too_large(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed),
-                                       cmocka_unit_test(test_too_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(packed_sums_add_as_integers_do),
+                                       cmocka_unit_test(sums_too_large_for_48_bits_need_64)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
