@@ -27,6 +27,7 @@ struct lockstep_trainer {
     struct lockstep_solver *solver; /* a reference */
     struct lockstep_callbacks callbacks;
     struct ls_trainer *inner;
+    struct ls_comm *alone; /* its communicator where there is no job; else NULL */
 };
 
 /* The part of a caller's error that the inside fills; cleared. NULL for NULL. */

@@ -17,6 +17,7 @@
 #include "solver/fit.h"
 #include "solver/notes.h"
 #include "solver/skipped.h"
+#include "transport/comm.h"
 
 void lockstep_model_options_init(struct lockstep_model_options *options)
 {
@@ -66,7 +67,9 @@ int ls_model_plan(const char *path, const struct lockstep_model_options *options
     model->workers = workers;
     model->parameters = ls_parameter_set_new();
     int status = model->parameters == NULL ? ls_fail_memory(error, "a model")
-                                           : read_net(model, path, options, micro_batch, error);
+                                           : ls_comm_create_alone(&model->comm, error);
+    if (status == 0)
+        status = read_net(model, path, options, micro_batch, error);
     if (status != 0)
         lockstep_model_free(model);
     else
@@ -101,7 +104,7 @@ void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
                            .count = 1,
                            .set = model->parameters,
                            .views = &model->views,
-                           .store = {.workers = model->workers, .seed = 1},
+                           .store = {.comm = model->comm, .workers = model->workers, .seed = 1},
                            .open = open_trial,
                            .close = close_trial,
                            .user = trial};
@@ -162,10 +165,12 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     model->parameters = ls_parameter_set_new();
     if (model->parameters == NULL)
         return ls_fail_memory(error, "a model");
+    LS_TRY(ls_comm_create_alone(&model->comm, error));
+    LS_TRY(ls_comm_start(model->comm, workers, NULL, error));
     LS_TRY(read_net(model, path, options, 0, error));
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
-    LS_TRY(ls_engine_create(ls_device_default(), workers, &model->engine, error));
+    LS_TRY(ls_engine_create(ls_device_default(), model->comm, workers, &model->engine, error));
     LS_TRY(ls_store_create(ls_device_default(), model->parameters, &model->views, &fit.store,
                            &model->store, error));
     LS_TRY(load_weights(model, weights, error));
@@ -232,6 +237,7 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_net_close(model->net);
     ls_store_free(model->store);
     ls_engine_free(model->engine);
+    ls_comm_end(model->comm);
     ls_view_set_free(&model->views);
     ls_parameter_set_free(model->parameters);
     ls_outputs_free(&model->outputs);
@@ -313,8 +319,8 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     LS_TRY(ls_net_prefetcher(model->net, batches, NULL, &prefetcher, inner));
     ls_prefetcher_seek(prefetcher, 0);
     ls_thread_pool_enter(model->engine->pool);
-    int status = ls_engine_test(model->engine, model->pass, prefetcher, batches, stop_asked, model,
-                                &totals, inner);
+    int status =
+        ls_engine_test(model->pass, prefetcher, batches, stop_asked, model, &totals, inner);
     ls_thread_pool_leave(model->engine->pool);
     ls_prefetcher_close(prefetcher);
     LS_TRY(status);

@@ -16,6 +16,7 @@ struct lockstep_model {
     int workers;
     struct ls_forecast forecast; /* what it takes */
     struct ls_engine *engine;
+    struct ls_comm *comm; /* of one rank */
     struct ls_store *store;
     struct ls_net *net;
     struct ls_pass *pass; /* NULL: the net has no data layer */

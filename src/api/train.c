@@ -89,7 +89,7 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
         return ls_trainer_load_weights(trainer, options->weights, error);
     char *weights;
     int status = ls_api_solver_weights(trainer->solver, &weights, error);
-    LS_TRY(ls_comm_abort(trainer->comm, status, error));
+    LS_TRY(ls_comm_conclude(trainer->comm, status, error));
     status = weights != NULL ? ls_trainer_load_weights(trainer, weights, error) : 0;
     ls_free(weights);
     return status;
@@ -100,7 +100,7 @@ static int start(struct ls_trainer *trainer, const struct lockstep_train_options
 static int unless_lost(struct ls_comm *comm, int status, const struct ls_error *error)
 {
     char text[2048] = "other ranks are lost";
-    if (status != LOCKSTEP_LOST || !ls_comm_several(comm))
+    if (status != LOCKSTEP_LOST)
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
@@ -117,7 +117,7 @@ static int offer_isa(const struct lockstep_solver *solver,
     char isa[16] = "";
     int status = 0;
     *taken = false;
-    if (options->resume != NULL && ls_comm_rank(comm) == 0) {
+    if (options->resume != NULL && comm->rank == 0) {
         char *prefix =
             options->snapshot_prefix != NULL
                 ? ls_snapshot_prefix(definition->definition->file, options->snapshot_prefix)
@@ -127,8 +127,7 @@ static int offer_isa(const struct lockstep_solver *solver,
         ls_free(prefix);
     }
     LS_TRY(ls_comm_agree(comm, status, error));
-    if (ls_comm_several(comm))
-        LS_TRY(ls_comm_broadcast(comm, isa, sizeof isa, error));
+    LS_TRY(ls_comm_broadcast(comm, isa, sizeof isa, error));
     if (options->isa == NULL && isa[0] != '\0')
         *taken = ls_api_offer_isa(isa);
     return 0;
@@ -171,11 +170,14 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     struct lockstep_trainer *trainer = NULL;
-    struct ls_comm *comm = ls_job_comm(options->job);
     *out = NULL;
     struct lockstep_train_options mine;
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_train_options_init", inner));
     options = &mine;
+    struct ls_comm *alone = NULL, *comm = ls_job_comm(options->job);
+    if (comm == NULL)
+        LS_TRY(ls_comm_create_alone(&alone, inner));
+    comm = alone != NULL ? alone : comm;
     place_status(solver, options);
     bool isa_taken = false;
     int status = offer_isa(solver, options, comm, &isa_taken, inner);
@@ -193,6 +195,10 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
         status = start(trainer->inner, &mine, inner);
     }
     status = unless_lost(comm, status, inner);
+    if (trainer != NULL)
+        trainer->alone = alone;
+    else
+        ls_comm_end(alone);
     if (status != 0)
         lockstep_trainer_free(trainer);
     else
@@ -205,6 +211,7 @@ void lockstep_trainer_free(struct lockstep_trainer *trainer)
     if (trainer == NULL)
         return;
     ls_trainer_free(trainer->inner);
+    ls_comm_end(trainer->alone);
     lockstep_solver_free(trainer->solver);
     ls_free(trainer);
 }
@@ -216,8 +223,7 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
     struct ls_error *inner = ls_api_error(error);
     struct ls_comm *comm = trainer->inner->comm;
     int status = ls_trainer_run(trainer->inner, iterations, inner);
-    if (comm != NULL)
-        ls_detector_note(comm->detector, trainer->inner->iteration, NULL);
+    ls_detector_note(comm->detector, trainer->inner->iteration, NULL);
     return unless_lost(comm, status, inner);
 }
 

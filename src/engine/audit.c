@@ -98,7 +98,7 @@ static int audit_create(struct ls_audit *audit, struct ls_error *error)
     const struct ls_pass *pass = audit->pass;
     const struct ls_graph *graph = ls_net_graph(pass->net);
     size_t units = pass->unit_capacity, workers = (size_t)pass->engine->workers;
-    size_t ranks = ls_comm_several(pass->engine->comm) ? (size_t)pass->engine->comm->size : 1;
+    size_t ranks = (size_t)pass->engine->comm->size;
     audit->parameters = graph->parameters->count;
     audit->syncs = graph->sync_count;
     audit->things = audit->parameters + audit->syncs + 1;
@@ -322,7 +322,7 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
 static void audit_compute_some(void *argument, int worker)
 {
     struct ls_audit *audit = argument;
-    int rank = ls_comm_rank(audit->pass->engine->comm);
+    int rank = audit->pass->engine->comm->rank;
     for (size_t i = 0; i < audit->count; i++) {
         const struct audited *item = &audit->items[i];
         if (item->wanted && item->by[audit->round].rank == rank &&
@@ -350,7 +350,7 @@ static int audit_compute(struct ls_audit *audit, int computation, struct ls_erro
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;
-        return ls_comm_abort(pass->engine->comm, pass->failure.status, &pass->failure);
+        return pass->failure.status;
     }
     return audit_share(audit, computation, error);
 }
@@ -367,10 +367,8 @@ static bool audit_same_place(struct place a, struct place b)
 static struct place audit_elsewhere(const struct ls_audit *audit, const struct place *avoid,
                                     int count, size_t turn)
 {
-    const struct ls_engine *engine = audit->pass->engine;
-    const int alone[2] = {0, engine->workers};
-    const int *first = ls_comm_several(engine->comm) ? engine->comm->first : alone;
-    const int ranks = ls_comm_several(engine->comm) ? engine->comm->size : 1;
+    const struct ls_comm *comm = audit->pass->engine->comm;
+    const int *first = comm->first, ranks = comm->size;
     const size_t all = (size_t)first[ranks];
     struct place found = avoid[0];
     int best = 0;
@@ -424,7 +422,7 @@ static const char *audit_first_difference(const struct ls_audit *audit, size_t i
 static int audit_learn_hosts(struct ls_audit *audit, struct ls_error *error)
 {
     struct ls_comm *comm = audit->pass->engine->comm;
-    if (audit->knows_hosts || !ls_comm_several(comm))
+    if (audit->knows_hosts || comm->size == 1) /* alone, no host is named */
         return 0;
     audit->knows_hosts = true;
     return ls_comm_all_gather(comm, comm->transport->host, HOST_SIZE, audit->hosts, error);
@@ -443,7 +441,7 @@ static struct ls_audit_finding audit_finding_of(const struct ls_audit *audit, si
         .micro_batch = what->unit,
         .first = range->ordinal,
         .last = range->ordinal + range->count - 1};
-    if (ls_comm_several(audit->pass->engine->comm))
+    if (audit->knows_hosts)
         finding.host = audit->hosts[finding.rank];
     finding.name = audit_first_difference(audit, item, computation, right, &finding.differing);
     return finding;
@@ -543,20 +541,22 @@ static int audit_decide(struct ls_audit *audit, int64_t iteration, bool *wrong,
             continue;
         int which = audit_judge(audit, i, audit->items[i].wanted);
         if (which < 0)
-            return audit_fail_undecided(audit, i, iteration, error);
+            return ls_comm_common(audit->pass->engine->comm,
+                                  audit_fail_undecided(audit, i, iteration, error));
         *wrong |= which == 0;
         struct ls_audit_finding finding = audit_finding_of(audit, i, which, 1 - which);
         audit_keep_finding(audit, &finding);
     }
     if (*wrong && ++audit->repeats > REPEATS_MAX)
-        return audit_fail_repeats(audit, iteration, error);
+        return ls_comm_common(audit->pass->engine->comm,
+                              audit_fail_repeats(audit, iteration, error));
     return 0;
 }
 
 int ls_audit_check(struct ls_audit *audit, int64_t iteration, bool *wrong, struct ls_error *error)
 {
     const struct ls_pass *pass = audit->pass;
-    const int rank = ls_comm_rank(pass->engine->comm);
+    const int rank = pass->engine->comm->rank;
     bool differ = false;
     *wrong = false;
     if (audit->count == 0)
@@ -616,7 +616,7 @@ int ls_audit_clear(struct ls_audit *audit, struct ls_error *error)
                                        .last = range->ordinal + range->count - 1,
                                        .name = "a number that was not finite",
                                        .differing = 1};
-    if (ls_comm_several(comm))
+    if (audit->knows_hosts)
         finding.host = audit->hosts[rank];
     audit_keep_finding(audit, &finding);
     return 0;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "engine/pass.h"
 #include "ir/layer.h"
+#include "transport/comm.h"
 
 static int averages_room_for(struct ls_pass *pass, const struct ls_parameter *parameter,
                              struct ls_error *error)
@@ -112,7 +113,8 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
             double count = 0;
             ls_exchange_group(pass->exchange, (int)s, g, pass->merged, &count);
             if (!averages_advance(pass, sync, count))
-                return averages_not_finite(sync, iteration, g, error);
+                return ls_comm_common(pass->engine->comm,
+                                      averages_not_finite(sync, iteration, g, error));
         }
     }
     return 0;

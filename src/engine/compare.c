@@ -146,6 +146,7 @@ static int compare_explain(const struct ls_engine *engine, const uint64_t *param
     char who[RANKS_NAMED * 100 + 40];
     LS_TRY(ls_comm_all_gather(comm, parameter, count * sizeof *parameter, all, error));
     LS_TRY(ls_comm_all_gather(comm, comm->transport->host, sizeof *hosts, hosts, error));
+    ls_comm_common(comm, LOCKSTEP_DIFFERENT);
     while (which + 1 < count && compare_all_same(all + which, comm->size, count))
         which++;
     compare_name_ranks(all + which, comm->size, count, (const char(*)[64])hosts, who, sizeof who);
@@ -187,7 +188,7 @@ static int compare_compare(struct ls_engine *engine, struct comparison *job, int
 
 int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
 {
-    if (!ls_comm_several(engine->comm))
+    if (engine->comm->size == 1) /* nothing to compare with */
         return 0;
     const struct ls_store *store = engine->store;
     LS_TRY(ls_reducer_wait_all(store->reducer, error));
@@ -197,7 +198,7 @@ int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struc
         job.blocks += compare_blocks_of(&store->slots[i]);
     uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
     if (memory == NULL)
-        return ls_comm_abort(engine->comm, ls_fail_memory(error, "a comparison of ranks"), error);
+        return ls_fail_memory(error, "a comparison of ranks");
     job.block = memory;
     job.parameter = memory + job.blocks;
     int status = compare_compare(engine, &job, iteration, memory + job.blocks + count, error);

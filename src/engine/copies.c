@@ -16,8 +16,6 @@
 int ls_store_learn_owners(struct ls_store *store, struct ls_error *error)
 {
     size_t count = store->set->count;
-    if (!ls_comm_several(store->comm))
-        return 0;
     store->owned = ls_alloc((count + 1) * (size_t)store->comm->size, sizeof *store->owned);
     if (store->owned == NULL)
         return ls_fail_memory(error, "parameters");
@@ -39,11 +37,10 @@ static bool copies_whole_here(const struct ls_parameter_state *slot)
 
 bool ls_store_is_shared_out(const struct ls_store *store, int parameter, enum ls_store_array array)
 {
-    const struct ls_range *first = store->owned; /* what rank 0 has */
-    if (array == LS_WEIGHTS || !ls_comm_several(store->comm))
+    if (array == LS_WEIGHTS || store->owned == NULL) /* nothing is trained */
         return false;
-    return first[parameter].begin > 0 ||
-           first[parameter].end < ls_parameter_bytes(store->slots[parameter].parameter);
+    const struct ls_range *first = store->owned + parameter; /* what rank 0 has */
+    return first->begin > 0 || first->end < ls_parameter_bytes(store->slots[parameter].parameter);
 }
 
 static float *copies_array_of(const struct ls_store *store, int parameter,
@@ -133,7 +130,7 @@ static int copies_gather_sums(const struct ls_store *store, int parameter, float
     if (slot->shard_end > slot->shard_begin)
         ls_sums_read(store->sums, parameter, slot->shard_begin, slot->shard_end - slot->shard_begin,
                      own);
-    if (!ls_comm_several(store->comm))
+    if (store->comm->size == 1)
         return 0;
     LS_TRY(ls_comm_gather(store->comm, own, gradient, store->owned + parameter,
                           store->set->count + 1, error));

@@ -6,14 +6,15 @@
 #include "engine/work_queue.h"
 #include "ir/layer.h"
 
-int ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **out,
-                     struct ls_error *error)
+int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
+                     struct ls_engine **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_engine *engine = ls_alloc(1, sizeof *engine);
     if (engine == NULL)
         return ls_fail_memory(error, "the engine");
     engine->device = device;
+    engine->comm = comm;
     engine->workers = workers;
     engine->arenas = ls_alloc((size_t)workers, sizeof *engine->arenas);
     engine->micro_batches = ls_alloc((size_t)workers, sizeof *engine->micro_batches);

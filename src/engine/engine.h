@@ -23,7 +23,7 @@ struct ls_work_queue;
 
 struct ls_engine {
     const struct ls_device *device;
-    struct ls_comm *comm; /* other ranks of the job, the owner's; NULL: none */
+    struct ls_comm *comm; /* the ranks of the job, the owner's */
     struct ls_work_queue
         *work_queue; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_thread_pool *pool;
@@ -37,9 +37,6 @@ struct ls_engine {
     int64_t *micro_batches;  /* by worker: how many it has run */
     /* Made by the first update (engine/update.c). */
     struct ls_update_memory *update;
-    /* What is wanted of this job, bits of the solver's: `requests` of this rank are handed in at
-     * the end of an update, `agreed_requests` are those of all ranks then, the same everywhere. */
-    uint32_t requests, agreed_requests;
     /* (optional, for tests) Called by a worker before each micro-batch. */
     void (*before_micro_batch)(void *user, int worker, int micro_batch);
     void *user;
@@ -50,9 +47,9 @@ struct ls_engine {
     uint64_t *hashes; /* of blocks of weights and of parameters (engine/compare.c) */
 };
 
-/* Starts a pool of workers. */
-int ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
-                     struct ls_error *error);
+/* Starts a pool of workers. `comm` outlives the engine. */
+int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
+                     struct ls_engine **engine, struct ls_error *error);
 void ls_engine_free(struct ls_engine *engine);
 /* Allocates arenas for the nets (only once) and binds them to the store. */
 int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
@@ -115,8 +112,8 @@ void ls_engine_advance_averages(struct ls_pass *pass);
 
 /* Forward of batches [0, batches) of a test net, beginning with its first sample. `stop` is asked
  * between groups of batches and ends the test early with LOCKSTEP_STOPPED. */
-int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_prefetcher *prefetcher,
-                   int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
+int ls_engine_test(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t batches,
+                   int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error);
 
 /* Figure `i` of a metric. */

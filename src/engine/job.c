@@ -12,7 +12,7 @@ void ls_pass_partition(struct ls_pass *pass)
     for (size_t i = 0; i < pass->wave_count; i++) {
         int slots = 0;
         for (size_t unit = pass->waves[i].begin; unit < pass->waves[i].end; unit++) {
-            bool own = pass->units[unit].rank == ls_comm_rank(comm);
+            bool own = pass->units[unit].rank == comm->rank;
             pass->units[unit].slot = own ? slots++ : -1;
         }
     }
@@ -75,15 +75,14 @@ void ls_pass_start(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool 
 
 int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 {
-    struct ls_comm *comm = pass->engine->comm;
     if (pass->failed_unit == SIZE_MAX && pass->broken_unit != SIZE_MAX)
         ls_pass_note_failure(pass, pass->broken_unit, &pass->broken);
     if (pass->failed_unit != SIZE_MAX) {
         if (error != NULL)
             *error = pass->failure;
-        return ls_comm_abort(comm, pass->failure.status, &pass->failure);
+        return pass->failure.status;
     }
     size_t bytes = pass->record_stride * sizeof *pass->records;
-    return ls_comm_all_gather_items(comm, pass->records, bytes, bytes, pass->owners,
+    return ls_comm_all_gather_items(pass->engine->comm, pass->records, bytes, bytes, pass->owners,
                                     pass->unit_count, error);
 }

@@ -88,7 +88,7 @@ static int pass_create(struct ls_pass *pass, struct ls_error *error)
         pass->normalizers == NULL)
         return ls_fail_memory(error, "a pass");
     struct ls_engine *engine = pass->engine;
-    if (ls_comm_several(engine->comm) && engine->comm->dynamic && engine->work_queue == NULL)
+    if (engine->comm->dynamic && engine->work_queue == NULL)
         LS_TRY(ls_work_queue_create(engine->comm, &engine->work_queue, error));
     LS_TRY(pass_create_exchange(pass, (int64_t)batches, error));
     LS_TRY(ls_pass_create_read(pass, error));
@@ -164,7 +164,7 @@ static int pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, in
         *unit = (struct ls_unit){
             .update = update,
             .index = (*index)++,
-            .rank = ls_comm_several(comm) ? ls_comm_owner(comm, i, n) : 0,
+            .rank = ls_comm_owner(comm, i, n),
             .range = {.ordinal = pass->micro[i].ordinal, .count = pass->micro[i].count}};
         LS_TRY(ls_net_require(pass->net, &pass->micro[i], &unit->plan, error));
     }
@@ -199,13 +199,15 @@ static int pass_diverged(struct ls_pass *pass, size_t unit, int64_t iteration, c
 {
     const struct ls_batch *range = &pass->units[unit].range;
     pass->diverged = unit;
-    return ls_fail(error, LOCKSTEP_DIVERGED, layer,
-                   "a lower base_lr, warm-up or clip_gradients may help; the weights are those of "
-                   "the iteration before",
-                   "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to "
-                   "%lld",
-                   (long long)iteration, what, (long long)range->ordinal,
-                   (long long)(range->ordinal + range->count - 1));
+    int status =
+        ls_fail(error, LOCKSTEP_DIVERGED, layer,
+                "a lower base_lr, warm-up or clip_gradients may help; the weights are those of "
+                "the iteration before",
+                "iteration %lld: %s is not finite, first in the micro-batch of samples %lld to "
+                "%lld",
+                (long long)iteration, what, (long long)range->ordinal,
+                (long long)(range->ordinal + range->count - 1));
+    return ls_comm_common(pass->engine->comm, status);
 }
 
 /* Whether a label is to blame: all ranks look, since all have all figures; data may not be readable
@@ -271,9 +273,7 @@ static int pass_run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher,
     LS_TRY(ls_pass_finish(pass, error));
     if (reduces)
         LS_TRY(ls_reducer_wait_gradients(store->reducer, pass->owners, pass->unit_count, error));
-    uint32_t requests = pass->engine->requests;
-    LS_TRY(ls_reducer_agree(store->reducer, &requests, &again, error));
-    pass->engine->agreed_requests = requests;
+    LS_TRY(ls_reducer_agree(store->reducer, &again, error));
     LS_TRY(ls_pass_check_data(pass, error));
     pass->wrong = pass->resent = false;
     if (pass->audit != NULL)
@@ -371,8 +371,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
     if (pass->audit != NULL)
         ls_audit_begin_update(pass->audit);
     ls_reducer_iteration(engine->store->reducer, iteration);
-    int status = pass_add_update(pass, update, &samples, error);
-    LS_TRY(ls_comm_abort(engine->comm, status, error));
+    LS_TRY(pass_add_update(pass, update, &samples, error));
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));
     if (!ls_sums_measured(engine->store->sums))
@@ -387,8 +386,10 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
         }
         *repeated += !pass->resent && !pass->wrong;
         if (*repeated > REPEATS_MAX)
-            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                           "iteration %lld: no exponent fits the gradients", (long long)iteration);
+            return ls_comm_common(engine->comm,
+                                  ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                                          "iteration %lld: no exponent fits the gradients",
+                                          (long long)iteration));
         ls_prefetcher_seek(prefetcher, update);
     }
     if (pass->averages != NULL)
@@ -446,8 +447,8 @@ static void pass_add_tested(struct ls_pass *pass)
         }
 }
 
-int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_prefetcher *prefetcher,
-                   int64_t batches, int (*stop)(void *user), void *user, struct ls_totals *totals,
+int ls_engine_test(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t batches,
+                   int (*stop)(void *user), void *user, struct ls_totals *totals,
                    struct ls_error *error)
 {
     int64_t at_once = ls_engine_batches_at_once(pass->net);
@@ -461,8 +462,7 @@ int ls_engine_test(struct ls_engine *engine, struct ls_pass *pass, struct ls_pre
         if (stop != NULL && stop(user))
             return LOCKSTEP_STOPPED;
         int64_t end = begin + at_once < batches ? begin + at_once : batches;
-        int status = pass_add_batches(pass, begin, end, &samples, error);
-        LS_TRY(ls_comm_abort(engine->comm, status, error));
+        LS_TRY(pass_add_batches(pass, begin, end, &samples, error));
         ls_pass_start(pass, prefetcher, false);
         ls_pass_run(pass);
         LS_TRY(ls_pass_finish(pass, error));

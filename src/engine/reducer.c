@@ -208,9 +208,8 @@ int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
                                        &reducer->reductions[i].weights, error));
     if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
         return 0;
-    int status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                         "cannot convert the weights to the layouts of the kernels");
-    return ls_comm_abort(reducer->comm, status, error);
+    return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                   "cannot convert the weights to the layouts of the kernels");
 }
 
 /* ---- Progress notes for the failure detector ------------------------------------------------- */
@@ -290,11 +289,10 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
     for (size_t i = 0; i < reducer->order_count; i++)
         LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread, reducer->order[i], error));
     reducer->comm->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
-    int status = 0;
     if (atomic_load(&reducer->surplus))
-        status = ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                         "a gradient was sent to other ranks before it was complete");
-    return ls_comm_abort(reducer->comm, status, error);
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "a gradient was sent to other ranks before it was complete");
+    return 0;
 }
 
 /* ---- Agreement on a pass --------------------------------------------------------------------- */
@@ -316,8 +314,7 @@ static size_t reducer_note_bytes(const struct ls_reducer *reducer)
                                  ls_factors_count(reducer->store->factors));
 }
 
-int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again,
-                     struct ls_error *error)
+int ls_reducer_agree(struct ls_reducer *reducer, bool *again, struct ls_error *error)
 {
     *again = false;
     if (reducer == NULL)
@@ -326,13 +323,15 @@ int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again
     size_t bytes = reducer_note_bytes(reducer), sums = sizeof(struct note);
     size_t factors = sums + ls_sums_note_bytes(store->set->count, ls_sums_all_rows(store->sums));
     unsigned char *mine = (unsigned char *)reducer->notes, *all = mine + bytes;
-    *reducer->notes = (struct note){*requests, atomic_exchange(&reducer->too_large, false)};
+    *reducer->notes =
+        (struct note){reducer->comm->requests, atomic_exchange(&reducer->too_large, false)};
     ls_sums_note(store->sums, mine + sums);
     ls_factors_note(store->factors, (struct ls_factor_note *)(void *)(mine + factors));
     LS_TRY(ls_comm_all_gather(reducer->comm, mine, bytes, all, error));
+    reducer->comm->requests = 0;
     for (int r = 0; r < reducer->comm->size; r++, all += bytes) {
         const struct note *note = (const struct note *)(void *)all;
-        *requests |= note->requests;
+        reducer->comm->agreed |= note->requests;
         *again |= note->too_large != 0;
         ls_sums_hear(store->sums, all + sums);
         ls_factors_hear(store->factors, (const struct ls_factor_note *)(void *)(all + factors));
@@ -467,7 +466,7 @@ static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
 int ls_reducer_create(struct ls_store *store, struct ls_reducer **out, struct ls_error *error)
 {
     *out = NULL;
-    if (!ls_comm_several(store->comm) || store->sums == NULL)
+    if (store->comm->size == 1 || store->sums == NULL)
         return 0;
     struct ls_reducer *reducer = ls_alloc(1, sizeof *reducer);
     if (reducer == NULL)

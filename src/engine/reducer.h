@@ -44,9 +44,9 @@ void ls_reducer_iteration(struct ls_reducer *reducer, int64_t iteration);
 int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size_t units,
                               struct ls_error *error);
 /* All-gathers the ranks' notes of a pass: largest contributions, values that are not finite,
- * requests (their bits are ORed). *again: some sums overflowed 48 bits; repeat the pass. */
-int ls_reducer_agree(struct ls_reducer *reducer, uint32_t *requests, bool *again,
-                     struct ls_error *error);
+ * requests of users (ls_comm_request; their bits are ORed). *again: some sums overflowed 48 bits;
+ * repeat the pass. */
+int ls_reducer_agree(struct ls_reducer *reducer, bool *again, struct ls_error *error);
 
 /* After the update of this rank's parts: starts the all-gather of all weights. Views of a bucket
  * are converted when it has arrived. */

@@ -60,7 +60,7 @@ int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_
 {
 #ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
     struct ls_fault fault;
-    ls_fault_begin(&fault, ls_comm_rank(pass->engine->comm), worker, segment, context);
+    ls_fault_begin(&fault, pass->engine->comm->rank, worker, segment, context);
     int status = ls_net_run(plan, slot, segment, inputs, &fault.context, error);
     ls_fault_end(&fault);
     return status;
@@ -311,7 +311,7 @@ static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segme
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
     int sync = plan->steps[plan->segment[segment + 1] - 1].prepared.op->attr.sync;
     ls_thread_pool_barrier(pool);
-    if (ls_comm_several(pass->engine->comm)) {
+    if (pass->engine->comm->size > 1) { /* else one barrier does */
         if (worker == 0)
             run_share(pass, wave, sync);
         ls_thread_pool_barrier(pool);

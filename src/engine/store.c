@@ -39,7 +39,6 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
                           struct ls_error *error)
 {
     size_t count = store->set->count;
-    int ranks = ls_comm_several(store->comm) ? store->comm->size : 1;
     size_t *elements = ls_alloc(count + 1, sizeof *elements);
     if (elements == NULL)
         return ls_fail_memory(error, "parameters");
@@ -52,7 +51,7 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
         if (options->training && parameter->trained && !ls_store_has_factors(store, (int)i))
             elements[i] = store->slots[i].elements;
     }
-    int status = ls_shards_create(count, elements, ranks, &store->shards, error);
+    int status = ls_shards_create(count, elements, store->comm->size, &store->shards, error);
     ls_free(elements);
     LS_TRY(status);
     store->flat = ls_alloc_aligned(store->shards->elements * sizeof *store->flat);
@@ -64,8 +63,8 @@ static int store_allocate_slot(struct ls_store *store, int index,
 {
     struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
-    ls_shards_own(store->shards, index, slot->elements, ls_comm_rank(store->comm),
-                  &slot->shard_begin, &slot->shard_end);
+    ls_shards_own(store->shards, index, slot->elements, store->comm->rank, &slot->shard_begin,
+                  &slot->shard_end);
     size_t own = (slot->shard_end - slot->shard_begin) * sizeof *slot->weights;
     slot->weights = store->flat + store->shards->place[index];
     if (store->shards->bucket[index] < 0)
@@ -139,7 +138,7 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
     for (size_t i = 0; i < count; i++) {
         LS_TRY(store_allocate_slot(store, (int)i, options, error));
         LS_TRY(store_fill(store, (int)i,
-                          LS_MUTANT(FILLER) ? options->seed + (uint64_t)ls_comm_rank(options->comm)
+                          LS_MUTANT(FILLER) ? options->seed + (uint64_t)options->comm->rank
                                             : options->seed,
                           error));
     }

@@ -46,7 +46,7 @@ struct ls_reducer;
 
 struct ls_store {
     const struct ls_device *device;
-    struct ls_comm *comm; /* NULL: none */
+    struct ls_comm *comm;
     struct ls_parameter_set *set;
     struct ls_view_set *views;
     struct ls_parameter_state *slots;   /* by parameter */
@@ -61,13 +61,13 @@ struct ls_store {
     struct ls_sums *sums;       /* NULL without training */
     struct ls_factors *factors; /* NULL without training */
     /* What a rank has of history and averages, in bytes of the parameter; by rank, `count` + 1 of
-     * the set each. NULL without other ranks. */
+     * the set each. */
     struct ls_range *owned;
 };
 
 /* What a store holds besides weights. */
 struct ls_store_options {
-    struct ls_comm *comm; /* other ranks of the job, or NULL */
+    struct ls_comm *comm; /* the ranks that divide what is learned */
     bool training;
     int workers;
     int histories; /* arrays that the optimizer needs, 0 to LS_HISTORY_MAX */

@@ -27,14 +27,14 @@ struct ls_update_memory {
     struct ls_update_rule *rules; /* by parameter */
     _Atomic uint32_t *seen;       /* by parameter: of the gradient, then of the weights */
     double *partial;              /* CHUNKS_PER_TILE a tile */
-    /* By tile, for several ranks: the rank that updates it, and the one that measures norms. */
+    /* By tile: the rank that updates it, and the one that measures norms. */
     int *updated_by, *measured_by;
     uint32_t *all_seen; /* what each rank has seen */
 };
 
 struct tiles_job {
     struct ls_engine *engine;
-    const int *owner; /* by tile: its rank, or ALL_RANKS; NULL: there are no other ranks */
+    const int *owner; /* by tile: its rank, or ALL_RANKS */
     _Atomic size_t next;
     /* apply */
     const struct ls_update_rule *rules; /* by parameter */
@@ -50,12 +50,12 @@ struct tiles_job {
 static const struct ls_tile *update_take(struct tiles_job *job, size_t *index)
 {
     const struct ls_store *store = job->engine->store;
-    const int rank = ls_comm_rank(job->engine->comm);
+    const int rank = job->engine->comm->rank;
     for (;;) {
         *index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
         if (*index >= store->tile_count)
             return NULL;
-        if (job->owner == NULL || job->owner[*index] == rank || job->owner[*index] == ALL_RANKS)
+        if (job->owner[*index] == rank || job->owner[*index] == ALL_RANKS)
             return &store->tiles[*index];
     }
 }
@@ -178,8 +178,6 @@ static int update_prepare_for_ranks(const struct ls_engine *engine, struct ls_up
                                     struct ls_error *error)
 {
     size_t count = engine->store->set->count, tiles = engine->store->tile_count;
-    if (!ls_comm_several(engine->comm))
-        return 0;
     memory->updated_by = ls_alloc(tiles + 1, sizeof *memory->updated_by);
     memory->measured_by = ls_alloc(tiles + 1, sizeof *memory->measured_by);
     memory->all_seen =
@@ -233,8 +231,6 @@ static int update_share_seen(struct ls_engine *engine, struct ls_error *error)
     _Atomic uint32_t *seen = engine->update->seen;
     size_t n = 2 * (engine->store->set->count + 1);
     uint32_t *all = engine->update->all_seen;
-    if (!ls_comm_several(engine->comm))
-        return 0;
     LS_TRY(ls_comm_all_gather(engine->comm, (const void *)seen, n * sizeof *all, all, error));
     for (size_t i = 0; i < n * (size_t)engine->comm->size; i++)
         ls_raise_to(&seen[i % n], all[i]);

@@ -35,8 +35,7 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
                                    .differing = (int64_t)finding->differing};
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_AUDIT, .text = text, .audit = &audit};
     ls_trainer_event(trainer, &event);
-    if (ls_comm_several(trainer->comm))
-        ls_detector_found(trainer->comm->detector, text);
+    ls_detector_found(trainer->comm->detector, text);
 }
 
 void ls_trainer_report_findings(struct ls_trainer *trainer)

@@ -47,9 +47,9 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     struct draft *draft = user;
     const struct ls_store *store = draft->trainer->store;
     const struct source *source = &draft->sources[index];
-    if (draft->trainer->comm != NULL) /* do not count slow I/O as a hang */
-        ls_detector_note(draft->trainer->comm->detector, draft->trainer->iteration,
-                         store->set->items[source->parameter]->layer);
+    /* Do not count slow I/O as a hang. */
+    ls_detector_note(draft->trainer->comm->detector, draft->trainer->iteration,
+                     store->set->items[source->parameter]->layer);
     int status = ls_store_read(store, source->parameter, source->array, out, error);
     draft->agreed =
         status == LOCKSTEP_LOST ||
@@ -319,8 +319,8 @@ int ls_checkpoint_stage(struct ls_trainer *trainer, struct ls_staged *staged,
                         struct ls_error *error)
 {
     LS_TRY(compare(trainer, error));
-    return ls_comm_rank(trainer->comm) == 0 ? stage_archive(trainer, staged, error)
-                                            : hand_in(trainer, error);
+    return trainer->comm->rank == 0 ? stage_archive(trainer, staged, error)
+                                    : hand_in(trainer, error);
 }
 
 void ls_staged_free(struct ls_staged *staged)
@@ -336,8 +336,7 @@ void ls_staged_free(struct ls_staged *staged)
 int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error)
 {
     LS_TRY(compare(trainer, error));
-    return ls_comm_rank(trainer->comm) == 0 ? write_archive(trainer, path, error)
-                                            : hand_in(trainer, error);
+    return trainer->comm->rank == 0 ? write_archive(trainer, path, error) : hand_in(trainer, error);
 }
 
 bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
@@ -350,7 +349,7 @@ bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer)
 /* Rank 0's part of a caffemodel. */
 static int save_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
 {
-    if (ls_comm_rank(trainer->comm) != 0)
+    if (trainer->comm->rank != 0)
         return 0;
     char *path = ls_catalog_caffemodel_path(trainer->prefix, trainer->iteration);
     if (path == NULL)

@@ -46,7 +46,7 @@ int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error)
         if (test->digests == NULL)
             return ls_fail_memory(error, "a trainer");
     }
-    return ls_comm_several(trainer->comm) && count > 0 ? begin_cross_check(trainer, error) : 0;
+    return trainer->comm->size > 1 && count > 0 ? begin_cross_check(trainer, error) : 0;
 }
 
 void ls_data_end(struct ls_trainer *trainer)
@@ -234,7 +234,7 @@ static int changed(struct ls_trainer *trainer, const struct ls_dataset *dataset,
                          "%s: other bytes than in %s (iteration %" PRId64 ")",
                          which.data != NULL ? which.data : "a record", since, trainer->iteration);
     ls_text_free(&which);
-    return status;
+    return ls_comm_common(trainer->comm, status); /* all ranks have all digests */
 }
 
 /* Other ranks' records are compared with those here. Only this rank knows what comes of it. */
@@ -246,11 +246,10 @@ static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error 
         trainer->read[d] = read.digests;
     }
     trainer->unchecked -= read.end - read.begin;
-    if (read.rank == ls_comm_rank(trainer->comm))
+    if (read.rank == trainer->comm->rank)
         return 0;
     ls_cross_check_add(trainer->cross_check, read.rank, read.begin, read.end, trainer->read);
-    int status = ls_cross_check_found(trainer->cross_check, error);
-    return ls_comm_abort(trainer->comm, status, error);
+    return ls_cross_check_found(trainer->cross_check, error);
 }
 
 static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, struct ls_error *error)

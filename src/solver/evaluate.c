@@ -66,9 +66,12 @@ static int stop_asked(void *user)
         ls_comm_all_gather(comm, &mine, sizeof mine, trainer->answers, question->error);
     if (question->status != 0)
         return 1;
-    for (int r = 0; r < (ls_comm_several(comm) ? comm->size : 1); r++)
+    for (int r = 0; r < comm->size; r++)
         trainer->wanted |= trainer->answers[r];
-    return (trainer->wanted & LS_STOP_WANTED) != 0;
+    if ((trainer->wanted & LS_STOP_WANTED) == 0)
+        return 0;
+    ls_comm_common(comm, LOCKSTEP_STOPPED);
+    return 1;
 }
 
 /* `status` is how things went here before; whether all are ready is agreed on. */
@@ -90,10 +93,8 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     status = open_prefetcher(trainer, test, status, error);
     if (status == 0) {
         ls_prefetcher_seek(test->prefetcher, 0);
-        status = ls_engine_test(trainer->engine, test->pass, test->prefetcher, test->batches,
-                                stop_asked, &question, &totals, error);
-        if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* local */
-            status = ls_comm_abort(trainer->comm, status, error);
+        status = ls_engine_test(test->pass, test->prefetcher, test->batches, stop_asked, &question,
+                                &totals, error);
     }
     if (question.status != 0)
         status = question.status;
@@ -107,7 +108,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     *samples = totals.samples;
     trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
     status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
-    return ls_comm_abort(trainer->comm, status, error);
+    return status;
 }
 
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
@@ -115,18 +116,19 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
 {
     bool averaged = trainer->solver->weight_average != NULL;
     ls_thread_pool_enter(trainer->engine->pool);
-    int status = 0;
+    int status = ls_comm_common(trainer->comm, 0);
     if (averaged) { /* the averaged weights are what is tested and exported */
         status = ls_store_swap_average(trainer->store, error);
         if (status == 0)
             status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }
     status = run_test(trainer, &trainer->tests[index], status, samples, error);
+    status = ls_comm_conclude(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) { /* else no ranks are left to go on with */
         int back = ls_store_swap_average(trainer->store, error);
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
-        back = ls_comm_abort(trainer->comm, back, error);
+        back = ls_comm_conclude(trainer->comm, back, error);
         status = status != 0 ? status : back;
     }
     ls_thread_pool_leave(trainer->engine->pool);

@@ -61,7 +61,7 @@ static void leave_out(struct ls_trainer *trainer, double since)
 static int report_update(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    if (trainer->callbacks.event == NULL || ls_comm_rank(trainer->comm) != 0)
+    if (trainer->callbacks.event == NULL || trainer->comm->rank != 0)
         return 0;
     int64_t done = trainer->iteration - 1;
     bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
@@ -76,13 +76,22 @@ static int report_update(struct loop *loop)
     event.kind = LOCKSTEP_EVENT_DISPLAY;
     set_rates(trainer, &event, &trainer->display_time, &trainer->display_samples,
               &trainer->display_iteration);
-    int status = ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train),
-                                trainer->totals.record, loop->error);
-    LS_TRY(ls_comm_abort(trainer->comm, status, loop->error));
+    LS_TRY(ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train), trainer->totals.record,
+                          loop->error));
     event.outputs = trainer->outputs.items;
     event.output_count = trainer->outputs.count;
     ls_trainer_event(trainer, &event);
     return 0;
+}
+
+/* What follows an update and may fail on one rank alone. */
+static int show_update(struct loop *loop)
+{
+    struct ls_trainer *trainer = loop->trainer;
+    ls_comm_common(trainer->comm, 0);
+    if (trainer->after_update != NULL)
+        LS_TRY(trainer->after_update(trainer->after_update_user, loop->error));
+    return report_update(loop);
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
@@ -197,13 +206,10 @@ static int stop(struct loop *loop)
 static int answer_requests(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    uint32_t mine = ls_trainer_poll(trainer), wanted = trainer->wanted;
+    uint32_t mine = ls_trainer_poll(trainer);
     if (ls_snapshots_poll(trainer))
         mine |= LS_SNAPSHOT_FAILED;
-    if (ls_comm_several(trainer->comm))
-        trainer->engine->requests |= mine;
-    else
-        wanted |= mine;
+    uint32_t wanted = trainer->wanted | ls_comm_request(trainer->comm, mine);
     if (wanted & LS_SNAPSHOT_FAILED)
         LS_TRY(ls_snapshots_settle(trainer, loop->error));
     if (wanted & LS_STOP_WANTED)
@@ -242,9 +248,7 @@ static int train(struct loop *loop)
         }
         LS_TRY(answer_requests(loop));
         LS_TRY(ls_trainer_update(trainer, loop->error));
-        if (trainer->after_update != NULL)
-            LS_TRY(trainer->after_update(trainer->after_update_user, loop->error));
-        LS_TRY(report_update(loop));
+        LS_TRY(ls_comm_conclude(trainer->comm, show_update(loop), loop->error));
         LS_TRY(ls_trainer_report_chain(trainer, false, loop->error));
         if (schedule->snapshot_interval > 0 &&
             trainer->iteration % schedule->snapshot_interval == 0)
@@ -285,7 +289,7 @@ static int begin(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
     LS_TRY(ls_ranks_compare_end(trainer, loop->end, loop->error)); /* all come here */
-    if (ls_comm_rank(trainer->comm) == 0)
+    if (trainer->comm->rank == 0)
         LS_TRY(ls_snapshots_claim(trainer, loop->error));
     LS_TRY(ls_trainer_check_averages(trainer, loop->error));
     return ls_trainer_report_start(trainer, loop->end, loop->error);
@@ -312,7 +316,7 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
     status = end_on_bad_data(&loop, status);
     if (status != 0)
         ls_snapshots_wait(trainer);
-    if (status == LOCKSTEP_DIVERGED && ls_comm_rank(trainer->comm) == 0)
+    if (status == LOCKSTEP_DIVERGED && trainer->comm->rank == 0)
         ls_name_good_snapshots(trainer, error);
     ls_snapshots_release(trainer->snapshots);
     ls_thread_pool_leave(trainer->engine->pool);

@@ -36,7 +36,7 @@ static int report_workers(struct ls_trainer *trainer, int64_t useful)
 {
     const struct ls_comm *comm = trainer->comm;
     int workers = trainer->engine->workers;
-    if (!ls_comm_several(comm)) {
+    if (comm->size == 1) {
         SAY("Workers: %d (up to %lld are useful; the result is the same on any number)", workers,
             ll(useful));
         return workers;
@@ -269,7 +269,7 @@ static void report_memory(struct ls_trainer *trainer)
 /* Which workers recompute audited micro-batches. */
 static void report_audits(struct ls_trainer *trainer)
 {
-    bool several = ls_comm_several(trainer->comm);
+    bool several = trainer->comm->size > 1;
     if (!(trainer->audited_part > 0))
         return;
     SAY("Audits: %g %% of the micro-batches are computed a second time, by %s",
@@ -356,7 +356,7 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     const struct ls_batching *batching = &trainer->train->batching;
     const struct ls_plan *plan = trainer->train->plans[0]->plan;
     const struct ls_comm *comm = trainer->comm;
-    bool several = ls_comm_several(comm), endless = batching->samples == INT64_MAX;
+    bool endless = batching->samples == INT64_MAX;
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
     struct lockstep_run run = {
@@ -378,8 +378,8 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
         .micro_batch = ls_batching_largest(batching),
         .samples = endless ? 0 : batching->samples,
         .iterations_per_epoch = endless ? 0 : ls_batching_updates_per_epoch(batching),
-        .ranks = several ? comm->size : 1,
-        .workers = several ? comm->first[comm->size] : trainer->engine->workers,
+        .ranks = comm->size,
+        .workers = comm->first[comm->size],
         .flops_per_sample =
             (cost.forward_flops + cost.backward_data_flops + cost.backward_weights_flops) /
             (double)plan->graph->samples,
@@ -407,7 +407,7 @@ int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, stru
     report_model(trainer);
     report_memory(trainer);
     report_audits(trainer);
-    if (ls_comm_rank(trainer->comm) == 0)
+    if (trainer->comm->rank == 0)
         report_snapshots(trainer);
     report_environment(trainer);
     report_tests(trainer);

@@ -132,7 +132,7 @@ static int take_exponents(struct ls_trainer *trainer, const struct ls_archive *a
     size_t rows = ls_rows_all(store), at = 0;
     int32_t *exponents = ls_alloc(rows + 1, sizeof *exponents);
     int status = exponents == NULL ? ls_fail_memory(error, "a snapshot") : 0;
-    if (status == 0 && ls_comm_rank(trainer->comm) == 0)
+    if (status == 0 && trainer->comm->rank == 0)
         status = read_exponents(trainer, archive, exponents, error);
     status = ls_comm_agree(trainer->comm, status, error);
     if (status == 0)
@@ -284,7 +284,7 @@ int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_
     struct summary summary = {.iteration = -1};
     char *path = NULL;
     int status = 0;
-    if (ls_comm_rank(trainer->comm) == 0) {
+    if (trainer->comm->rank == 0) {
         ls_progress_hear(ls_state_note_piece, trainer);
         status = open_snapshot(trainer, resume, &archive, &path, &summary, error);
         ls_progress_hear(NULL, NULL);
@@ -294,7 +294,7 @@ int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_
         status = ls_comm_broadcast(trainer->comm, &summary, sizeof summary, error);
     if (status == 0 && summary.iteration >= 0) {
         status = restore(trainer, &archive, &summary, error);
-        if (status == 0 && ls_comm_rank(trainer->comm) == 0)
+        if (status == 0 && trainer->comm->rank == 0)
             report(trainer, path != NULL ? path : resume);
     }
     ls_archive_free(&archive);

@@ -190,7 +190,7 @@ static void wait_for_thread(struct ls_snapshots *snapshots)
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&snapshots->changed, &snapshots->lock, &until);
         uint64_t pieces = atomic_load(&snapshots->pieces);
-        if (pieces != seen && trainer->comm != NULL)
+        if (pieces != seen)
             ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
         seen = pieces;
     }
@@ -228,8 +228,7 @@ static void warn(struct ls_trainer *trainer, const char *text)
 {
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text};
     ls_trainer_event(trainer, &event);
-    if (trainer->comm != NULL)
-        ls_detector_warn(trainer->comm->detector, text);
+    ls_detector_warn(trainer->comm->detector, text);
 }
 
 /* Which snapshots could go, where there is no room for a new one. */
@@ -343,7 +342,7 @@ static void take_over(struct ls_snapshots *snapshots)
 
 void ls_snapshots_wait(struct ls_trainer *trainer)
 {
-    if (ls_comm_rank(trainer->comm) == 0)
+    if (trainer->comm->rank == 0)
         take_over(trainer->snapshots);
 }
 
@@ -362,7 +361,7 @@ static int fail_all(struct ls_snapshots *snapshots, int status, struct ls_error 
     struct ls_comm *comm = snapshots->trainer->comm;
     const struct ls_problem *problem = &snapshots->problem.problems[0];
     int mine = 0;
-    if (ls_comm_rank(comm) == 0)
+    if (comm->rank == 0)
         mine = ls_fail(error, status, problem->place, problem->hint, "%s", problem->message);
     return ls_comm_agree(comm, mine, error);
 }
@@ -374,7 +373,7 @@ int ls_snapshots_settle(struct ls_trainer *trainer, struct ls_error *error)
     if (!snapshots->pending)
         return 0;
     snapshots->pending = false;
-    if (ls_comm_rank(trainer->comm) == 0) {
+    if (trainer->comm->rank == 0) {
         take_over(snapshots);
         status = snapshots->status;
     }
@@ -391,7 +390,7 @@ static int choose_way(struct ls_snapshots *snapshots, bool last, bool *copy, str
 {
     struct ls_trainer *trainer = snapshots->trainer;
     int32_t chosen = 0;
-    if (ls_comm_rank(trainer->comm) == 0 && !last && snapshots->copies) {
+    if (trainer->comm->rank == 0 && !last && snapshots->copies) {
         snapshots->copies = ls_checkpoint_reserve(trainer, &snapshots->staged);
         chosen = snapshots->copies;
         if (!chosen)
@@ -410,7 +409,7 @@ static int write_later(struct ls_snapshots *snapshots, struct ls_error *error)
     LS_TRY(ls_checkpoint_stage(trainer, &snapshots->staged, error));
     snapshots->pending = true;
     ls_error_clear(&snapshots->problem);
-    snapshots->in_hand = ls_comm_rank(trainer->comm) == 0;
+    snapshots->in_hand = trainer->comm->rank == 0;
     if (snapshots->in_hand && !start(snapshots))
         write_apart(snapshots);
     return 0;
@@ -422,7 +421,7 @@ static int write_now(struct ls_snapshots *snapshots, struct ls_error *error)
     LS_TRY(ls_checkpoint_write(trainer, error));
     snapshots->status = 0;
     snapshots->lost = false;
-    if (ls_comm_rank(trainer->comm) == 0) {
+    if (trainer->comm->rank == 0) {
         prune_older(snapshots);
         report(snapshots);
     }
@@ -461,7 +460,7 @@ int ls_snapshots_take(struct ls_trainer *trainer, bool last, struct ls_error *er
         return fail_with(&snapshots->reported, error);
     snapshots->problem = snapshots->reported;
     count_failure(snapshots); /* the same on all ranks */
-    if (ls_comm_rank(trainer->comm) == 0)
+    if (trainer->comm->rank == 0)
         report_failure(snapshots, &snapshots->reported);
     return 0;
 }
@@ -470,7 +469,7 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
     char text[PROBLEM];
-    if (ls_comm_rank(trainer->comm) != 0)
+    if (trainer->comm->rank != 0)
         return;
     pthread_mutex_lock(&snapshots->lock);
     bool writing = snapshots->in_hand && !atomic_load(&snapshots->done);
@@ -504,7 +503,7 @@ int ls_snapshots_end(struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
     LS_TRY(ls_snapshots_settle(trainer, error));
-    if (snapshots->failures > 0 && ls_comm_rank(trainer->comm) == 0) {
+    if (snapshots->failures > 0 && trainer->comm->rank == 0) {
         char text[256];
         snprintf(text, sizeof text,
                  "%lld snapshot%s could not be written, the first one at iteration %lld",

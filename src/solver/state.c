@@ -47,7 +47,7 @@ static int hand_out_array(struct ls_trainer *trainer, const struct ls_state_read
                           int *status, struct ls_error *error)
 {
     size_t size = (size_t)ls_shape_size(&trainer->parameters->items[parameter]->shape);
-    if (*status == 0 && ls_comm_rank(trainer->comm) == 0)
+    if (*status == 0 && trainer->comm->rank == 0)
         *status = reader->read(reader->user, parameter, array, plain, error);
     LS_TRY(ls_comm_agree(trainer->comm, *status, error));
     LS_TRY(ls_comm_broadcast(trainer->comm, plain, size * sizeof *plain, error));
@@ -80,6 +80,5 @@ int ls_state_definition(const struct ls_trainer *trainer, struct ls_text *text,
 void ls_state_note_piece(void *user)
 {
     struct ls_trainer *trainer = user;
-    if (trainer->comm != NULL)
-        ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
+    ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
 }

@@ -184,9 +184,8 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->run_end = trainer->schedule.max_iter;
-    size_t ranks = ls_comm_several(trainer->comm) ? (size_t)trainer->comm->size : 1;
     trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
-    trainer->answers = ls_alloc(ranks, sizeof *trainer->answers);
+    trainer->answers = ls_alloc((size_t)trainer->comm->size, sizeof *trainer->answers);
     if (trainer->losses == NULL || trainer->answers == NULL)
         return ls_fail_memory(error, "a trainer");
     return 0;
@@ -213,8 +212,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
             : ls_copy_string(trainer->solver->snapshot_prefix);
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
-    LS_TRY(ls_engine_create(ls_device_default(), trainer->workers, &trainer->engine, error));
-    trainer->engine->comm = trainer->comm;
+    LS_TRY(ls_engine_create(ls_device_default(), trainer->comm, trainer->workers, &trainer->engine,
+                            error));
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
     LS_TRY(open_nets(trainer, error));
@@ -230,9 +229,10 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
     return ls_snapshots_create(trainer, &snapshots, &trainer->snapshots, error);
 }
 
-/* A trainer without anything in it. */
-static struct ls_trainer *new_trainer(const struct ls_solver_definition *definition, int workers,
-                                      struct ls_error *error)
+/* A trainer without anything in it. `comm` NULL: a process by itself, with a communicator of its
+ * own. */
+static struct ls_trainer *new_trainer(const struct ls_solver_definition *definition,
+                                      struct ls_comm *comm, int workers, struct ls_error *error)
 {
     struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
     struct ls_parameter_set *parameters = ls_parameter_set_new();
@@ -242,6 +242,7 @@ static struct ls_trainer *new_trainer(const struct ls_solver_definition *definit
         ls_fail_memory(error, "a trainer");
         return NULL;
     }
+    trainer->comm = comm;
     trainer->definition = definition;
     trainer->solver = definition->solver;
     trainer->seed = ls_solver_seed(definition->solver);
@@ -252,12 +253,20 @@ static struct ls_trainer *new_trainer(const struct ls_solver_definition *definit
     trainer->outgrew_first = trainer->outgrew_last = -1;
     trainer->best_iteration = -1;
     trainer->chain.linked = -1;
+    if (comm == NULL) {
+        if (ls_comm_create_alone(&trainer->alone, error) != 0) {
+            ls_trainer_free(trainer);
+            return NULL;
+        }
+        trainer->comm = trainer->alone;
+        (void)ls_comm_start(trainer->comm, workers, NULL, NULL); /* with one rank it cannot fail */
+    }
     return trainer;
 }
 
 int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
 {
-    struct ls_trainer *trainer = new_trainer(definition, 1, error);
+    struct ls_trainer *trainer = new_trainer(definition, NULL, 1, error);
     if (trainer == NULL)
         return LOCKSTEP_RESOURCE;
     int status = open_train_net(trainer, error);
@@ -270,7 +279,7 @@ int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, 
                     struct ls_trainer **out, struct ls_error *error)
 {
     *out = NULL;
-    struct ls_trainer *trainer = new_trainer(definition, workers, error);
+    struct ls_trainer *trainer = new_trainer(definition, NULL, workers, error);
     if (trainer == NULL)
         return LOCKSTEP_RESOURCE;
     if (micro_batch > 0)
@@ -289,9 +298,9 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
 {
     *out = NULL;
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    struct ls_trainer *trainer = new_trainer(definition, workers, error);
+    struct ls_trainer *trainer = new_trainer(definition, comm, workers, error);
     int status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
-    if (ls_comm_several(comm)) { /* whatever happened here: the others wait for this */
+    if (comm != NULL) { /* whatever happened here: the others wait for this */
         int started = ls_comm_start(comm, workers, ls_device_default()->enter_thread, error);
         status = status != 0 ? status : started;
     }
@@ -299,10 +308,10 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
         trainer->callbacks = options->callbacks;
         trainer->audited_part = options->audit;
         trainer->allow_other_numerics = options->allow_other_numerics != 0;
-        trainer->comm = comm;
         status = create(trainer, options, error);
     }
-    status = ls_comm_agree(comm, status, error);
+    if (comm != NULL)
+        status = ls_comm_agree(comm, status, error);
     if (status == 0)
         status = ls_ranks_compare(trainer, options, error);
     if (status != 0)
@@ -353,6 +362,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->course);
     ls_free(trainer->environment);
     ls_free(trainer->history);
+    ls_comm_end(trainer->alone);
     ls_free(trainer);
 }
 
@@ -364,7 +374,7 @@ static void rule_for(void *user, const struct ls_parameter *parameter, struct ls
     const struct ls_trainer *trainer = user;
     *rule = trainer->rule;
     rule->rate *= parameter->lr_mult;
-    if (LS_MUTANT(RATE) && ls_comm_rank(trainer->comm) != 0)
+    if (LS_MUTANT(RATE) && trainer->comm->rank != 0)
         rule->rate *= 1.5F;
     rule->decay *= parameter->decay_mult;
 }
@@ -498,20 +508,19 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
     LS_TRY(ls_engine_apply_update(trainer->engine, &request, &not_finite, error));
     if (not_finite >= 0)
-        return ls_fail(error, LOCKSTEP_DIVERGED, trainer->parameters->items[not_finite]->name,
-                       "a lower base_lr, warm-up or clip_gradients may help; go on from an older "
-                       "snapshot",
-                       "iteration %lld: the update made a weight that is not finite",
-                       (long long)trainer->iteration);
+        return ls_comm_common(
+            trainer->comm,
+            ls_fail(error, LOCKSTEP_DIVERGED, trainer->parameters->items[not_finite]->name,
+                    "a lower base_lr, warm-up or clip_gradients may help; go on from an older "
+                    "snapshot",
+                    "iteration %lld: the update made a weight that is not finite",
+                    (long long)trainer->iteration));
     ls_engine_advance_averages(trainer->train_pass);
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));
-    if (!ls_comm_several(trainer->comm))
-        return 0;
-    trainer->wanted |= trainer->engine->agreed_requests;
-    trainer->engine->requests = trainer->engine->agreed_requests = 0;
+    trainer->wanted |= ls_comm_request(trainer->comm, 0);
     return first || trainer->iteration % LS_COMPARE_EVERY == 0
                ? ls_engine_compare_weights(trainer->engine, trainer->iteration, error)
                : 0;
@@ -520,11 +529,11 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 {
     ls_thread_pool_enter(trainer->engine->pool);
+    ls_comm_common(trainer->comm, 0);
     int status = update(trainer, error);
     if (status != 0)
         trainer->prefetcher_ready = false;
-    if (status == LOCKSTEP_RESOURCE || status == LOCKSTEP_INTERNAL) /* local to this rank */
-        status = ls_comm_abort(trainer->comm, status, error);
+    status = ls_comm_conclude(trainer->comm, status, error);
     ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }
@@ -533,7 +542,7 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
 
 void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
 {
-    if (trainer->callbacks.event == NULL || ls_comm_rank(trainer->comm) != 0)
+    if (trainer->callbacks.event == NULL || trainer->comm->rank != 0)
         return;
     event->iteration = trainer->iteration;
     if (trainer->train->batching.samples != INT64_MAX)

@@ -67,7 +67,8 @@ struct ls_trainer {
     uint64_t seed;
     struct lockstep_callbacks callbacks;
     char *prefix;              /* of snapshots */
-    struct ls_comm *comm;      /* other ranks of the job, the caller's; NULL: none */
+    struct ls_comm *comm;      /* the ranks of the job, the caller's or `alone` */
+    struct ls_comm *alone;     /* of a process by itself; else NULL */
     char *environment;         /* what decides bits here (solver/environment.h); owned */
     char *history;             /* the environments that this training has had; owned */
     bool allow_other_numerics; /* a resume may go on in another environment */
@@ -147,7 +148,8 @@ struct ls_trainer {
 int ls_trainer_create(const struct ls_solver_definition *definition,
                       const struct lockstep_train_options *options, struct ls_trainer **trainer,
                       struct ls_error *error);
-/* The same as one of a job's ranks: all of them call it. `comm` outlives the trainer; NULL: none.
+/* The same as one of a job's ranks: all of them call it. `comm` outlives the trainer; NULL: a
+ * process by itself.
  */
 int ls_trainer_join(const struct ls_solver_definition *definition,
                     const struct lockstep_train_options *options, struct ls_comm *comm,

@@ -168,8 +168,7 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
             continue;
         float *copy = close_up->array[ls_state_arrays[a].array] = ls_alloc(bytes, 1);
         if (copy == NULL)
-            return ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
-                                 rank->error);
+            return ls_fail_memory(rank->error, "a verification");
         memcpy(copy, rank->plain, bytes);
     }
     if (close_up == NULL || rank->rank != 0)
@@ -179,8 +178,7 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
     close_up->shape = trainer->parameters->items[parameter]->shape;
     close_up->exponents = ls_alloc(rows + 1, sizeof *exponents);
     if (close_up->exponents == NULL)
-        return ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
-                             rank->error);
+        return ls_fail_memory(rank->error, "a verification");
     close_up->exponent_count = rows;
     memcpy(close_up->exponents, exponents, rows * sizeof *exponents);
     return 0;
@@ -224,7 +222,7 @@ static int after_update(void *user, struct ls_error *error)
     int64_t update = trainer->iteration - 1;
     bool wanted = close_up != NULL && close_up->update == update;
     uint64_t *row, hash = 0;
-    LS_TRY(ls_comm_abort(trainer->comm, make_row(rank, update, &row), error));
+    LS_TRY(make_row(rank, update, &row));
     LS_TRY(ls_store_gather_weights(trainer->store, error));
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         bool near = wanted && close_up->parameter == (int)i;
@@ -243,7 +241,7 @@ static int after_update(void *user, struct ls_error *error)
             status =
                 add_figures(&close_up->figures, &close_up->figure_count, &close_up->figure_capacity,
                             update, -1, trainer->outputs.items, trainer->outputs.count, error);
-        LS_TRY(ls_comm_abort(trainer->comm, status, error));
+        LS_TRY(status);
     }
     return 0;
 }
@@ -260,8 +258,8 @@ static int prepare(struct rank *rank)
         largest = elements(trainer, i) > largest ? elements(trainer, i) : largest;
     rank->plain = rank->rank == 0 ? ls_alloc_aligned(largest * sizeof *rank->plain) : NULL;
     if (rank->rank == 0 && rank->plain == NULL)
-        LS_TRY(ls_comm_abort(trainer->comm, ls_fail_memory(rank->error, "a verification"),
-                             rank->error));
+        LS_TRY(ls_comm_conclude(trainer->comm, ls_fail_memory(rank->error, "a verification"),
+                                rank->error));
     trainer->after_update = after_update;
     trainer->after_update_user = rank;
     if (segment->resume != NULL)

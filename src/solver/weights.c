@@ -213,14 +213,14 @@ static int share_weights(struct ls_trainer *trainer, int status, struct ls_error
 {
     struct ls_state_reader reader = {.read = read_weights, .user = trainer->store, .fresh = true};
     status = ls_comm_agree(trainer->comm, status, error);
-    if (status != 0 || !ls_comm_several(trainer->comm))
+    if (status != 0 || trainer->comm->size == 1)
         return status;
     return ls_state_hand_out(trainer, &reader, error);
 }
 
 static int load_files(struct ls_trainer *trainer, const char *files, struct ls_error *error)
 {
-    if (ls_comm_rank(trainer->comm) != 0)
+    if (trainer->comm->rank != 0)
         return 0;
     const struct ls_graph **graphs = ls_alloc(trainer->test_count + 1, sizeof *graphs);
     if (graphs == NULL)

@@ -35,33 +35,49 @@ static void comm_release(struct ls_comm *comm)
     ls_free(comm);
 }
 
+/* `transport` NULL: one rank. */
+static int comm_new(struct ls_transport *transport, struct ls_comm **out, struct ls_error *error)
+{
+    size_t size = transport != NULL ? (size_t)transport->size : 1;
+    struct ls_comm *comm = *out = ls_alloc(1, sizeof *comm);
+    if (comm == NULL)
+        return ls_fail_memory(error, "a job");
+    comm->transport = transport;
+    comm->rank = transport != NULL ? transport->rank : 0;
+    comm->size = (int)size;
+    comm->first = ls_alloc(size + 1, sizeof *comm->first);
+    comm->bytes = ls_alloc(4 * size, sizeof *comm->bytes);
+    comm->offset = comm->bytes != NULL ? comm->bytes + 2 * size : NULL;
+    comm->statuses = ls_alloc(size, sizeof *comm->statuses);
+    bool ready = comm->first != NULL && comm->bytes != NULL && comm->statuses != NULL;
+    return ready ? 0 : ls_fail_memory(error, "a job");
+}
+
+int ls_comm_create_alone(struct ls_comm **out, struct ls_error *error)
+{
+    int status = comm_new(NULL, out, error);
+    if (status == 0)
+        return 0;
+    ls_comm_end(*out);
+    *out = NULL;
+    return status;
+}
+
 int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options *options,
                    struct ls_comm **out, struct ls_error *error)
 {
-    *out = NULL;
-    struct ls_comm *comm = ls_alloc(1, sizeof *comm);
-    int status = comm == NULL ? ls_fail_memory(error, "a job") : 0;
+    int status = comm_new(transport, out, error);
+    struct ls_comm *comm = *out;
     if (status == 0) {
-        comm->transport = transport;
-        comm->rank = transport->rank;
-        comm->size = transport->size;
         comm->timeout = options->timeout;
-        comm->dynamic = options->dynamic;
-        comm->first = ls_alloc((size_t)transport->size + 1, sizeof *comm->first);
-        comm->bytes = ls_alloc(4 * (size_t)transport->size, sizeof *comm->bytes);
-        comm->offset = comm->bytes != NULL ? comm->bytes + 2 * transport->size : NULL;
-        comm->statuses = ls_alloc((size_t)transport->size, sizeof *comm->statuses);
-        if (comm->first == NULL || comm->bytes == NULL || comm->statuses == NULL)
-            status = ls_fail_memory(error, "a job");
+        comm->dynamic = options->dynamic && comm->size > 1;
+        status = ls_detector_create(transport, options->timeout, &comm->detector, error);
     }
     if (status == 0)
-        status = ls_detector_create(transport, options->timeout, &comm->detector, error);
-    if (status == 0) {
-        *out = comm;
         return 0;
-    }
     if (comm != NULL)
         comm_release(comm);
+    *out = NULL;
     transport->calls->abort(transport, status);
     return status;
 }
@@ -71,7 +87,7 @@ int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
 {
     int status = 0;
     comm->workers = workers;
-    if (comm->progress_thread == NULL)
+    if (comm->progress_thread == NULL && comm->size > 1)
         status = ls_progress_thread_start(comm, enter_thread, &comm->progress_thread, error);
     int mine = status == 0 ? workers : 0; /* the others wait for this in any case */
     int lost = ls_comm_all_gather(comm, &mine, sizeof mine, comm->first + 1, error);
@@ -85,7 +101,8 @@ void ls_comm_end(struct ls_comm *comm)
     if (comm == NULL)
         return;
     ls_progress_thread_stop(comm->progress_thread);
-    comm->transport->calls->end(comm->transport);
+    if (comm->transport != NULL)
+        comm->transport->calls->end(comm->transport);
     comm_release(comm);
 }
 
@@ -96,8 +113,8 @@ int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count)
 
 struct ls_share ls_comm_own(const struct ls_comm *comm)
 {
-    if (!ls_comm_several(comm) || comm->dynamic)
-        return (struct ls_share){.any = ls_comm_several(comm)};
+    if (comm->dynamic)
+        return (struct ls_share){.any = true};
     return (struct ls_share){
         .before = comm->first[comm->rank], .own = comm->workers, .all = comm->first[comm->size]};
 }
@@ -120,6 +137,7 @@ static void comm_rest(int asked)
 
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
 {
+    comm->common = LOCKSTEP_LOST;
     double deadline = ls_clock() + LOST_WAIT;
     while (!ls_detector_alarm(comm->detector) && ls_clock() < deadline) {
         struct timespec time = {.tv_nsec = 10000000};
@@ -207,7 +225,7 @@ static int comm_gather(struct ls_comm *comm, const void *mine, void *all, struct
 int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, size_t bytes,
                              const int *owner, size_t count, struct ls_error *error)
 {
-    if (!ls_comm_several(comm) || bytes == 0 || count == 0)
+    if (comm->size == 1 || bytes == 0 || count == 0)
         return 0;
     memset(comm->bytes, 0, (size_t)comm->size * sizeof *comm->bytes);
     for (size_t i = 0; i < count; i++)
@@ -231,8 +249,9 @@ int ls_comm_all_gather_items(struct ls_comm *comm, void *base, size_t stride, si
 int ls_comm_all_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all,
                        struct ls_error *error)
 {
-    if (!ls_comm_several(comm)) {
-        memcpy(all, mine, bytes);
+    if (comm->size == 1) {
+        if (all != mine)
+            memcpy(all, mine, bytes);
         return 0;
     }
     for (int r = 0; r < comm->size; r++)
@@ -253,15 +272,15 @@ static int comm_broadcast_from(struct ls_comm *comm, int from, void *data, size_
 
 int ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes, struct ls_error *error)
 {
-    return ls_comm_several(comm) ? comm_broadcast_from(comm, 0, data, bytes, error) : 0;
+    return comm->size > 1 ? comm_broadcast_from(comm, 0, data, bytes, error) : 0;
 }
 
 int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const struct ls_range *part,
                    size_t stride, struct ls_error *error)
 {
-    int ranks = ls_comm_several(comm) ? comm->size : 1;
-    size_t own = (size_t)ls_comm_rank(comm) * stride, bytes = part[own].end - part[own].begin;
-    if (ls_comm_rank(comm) == 0 && bytes > 0) /* it may lie there already */
+    int ranks = comm->size;
+    size_t own = (size_t)comm->rank * stride, bytes = part[own].end - part[own].begin;
+    if (comm->rank == 0 && bytes > 0) /* it may lie there already */
         memmove((unsigned char *)all + part[0].begin, mine, bytes);
     if (ranks == 1)
         return 0;
@@ -308,8 +327,8 @@ int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
 {
     struct last_words words = {.host = ""};
     _Static_assert(sizeof words % ALIGNMENT == 0, "what transports carry");
-    if (!ls_comm_several(comm))
-        return status;
+    if (comm->size == 1)
+        return ls_comm_common(comm, status);
     int32_t mine = status, *all = comm->statuses;
     int result = ls_comm_all_gather(comm, &mine, sizeof mine, all, error);
     int first = 0;
@@ -326,16 +345,34 @@ int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error)
         else if (status == 0)
             comm_repeat_words(&words, first, result, error);
     }
-    return result;
+    return ls_comm_common(comm, result);
 }
 
-int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error)
+int ls_comm_common(struct ls_comm *comm, int status)
 {
+    comm->common = status;
+    return status;
+}
+
+int ls_comm_conclude(struct ls_comm *comm, int status, const struct ls_error *error)
+{
+    bool common = comm->common == status;
     char text[2048] = "out of memory";
-    if (status == 0 || status == LOCKSTEP_LOST || !ls_comm_several(comm))
+    comm->common = 0;
+    if (status == 0 || status == LOCKSTEP_LOST || common || comm->size == 1)
         return status;
     if (error != NULL && error->count > 0)
         ls_error_format(error, text, sizeof text);
     ls_detector_abort(comm->detector, status, text);
     return status;
+}
+
+uint32_t ls_comm_request(struct ls_comm *comm, uint32_t bits)
+{
+    uint32_t agreed = comm->agreed;
+    comm->agreed = 0;
+    if (comm->size == 1)
+        return agreed | bits;
+    comm->requests |= bits;
+    return agreed;
 }

@@ -1,9 +1,14 @@
-/* The communicator: the ranks of a job as the engine and the solver see them. NULL, or one rank, is
- * a process by itself.
+/* The communicator: the ranks of a job as the engine and the solver see them. A process by itself
+ * is a job of one rank: its exchanges return at once, and it has neither a transport nor a progress
+ * thread nor a failure detector (ls_comm_create_alone).
  *
  * Each rank runs some of the micro-batches and owns a shard of the parameters. Ranks communicate in
  * two ways: by small exchanges, which all ranks enter in the same order and wait for, and by
  * collectives, which the progress thread runs under the computation (transport/progress_thread.h).
+ *
+ * A failure is either common to all ranks, because all have found it in what all have, or one of
+ * this rank alone. Calls that find a common one say so (ls_comm_common; ls_comm_agree does it); at
+ * the end of a phase ls_comm_conclude ends the job for all others.
  *
  * Only the thread of worker 0 enters small exchanges. They fail with LOCKSTEP_LOST when a rank is
  * silent for too long or has failed; no exchange is possible after that.
@@ -42,14 +47,17 @@ enum ls_waiting {
 };
 
 struct ls_comm {
-    struct ls_transport *transport;
+    struct ls_transport *transport; /* NULL: a process by itself */
     int rank, size;
     int workers;    /* of this rank */
     int *first;     /* by rank: workers of all ranks before it; [size]: of all ranks */
     double timeout; /* seconds without a sign of life of a rank; 0: for ever */
-    bool dynamic;   /* micro-batches go to free ranks */
-    struct ls_detector *detector;               /* transport/failure_detector.h */
-    struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start */
+    bool dynamic;   /* micro-batches go to free ranks, of which there are several */
+    struct ls_detector *detector; /* transport/failure_detector.h; NULL: a process by itself */
+    struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start, and with one rank */
+    int common;          /* the status of a failure that all ranks have found; 0: none */
+    uint32_t requests;   /* bits of this rank's user, not handed in yet (ls_comm_request) */
+    uint32_t agreed;     /* bits that any rank has handed in, the same on all */
     uint32_t rounds;     /* of the work queue that have begun (engine/work_queue.h) */
     _Atomic bool broken; /* a message could not be sent: waits end as LOST */
     _Atomic uint64_t sent[LS_TRAFFICS];
@@ -75,6 +83,8 @@ struct ls_comm_options {
 /* Takes over a transport (also where it fails). */
 int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options *options,
                    struct ls_comm **comm, struct ls_error *error);
+/* A process by itself. */
+int ls_comm_create_alone(struct ls_comm **comm, struct ls_error *error);
 /* Says how many workers this rank has, learns how many the others have, starts the progress thread.
  * Again for another number of workers. `enter_thread` prepares the progress thread for computing. A
  * rank that cannot start has no workers; the others do not fail here (see ls_comm_agree). */
@@ -82,15 +92,6 @@ int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
                   struct ls_error *error);
 /* Ends the job in good order: all ranks call it. */
 void ls_comm_end(struct ls_comm *comm);
-
-static inline bool ls_comm_several(const struct ls_comm *comm)
-{
-    return comm != NULL && comm->size > 1;
-}
-static inline int ls_comm_rank(const struct ls_comm *comm)
-{
-    return comm != NULL ? comm->rank : 0;
-}
 
 /* Which rank item `index` of `count` belongs to where they are partitioned by the number of
  * workers: the ranks have consecutive runs. */
@@ -119,9 +120,18 @@ int ls_comm_gather(struct ls_comm *comm, const void *mine, void *all, const stru
  * status of the first rank that did. Ranks that succeeded get an error that names that rank and
  * repeats its message. */
 int ls_comm_agree(struct ls_comm *comm, int status, struct ls_error *error);
-/* Reports a failure of this rank alone: the others would go on and wait for it, so this ends the
- * job (ls_detector_abort). Returns `status`, for tests and for a single rank. Does nothing where
- * `status` is 0 or LOCKSTEP_LOST. */
-int ls_comm_abort(struct ls_comm *comm, int status, const struct ls_error *error);
+/* All ranks find this failure by themselves, in the same call and in what all have: each ends by
+ * it, and the others need not hear of it. Returns `status`. 0, where a phase begins: no such
+ * failure yet. */
+int ls_comm_common(struct ls_comm *comm, int status);
+/* The end of a phase that all ranks enter: a failure that is not common is one of this rank alone.
+ * The others would go on and wait for it, so it ends the job (ls_detector_abort). Returns `status`,
+ * for common failures, for one rank, and in tests. */
+int ls_comm_conclude(struct ls_comm *comm, int status, const struct ls_error *error);
+
+/* Hands in requests of this rank's user, with the next exchange of the reducer that carries them
+ * (engine/reducer.h). Returns what any rank has requested, once all know of it, and clears it: with
+ * one rank at once. */
+uint32_t ls_comm_request(struct ls_comm *comm, uint32_t bits);
 
 #endif

@@ -415,5 +415,5 @@ void ls_detector_hurry(struct ls_detector *detector)
 
 bool ls_detector_alarm(const struct ls_detector *detector)
 {
-    return atomic_load_explicit(&detector->alarm, memory_order_acquire);
+    return detector != NULL && atomic_load_explicit(&detector->alarm, memory_order_acquire);
 }

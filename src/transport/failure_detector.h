@@ -30,6 +30,8 @@
 
 struct ls_detector;
 
+/* A process by itself has no failure detector: NULL. Functions that its code calls as well (note,
+ * wait, found, warn, alarm, leave) have no effect then. */
 int ls_detector_create(struct ls_transport *transport, double timeout,
                        struct ls_detector **detector, struct ls_error *error);
 void ls_detector_free(struct ls_detector *detector);
@@ -60,7 +62,7 @@ int ls_detector_set_members(struct ls_detector *detector, const struct ls_identi
                             struct ls_error *error);
 
 /* What this rank is doing, cheap enough for every step. `layer` must stay valid; NULL: none. Any
- * thread. NULL for the failure detector: no effect. */
+ * thread. */
 void ls_detector_note(struct ls_detector *detector, int64_t iteration, const char *layer);
 /* A thread of this rank begins (true) or ends to wait for other ranks. Threads are counted. */
 void ls_detector_wait(struct ls_detector *detector, bool waiting);

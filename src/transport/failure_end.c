@@ -34,6 +34,8 @@ int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
 
 void ls_detector_found(struct ls_detector *detector, const char *text)
 {
+    if (detector == NULL)
+        return;
     pthread_mutex_lock(&detector->lock);
     snprintf(detector->found, sizeof detector->found, "%s", text);
     detector->found_count++;
@@ -74,6 +76,8 @@ static void detector_write_status(struct ls_detector *detector, int code, int ra
 
 void ls_detector_warn(struct ls_detector *detector, const char *text)
 {
+    if (detector == NULL)
+        return;
     pthread_mutex_lock(&detector->lock);
     snprintf(detector->warning, sizeof detector->warning, "%s", text);
     struct ls_doing own = ls_detector_doing(detector);
@@ -342,6 +346,8 @@ static void detector_leave(struct ls_detector *detector, int status, const char 
 
 int ls_detector_leave(struct ls_detector *detector, int status, const char *text)
 {
+    if (detector == NULL)
+        return status;
     pthread_mutex_lock(&detector->lock);
     if (!atomic_load(&detector->ended))
         detector_leave(detector, status, text);

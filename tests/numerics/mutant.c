@@ -19,15 +19,15 @@ static struct schedule schedules[8];
 static int schedule_count;
 static int held_until; /* 64 samples make 8 micro-batches */
 
-int __real_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
-                            struct ls_error *error);
-int __wrap_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
-                            struct ls_error *error);
+int __real_ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
+                            struct ls_engine **engine, struct ls_error *error);
+int __wrap_ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
+                            struct ls_engine **engine, struct ls_error *error);
 
-int __wrap_ls_engine_create(const struct ls_device *device, int workers, struct ls_engine **engine,
-                            struct ls_error *error)
+int __wrap_ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
+                            struct ls_engine **engine, struct ls_error *error)
 {
-    int status = __real_ls_engine_create(device, workers, engine, error);
+    int status = __real_ls_engine_create(device, comm, workers, engine, error);
     assert_int_equal(status, 0);
     struct schedule *schedule = &schedules[schedule_count++];
     *schedule = (struct schedule){.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -98,7 +98,7 @@ WRAP(int, ls_store_create, const struct ls_device *device, struct ls_parameter_s
      struct ls_view_set *views, const struct ls_store_options *options, struct ls_store **store,
      struct ls_error *error)
 {
-    own_rank = ls_comm_rank(options->comm);
+    own_rank = options->comm->rank;
     ON_ACCOUNT(STORE, __real_ls_store_create(device, set, views, options, store, error));
 }
 

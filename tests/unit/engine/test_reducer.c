@@ -209,8 +209,8 @@ static const float ones[RANKS] = {1, 1, 1};
 static void reduce_in_order(struct rank *rank)
 {
     struct ls_reducer *reducer = rank->store->reducer;
-    uint32_t requests = 1u << rank->comm->rank;
     bool again = true;
+    CHECK(rank, ls_comm_request(rank->comm, 1u << rank->comm->rank) == 0);
     ls_sums_begin(rank->store->sums, false);
     CHECK(rank, ls_reducer_begin(reducer, owner, UNITS, NULL) == 0);
     contribute_bucket(rank, 2, 1);
@@ -233,8 +233,9 @@ static void reduce_in_order(struct rank *rank)
     contribute_bucket(rank, 3, 1);
     await_left(rank, 4);
     CHECK(rank, ls_reducer_wait_gradients(reducer, owner, UNITS, NULL) == 0);
-    CHECK(rank, ls_reducer_agree(reducer, &requests, &again, NULL) == 0);
-    CHECK(rank, !again && requests == (1u << RANKS) - 1);
+    CHECK(rank, ls_reducer_agree(reducer, &again, NULL) == 0);
+    CHECK(rank, !again && ls_comm_request(rank->comm, 0) == (1u << RANKS) - 1);
+    CHECK(rank, ls_comm_request(rank->comm, 0) == 0); /* they are told once */
     check_sums(rank, ones);
 }
 
@@ -278,15 +279,14 @@ static void reduce_large_sums(struct rank *rank)
     static const float large[RANKS] = {1, (float)(1 << 20), 1};
     struct ls_reducer *reducer = rank->store->reducer;
     for (int pass = 0; pass < 3; pass++) {
-        uint32_t requests = 0;
         bool again = false;
         ls_sums_begin(rank->store->sums, false);
         CHECK(rank, ls_reducer_begin(reducer, owner, UNITS, NULL) == 0);
         for (int b = 0; b < BUCKETS; b++)
             contribute_bucket(rank, b, pass < 2 ? large[rank->comm->rank] : 1);
         CHECK(rank, ls_reducer_wait_gradients(reducer, owner, UNITS, NULL) == 0);
-        CHECK(rank, ls_reducer_agree(reducer, &requests, &again, NULL) == 0);
-        CHECK(rank, again == (pass == 0) && requests == 0);
+        CHECK(rank, ls_reducer_agree(reducer, &again, NULL) == 0);
+        CHECK(rank, again == (pass == 0) && ls_comm_request(rank->comm, 0) == 0);
         if (pass > 0)
             check_sums(rank, pass == 1 ? large : ones);
     }
@@ -342,17 +342,18 @@ static void one_process_has_nothing_to_reduce(void **state)
 {
     (void)state;
     struct rank rank = {0};
-    uint32_t requests = 5;
     bool again = true;
+    assert_int_equal(ls_comm_create_alone(&rank.comm, NULL), 0);
     make_store(&rank);
     assert_int_equal(rank.failed, 0);
     assert_null(rank.store->reducer);
     assert_int_equal(ls_reducer_begin(NULL, owner, UNITS, NULL), 0);
     assert_int_equal(ls_reducer_wait_gradients(NULL, owner, UNITS, NULL), 0);
-    assert_int_equal(ls_reducer_agree(NULL, &requests, &again, NULL), 0);
-    assert_true(!again && requests == 5);
+    assert_int_equal(ls_reducer_agree(NULL, &again, NULL), 0);
+    assert_true(!again);
     assert_int_equal(ls_reducer_send_weights(NULL, NULL), 0);
     ls_store_free(rank.store);
+    ls_comm_end(rank.comm);
     ls_parameter_set_free(rank.set);
 }
 

@@ -206,14 +206,30 @@ static void no_communicator_is_one_rank(void **state)
     (void)state;
     uint32_t mine = 5, all = 0;
     const struct ls_range part = {0, 4};
-    assert_int_equal(ls_comm_all_gather(NULL, &mine, 4, &all, NULL), 0);
+    const int owner[2] = {0, 0};
+    struct ls_comm *comm = NULL;
+    assert_int_equal(ls_comm_create_alone(&comm, NULL), 0);
+    assert_int_equal(ls_comm_start(comm, 3, NULL, NULL), 0);
+    assert_null(comm->progress_thread);
+    assert_int_equal(comm->rank, 0);
+    assert_int_equal(comm->size, 1);
+    assert_int_equal(ls_comm_owner(comm, 4, 5), 0);
+    const struct ls_share share = ls_comm_own(comm);
+    assert_true(ls_share_is_all(&share));
+    uint32_t items[2] = {7, 8};
+    assert_int_equal(ls_comm_all_gather_items(comm, items, 4, 4, owner, 2, NULL), 0);
+    assert_true(items[0] == 7 && items[1] == 8);
+    assert_int_equal(ls_comm_all_gather(comm, &mine, 4, &all, NULL), 0);
     assert_int_equal(all, 5);
     all = 0;
-    assert_int_equal(ls_comm_gather(NULL, &mine, &all, &part, 1, NULL), 0);
+    assert_int_equal(ls_comm_gather(comm, &mine, &all, &part, 1, NULL), 0);
     assert_int_equal(all, 5);
-    assert_int_equal(ls_comm_broadcast(NULL, &mine, 4, NULL), 0);
-    assert_int_equal(ls_comm_agree(NULL, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
-    assert_int_equal(ls_comm_abort(NULL, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_comm_broadcast(comm, &mine, 4, NULL), 0);
+    assert_int_equal(ls_comm_agree(comm, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_comm_conclude(comm, LOCKSTEP_DATA, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_comm_request(comm, 5), 5); /* alone, a request is answered at once */
+    assert_int_equal(ls_comm_request(comm, 0), 0);
+    ls_comm_end(comm);
 }
 
 /* ---- Failures -------------------------------------------------------------------------------- */
@@ -254,14 +270,33 @@ static void give_up_or_wait(struct rank *rank)
     uint32_t mine = 1, all[RANKS_MAX];
     if (rank->comm->rank == 1) {
         int status = ls_fail(rank->error, LOCKSTEP_DATA, NULL, NULL, "a broken disk");
-        CHECK(rank, ls_comm_abort(rank->comm, status, rank->error) == LOCKSTEP_DATA);
+        CHECK(rank, ls_comm_conclude(rank->comm, status, rank->error) == LOCKSTEP_DATA);
         CHECK(rank, ls_local_ended(rank->transport, NULL));
         return;
     }
     CHECK(rank, ls_comm_all_gather(rank->comm, &mine, 4, all, rank->error) == LOCKSTEP_LOST);
     CHECK(rank, rank->error->count == 1);
     CHECK(rank, strstr(rank->error->problems[0].message, "rank 1") != NULL);
-    CHECK(rank, ls_comm_abort(rank->comm, LOCKSTEP_LOST, rank->error) == LOCKSTEP_LOST);
+    CHECK(rank, ls_comm_conclude(rank->comm, LOCKSTEP_LOST, rank->error) == LOCKSTEP_LOST);
+}
+
+/* What all ranks have found ends no job: all go on together after it. */
+static void find_the_same(struct rank *rank)
+{
+    uint32_t mine = 1, all[RANKS_MAX];
+    int status = rank->comm->rank == 1 ? LOCKSTEP_DATA : 0;
+    status = ls_comm_agree(rank->comm, status, rank->error);
+    CHECK(rank, ls_comm_conclude(rank->comm, status, rank->error) == LOCKSTEP_DATA);
+    status = ls_comm_common(rank->comm, LOCKSTEP_DIVERGED);
+    CHECK(rank, ls_comm_conclude(rank->comm, status, rank->error) == LOCKSTEP_DIVERGED);
+    CHECK(rank, !ls_local_ended(rank->transport, NULL));
+    CHECK(rank, ls_comm_all_gather(rank->comm, &mine, 4, all, rank->error) == 0);
+}
+
+static void a_failure_of_all_ranks_ends_no_job(void **state)
+{
+    (void)state;
+    run_ranks(3, find_the_same);
 }
 
 static void a_rank_that_gives_up_ends_the_wait_of_all(void **state)
@@ -281,6 +316,7 @@ int main(void)
         cmocka_unit_test(no_communicator_is_one_rank),
         cmocka_unit_test(all_ranks_agree_on_the_first_failure),
         cmocka_unit_test(a_rank_that_gives_up_ends_the_wait_of_all),
+        cmocka_unit_test(a_failure_of_all_ranks_ends_no_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
