@@ -12,15 +12,22 @@
 extern "C" {
 #endif
 
+/* Tells line by line which kinds of sources there are (`backend` NULL), or what one of them reads:
+ * the fields of `data_param`, their types, limits and defaults. */
+LOCKSTEP_API int lockstep_source_help(const char *backend,
+                                      void (*tell)(void *user, const char *line), void *user,
+                                      struct lockstep_error *error);
+
+/* Which source, and its options: those that it does not read must be NULL or 0. */
 struct lockstep_source_options {
     size_t struct_size;
-    const char *backend;       /* "LMDB" "IDX" "CIFAR" "IMAGES" "SYNTHETIC" */
+    const char *backend;       /* as `data_param.backend`; lockstep_source_help lists them */
     const char *const *source; /* files or folders, as `data_param.source` */
     size_t source_count;
-    const char *label_source;        /* IDX: the labels; else NULL */
-    const char *root_folder;         /* IMAGES with a list file: put before each path; else NULL */
-    int resize_height, resize_width; /* IMAGES; 0: as they are */
-    int gray;                        /* IMAGES: one channel */
+    const char *label_source;        /* as `data_param.label_source`; NULL: none */
+    const char *root_folder;         /* as `data_param.root_folder`; NULL: none */
+    int resize_height, resize_width; /* as new_height and new_width; 0: as they are */
+    int gray;                        /* is_color: false */
     int shuffle;                     /* convert: in a random order of `seed` */
     int64_t seed;
     const char *split; /* "train:0.9" and the like, or NULL */

@@ -3,10 +3,17 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "data/convert.h"
+#include "data/options.h"
 
 void lockstep_source_options_init(struct lockstep_source_options *options)
 {
     *options = (struct lockstep_source_options){.struct_size = sizeof *options};
+}
+
+int lockstep_source_help(const char *backend, void (*tell)(void *user, const char *line),
+                         void *user, struct lockstep_error *error)
+{
+    return ls_source_help(backend, tell, user, ls_api_error(error));
 }
 
 int lockstep_convert(const struct lockstep_source_options *source, const char *path,

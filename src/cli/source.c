@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/source.h"
 
-#include <string.h>
-
 #include "cli/report.h"
 
 int ls_cli_source_options(const char *command, const struct ls_cli_source_values *values,
@@ -11,8 +9,6 @@ int ls_cli_source_options(const char *command, const struct ls_cli_source_values
 {
     if (values->backend == NULL)
         return ls_cli_usage_error("%s: --backend KIND is missing", command);
-    if (values->source.count == 0 && strcmp(values->backend, "SYNTHETIC") != 0)
-        return ls_cli_usage_error("%s: --source PATH is missing", command);
     lockstep_source_options_init(options);
     options->backend = values->backend;
     options->source = values->source.items;

@@ -15,18 +15,18 @@ struct ls_cli_source_values {
 
 #define LS_CLI_SOURCE_OPTIONS(type, member)                                                        \
     LS_CLI_ROW(LS_CLI_TEXT, "backend", "KIND", type, member.backend, 0,                            \
-               "LMDB, IDX, CIFAR, IMAGES or SYNTHETIC"),                                           \
+               "the kind of source; 'lockstep help sources' lists them"),                          \
         LS_CLI_ROW(LS_CLI_LIST, "source", "PATH", type, member.source, 0,                          \
-                   "a file or folder; CIFAR: may be given several times"),                         \
+                   "a file or folder; may be given several times where the kind allows it"),       \
         LS_CLI_ROW(LS_CLI_TEXT, "label-source", "FILE", type, member.label_source, 0,              \
-                   "IDX: the file of labels"),                                                     \
+                   "the file of labels, where they are apart"),                                    \
         LS_CLI_ROW(LS_CLI_TEXT, "root-folder", "DIR", type, member.root_folder, 0,                 \
-                   "IMAGES with a list file: what to put before each path"),                       \
+                   "with a list file: what to put before each path"),                              \
         LS_CLI_ROW(LS_CLI_INTEGER, "resize-height", "N", type, member.resize_height, 1,            \
-                   "IMAGES: resize to this height"),                                               \
+                   "resize pictures to this height"),                                              \
         LS_CLI_ROW(LS_CLI_INTEGER, "resize-width", "N", type, member.resize_width, 1,              \
-                   "IMAGES: resize to this width"),                                                \
-        LS_CLI_ROW(LS_CLI_FLAG, "gray", NULL, type, member.gray, 0, "IMAGES: one channel"),        \
+                   "resize pictures to this width"),                                               \
+        LS_CLI_ROW(LS_CLI_FLAG, "gray", NULL, type, member.gray, 0, "pictures get one channel"),   \
         LS_CLI_ROW(LS_CLI_TEXT, "split", "PART", type, member.split, 0,                            \
                    "a part of the records, as data_param.split: \"train:0.9\"")
 

@@ -17,6 +17,19 @@
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, CLASSES = 10, FILES_MAX = 1024 };
 enum { AT_ONCE = 256 /* records that are read when a file is opened */ };
 
+struct cifar_options {
+    struct ls_option_files files;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "source",
+     .kind = LS_OPTION_FILES,
+     .offset = offsetof(struct cifar_options, files),
+     .least = 1,
+     .most = FILES_MAX,
+     .help = "one of the .bin files; repeat it for more"},
+    {.name = NULL}};
+
 static const char hint[] = "the binary version of CIFAR-10 has 30,730,000 bytes a file; unpack it "
                            "first if it is packed";
 
@@ -116,27 +129,24 @@ static void read_names(const char *path, struct ls_source *source)
 static int open_cifar(const struct ls_source_options *options, struct ls_source *source,
                       struct ls_error *error)
 {
-    if (options->path_count == 0 || options->path_count > FILES_MAX)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
-                       "source: one of the .bin files; repeat it for more",
-                       "data of backend CIFAR has %zu sources", options->path_count);
+    const struct ls_option_files *files = &((const struct cifar_options *)options->own)->files;
     struct cifar *cifar = source->state = ls_alloc(1, sizeof *cifar);
     if (cifar == NULL)
         return ls_fail_memory(error, "a data source");
-    cifar->file = ls_alloc(options->path_count, sizeof *cifar->file);
-    cifar->path = ls_alloc(options->path_count, sizeof *cifar->path);
-    cifar->end = ls_alloc(options->path_count, sizeof *cifar->end);
+    cifar->file = ls_alloc(files->count, sizeof *cifar->file);
+    cifar->path = ls_alloc(files->count, sizeof *cifar->path);
+    cifar->end = ls_alloc(files->count, sizeof *cifar->end);
     if (cifar->file == NULL || cifar->path == NULL || cifar->end == NULL)
         return ls_fail_memory(error, "a data source");
-    for (size_t i = 0; i < options->path_count; i++) {
+    for (size_t i = 0; i < files->count; i++) {
         struct ls_file *file = &cifar->file[i];
-        cifar->stamp = ls_mix(cifar->stamp) + ls_file_stamp(options->path[i]);
-        LS_TRY(ls_file_open(options->path[i], LOCKSTEP_DATA, file, error));
+        cifar->stamp = ls_mix(cifar->stamp) + ls_file_stamp(files->item[i]);
+        LS_TRY(ls_file_open(files->item[i], LOCKSTEP_DATA, file, error));
         cifar->files++;
-        cifar->path[i] = ls_copy_string(options->path[i]);
+        cifar->path[i] = ls_copy_string(files->item[i]);
         if (cifar->path[i] == NULL)
             return ls_fail_memory(error, "a path");
-        LS_TRY(check_file(options->path[i], file, source, error));
+        LS_TRY(check_file(files->item[i], file, source, error));
         source->count += (int64_t)(file->size / RECORD);
         cifar->end[i] = source->count;
     }
@@ -144,7 +154,7 @@ static int open_cifar(const struct ls_source_options *options, struct ls_source 
     source->shape[1] = source->shape[2] = 32;
     source->has_labels = true;
     ls_source_note_bytes(source, RECORD);
-    read_names(options->path[0], source);
+    read_names(files->item[0], source);
     return 0;
 }
 
@@ -197,6 +207,9 @@ static uint64_t stamp_cifar(const struct ls_source *source)
 const struct ls_source_type ls_source_cifar = {
     .name = "CIFAR",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__CIFAR,
+    .summary = "CIFAR-10's binary version",
+    .options = options_table,
+    .options_size = sizeof(struct cifar_options),
     .open = open_cifar,
     .close = close_cifar,
     .read = read_cifar,

@@ -3,19 +3,12 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset_inner.h"
-
-/* Synthetic samples of the test phase begin this far behind those of the train phase. */
-static const uint64_t TEST_OFFSET = UINT64_C(1) << 40;
-enum { PATHS_MAX = 4096 };
 
 /* What opening needs to know, in one place. */
 struct opening {
@@ -24,138 +17,23 @@ struct opening {
     const struct ls_definition *definition;
     Lockstep__Phase phase;
     bool forgiving;
-    const struct ls_source_type *type;
-    char *path[PATHS_MAX]; /* resolved */
-    size_t paths;
-    char *label_path, *root_folder;
-    char place[LS_PLACE_MAX];
+    struct ls_source_options options;
     struct ls_error *error;
 };
 
-static int bad_field(const struct opening *o, const void *message, const char *field,
-                     const char *hint, const char *what)
-{
-    char place[LS_PLACE_MAX];
-    ls_place(o->definition, message, field, place, sizeof place);
-    return ls_fail(o->error, LOCKSTEP_DEFINITION, place, hint, "layer '%.100s': %s",
-                   o->layer->name != NULL ? o->layer->name : "", what);
-}
+/* ---- Fields that all sources have ---- */
 
-/* ---- Fields that do not fit the backend are refused, not ignored ---- */
-
-static int check_fit(const struct opening *o)
+static int check_fields(const struct opening *o)
 {
     const Lockstep__DataParameter *d = o->data;
-    const struct {
-        bool given;
-        const struct ls_source_type *type, *other; /* which have it */
-        const char *field;
-    } field[] = {
-        {d->label_source != NULL, &ls_source_idx, &ls_source_pairs, "label_source"},
-        {d->root_folder != NULL && d->root_folder[0] != '\0', &ls_source_images, &ls_source_pairs,
-         "root_folder"},
-        {d->new_height != 0, &ls_source_images, &ls_source_pairs, "new_height"},
-        {d->new_width != 0, &ls_source_images, &ls_source_pairs, "new_width"},
-        {d->has_is_color, &ls_source_images, &ls_source_pairs, "is_color"},
-        {d->has_label_clip, &ls_source_pairs, NULL, "label_clip"},
-        {d->has_label_pad, &ls_source_pairs, NULL, "label_pad"},
-        {d->synthetic_param != NULL, &ls_source_synthetic, NULL, "synthetic_param"},
-        {d->force_encoded_color, &ls_source_lmdb, NULL, "force_encoded_color"},
-    };
     int status = 0;
-    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
-        char what[120];
-        if (!field[i].given || field[i].type == o->type || field[i].other == o->type)
-            continue;
-        bool two = field[i].other != NULL;
-        snprintf(what, sizeof what, "%s is for %s%s%s", field[i].field, field[i].type->name,
-                 two ? " and " : "", two ? field[i].other->name : "");
-        status = bad_field(o, d, field[i].field, NULL, what);
-    }
-    const Lockstep__TransformationParameter *t = o->layer->transform_param;
-    bool forced = t != NULL && (t->force_color || t->force_gray);
-    bool pictures = o->type == &ls_source_images || o->type == &ls_source_pairs;
-    if (forced && o->type != &ls_source_lmdb)
-        status = bad_field(o, t, t->force_color ? "force_color" : "force_gray",
-                           pictures ? "use is_color" : NULL,
-                           "force_color and force_gray are for encoded records of LMDB");
     if (d->rand_skip != 0)
-        status = bad_field(o, d, "rand_skip", "use shuffle: true", "rand_skip is not supported");
-    if (d->new_height > 65536 || d->new_width > 65536)
-        status = bad_field(o, d, "new_height", NULL, "new_height or new_width is too large");
+        status = ls_option_fail(&o->options, "rand_skip", "use shuffle: true", o->error,
+                                "rand_skip is not supported");
     if (d->has_cache_mb && !d->cache)
-        status = bad_field(o, d, "cache_mb", "cache: true", "cache_mb is for cache: true");
-    if (d->label_pad > 65535)
-        status = bad_field(o, d, "label_pad", NULL, "label_pad is larger than 65535");
+        status = ls_option_fail(&o->options, "cache_mb", "cache: true", o->error,
+                                "cache_mb is for cache: true");
     return status;
-}
-
-static int find_type(struct opening *o)
-{
-    const char *hint = "backend: LMDB, IDX, CIFAR, IMAGES, IMAGE_PAIRS or SYNTHETIC";
-    if (o->layer->data_param == NULL)
-        return bad_field(o, o->layer, NULL, "data_param { source: ... backend: ... }",
-                         "a Data layer needs data_param");
-    o->type = ls_source_type_of((int)o->data->backend);
-    if (o->type == NULL)
-        return bad_field(o, o->data, "backend", hint,
-                         o->data->has_backend ? "this backend is not supported"
-                                              : "no backend is given, and Caffe's default, "
-                                                "LEVELDB, is not supported");
-    return check_fit(o);
-}
-
-/* ---- Paths ---- */
-
-/* The index-th path of a field. What is not there is reported where it was named, which tells more
- * than where it is not. */
-static int resolve(struct opening *o, const char *field, size_t index, const char *path, char **out)
-{
-    char place[LS_PLACE_MAX];
-    *out = ls_resolve_path(path, o->definition->file);
-    if (*out == NULL)
-        return ls_fail_memory(o->error, "a path");
-    /* How many sources there may be is for the type to say. */
-    bool wrong_number =
-        o->type == &ls_source_synthetic || (o->data->n_source != 1 && o->type != &ls_source_cifar);
-    if (wrong_number || ls_file_exists(*out))
-        return 0;
-    ls_place_index(o->definition, o->data, field, index, place, sizeof place);
-    return ls_fail(o->error, LOCKSTEP_DATA, place,
-                   "a path is tried from the working directory, then from the definition's folder",
-                   "layer '%.100s': there is no file or folder '%s'",
-                   o->layer->name != NULL ? o->layer->name : "", path);
-}
-
-static int resolve_paths(struct opening *o)
-{
-    const Lockstep__DataParameter *d = o->data;
-    int status = 0;
-    if (d->n_source > PATHS_MAX)
-        return bad_field(o, d, "source", NULL, "there are too many sources");
-    for (; o->paths < d->n_source; o->paths++) {
-        if (d->source[o->paths][0] == '\0')
-            return bad_field(o, d, "source", NULL, "source is empty");
-        int found = resolve(o, "source", o->paths, d->source[o->paths], &o->path[o->paths]);
-        status = status != 0 ? status : found;
-    }
-    if (d->label_source != NULL) {
-        int found = resolve(o, "label_source", 0, d->label_source, &o->label_path);
-        status = status != 0 ? status : found;
-    }
-    if (d->root_folder != NULL && d->root_folder[0] != '\0') {
-        int found = resolve(o, "root_folder", 0, d->root_folder, &o->root_folder);
-        status = status != 0 ? status : found;
-    }
-    return status;
-}
-
-static void free_paths(struct opening *o)
-{
-    for (size_t i = 0; i < o->paths; i++)
-        ls_free(o->path[i]);
-    ls_free(o->label_path);
-    ls_free(o->root_folder);
 }
 
 /* ---- Source, split, transformation ---- */
@@ -164,39 +42,6 @@ static void free_paths(struct opening *o)
 static bool skips(const struct opening *o)
 {
     return !o->forgiving && o->data->on_bad_record == LOCKSTEP__DATA_PARAMETER__BAD_RECORD__SKIP;
-}
-
-static struct ls_source_options source_options(const struct opening *o)
-{
-    const Lockstep__DataParameter *d = o->data;
-    const Lockstep__TransformationParameter *t = o->layer->transform_param;
-    static const Lockstep__SyntheticParameter plain = LOCKSTEP__SYNTHETIC_PARAMETER__INIT;
-    const Lockstep__SyntheticParameter *s =
-        d->synthetic_param != NULL ? d->synthetic_param : &plain;
-    int64_t crop = t == NULL ? 0 : (int64_t)t->crop_size - 2 * (int64_t)t->pad;
-    return (struct ls_source_options){
-        .path = (const char *const *)o->path,
-        .path_count = o->paths,
-        .label_path = o->label_path,
-        .root_folder = o->root_folder,
-        .height = (int)d->new_height,
-        .width = (int)d->new_width,
-        .gray = !d->is_color,
-        .label_clip = d->label_clip,
-        .force_color = d->force_encoded_color || (t != NULL && t->force_color),
-        .force_gray = t != NULL && t->force_gray,
-        .crop = t == NULL || t->crop_size == 0 ? 0
-                : crop < 1                     ? 1
-                                               : (int)crop,
-        .synthetic_first = s->first + (o->phase == LOCKSTEP__PHASE__TEST ? TEST_OFFSET : 0),
-        .synthetic_seed = s->seed,
-        .synthetic_count = s->count,
-        .synthetic_shape = {s->channels, s->height, s->width},
-        .synthetic_noise = (double)s->noise,
-        .place = o->place,
-        .forgiving = o->forgiving,
-        .skipping = skips(o),
-    };
 }
 
 /* Not even the head of a record makes sense: says what is wrong with the first. */
@@ -211,15 +56,17 @@ static int none_is_good(const struct opening *o, const struct ls_dataset *datase
                    "none of its %" PRId64 " records is good", dataset->source->count);
 }
 
-static int open_source(const struct opening *o, struct ls_dataset *dataset)
+static int open_source(struct opening *o, struct ls_dataset *dataset)
 {
-    struct ls_source_options options = source_options(o);
-    LS_TRY(ls_source_open(o->type, &options, &dataset->source, o->error));
+    o->options.forgiving = o->forgiving;
+    o->options.skipping = skips(o);
+    LS_TRY(ls_source_open(&o->options, &dataset->source, o->error));
     if (dataset->source->forgiving && dataset->source->shape[0] == 0)
         return none_is_good(o, dataset);
     if (o->layer->n_top >= 2 && !dataset->source->has_labels)
-        return bad_field(o, o->data, "source", "give label_source, or leave the second top out",
-                         "the layer has a top for labels, and the source has none");
+        return ls_option_fail(&o->options, "source",
+                              "give label_source, or leave the second top out", o->error,
+                              "the layer has a top for labels, and the source has none");
     return 0;
 }
 
@@ -251,7 +98,7 @@ static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
         return 0;
     LS_TRY(ls_bad_records_open(dataset, &dataset->bad, o->error));
     dataset->bad->takes_labels = o->layer->n_top >= 2;
-    return ls_bad_records_look(dataset, source_options(o).crop > 0, o->error);
+    return ls_bad_records_look(dataset, o->options.crop > 0, o->error);
 }
 
 static int open_transform(const struct opening *o, uint64_t seed, bool augment,
@@ -264,7 +111,7 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
         .seed = seed,
         .augment = augment && o->phase == LOCKSTEP__PHASE__TRAIN,
         .varies = dataset->source->varies,
-        .label_pad = o->data->label_pad,
+        .label_pad = dataset->source->label_pad,
     };
     memcpy(options.record, dataset->source->shape, sizeof options.record);
     return ls_transform_open(&options, &dataset->transform, o->error);
@@ -286,18 +133,10 @@ static enum ls_last_batch last_batch_of(const struct opening *o)
 
 /* ---- The cache ---- */
 
-static void add_path(struct ls_text *key, const char *name, const char *path)
-{
-    char *real = path != NULL ? realpath(path, NULL) : NULL; /* one file has many names */
-    ls_text_format(key, "%s=%s\n", name, real != NULL ? real : path != NULL ? path : "");
-    free(real);
-}
-
 /* Everything that decides what the records of a source are, as text. */
 static void describe_records(const struct opening *o, const struct ls_dataset *dataset,
                              struct ls_text *key)
 {
-    const struct ls_source_options s = source_options(o);
     const struct ls_source *source = dataset->source;
     uint64_t sizes = source->sizes == NULL
                          ? 0
@@ -307,15 +146,7 @@ static void describe_records(const struct opening *o, const struct ls_dataset *d
     /* Files that were written to since another data set opened them are other files. */
     ls_text_format(key, "stamp %" PRIx64 "\n",
                    source->type->stamp != NULL ? source->type->stamp(source) : 0);
-    for (size_t i = 0; i < o->paths; i++)
-        add_path(key, "source", o->path[i]);
-    add_path(key, "labels", o->label_path);
-    add_path(key, "root", o->root_folder);
-    ls_text_format(key, "%d x %d, gray %d, clip %u, force %d %d, crop %d\n", s.height, s.width,
-                   s.gray, (unsigned)s.label_clip, s.force_color, s.force_gray, s.crop);
-    if (o->type == &ls_source_synthetic) /* the rest of it is what other sources ignore */
-        ls_text_format(key, "first %" PRIu64 ", seed %" PRIu64 ", noise %a,", s.synthetic_first,
-                       s.synthetic_seed, s.synthetic_noise);
+    ls_source_options_describe(&o->options, key);
     for (int i = 0; i < 3; i++)
         ls_text_format(key, " %" PRId64, source->shape[i]);
 }
@@ -339,9 +170,10 @@ static int join_cache(struct opening *o, struct ls_dataset *dataset, bool floats
 static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_dataset *dataset)
 {
     const Lockstep__DataParameter *d = o->data;
-    LS_TRY(find_type(o));
-    LS_TRY(resolve_paths(o));
-    dataset->name = ls_copy_string(o->paths > 0 ? o->path[0] : o->type->name);
+    int status = ls_source_options_read(o->layer, o->definition, o->phase, &o->options, o->error);
+    int others = check_fields(o);
+    LS_TRY(status != 0 ? status : others);
+    dataset->name = ls_copy_string(ls_source_options_name(&o->options));
     if (dataset->name == NULL)
         return ls_fail_memory(o->error, "a data set");
     LS_TRY(open_source(o, dataset));
@@ -366,23 +198,16 @@ static int open_dataset(const Lockstep__LayerParameter *layer,
     static const Lockstep__DataParameter nothing = LOCKSTEP__DATA_PARAMETER__INIT;
     *dataset = NULL;
     struct ls_dataset *made = ls_alloc(1, sizeof *made);
-    struct opening *o = ls_alloc(1, sizeof *o);
-    if (made == NULL || o == NULL) {
-        ls_free(made);
-        ls_free(o);
+    if (made == NULL)
         return ls_fail_memory(error, "a data set");
-    }
-    o->layer = layer;
-    o->data = layer->data_param != NULL ? layer->data_param : &nothing;
-    o->definition = definition;
-    o->phase = phase;
-    o->forgiving = forgiving;
-    o->error = error;
-    ls_place(definition, layer->data_param != NULL ? (const void *)layer->data_param : layer, NULL,
-             o->place, sizeof o->place);
-    int status = open_all(o, seed, augment, made);
-    free_paths(o);
-    ls_free(o);
+    struct opening o = {.layer = layer,
+                        .data = layer->data_param != NULL ? layer->data_param : &nothing,
+                        .definition = definition,
+                        .phase = phase,
+                        .forgiving = forgiving,
+                        .error = error};
+    int status = open_all(&o, seed, augment, made);
+    ls_source_options_free(&o.options);
     if (status != 0) {
         ls_dataset_close(made);
         return status;

@@ -26,6 +26,24 @@ struct idx_file {
     int64_t dim[RANK_MAX];
 };
 
+struct idx_options {
+    struct ls_option_files images;
+    const char *labels;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "source",
+     .kind = LS_OPTION_FILES,
+     .offset = offsetof(struct idx_options, images),
+     .least = 1,
+     .most = 1,
+     .help = "the file of images, of rank 3 (N x H x W) or 4 (N x C x H x W)"},
+    {.name = "label_source",
+     .kind = LS_OPTION_FILE,
+     .offset = offsetof(struct idx_options, labels),
+     .help = "the file of labels; without it records have none"},
+    {.name = NULL}};
+
 struct idx {
     struct idx_file images, labels;
     int64_t size; /* of a record */
@@ -210,19 +228,18 @@ static int open_labels(const char *path, struct idx *idx, struct ls_source *sour
 static int open_idx(const struct ls_source_options *options, struct ls_source *source,
                     struct ls_error *error)
 {
-    LS_TRY(ls_source_one_path(options, "IDX",
-                              "source: the file of images; label_source: the labels", error));
+    const struct idx_options *own = options->own;
     struct idx *idx = source->state = ls_alloc(1, sizeof *idx);
     if (idx == NULL)
         return ls_fail_memory(error, "a data source");
     idx->images.file.fd = idx->labels.file.fd = -1;
-    const char *path = options->path[0];
+    const char *path = own->images.item[0];
     idx->path = ls_copy_string(path);
     if (idx->path == NULL)
         return ls_fail_memory(error, "a path");
     idx->stamp = ls_file_stamp(path);
-    if (options->label_path != NULL)
-        idx->stamp += 3 * ls_file_stamp(options->label_path);
+    if (own->labels != NULL)
+        idx->stamp += 3 * ls_file_stamp(own->labels);
     LS_TRY(open_file(path, &idx->images, error));
     const struct idx_file *images = &idx->images;
     if (images->rank < 3)
@@ -243,9 +260,7 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
     idx->size = ls_record_size(source->shape);
     if (images->numbers == NULL)
         ls_source_note_bytes(source, (size_t)idx->size);
-    if (options->label_path == NULL)
-        return 0;
-    return open_labels(options->label_path, idx, source, error);
+    return own->labels != NULL ? open_labels(own->labels, idx, source, error) : 0;
 }
 
 static void close_idx(struct ls_source *source)
@@ -292,6 +307,9 @@ static uint64_t stamp_idx(const struct ls_source *source)
 const struct ls_source_type ls_source_idx = {
     .name = "IDX",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IDX,
+    .summary = "MNIST's format: a file of images and a file of labels, unpacked or gzip",
+    .options = options_table,
+    .options_size = sizeof(struct idx_options),
     .open = open_idx,
     .close = close_idx,
     .read = read_idx,

@@ -14,6 +14,26 @@
 #include "data/source.h"
 #include "lockstep.pb-c.h"
 
+struct images_options {
+    struct ls_option_files list;
+    const char *root_folder;
+    struct ls_picture_options form;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "source",
+     .kind = LS_OPTION_FILES,
+     .offset = offsetof(struct images_options, list),
+     .least = 1,
+     .most = 1,
+     .help = "a folder with a sub-folder for each class, or a list file"},
+    {.name = "root_folder",
+     .kind = LS_OPTION_FILE,
+     .offset = offsetof(struct images_options, root_folder),
+     .help = "with a list file: put before each path"},
+    LS_PICTURE_OPTIONS(struct images_options, form),
+    {.name = NULL}};
+
 struct images {
     struct ls_picture_list list;
     struct ls_picture_form form;
@@ -50,22 +70,21 @@ static int check_pictures(struct ls_source *source, struct ls_error *error)
 static int open_images(const struct ls_source_options *options, struct ls_source *source,
                        struct ls_error *error)
 {
-    LS_TRY(ls_source_one_path(options, "IMAGES",
-                              "source: a folder with a sub-folder for each class, or a list file",
-                              error));
+    const struct images_options *own = options->own;
     struct images *images = source->state = ls_alloc(1, sizeof *images);
     if (images == NULL)
         return ls_fail_memory(error, "a data source");
-    LS_TRY(ls_picture_form_init(options, &images->form, error));
-    const char *path = options->path[0];
+    LS_TRY(ls_picture_form_init(options, &own->form, &images->form, error));
+    const char *path = own->list.item[0];
     bool folder = ls_is_directory(path);
-    if (folder && options->root_folder != NULL && options->root_folder[0] != '\0')
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "root_folder is for list files; '%.200s' is a folder of classes", path);
+    if (folder && own->root_folder != NULL)
+        return ls_option_fail(options, "root_folder", NULL, error,
+                              "root_folder is for list files; '%.200s' is a folder of classes",
+                              path);
     if (folder)
         LS_TRY(ls_picture_list_folder(path, &images->list, error));
     else
-        LS_TRY(ls_picture_list_file(path, options->root_folder, &images->list, error));
+        LS_TRY(ls_picture_list_file(path, own->root_folder, &images->list, error));
     source->count = (int64_t)images->list.count;
     source->class_name = images->list.class_name; /* the source owns them now */
     source->class_count = images->list.class_count;
@@ -119,6 +138,9 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_images = {
     .name = "IMAGES",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGES,
+    .summary = "JPEG and PNG files: a folder of class folders, or a list file",
+    .options = options_table,
+    .options_size = sizeof(struct images_options),
     .open = open_images,
     .close = close_images,
     .read = read_image,

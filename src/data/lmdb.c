@@ -23,6 +23,37 @@
 static const size_t CHECK_LIMIT = (size_t)1 << 30;
 enum { SAMPLE = 1024 /* records of a larger one that are looked at */ };
 
+struct lmdb_options {
+    struct ls_option_files folder;
+    bool encoded_color, color, gray;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "source",
+     .kind = LS_OPTION_FILES,
+     .offset = offsetof(struct lmdb_options, folder),
+     .least = 1,
+     .most = 1,
+     .help = "the folder of the database, or its data.mdb"},
+    {.name = "force_encoded_color",
+     .kind = LS_OPTION_FLAG,
+     .offset = offsetof(struct lmdb_options, encoded_color),
+     .help = "encoded records become blue, green, red",
+     .instead = "is_color"},
+    {.name = "transform_param.force_color",
+     .kind = LS_OPTION_FLAG,
+     .offset = offsetof(struct lmdb_options, color),
+     .help = "encoded records become blue, green, red",
+     .of = "encoded records of",
+     .instead = "is_color"},
+    {.name = "transform_param.force_gray",
+     .kind = LS_OPTION_FLAG,
+     .offset = offsetof(struct lmdb_options, gray),
+     .help = "encoded records become grey",
+     .of = "encoded records of",
+     .instead = "is_color"},
+    {.name = NULL}};
+
 struct database {
     char *file; /* the path of data.mdb */
     struct ls_mapping mapping;
@@ -124,6 +155,14 @@ static int check_sample(struct ls_source *source, struct ls_error *error)
     return source->varies ? check_records(source, error) : 0;
 }
 
+/* The field that asks for colours or grey. */
+static const char *forced_by(const struct lmdb_options *own)
+{
+    return own->gray    ? "transform_param.force_gray"
+           : own->color ? "transform_param.force_color"
+                        : "force_encoded_color";
+}
+
 static int inspect(struct ls_source *source, const struct ls_source_options *options,
                    struct ls_error *error)
 {
@@ -134,9 +173,9 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
     first = first < 0 ? 0 : first; /* which is told of then */
     LS_TRY(read_datum(source, first, NULL, &datum, error));
     if (!datum.encoded && db->channels != 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
-                       "records of this database are stored as pixels: leave it out",
-                       "force_color and force_gray are for encoded records only");
+        return ls_option_fail(options, forced_by(options->own),
+                              "records of this database are stored as pixels: leave it out", error,
+                              "force_color and force_gray are for encoded records only");
     size_t bytes = 0;
     LS_TRY(datum_shape(source, first, &datum, source->shape, &bytes, error));
     ls_source_note_bytes(source, bytes + db->entry[first].value_size);
@@ -151,18 +190,19 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
 static int open_database(const struct ls_source_options *options, struct ls_source *source,
                          struct ls_error *error)
 {
-    LS_TRY(ls_source_one_path(options, "LMDB", "source: the folder of the database", error));
+    const struct lmdb_options *own = options->own;
+    const char *path = own->folder.item[0];
     struct database *db = source->state = ls_alloc(1, sizeof *db);
     if (db == NULL)
         return ls_fail_memory(error, "a database");
-    if (options->force_color && options->force_gray)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "force_color and force_gray cannot both hold");
+    if ((own->color || own->encoded_color) && own->gray)
+        return ls_option_fail(options, "transform_param.force_gray", NULL, error,
+                              "force_color and force_gray cannot both hold");
     db->reading.fd = -1;
-    db->channels = options->force_color ? 3 : options->force_gray ? 1 : 0;
+    db->channels = own->color || own->encoded_color ? 3 : own->gray ? 1 : 0;
     struct ls_text file = {0};
-    ls_text_add(&file, options->path[0]);
-    if (ls_is_directory(options->path[0]))
+    ls_text_add(&file, path);
+    if (ls_is_directory(path))
         ls_text_add(&file, "/data.mdb");
     db->file = file.data;
     if (file.failed)
@@ -265,6 +305,9 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_lmdb = {
     .name = "LMDB",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__LMDB,
+    .summary = "a database of Datum records, as Caffe's tools and lockstep convert write it",
+    .options = options_table,
+    .options_size = sizeof(struct lmdb_options),
     .open = open_database,
     .close = close_database,
     .read = read_record,

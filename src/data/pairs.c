@@ -17,6 +17,45 @@
 
 static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a map */
 
+struct pairs_options {
+    struct ls_option_files pictures;
+    const char *maps, *root_folder;
+    struct ls_picture_options form;
+    int64_t label_clip, label_pad;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "source",
+     .kind = LS_OPTION_FILES,
+     .offset = offsetof(struct pairs_options, pictures),
+     .least = 1,
+     .most = 1,
+     .help = "a folder of pictures, or a list file of pairs"},
+    {.name = "label_source",
+     .kind = LS_OPTION_FILE,
+     .offset = offsetof(struct pairs_options, maps),
+     .help = "with a folder of pictures: the folder of the label maps"},
+    {.name = "root_folder",
+     .kind = LS_OPTION_FILE,
+     .offset = offsetof(struct pairs_options, root_folder),
+     .help = "with a list file: put before each path"},
+    LS_PICTURE_OPTIONS(struct pairs_options, form),
+    {.name = "label_clip",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct pairs_options, label_clip),
+     .least = 0,
+     .most = UINT32_MAX,
+     .help = "larger labels become this one (1: instance maps become masks); 0: as they are"},
+    {.name = "label_pad",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct pairs_options, label_pad),
+     .fallback = 255,
+     .least = 0,
+     .most = 65535,
+     .keeps_records = true,
+     .help = "the label of what transform_param.pad puts around a map"},
+    {.name = NULL}};
+
 struct pairs {
     struct ls_picture_list pictures, maps; /* map i belongs to picture i */
     struct ls_picture_form form;
@@ -51,27 +90,28 @@ static int find_map(struct pairs *pairs, const char *folder, size_t index, struc
 static int list_files(struct pairs *pairs, const struct ls_source_options *options,
                       struct ls_error *error)
 {
-    const char *path = options->path[0], *root = options->root_folder;
+    const struct pairs_options *own = options->own;
+    const char *path = own->pictures.item[0];
     if (!ls_is_directory(path)) {
-        if (options->label_path != NULL)
-            return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                           "label_source is for folders; the list file '%.200s' names the maps",
-                           path);
-        return ls_picture_list_pairs(path, root, &pairs->pictures, &pairs->maps, error);
+        if (own->maps != NULL)
+            return ls_option_fail(
+                options, "label_source", NULL, error,
+                "label_source is for folders; the list file '%.200s' names the maps", path);
+        return ls_picture_list_pairs(path, own->root_folder, &pairs->pictures, &pairs->maps, error);
     }
-    if (root != NULL && root[0] != '\0')
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "root_folder is for list files; '%.200s' is a folder of pictures", path);
-    if (options->label_path == NULL)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
-                       "label_source: the folder of the maps",
-                       "a folder of pictures needs a folder of label maps");
-    if (!ls_is_directory(options->label_path))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "label_source '%.200s' is no folder", options->label_path);
+    if (own->root_folder != NULL)
+        return ls_option_fail(options, "root_folder", NULL, error,
+                              "root_folder is for list files; '%.200s' is a folder of pictures",
+                              path);
+    if (own->maps == NULL)
+        return ls_option_fail(options, "source", "label_source: the folder of the maps", error,
+                              "a folder of pictures needs a folder of label maps");
+    if (!ls_is_directory(own->maps))
+        return ls_option_fail(options, "label_source", NULL, error,
+                              "label_source '%.200s' is no folder", own->maps);
     LS_TRY(ls_picture_list_flat(path, &pairs->pictures, error));
     for (size_t i = 0; i < pairs->pictures.count; i++)
-        LS_TRY(find_map(pairs, options->label_path, i, error));
+        LS_TRY(find_map(pairs, own->maps, i, error));
     return 0;
 }
 
@@ -148,13 +188,13 @@ static int look(struct ls_source *source, struct ls_error *error)
 static int open_pairs(const struct ls_source_options *options, struct ls_source *source,
                       struct ls_error *error)
 {
-    LS_TRY(ls_source_one_path(options, "IMAGE_PAIRS",
-                              "source: a folder of pictures, or a list file of pairs", error));
+    const struct pairs_options *own = options->own;
     struct pairs *pairs = source->state = ls_alloc(1, sizeof *pairs);
     if (pairs == NULL)
         return ls_fail_memory(error, "a data source");
-    pairs->clip = options->label_clip;
-    LS_TRY(ls_picture_form_init(options, &pairs->form, error));
+    pairs->clip = (uint32_t)own->label_clip;
+    source->label_pad = (uint32_t)own->label_pad;
+    LS_TRY(ls_picture_form_init(options, &own->form, &pairs->form, error));
     LS_TRY(list_files(pairs, options, error));
     source->count = (int64_t)pairs->pictures.count;
     source->has_labels = source->has_maps = true;
@@ -250,6 +290,10 @@ static uint64_t stamp(const struct ls_source *source)
 const struct ls_source_type ls_source_pairs = {
     .name = "IMAGE_PAIRS",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS,
+    .summary = "pictures with label maps, one label for each pixel",
+    .unconvertible = "label maps cannot be converted, and are not needed for a mean",
+    .options = options_table,
+    .options_size = sizeof(struct pairs_options),
     .open = open_pairs,
     .close = close_pairs,
     .read = read_pair,

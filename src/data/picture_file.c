@@ -8,20 +8,21 @@
 
 static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a picture file */
 
-int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
+int ls_picture_form_init(const struct ls_source_options *options,
+                         const struct ls_picture_options *own, struct ls_picture_form *form,
                          struct ls_error *error)
 {
-    *form = (struct ls_picture_form){.height = options->height,
-                                     .width = options->width,
-                                     .channels = options->gray ? 1 : 3,
+    *form = (struct ls_picture_form){.height = (int)own->height,
+                                     .width = (int)own->width,
+                                     .channels = own->color ? 3 : 1,
                                      .crop = options->crop};
     if ((form->height > 0) != (form->width > 0))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "new_height and new_width must be given together");
+        return ls_option_fail(options, form->height > 0 ? "new_height" : "new_width", NULL, error,
+                              "new_height and new_width must be given together");
     int64_t shape[3] = {form->channels, form->height, form->width};
     if (form->height > 0 && !ls_record_shape_valid(shape))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "pictures cannot be resized to %d x %d", form->height, form->width);
+        return ls_option_fail(options, "new_height", NULL, error,
+                              "pictures cannot be resized to %d x %d", form->height, form->width);
     return 0;
 }
 

@@ -16,8 +16,34 @@ struct ls_picture_form {
     int crop; /* the side that the transformation's crop needs; 0: none */
 };
 
+/* The options that sources of picture files share: their struct, which is `member` of the source's
+ * struct `type`, and rows for the source's table. */
+struct ls_picture_options {
+    int64_t height, width;
+    bool color;
+};
+/* clang-format off */
+#define LS_PICTURE_OPTIONS(type, member)                                                           \
+    {.name = "new_height",                                                                         \
+     .kind = LS_OPTION_INTEGER,                                                                    \
+     .offset = offsetof(type, member.height),                                                      \
+     .most = 65536,                                                                                \
+     .help = "resize to this height, together with new_width; 0: as they are"},                    \
+    {.name = "new_width",                                                                          \
+     .kind = LS_OPTION_INTEGER,                                                                    \
+     .offset = offsetof(type, member.width),                                                       \
+     .most = 65536,                                                                                \
+     .help = "resize to this width, together with new_height; 0: as they are"},                    \
+    {.name = "is_color",                                                                           \
+     .kind = LS_OPTION_FLAG,                                                                       \
+     .offset = offsetof(type, member.color),                                                       \
+     .fallback = 1,                                                                                \
+     .help = "three channels (blue, green, red); false: one, grey"}
+/* clang-format on */
+
 /* From a source's options; refuses sizes that make no sense. */
-int ls_picture_form_init(const struct ls_source_options *options, struct ls_picture_form *form,
+int ls_picture_form_init(const struct ls_source_options *options,
+                         const struct ls_picture_options *own, struct ls_picture_form *form,
                          struct ls_error *error);
 
 /* Reads the header of the picture of record `index`; *file: its bytes. A file that is none is

@@ -11,59 +11,20 @@
 
 enum { REPORT_EVERY = 1000 };
 
-static int refuse(const char *what, const char *hint, struct ls_error *error)
-{
-    return ls_fail(error, LOCKSTEP_USAGE, NULL, hint, "%s", what);
-}
-
-/* An option of another backend is refused, not ignored. */
-static int check_fit(const struct lockstep_source_options *options,
-                     const struct ls_source_type *type, struct ls_error *error)
-{
-    if (type == &ls_source_pairs)
-        return refuse("label maps cannot be converted, and are not needed for a mean",
-                      "train on the files themselves, with backend: IMAGE_PAIRS", error);
-    if (options->label_source != NULL && type != &ls_source_idx)
-        return refuse("a file of labels is for IDX", NULL, error);
-    if (options->root_folder != NULL && type != &ls_source_images)
-        return refuse("a root folder is for IMAGES with a list file", NULL, error);
-    if ((options->resize_height != 0 || options->resize_width != 0 || options->gray) &&
-        type != &ls_source_images)
-        return refuse("resizing and grey are for IMAGES", NULL, error);
-    if (options->resize_height < 0 || options->resize_width < 0)
-        return refuse("sizes cannot be negative", NULL, error);
-    if (type == &ls_source_idx && options->label_source == NULL)
-        return refuse("IDX needs the file of labels too",
-                      "label_source (--label-source FILE) names it", error);
-    return 0;
-}
-
-static int open_source(const struct lockstep_source_options *options, struct ls_source **source,
+static int open_source(const struct lockstep_source_options *given, struct ls_source **source,
                        struct ls_error *error)
 {
-    const char *hint = "LMDB, IDX, CIFAR, IMAGES or SYNTHETIC";
-    if (options->backend == NULL)
-        return refuse("no backend is given", hint, error);
-    const struct ls_source_type *type = ls_source_type_named(options->backend);
-    if (type == NULL)
-        return ls_fail(error, LOCKSTEP_USAGE, NULL, hint, "'%.100s' is not a backend",
-                       options->backend);
-    LS_TRY(check_fit(options, type, error));
-    struct ls_source_options inner = {
-        .path = options->source,
-        .path_count = options->source_count,
-        .label_path = options->label_source,
-        .root_folder = options->root_folder,
-        .height = options->resize_height,
-        .width = options->resize_width,
-        .gray = options->gray != 0,
-        /* The defaults of a synthetic set's definition. */
-        .synthetic_seed = 1,
-        .synthetic_count = 60000,
-        .synthetic_shape = {1, 28, 28},
-        .synthetic_noise = 16,
-    };
-    return ls_source_open(type, &inner, source, error);
+    struct ls_source_options options;
+    int status = ls_source_options_take(given, &options, error);
+    if (status == 0)
+        status = ls_source_open(&options, source, error);
+    ls_source_options_free(&options);
+    LS_TRY(status);
+    if (!(*source)->has_labels)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL,
+                       "label_source (--label-source FILE) names their file",
+                       "%s: its records have no labels", (*source)->type->name);
+    return 0;
 }
 
 int ls_selection_open(const struct lockstep_source_options *options, struct ls_selection *selection,

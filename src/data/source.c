@@ -9,25 +9,22 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-static const struct ls_source_type *const types[] = {
-    &ls_source_lmdb,   &ls_source_idx,   &ls_source_cifar,
-    &ls_source_images, &ls_source_pairs, &ls_source_synthetic,
-};
-enum { TYPE_COUNT = sizeof types / sizeof types[0] };
+#define SOURCE_ENTRY(type) &(type),
+const struct ls_source_type *const ls_source_types[] = {LS_SOURCES(SOURCE_ENTRY) NULL};
 
 const struct ls_source_type *ls_source_type_of(int backend)
 {
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (types[i]->backend == backend)
-            return types[i];
+    for (size_t i = 0; ls_source_types[i] != NULL; i++)
+        if (ls_source_types[i]->backend == backend)
+            return ls_source_types[i];
     return NULL;
 }
 
 const struct ls_source_type *ls_source_type_named(const char *name)
 {
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (strcasecmp(types[i]->name, name) == 0)
-            return types[i];
+    for (size_t i = 0; ls_source_types[i] != NULL; i++)
+        if (strcasecmp(ls_source_types[i]->name, name) == 0)
+            return ls_source_types[i];
     return NULL;
 }
 
@@ -43,19 +40,19 @@ static int end_at_bad_record(struct ls_error *error)
     return LOCKSTEP_DATA;
 }
 
-int ls_source_open(const struct ls_source_type *type, const struct ls_source_options *options,
-                   struct ls_source **source, struct ls_error *error)
+int ls_source_open(const struct ls_source_options *options, struct ls_source **source,
+                   struct ls_error *error)
 {
     *source = NULL;
     struct ls_source *s = ls_alloc(1, sizeof *s);
     if (s == NULL)
         return ls_fail_memory(error, "a data source");
-    s->type = type;
+    s->type = options->type;
     s->forgiving = options->forgiving;
     s->skipping = options->skipping;
     s->largest_label = -1;
-    const char *place = options->path_count > 0 ? options->path[0] : options->place;
-    int status = type->open(options, s, error);
+    const char *place = ls_source_options_name(options);
+    int status = s->type->open(options, s, error);
     if (status == LS_BAD_RECORD)
         status = end_at_bad_record(error);
     if (status == 0 && s->count < 1)
@@ -267,16 +264,4 @@ void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t s
         return;
     shape[1] = source->sizes[index][0];
     shape[2] = source->sizes[index][1];
-}
-
-int ls_source_one_path(const struct ls_source_options *options, const char *backend,
-                       const char *hint, struct ls_error *error)
-{
-    if (options->path_count == 1)
-        return 0;
-    if (options->path_count == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, hint,
-                       "data of backend %s needs a source", backend);
-    return ls_fail(error, LOCKSTEP_DEFINITION, options->place, hint,
-                   "data of backend %s has one source, not %zu", backend, options->path_count);
 }

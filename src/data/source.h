@@ -18,29 +18,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-
-/* What opens a source; strings belong to the caller and must live as long as the call. */
-struct ls_source_options {
-    const char *const *path; /* as the definition names them, resolved */
-    size_t path_count;
-    const char *label_path;  /* IDX; NULL: records have no labels. IMAGE_PAIRS: a folder of maps */
-    const char *root_folder; /* IMAGES, IMAGE_PAIRS with a list file; NULL or "": none */
-    int height, width;       /* IMAGES, IMAGE_PAIRS: resize to; 0: as they are */
-    bool gray;               /* IMAGES, IMAGE_PAIRS: one channel instead of three */
-    uint32_t label_clip;     /* IMAGE_PAIRS: larger labels become this one; 0: as they are */
-    bool force_color;        /* LMDB: encoded records become BGR ... */
-    bool force_gray;         /* ... or grey; neither: as they are */
-    int crop;                /* least side that the crop which follows needs; 0: no crop */
-    /* SYNTHETIC */
-    uint64_t synthetic_first, synthetic_seed;
-    int64_t synthetic_count;
-    int64_t synthetic_shape[3];
-    double synthetic_noise;
-    bool forgiving; /* bad records do not keep it from being opened: they fail when they are read */
-    bool skipping;  /* the same, but not for files that cannot be read: the caller skips them */
-    /* What to call the definition in messages about missing fields. */
-    const char *place;
-};
+#include "data/options.h"
 
 /* A record. The numbers belong to the reader until its next call, or to the source. */
 struct ls_record {
@@ -66,7 +44,8 @@ struct ls_source {
     /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
     int32_t (*sizes)[2];
     bool has_labels;
-    bool has_maps;         /* labels are maps */
+    bool has_maps;         /* labels are maps, */
+    uint32_t label_pad;    /* around which padding puts this label */
     bool encoded;          /* records must be decoded: worth several threads */
     size_t decode_bytes;   /* the most that a reader takes for a record, of those looked at */
     bool bgr;              /* three channels are blue, green, red */
@@ -104,10 +83,16 @@ struct ls_source_reader {
 };
 
 struct ls_source_type {
-    const char *name; /* "LMDB" */
-    int backend;      /* Lockstep__DataParameter__DB */
-    /* Fills in `source` (zeroed). On failure the caller calls `close`. Errors: LOCKSTEP_DATA naming
-     * the file, LOCKSTEP_DEFINITION for options that do not fit. */
+    const char *name;    /* "LMDB" */
+    int backend;         /* Lockstep__DataParameter__DB */
+    const char *summary; /* what it reads, in one line */
+    /* Why convert and mean cannot read it; NULL: they can. */
+    const char *unconvertible;
+    const struct ls_option *options; /* its table */
+    size_t options_size;             /* of the struct that the table fills */
+    /* Fills in `source` (zeroed) from options->own, which the checks of the table have passed. On
+     * failure the caller calls `close`. Errors: LOCKSTEP_DATA naming the file, LOCKSTEP_DEFINITION
+     * for options that do not fit together. */
     int (*open)(const struct ls_source_options *options, struct ls_source *source,
                 struct ls_error *error);
     void (*close)(struct ls_source *source);
@@ -121,15 +106,26 @@ struct ls_source_type {
     void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
 };
 
-extern const struct ls_source_type ls_source_lmdb, ls_source_idx, ls_source_cifar, ls_source_images,
-    ls_source_pairs, ls_source_synthetic;
+/* All sources; a new one is a file of its own and a line here. */
+#define LS_SOURCES(SOURCE)                                                                         \
+    SOURCE(ls_source_lmdb)                                                                         \
+    SOURCE(ls_source_idx)                                                                          \
+    SOURCE(ls_source_cifar)                                                                        \
+    SOURCE(ls_source_images)                                                                       \
+    SOURCE(ls_source_pairs)                                                                        \
+    SOURCE(ls_source_synthetic)
+
+#define LS_SOURCE_DECLARE(type) extern const struct ls_source_type type;
+LS_SOURCES(LS_SOURCE_DECLARE)
+/* The same as a list that ends with NULL. */
+extern const struct ls_source_type *const ls_source_types[];
 
 /* The type of a backend by number or by name (any case); NULL if there is none. */
 const struct ls_source_type *ls_source_type_of(int backend);
 const struct ls_source_type *ls_source_type_named(const char *name);
 
-int ls_source_open(const struct ls_source_type *type, const struct ls_source_options *options,
-                   struct ls_source **source, struct ls_error *error);
+int ls_source_open(const struct ls_source_options *options, struct ls_source **source,
+                   struct ls_error *error);
 void ls_source_close(struct ls_source *source);
 
 int ls_source_reader_open(const struct ls_source *source, struct ls_source_reader **reader,
@@ -166,9 +162,5 @@ int ls_source_first_good(const struct ls_source *source, int64_t *index, struct 
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
 /* The shape of a record as it was noted. */
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3]);
-
-/* Fails unless exactly one path was given (the hint says what it should be). */
-int ls_source_one_path(const struct ls_source_options *options, const char *backend,
-                       const char *hint, struct ls_error *error);
 
 #endif

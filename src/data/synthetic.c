@@ -9,6 +9,7 @@
  * *, / and square roots in double, which have the same bits on every machine.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +21,65 @@
 #include "lockstep.pb-c.h"
 
 enum {
-    PIECES = 5,        /* straight pieces between two points of a curve */
-    NOISE_DRAWS = 256, /* number of the first draw for noise; those before are for shapes */
-    CHANNELS_MAX = 64
+    PIECES = 5,       /* straight pieces between two points of a curve */
+    NOISE_DRAWS = 256 /* number of the first draw for noise; those before are for shapes */
 };
+
+struct synthetic_options {
+    int64_t count, channels, height, width;
+    uint64_t first, seed;
+    double noise;
+};
+
+static const struct ls_option options_table[] = {
+    {.name = "synthetic_param.count",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct synthetic_options, count),
+     .fallback = 60000,
+     .least = 1,
+     .most = UINT32_MAX,
+     .help = "records in the set"},
+    {.name = "synthetic_param.height",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct synthetic_options, height),
+     .fallback = 28,
+     .least = 8,
+     .most = 65536,
+     .help = "of a picture, in pixels"},
+    {.name = "synthetic_param.width",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct synthetic_options, width),
+     .fallback = 28,
+     .least = 8,
+     .most = 65536,
+     .help = "of a picture, in pixels"},
+    {.name = "synthetic_param.channels",
+     .kind = LS_OPTION_INTEGER,
+     .offset = offsetof(struct synthetic_options, channels),
+     .fallback = 1,
+     .least = 1,
+     .most = 64,
+     .help = "of a picture; with several, ink and paper have random levels in each"},
+    {.name = "synthetic_param.noise",
+     .kind = LS_OPTION_NUMBER,
+     .offset = offsetof(struct synthetic_options, noise),
+     .fallback = 16,
+     .least = 0,
+     .most = 1000,
+     .help = "standard deviation, in units of pixels 0..255"},
+    {.name = "synthetic_param.first",
+     .kind = LS_OPTION_UNSIGNED,
+     .offset = offsetof(struct synthetic_options, first),
+     .help = "number of the first drawing, so that sets can have none in common"},
+    {.name = "synthetic_param.seed",
+     .kind = LS_OPTION_UNSIGNED,
+     .offset = offsetof(struct synthetic_options, seed),
+     .fallback = 1,
+     .help = "another seed gives other drawings"},
+    {.name = NULL}};
+
+/* Records of the test phase begin this far behind those of the train phase. */
+static const uint64_t TEST_OFFSET = UINT64_C(1) << 40;
 
 struct synthetic {
     uint64_t key;
@@ -238,29 +294,22 @@ static int name_classes(struct ls_source *source, struct ls_error *error)
 static int open_synthetic(const struct ls_source_options *options, struct ls_source *source,
                           struct ls_error *error)
 {
-    if (options->path_count != 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place,
-                       "digits are drawn, not read; see synthetic_param",
-                       "data of backend SYNTHETIC has no source");
-    memcpy(source->shape, options->synthetic_shape, sizeof source->shape);
-    if (!ls_record_shape_valid(source->shape) || source->shape[0] > CHANNELS_MAX ||
-        source->shape[1] < 8 || source->shape[2] < 8)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "synthetic digits need at least 8 x 8 pixels and 1 to %d channels",
-                       CHANNELS_MAX);
-    if (options->synthetic_count < 1)
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "a synthetic data set needs a count of at least 1");
-    if (!(options->synthetic_noise >= 0 && options->synthetic_noise <= 1000))
-        return ls_fail(error, LOCKSTEP_DEFINITION, options->place, NULL,
-                       "the noise of synthetic digits must lie in 0 .. 1000");
+    const struct synthetic_options *own = options->own;
+    source->shape[0] = own->channels;
+    source->shape[1] = own->height;
+    source->shape[2] = own->width;
+    if (!ls_record_shape_valid(source->shape))
+        return ls_option_fail(options, "synthetic_param.height", NULL, error,
+                              "synthetic digits of %" PRId64 " x %" PRId64 " x %" PRId64
+                              " numbers are too large",
+                              own->channels, own->height, own->width);
     struct synthetic *synthetic = source->state = ls_alloc(1, sizeof *synthetic);
     if (synthetic == NULL)
         return ls_fail_memory(error, "a data source");
-    synthetic->key = ls_random_key(options->synthetic_seed, LS_RANDOM_DATA, "digits");
-    synthetic->first = options->synthetic_first;
-    synthetic->noise = options->synthetic_noise;
-    source->count = options->synthetic_count;
+    synthetic->key = ls_random_key(own->seed, LS_RANDOM_DATA, "digits");
+    synthetic->first = own->first + (options->test ? TEST_OFFSET : 0);
+    synthetic->noise = own->noise;
+    source->count = own->count;
     source->has_labels = true;
     source->largest_label = 9;
     return name_classes(source, error);
@@ -288,10 +337,20 @@ static int read_synthetic(struct ls_source_reader *reader, int64_t index, bool w
     return 0;
 }
 
+/* The drawings of the two phases differ though their options are the same. */
+static uint64_t stamp_synthetic(const struct ls_source *source)
+{
+    return ((const struct synthetic *)source->state)->first;
+}
+
 const struct ls_source_type ls_source_synthetic = {
     .name = "SYNTHETIC",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__SYNTHETIC,
+    .summary = "digits that Lockstep draws, each by its number alone; see synthetic_param",
+    .options = options_table,
+    .options_size = sizeof(struct synthetic_options),
     .open = open_synthetic,
     .close = close_synthetic,
     .read = read_synthetic,
+    .stamp = stamp_synthetic,
 };

@@ -97,12 +97,27 @@ static void read_all(const struct ls_source *source)
 
 static int64_t read_source(const struct ls_source_type *type, const char *path, const char *root)
 {
-    struct ls_source_options options = {
-        .path = &path, .path_count = 1, .root_folder = root, .place = "fuzz"};
+    char *paths[] = {(char *)(uintptr_t)path};
+    struct ls_definition *definition = ls_definition_new("fuzz", 1 << 20, NULL);
+    Lockstep__DataParameter data = LOCKSTEP__DATA_PARAMETER__INIT;
+    Lockstep__LayerParameter layer = LOCKSTEP__LAYER_PARAMETER__INIT;
+    struct ls_source_options options;
+    data.backend = (Lockstep__DataParameter__DB)type->backend;
+    data.n_source = 1;
+    data.source = paths;
+    if (root != NULL)
+        data.root_folder = (char *)(uintptr_t)root;
+    layer.data_param = &data;
     struct ls_source *source;
     struct ls_error error = {0};
     int64_t count = 0;
-    int status = ls_source_open(type, &options, &source, &error);
+    source = NULL;
+    int status =
+        ls_source_options_read(&layer, definition, LOCKSTEP__PHASE__TRAIN, &options, &error);
+    if (status == 0)
+        status = ls_source_open(&options, &source, &error);
+    ls_source_options_free(&options);
+    ls_definition_free(definition);
     must((status == 0) == (source != NULL) && (status == 0) == (error.count == 0));
     if (status == 0) {
         count = source->count;

@@ -62,9 +62,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     char file[64];
     snprintf(file, sizeof file, "/proc/self/fd/%d", fd);
     const char *path = file;
-    struct ls_source_options options = {.path = &path, .path_count = 1, .place = "fuzz"};
+    const struct lockstep_source_options given = {
+        .struct_size = sizeof given, .backend = "LMDB", .source = &path, .source_count = 1};
+    struct ls_source_options options;
     struct ls_source *source;
-    if (ls_source_open(&ls_source_lmdb, &options, &source, NULL) == 0) {
+    must(ls_source_options_take(&given, &options, NULL) == 0);
+    int status = ls_source_open(&options, &source, NULL);
+    ls_source_options_free(&options);
+    if (status == 0) {
         read_records(source);
         ls_source_close(source);
     }

@@ -55,11 +55,17 @@ static void read_source(const struct ls_source_type *type, bool labels, const ui
     char name[64];
     snprintf(name, sizeof name, "/proc/self/fd/%d", file);
     const char *path = name;
-    struct ls_source_options options = {
-        .path = &path, .path_count = 1, .label_path = labels ? path : NULL, .place = "fuzz"};
+    const struct lockstep_source_options given = {.struct_size = sizeof given,
+                                                  .backend = type->name,
+                                                  .source = &path,
+                                                  .source_count = 1,
+                                                  .label_source = labels ? path : NULL};
+    struct ls_source_options options;
     struct ls_source *source;
     struct ls_error error = {0};
-    int status = ls_source_open(type, &options, &source, &error);
+    must(ls_source_options_take(&given, &options, &error) == 0);
+    int status = ls_source_open(&options, &source, &error);
+    ls_source_options_free(&options);
     must((status == 0) == (source != NULL) && (status == 0) == (error.count == 0));
     if (status == 0)
         read_all(source);

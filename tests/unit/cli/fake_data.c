@@ -12,6 +12,16 @@ void lockstep_source_options_init(struct lockstep_source_options *options)
     *options = (struct lockstep_source_options){.struct_size = sizeof *options};
 }
 
+int lockstep_source_help(const char *backend, void (*tell)(void *user, const char *line),
+                         void *user, struct lockstep_error *error)
+{
+    (void)error;
+    if (backend != NULL && strcmp(backend, "IDX") != 0)
+        return LOCKSTEP_USAGE;
+    tell(user, backend != NULL ? "IDX: fields" : "  IDX  images");
+    return 0;
+}
+
 static void note_source(const char *what, const struct lockstep_source_options *source,
                         const char *path)
 {

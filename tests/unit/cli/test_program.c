@@ -117,6 +117,10 @@ static void test_help(void **state)
     }
     assert_string_equal(fake.calls, "");
     assert_int_equal(RUN("help", "tran"), LOCKSTEP_USAGE);
+    assert_int_equal(RUN("help", "sources"), 0);
+    assert_non_null(strstr(out, "\n  IDX  images\n"));
+    assert_int_equal(RUN("help", "IDX"), 0);
+    assert_string_equal(out, "IDX: fields\n");
     assert_int_equal(RUN("--version"), 0);
     assert_string_equal(out, "lockstep 1.2.3\nbuilt on nothing\n");
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/dataset.h"
+#include "data/source.h"
 #include "schema/text_format.h"
 #include "support/support.h"
 
@@ -61,6 +62,27 @@ static inline struct ls_dataset *trial_dataset(const struct ls_definition *defin
         fail_msg("%s", trial_text(error));
     free(error);
     return dataset;
+}
+
+/* Opens the source of a layer that consists of these fields, "data_param { ... }". */
+__attribute__((format(printf, 3, 4))) static inline int
+trial_source(struct ls_source **source, struct ls_error *error, const char *format, ...)
+{
+    char text[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    struct ls_definition *definition = trial_layer("name: 'd' %s", text);
+    struct ls_source_options options;
+    *source = NULL;
+    int status = ls_source_options_read((const Lockstep__LayerParameter *)definition->message,
+                                        definition, LOCKSTEP__PHASE__TRAIN, &options, error);
+    if (status == 0)
+        status = ls_source_open(&options, source, error);
+    ls_source_options_free(&options);
+    ls_definition_free(definition);
+    return status;
 }
 
 static inline void put_u32(uint8_t *at, uint32_t value)

@@ -109,10 +109,10 @@ static void a_converted_data_set_is_the_same_data_set(void **state)
     must_convert(&options, path, 321);
     struct lockstep_source_options second = {.backend = "LMDB", .source = &path, .source_count = 1};
     must_convert(&second, again, 321);
-    struct ls_source_options open = {.path = &again, .path_count = 1, .place = ""};
     struct ls_source *source;
     struct ls_source_reader *reader;
-    assert_int_equal(ls_source_open(&ls_source_lmdb, &open, &source, NULL), 0);
+    assert_int_equal(
+        trial_source(&source, NULL, "data_param { backend: LMDB source: '%s' }", again), 0);
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     size_t size, one, two;
     char *bytes = ls_test_read(ls_test_path("images"), &size);
@@ -401,10 +401,10 @@ static void float_records_are_converted_and_averaged(void **state)
     assert_true(fabs(means[1] - (9.5 * 5.5 / 8 - 3)) < 1e-12);
     const char *copy = ls_test_path("floats2");
     must_convert(&options, copy, 20);
-    struct ls_source_options open = {.path = &copy, .path_count = 1, .place = ""};
     struct ls_source *source;
     struct ls_source_reader *reader;
-    assert_int_equal(ls_source_open(&ls_source_lmdb, &open, &source, NULL), 0);
+    assert_int_equal(trial_source(&source, NULL, "data_param { backend: LMDB source: '%s' }", copy),
+                     0);
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     struct ls_record r;
     assert_int_equal(ls_source_read(reader, 19, true, &r, NULL), 0);

@@ -8,9 +8,9 @@
 static int open_pair(const char *images, const char *labels, struct ls_source **source,
                      struct ls_error *error)
 {
-    struct ls_source_options options = {
-        .path = &images, .path_count = 1, .label_path = labels, .place = "test"};
-    return ls_source_open(&ls_source_idx, &options, source, error);
+    return trial_source(source, error,
+                        "data_param { backend: IDX source: '%s' label_source: '%s' }", images,
+                        labels != NULL ? labels : "");
 }
 
 static struct ls_source *must_open(const char *images, const char *labels)
@@ -169,8 +169,8 @@ static void damaged_files_are_refused(void **state)
     const char *bad = ls_test_path("bad");
     write_pair(images, labels, 4, 3, 3);
     must_fail(labels, images, "are images and labels exchanged?");
-    must_fail(ls_test_path("nowhere"), labels, "nowhere: cannot open");
-    must_fail(images, ls_test_path("nowhere"), "nowhere: cannot open");
+    must_fail(ls_test_path("nowhere"), labels, "there is no file or folder");
+    must_fail(images, ls_test_path("nowhere"), "there is no file or folder");
     must_fail(ls_test_directory(), labels, "is a directory");
     must_fail(images, images, "has rank 3; a file of labels has 1");
     write_idx(bad, 1, (uint32_t[]){5}, 0);
@@ -210,14 +210,17 @@ static void damaged_files_are_refused(void **state)
 static void several_sources_are_refused(void **state)
 {
     (void)state;
-    const char *paths[2] = {"a", "b"};
-    struct ls_source_options options = {.path = paths, .path_count = 2, .place = "net:1:2"};
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_source *source;
-    assert_int_equal(ls_source_open(&ls_source_idx, &options, &source, error), LOCKSTEP_DEFINITION);
-    assert_says(error, "net:1:2: data of backend IDX has one source, not 2");
-    options.path_count = 0;
-    assert_int_equal(ls_source_open(&ls_source_idx, &options, &source, error), LOCKSTEP_DEFINITION);
+    assert_int_equal(
+        trial_source(&source, error, "data_param { backend: IDX\nsource: 'a' source: 'b' }"),
+        LOCKSTEP_DEFINITION);
+    assert_says(error, "trial.prototxt:2:1: layer 'd': data of backend IDX has one source, not 2. "
+                       "hint: source: the file of images");
+    ls_error_clear(error);
+    assert_int_equal(trial_source(&source, error, "\n data_param { backend: IDX }"),
+                     LOCKSTEP_DEFINITION);
+    assert_says(error, "trial.prototxt:2:2: layer 'd': data of backend IDX needs a source");
     free(error);
 }
 

@@ -8,26 +8,44 @@
 #include "data_trial.h"
 #include "picture_files.h"
 
-static struct ls_source_options options_for(const char **path)
+/* What a layer says of its pictures. */
+struct pictures {
+    const char **path;
+    const char *root_folder;
+    int height, width, crop;
+    bool gray;
+};
+
+static struct pictures options_for(const char **path)
 {
-    return (struct ls_source_options){.path = path, .path_count = 1, .place = "net:9:3"};
+    return (struct pictures){.path = path, .root_folder = ""};
 }
 
-static struct ls_source *must_open(const struct ls_source_options *options)
+static int open_pictures(const struct pictures *options, struct ls_source **source,
+                         struct ls_error *error)
+{
+    return trial_source(source, error,
+                        "data_param { backend: IMAGES source: '%s' root_folder: '%s' new_height: "
+                        "%d new_width: %d is_color: %s } transform_param { crop_size: %d }",
+                        *options->path, options->root_folder, options->height, options->width,
+                        options->gray ? "false" : "true", options->crop);
+}
+
+static struct ls_source *must_open(const struct pictures *options)
 {
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_source *source;
-    if (ls_source_open(&ls_source_images, options, &source, error) != 0)
+    if (open_pictures(options, &source, error) != 0)
         fail_msg("%s", trial_text(error));
     free(error);
     return source;
 }
 
-static void must_fail(const struct ls_source_options *options, int status, const char *words)
+static void must_fail(const struct pictures *options, int status, const char *words)
 {
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_source *source;
-    assert_int_equal(ls_source_open(&ls_source_images, options, &source, error), status);
+    assert_int_equal(open_pictures(options, &source, error), status);
     assert_says(error, words);
     free(error);
 }
@@ -71,7 +89,7 @@ static void folders_are_classes_in_byte_order(void **state)
     ls_test_write_text(at("zoo", "cat/readme.txt"), "not a picture");
     ls_test_write_text(at("zoo", "notes"), "not a folder");
     const char *path = ls_test_path("zoo");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options);
     assert_int_equal(source->count, 5);
     assert_int_equal(source->class_count, 3);
@@ -107,7 +125,7 @@ static void pictures_of_different_sizes_are_read(void **state)
     write_picture(at("mixed", "a/1.png"), 10, 12, 3, 1);
     write_picture(at("mixed", "b/2.png"), 20, 16, 3, 2);
     const char *path = ls_test_path("mixed");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options);
     int64_t shape[3];
     assert_true(source->varies);
@@ -145,7 +163,7 @@ static void folders_without_pictures_are_refused(void **state)
     (void)state;
     (void)at("bare", "empty/x");
     const char *path = ls_test_path("bare");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     must_fail(&options, LOCKSTEP_DATA, "bare/empty: this class has no .jpg");
     rmdir(ls_test_path("bare/empty"));
     must_fail(&options, LOCKSTEP_DATA, "has no class folders with pictures");
@@ -154,9 +172,9 @@ static void folders_without_pictures_are_refused(void **state)
     ls_test_write(at("bare", "c/broken.png"), "GIF89a", 6);
     must_fail(&options, LOCKSTEP_DATA, "broken.png: record 0: the picture is neither JPEG nor PNG");
     path = ls_test_path("nowhere");
-    must_fail(&options, LOCKSTEP_DATA, "nowhere: cannot open");
-    options.path_count = 0;
-    must_fail(&options, LOCKSTEP_DEFINITION, "net:9:3: data of backend IMAGES needs a source");
+    must_fail(&options, LOCKSTEP_DATA, "there is no file or folder '");
+    path = "";
+    must_fail(&options, LOCKSTEP_DEFINITION, "source is empty");
 }
 
 /* A picture whose header is good and whose pixels are not is found when it is read. */
@@ -170,7 +188,7 @@ static void a_cut_picture_is_found_when_it_is_read(void **state)
     ls_test_write(file, bytes, size - 40);
     free(bytes);
     const char *path = ls_test_path("cut");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options);
     struct ls_source_reader *reader;
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
@@ -195,7 +213,7 @@ static void list_files_name_pictures_and_labels(void **state)
     write_picture(at("list", "c.png"), 6, 6, 3, 2);
     const char *path = at("list", "train.txt");
     ls_test_write_text(path, "a b.png 3\r\n\nc.png   -1\n");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options); /* paths beside the list */
     assert_int_equal(source->count, 2);
     assert_int_equal(source->largest_label, 3);
@@ -224,7 +242,7 @@ static void malformed_lists_are_refused(void **state)
     (void)state;
     write_picture(at("bad", "c.png"), 6, 6, 3, 2);
     const char *path = at("bad", "list");
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     const struct {
         const char *text, *words;
     } bad[] = {{"c.png 1\nc.png\n", "list:2: no picture and label"},
@@ -252,7 +270,7 @@ static void real_photographs_are_read(void **state)
     const char *path = ls_test_path("photographs");
     snprintf(list, sizeof list, "cat.jpg 0\nfish-bike.jpg 1\ncat_gray.jpg 0\n");
     ls_test_write_text(path, list);
-    struct ls_source_options options = options_for(&path);
+    struct pictures options = options_for(&path);
     options.root_folder = root;
     options.height = options.width = 227;
     struct ls_source *source = must_open(&options);

@@ -14,8 +14,7 @@
 
 static int open_database(const char *path, struct ls_source **source, struct ls_error *error)
 {
-    struct ls_source_options options = {.path = &path, .path_count = 1, .place = "net:1:1"};
-    return ls_source_open(&ls_source_lmdb, &options, source, error);
+    return trial_source(source, error, "data_param { backend: LMDB source: '%s' }", path);
 }
 
 /* The archive of databases, unpacked once; skips without it. */
@@ -134,13 +133,15 @@ static void encoded_records_are_decoded(void **state)
     (void)state;
     const char *path = ls_test_path("encoded");
     write_encoded(path, 5, 0, false);
-    struct ls_source_options options = {.path = &path, .path_count = 1, .place = "net:1:1"};
+    static const char *const forced[] = {"", "force_gray: true", "force_color: true"};
     for (int kind = 0; kind < 3; kind++) { /* as it is, grey, colour */
-        options.force_gray = kind == 1;
-        options.force_color = kind == 2;
         struct ls_source *source;
         struct ls_source_reader *reader;
-        assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), 0);
+        assert_int_equal(trial_source(&source, NULL,
+                                      "data_param { backend: LMDB source: '%s' } "
+                                      "transform_param { %s }",
+                                      path, forced[kind]),
+                         0);
         assert_int_equal(source->shape[0], kind == 1 ? 1 : 3);
         assert_true(source->encoded);
         assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
@@ -155,9 +156,12 @@ static void encoded_records_are_decoded(void **state)
         ls_source_reader_close(reader);
         ls_source_close(source);
     }
-    options.force_gray = options.force_color = true;
     struct ls_source *source;
-    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), LOCKSTEP_DEFINITION);
+    assert_int_equal(trial_source(&source, NULL,
+                                  "data_param { backend: LMDB source: '%s' force_encoded_color: "
+                                  "true } transform_param { force_gray: true }",
+                                  path),
+                     LOCKSTEP_DEFINITION);
 }
 
 /* Sizes that differ, cropped and not; a picture that is cut off is named when it is read. */
@@ -200,12 +204,10 @@ static void encoded_records_of_several_sizes_are_read(void **state)
     ls_reader_close(reader);
     ls_dataset_close(set);
     ls_definition_free(layer);
-    const char *bad = path;
-    struct ls_source_options options = {.path = &bad, .path_count = 1, .place = "net:1:1"};
     struct ls_source *source;
     struct ls_source_reader *inner;
     struct ls_record r;
-    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, NULL), 0);
+    assert_int_equal(open_database(path, &source, NULL), 0);
     assert_int_equal(ls_source_reader_open(source, &inner, NULL), 0);
     ls_error_clear(error);
     assert_int_equal(ls_source_read(inner, 3, true, &r, error), LOCKSTEP_DATA);
@@ -220,13 +222,15 @@ static void forced_colours_of_plain_pixels_are_refused(void **state)
 {
     (void)state;
     const char *path = unpacked("coiss32/test_lmdb");
-    struct ls_source_options options = {
-        .path = &path, .path_count = 1, .force_gray = true, .place = "net:1:1"};
     struct ls_source *source;
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_source_open(&ls_source_lmdb, &options, &source, error),
+    assert_int_equal(trial_source(&source, error,
+                                  "data_param { backend: LMDB source: '%s' }\n"
+                                  "transform_param { force_gray: true }",
+                                  path),
                      LOCKSTEP_DEFINITION);
-    assert_says(error, "for encoded records only");
+    assert_says(error, "trial.prototxt:2:19: layer 'd': force_color and force_gray are for encoded "
+                       "records only");
     free(error);
 }
 
@@ -328,7 +332,7 @@ static void what_is_no_database_is_refused(void **state)
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_source *source;
     assert_int_equal(open_database(ls_test_path("nowhere"), &source, error), LOCKSTEP_DATA);
-    assert_says(error, "cannot open");
+    assert_says(error, "there is no file or folder");
     ls_error_clear(error);
     assert_int_equal(open_database(ls_test_directory(), &source, error), LOCKSTEP_DATA);
     assert_says(error, "data.mdb");

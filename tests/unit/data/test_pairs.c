@@ -13,9 +13,10 @@
 static int open_pairs(const char *source, const char *maps, struct ls_source **out,
                       struct ls_error *error)
 {
-    struct ls_source_options options = {
-        .path = &source, .path_count = 1, .label_path = maps, .gray = true, .place = "net:9:3"};
-    return ls_source_open(&ls_source_pairs, &options, out, error);
+    return trial_source(out, error,
+                        "data_param { backend: IMAGE_PAIRS source: '%s' label_source: '%s' "
+                        "is_color: false }",
+                        source, maps != NULL ? maps : "");
 }
 
 static struct ls_source *must_open(const char *source, const char *maps)
@@ -401,7 +402,8 @@ static void fields_of_other_sources_are_refused(void **state)
         {"backend: LMDB label_pad: 1", "label_pad is for IMAGE_PAIRS"},
         {"backend: LMDB label_source: '.'", "label_source is for IDX and IMAGE_PAIRS"},
         {"backend: CIFAR new_height: 3", "new_height is for IMAGES and IMAGE_PAIRS"},
-        {"backend: IMAGE_PAIRS label_source: '.' label_pad: 65536", "label_pad is larger than"},
+        {"backend: IMAGE_PAIRS label_source: '.' label_pad: 65536",
+         "label_pad is 65536; it must lie in 0 .. 65535"},
         {"backend: IMAGE_PAIRS label_source: '.' new_height: 5", "must be given together"},
         {"backend: IMAGE_PAIRS label_source: '.' root_folder: '.'",
          "root_folder is for list files"},

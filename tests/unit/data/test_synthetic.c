@@ -1,23 +1,42 @@
 /* Synthetic digits: the same everywhere, apart from each other, and recognizable as digits.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+
 #include "base/hash.h"
 #include "data/source.h"
 #include "data_trial.h"
 
-static struct ls_source_options options_of(int64_t count)
+/* What a layer says of its digits. */
+struct digits {
+    int64_t synthetic_count, synthetic_shape[3];
+    uint64_t synthetic_seed, synthetic_first;
+    double synthetic_noise;
+};
+
+static struct digits options_of(int64_t count)
 {
-    return (struct ls_source_options){.synthetic_count = count,
-                                      .synthetic_seed = 1,
-                                      .synthetic_shape = {1, 28, 28},
-                                      .synthetic_noise = 16,
-                                      .place = "net:1:1"};
+    return (struct digits){.synthetic_count = count,
+                           .synthetic_seed = 1,
+                           .synthetic_shape = {1, 28, 28},
+                           .synthetic_noise = 16};
 }
 
-static struct ls_source *open_with(const struct ls_source_options *options,
-                                   struct ls_source_reader **reader)
+static int open_digits(const struct digits *digits, struct ls_source **source,
+                       struct ls_error *error)
+{
+    return trial_source(source, error,
+                        "data_param { backend: SYNTHETIC synthetic_param { count: %" PRId64
+                        " channels: %" PRId64 " height: %" PRId64 " width: %" PRId64
+                        " seed: %" PRIu64 " first: %" PRIu64 " noise: %g } }",
+                        digits->synthetic_count, digits->synthetic_shape[0],
+                        digits->synthetic_shape[1], digits->synthetic_shape[2],
+                        digits->synthetic_seed, digits->synthetic_first, digits->synthetic_noise);
+}
+
+static struct ls_source *open_with(const struct digits *options, struct ls_source_reader **reader)
 {
     struct ls_source *source;
-    assert_int_equal(ls_source_open(&ls_source_synthetic, options, &source, NULL), 0);
+    assert_int_equal(open_digits(options, &source, NULL), 0);
     assert_int_equal(ls_source_reader_open(source, reader, NULL), 0);
     return source;
 }
@@ -34,7 +53,7 @@ static uint64_t hash_of(struct ls_source_reader *reader, int64_t index, int *lab
 static void digits_stay_those_of_earlier_versions(void **state)
 {
     (void)state;
-    struct ls_source_options options = options_of(1000);
+    struct digits options = options_of(1000);
     struct ls_source_reader *reader;
     struct ls_source *source = open_with(&options, &reader);
     uint64_t hash = 0;
@@ -50,8 +69,7 @@ static void digits_stay_those_of_earlier_versions(void **state)
 static void a_digit_depends_on_seed_and_index_only(void **state)
 {
     (void)state;
-    struct ls_source_options options = options_of(100), shifted = options_of(50),
-                             other = options_of(100);
+    struct digits options = options_of(100), shifted = options_of(50), other = options_of(100);
     shifted.synthetic_first = 40;
     other.synthetic_seed = 2;
     struct ls_source_reader *a, *b, *c;
@@ -80,7 +98,7 @@ enum { TRAIN = 2000, TEST = 150, PIXELS = 784 };
 static void nearest_neighbours_recognize_digits(void **state)
 {
     (void)state;
-    struct ls_source_options options = options_of(TRAIN + TEST);
+    struct digits options = options_of(TRAIN + TEST);
     struct ls_source_reader *reader;
     struct ls_source *source = open_with(&options, &reader);
     uint8_t *pixels = malloc((size_t)(TRAIN + TEST) * PIXELS);
@@ -122,7 +140,7 @@ static void nearest_neighbours_recognize_digits(void **state)
 static void other_shapes_are_drawn(void **state)
 {
     (void)state;
-    struct ls_source_options options = options_of(20);
+    struct digits options = options_of(20);
     options.synthetic_shape[0] = 3;
     options.synthetic_shape[1] = 48;
     options.synthetic_shape[2] = 40;
@@ -139,16 +157,13 @@ static void other_shapes_are_drawn(void **state)
     int64_t bad[4][3] = {{0, 28, 28}, {1, 7, 28}, {1, 28, 100000}, {65, 28, 28}};
     for (int i = 0; i < 4; i++) {
         memcpy(options.synthetic_shape, bad[i], sizeof bad[i]);
-        assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
-                         LOCKSTEP_DEFINITION);
+        assert_int_equal(open_digits(&options, &source, NULL), LOCKSTEP_DEFINITION);
     }
     options = options_of(0);
-    assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
-                     LOCKSTEP_DEFINITION);
+    assert_int_equal(open_digits(&options, &source, NULL), LOCKSTEP_DEFINITION);
     options = options_of(5);
     options.synthetic_noise = -1;
-    assert_int_equal(ls_source_open(&ls_source_synthetic, &options, &source, NULL),
-                     LOCKSTEP_DEFINITION);
+    assert_int_equal(open_digits(&options, &source, NULL), LOCKSTEP_DEFINITION);
 }
 
 int main(void)
