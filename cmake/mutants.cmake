@@ -37,9 +37,9 @@ function(ls_mutant name source test filter difference)
   string(TOLOWER ${name} lower)
   set(verify mutant_${lower}_verify)
   set(workers mutant_${lower}_workers)
-  ls_test(${verify} ${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c ${LS_MODULES})
+  ls_test(${verify} ${CMAKE_SOURCE_DIR}/tests/numerics/mutant.c ls_trainings ${LS_MODULES})
   # The test of the promise itself, one case of it, run on the broken build.
-  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ${LS_MODULES})
+  ls_test(${workers} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ls_trainings ${LS_MODULES})
   foreach(program ${verify} ${workers})
     target_compile_definitions(${program} PRIVATE LS_MUTANT_${name}=1)
     if(source)
@@ -67,7 +67,7 @@ ls_mutant(STATISTICS engine/exchange.c test_batch_norm any_workers_give_same_bit
 # `test` (of tests/numerics) must find it in its case `filter`, and say so.
 function(ls_mutant_in name source test filter expression)
   string(TOLOWER mutant_${name} mutant)
-  ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ${LS_MODULES})
+  ls_test(${mutant} ${CMAKE_SOURCE_DIR}/tests/numerics/${test}.c ls_trainings ${LS_MODULES})
   target_compile_definitions(${mutant} PRIVATE LS_MUTANT_${name}=1)
   target_sources(${mutant} PRIVATE ${CMAKE_SOURCE_DIR}/src/${source})
   set_tests_properties(${mutant} PROPERTIES
@@ -125,7 +125,7 @@ ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
 
 # A build with a core that computes wrongly now and then, which audits must find: tests, and a
 # program that scripts run (LOCKSTEP_FAULT says which core, see tests/support/fault.h).
-ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c ${LS_MODULES})
+ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c ls_trainings ${LS_MODULES})
 file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
      ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
 add_executable(lockstep_faulty ${program})

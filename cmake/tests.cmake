@@ -1,5 +1,7 @@
 # The tests.
 #   tests/support/*.c                       helpers, linked to every test
+#   tests/trainings/*.c                     helpers that use all of the library: trainings, ranks
+#   tests/nets/*.prototxt                   nets of tests (tests/support/nets.h)
 #   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
 #   tests/unit/{monitor,cli}/test_*.c       the program's folders, on a fake library
 #   tests/{numerics,compat,faults}/test_*.c all of the library, its insides too
@@ -68,11 +70,22 @@ foreach(folder monitor cli)
   endforeach()
 endforeach()
 
+# The helpers themselves.
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/support/test_*.c)
+foreach(source ${tests})
+  get_filename_component(stem ${source} NAME_WE)
+  ls_test(support_${stem} ${source})
+endforeach()
+
+file(GLOB trainings CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/trainings/*.c)
+add_library(ls_trainings STATIC ${trainings})
+target_link_libraries(ls_trainings PUBLIC ls_support ${LS_MODULES})
+
 foreach(kind numerics compat faults mpi)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
-    ls_test(${kind}_${stem} ${source} ${LS_MODULES})
+    ls_test(${kind}_${stem} ${source} ls_trainings ${LS_MODULES})
   endforeach()
   file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${kind}/*.sh)
   if(TARGET lockstep_program)

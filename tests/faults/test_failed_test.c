@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 /* A test decodes far more ahead than training does. */
 static struct lockstep_solver *make_solver(void)

@@ -7,7 +7,7 @@
  * worker.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 #ifdef LS_MUTANT_SOUND
 static const int expected = LOCKSTEP_OK;

@@ -6,7 +6,7 @@
 #define LS_TESTS_NUMERICS_RANDOM_LAYERS_H
 
 #include "base/text.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 struct random_net {
     uint64_t key, drawn;

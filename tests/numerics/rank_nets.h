@@ -6,7 +6,7 @@
 #ifndef LS_TESTS_NUMERICS_RANK_NETS_H
 #define LS_TESTS_NUMERICS_RANK_NETS_H
 
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 
 static inline void write_data(void)
 {

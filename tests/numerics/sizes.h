@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 #include "unit/data/map_files.h"
 
 enum { CLASSES = 4, IGNORED = 7 };

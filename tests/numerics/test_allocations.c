@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 #if defined(__has_feature)
 #define HAS_FEATURE(name) __has_feature(name)

@@ -4,7 +4,7 @@
  * not. Ranks and resumes with other bad records are found.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 #include "numerics/sizes.h"
 
 enum { RECORDS = 31, SIDE = 12, UPDATES = 6 };

@@ -4,7 +4,7 @@
  * statistics of batches.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 static const int counts[] = {1, 2, 3, 5};
 enum { COUNTS = sizeof counts / sizeof *counts };

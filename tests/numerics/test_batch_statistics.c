@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 #include "support/reference_batch_norm.h"
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, HIDDEN = 5, SAMPLES = 40, BATCH = 20, MOST = 2 * BATCH };

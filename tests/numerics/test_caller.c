@@ -8,7 +8,7 @@
 #include <omp.h>
 
 #include "base/thread.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { HALF = 5, WHOLE = 9 };
 

@@ -4,7 +4,7 @@
  * their scratch memory, before every part of them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { CHANNELS = 40, BATCH = 32, UPDATES = 2 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { END = 14, TESTS = 4 };
 

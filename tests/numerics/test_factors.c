@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { SAMPLES = 137 };
 

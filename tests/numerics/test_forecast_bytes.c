@@ -8,7 +8,7 @@
 #include "engine/forecast.h"
 #include "engine/reducer.h"
 #include "engine/rows.h"
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 

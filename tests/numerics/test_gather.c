@@ -2,7 +2,7 @@
  * same bytes on any number of workers, as without (where memory is short), in training and tests.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/model.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { SAMPLES = 61, GATHERED = 4, UPDATES = 4 };
 

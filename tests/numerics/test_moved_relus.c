@@ -3,7 +3,7 @@
  * and of the same nets with one more gradient, of zeros, in its way.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { SIDE = 8, SAMPLES = 40, CHUNK = 5, CHUNKS = SAMPLES / CHUNK, IGNORED = 9, ELEMENTS = 4096 };
 

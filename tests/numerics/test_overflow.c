@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "engine/rows.h"
-#include "numerics/training.h"
+#include "trainings/training.h"
 #include "ops/devices.h"
 #include "snapshot/archive.h"
 

@@ -3,7 +3,7 @@
  * several batches and in tests. The same bytes on every rank as in a process by itself.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 
 enum { SAMPLES = 61, TEST_SAMPLES = 37, UPDATES = 2, RANKS = 2, SEVERAL = 2 };
 

@@ -3,7 +3,7 @@
  * by itself. Micro-batches are shared out, or taken by who is free.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 #include "numerics/sizes.h"
 
 enum { UPDATES = 5 };

@@ -3,7 +3,7 @@
  * factors.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 
 enum { FIRST = 2, LAST = 4 }; /* updates that are counted */
 

@@ -1,7 +1,7 @@
 /* Sums that do not fit in the 48 bits that they take between ranks: they go again with 64, and what
  * is trained are the bits of one process.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 
 enum { SAMPLES = 40, MORE = 17 /* bits; contributions still fit, sums on their way do not */ };
 

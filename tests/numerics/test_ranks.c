@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
-#include "numerics/ranks.h"
+#include "trainings/ranks.h"
 #include "unit/data/picture_files.h"
 
 enum { SAMPLES = 61, UPDATES = 4, IGNORED = 9 };

@@ -2,7 +2,7 @@
  * micro-batch, cut by a rule that knows the definition only.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 static const int counts[] = {1, 2, 3, 5, 8};
 enum { COUNTS = sizeof counts / sizeof *counts, SAMPLES = 103, SIDE = 10 };

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { SAMPLES = 61 };
 

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 /* With `filters` and `matrix` the names of the second layers' weights: those of the first ones are
  * 'w' and 'v'. */

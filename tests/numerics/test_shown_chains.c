@@ -1,6 +1,6 @@
 /* The rows of lockstep_plan have the chains of the plan that is carried out (plan/chain.c).
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { CHANNELS = 40, BATCH = 32 };
 

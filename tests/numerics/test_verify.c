@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { UPDATES = 6, ROWS_MAX = 40 };
 

@@ -7,54 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "numerics/training.h"
+#include "trainings/training.h"
 #include "ops/cpu/isa.h"
 
 enum { SAMPLES = 69 }; /* two batches of 32 and one of 5 */
 
-/* A U-Net of two levels over volumes of 4 x 8 x 8: a picture of 16 x 16 each. */
 static struct lockstep_solver *make_solver(void)
 {
     return load_solver(
         "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 5\n"
         "iter_size: 2 micro_batch: 5 test_interval: 100 test_initialization: false\n"
-        "net_param {\n"
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 32\n"
-        "    last_batch: PARTIAL shuffle: true } }\n"
-        "layer { name: 'volume' type: 'Reshape' bottom: 'data' top: 'volume'\n"
-        "  reshape_param { shape { dim: [0, 1, 4, 8, 8] } } }\n"
-        "layer { name: 'c1' type: 'Convolution' bottom: 'volume' top: 'c1' convolution_param {\n"
-        "  num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'norm' type: 'BatchNorm' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'scale' type: 'Scale' bottom: 'c1' top: 'c1'\n"
-        "  scale_param { bias_term: true } }\n"
-        "layer { name: 'relu' type: 'ReLU' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'deep' type: 'Convolution' bottom: 'c1' top: 'deep' convolution_param {\n"
-        "  num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'pool' type: 'Pooling' bottom: 'deep' top: 'pool'\n"
-        "  pooling_param { pool: MAX kernel_size: [2, 3, 2] stride: 2 } }\n"
-        "layer { name: 'c2' type: 'Convolution' bottom: 'pool' top: 'c2' convolution_param {\n"
-        "  num_output: 20 kernel_size: [1, 3, 3] pad: [0, 1, 1] group: 4\n"
-        "  weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'norm2' type: 'BatchNorm' bottom: 'c2' top: 'norm2' }\n"
-        "layer { name: 'prelu' type: 'PReLU' bottom: 'norm2' top: 'norm2' }\n"
-        "layer { name: 'drop' type: 'Dropout' bottom: 'norm2' top: 'drop' }\n"
-        "layer { name: 'up' type: 'Deconvolution' bottom: 'drop' top: 'up' convolution_param {\n"
-        "  num_output: 16 kernel_size: 2 stride: 2 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'up_relu' type: 'ReLU' bottom: 'up' top: 'up' }\n"
-        "layer { name: 'cut' type: 'Crop' bottom: 'c1' bottom: 'up' top: 'cut' }\n"
-        "layer { name: 'sum' type: 'Eltwise' bottom: 'up' bottom: 'cut' top: 'sum' }\n"
-        "layer { name: 'join' type: 'Concat' bottom: 'sum' bottom: 'up' top: 'join' }\n"
-        "layer { name: 'mean' type: 'Pooling' bottom: 'join' top: 'mean'\n"
-        "  pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 } }\n"
-        "layer { name: 'score' type: 'InnerProduct' bottom: 'mean' top: 'score'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label'\n"
-        "  top: 'loss' }\n"
-        "}\n",
-        ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        ls_test_net("volumes", NULL));
 }
 
 static const char *isa; /* that this process is pinned to */

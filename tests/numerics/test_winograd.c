@@ -3,7 +3,7 @@
  * resolves to is the same training as what is written out.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 #include "support/winograd.h"
 

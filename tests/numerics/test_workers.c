@@ -2,7 +2,7 @@
  * however long each of them takes, stopped and resumed or not, tested in between or not.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/training.h"
+#include "trainings/training.h"
 
 enum { SAMPLES = 1003 };
 

@@ -1,57 +1,11 @@
-/* Trainings on several ranks within one process: each rank is a thread with a trainer of its own,
- * and they speak through local transports.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANKS_H
-#define LS_TESTS_NUMERICS_RANKS_H
+/* Trainings on several ranks: see ranks.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/ranks.h"
 
-#include "numerics/training.h"
+#include <time.h>
+
 #include "transport/local.h"
-#include "transport/comm.h"
 
-enum { RANKS_MAX = 6 };
-
-struct rank;
-
-/* What all ranks of a training do. */
-struct job {
-    const struct lockstep_solver *solver;
-    int ranks;                /* 1: a process by itself */
-    int workers[RANKS_MAX];   /* by rank */
-    size_t memory[RANKS_MAX]; /* by rank: limits; 0: none */
-    int updates;
-    bool dynamic;
-    double audit;    /* the part of the micro-batches that is audited */
-    uint32_t delays; /* above 0: a seed of random delays before micro-batches */
-    /* (optional) Called by a worker of a rank before each micro-batch. */
-    void (*before)(const struct rank *rank);
-    /* (optional) Called by each rank after its trainer is made. */
-    void (*prepare)(struct ls_trainer *trainer, int rank);
-    /* (optional) What each rank does instead of so many updates and tests; returns a status. */
-    int (*act)(struct rank *rank, struct ls_trainer *trainer);
-    const void *user;                               /* for these */
-    bool together;                                  /* what fails is found by all ranks */
-    const char *prefix[RANKS_MAX];                  /* of snapshots, by rank; NULL: none */
-    const struct lockstep_solver *other[RANKS_MAX]; /* of a rank that has another; else NULL */
-};
-
-/* What came of it for one rank. cmocka's checks are for the main thread. */
-struct rank {
-    const struct job *job;
-    int rank;
-    pthread_t thread;
-    struct ls_transport *transport;
-    struct ls_error *error;
-    int status;
-    struct bytes bytes;    /* losses, divisors, figures of tests, weights: all that there is */
-    int64_t micro_batches; /* that it has run */
-    bool sent_again;       /* sums, with more bits */
-    uint64_t sent[LS_TRAFFICS];
-    int update; /* that it is at; when it tests, the last one + 1 */
-    uint32_t delayed[WORKERS_MAX];
-};
-
-static inline void put(struct rank *rank, const void *data, size_t bytes)
+void put(struct rank *rank, const void *data, size_t bytes)
 {
     char *longer = realloc(rank->bytes.data, rank->bytes.size + bytes);
     if (longer == NULL)
@@ -61,7 +15,7 @@ static inline void put(struct rank *rank, const void *data, size_t bytes)
     rank->bytes.size += bytes;
 }
 
-static inline void before_micro_batch(void *user, int worker, int micro_batch)
+static void before_micro_batch(void *user, int worker, int micro_batch)
 {
     struct rank *rank = user;
     if (rank->job->before != NULL)
@@ -74,7 +28,7 @@ static inline void before_micro_batch(void *user, int worker, int micro_batch)
         nanosleep(&(struct timespec){.tv_nsec = (wait - 4) * 400000}, NULL);
 }
 
-static inline int put_weights(struct rank *rank, const struct ls_trainer *trainer)
+int put_weights(struct rank *rank, const struct ls_trainer *trainer)
 {
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         size_t bytes = (size_t)ls_shape_size(&trainer->parameters->items[i]->shape) * sizeof(float);
@@ -90,7 +44,7 @@ static inline int put_weights(struct rank *rank, const struct ls_trainer *traine
     return 0;
 }
 
-static inline int put_tests(struct rank *rank, struct ls_trainer *trainer)
+static int put_tests(struct rank *rank, struct ls_trainer *trainer)
 {
     for (size_t i = 0; i < trainer->test_count; i++) {
         int64_t samples = 0;
@@ -103,7 +57,7 @@ static inline int put_tests(struct rank *rank, struct ls_trainer *trainer)
     return 0;
 }
 
-static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
+static int train_rank(struct rank *rank, struct ls_trainer *trainer)
 {
     const struct ls_graph *graph = ls_net_graph(trainer->train);
     for (int i = 0; i < rank->job->updates; i++) {
@@ -117,7 +71,7 @@ static inline int train_rank(struct rank *rank, struct ls_trainer *trainer)
     return put_weights(rank, trainer);
 }
 
-static inline int run_rank_with(struct rank *rank, struct ls_comm *comm)
+static int run_rank_with(struct rank *rank, struct ls_comm *comm)
 {
     const struct job *job = rank->job;
     const struct lockstep_solver *solver = job->other[rank->rank];
@@ -143,7 +97,7 @@ static inline int run_rank_with(struct rank *rank, struct ls_comm *comm)
     return status;
 }
 
-static inline void *run_rank(void *argument)
+static void *run_rank(void *argument)
 {
     struct rank *rank = argument;
     struct ls_comm *comm = NULL;
@@ -161,8 +115,7 @@ static inline void *run_rank(void *argument)
     return NULL;
 }
 
-/* Runs a job to its end, whatever that is. Free what the ranks hold with free_ranks. */
-static inline void run_job(const struct job *job, struct rank *ranks)
+void run_job(const struct job *job, struct rank *ranks)
 {
     struct ls_transport *transports[RANKS_MAX] = {NULL};
     if (job->ranks > 1)
@@ -179,7 +132,7 @@ static inline void run_job(const struct job *job, struct rank *ranks)
         assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
 }
 
-static inline void free_ranks(const struct job *job, struct rank *ranks)
+void free_ranks(const struct job *job, struct rank *ranks)
 {
     for (int r = 0; r < job->ranks; r++) {
         free(ranks[r].bytes.data);
@@ -187,8 +140,7 @@ static inline void free_ranks(const struct job *job, struct rank *ranks)
     }
 }
 
-/* The process by itself that a job on several ranks must equal; the caller frees it. */
-static inline struct bytes run_alone(const struct lockstep_solver *solver, int updates)
+struct bytes run_alone(const struct lockstep_solver *solver, int updates)
 {
     struct job job = {.solver = solver, .ranks = 1, .workers = {1}, .updates = updates};
     struct rank rank;
@@ -199,8 +151,7 @@ static inline struct bytes run_alone(const struct lockstep_solver *solver, int u
     return rank.bytes;
 }
 
-/* Every rank of the job ends with the bytes of `expected`. */
-static inline void check_job(const struct job *job, struct bytes expected, const char *what)
+void check_job(const struct job *job, struct bytes expected, const char *what)
 {
     struct rank ranks[RANKS_MAX];
     run_job(job, ranks);
@@ -222,5 +173,3 @@ static inline void check_job(const struct job *job, struct bytes expected, const
     }
     free_ranks(job, ranks);
 }
-
-#endif

@@ -1,0 +1,111 @@
+/* Nets of tests: see nets.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "support/nets.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+enum { NETS = 8, TEXTS = 16, VALUES_MAX = 32 };
+
+static const char *const letters = "abcdefghijklmnopqrstuvwxyz_0123456789";
+
+/* The length of the placeholder that begins at `at`, with its two signs; 0: none does. */
+static size_t placeholder_length(const char *at)
+{
+    if (at[0] != '@')
+        return 0;
+    size_t letter_count = strspn(at + 1, letters);
+    return letter_count > 0 && at[1 + letter_count] == '@' ? letter_count + 2 : 0;
+}
+
+/* The number of the value for a placeholder; -1: there is none. */
+static int find_value(const struct ls_test_value *values, const char *name, size_t length)
+{
+    for (int i = 0; i < VALUES_MAX && values != NULL && values[i].name != NULL; i++)
+        if (strlen(values[i].name) == length && memcmp(values[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+/* The name of the first value that no placeholder asked for; NULL: all were. */
+static const char *find_unused(const struct ls_test_value *values, const bool *used)
+{
+    for (int i = 0; values != NULL && values[i].name != NULL; i++)
+        if (i == VALUES_MAX || !used[i])
+            return values[i].name;
+    return NULL;
+}
+
+char *ls_test_fill(const char *text, const struct ls_test_value *values, char *problem, size_t size)
+{
+    char *filled = NULL;
+    size_t bytes = 0;
+    bool used[VALUES_MAX] = {false};
+    FILE *stream = open_memstream(&filled, &bytes);
+    if (stream == NULL)
+        abort();
+    problem[0] = '\0';
+    while (*text != '\0' && problem[0] == '\0') {
+        size_t length = placeholder_length(text);
+        int value = length > 0 ? find_value(values, text + 1, length - 2) : -1;
+        if (length == 0) {
+            fputc(*text++, stream);
+            continue;
+        }
+        if (value >= 0) {
+            used[value] = true;
+            fputs(values[value].text, stream);
+        } else if (strncmp(text, "@directory@", length) == 0) {
+            fputs(ls_test_directory(), stream);
+        } else {
+            snprintf(problem, size, "the placeholder %.*s has no value", (int)length, text);
+        }
+        text += length;
+    }
+    const char *unused = find_unused(values, used);
+    if (problem[0] == '\0' && unused != NULL)
+        snprintf(problem, size, "there is no placeholder @%s@", unused);
+    fclose(stream);
+    if (problem[0] == '\0')
+        return filled;
+    free(filled);
+    return NULL;
+}
+
+const char *ls_test_net(const char *name, const struct ls_test_value *values)
+{
+    static char *nets[NETS];
+    static unsigned next;
+    char problem[256];
+    size_t size;
+    const char *path = ls_test_source(ls_test_text("tests/nets/%s.prototxt", name));
+    char *text = ls_test_read(path, &size);
+    char *net = ls_test_fill(text, values, problem, sizeof problem);
+    free(text);
+    if (net == NULL)
+        fail_msg("%s: %s", path, problem);
+    unsigned turn = next++ % NETS;
+    free(nets[turn]);
+    nets[turn] = net;
+    return net;
+}
+
+const char *ls_test_text(const char *format, ...)
+{
+    static char *texts[TEXTS];
+    static unsigned next;
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        abort();
+    unsigned turn = next++ % TEXTS;
+    free(texts[turn]);
+    texts[turn] = text;
+    return text;
+}
