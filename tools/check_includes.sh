@@ -19,7 +19,7 @@ if [ -z "$order" ]; then
     echo "CMakeLists.txt names no folders of src/" >&2
     exit 1
 fi
-files=$(cd src && find . -name '*.[ch]' | sed 's|^\./||' | sort | tr '\n' ' ')
+files=$(cd src && find . -name '*.[ch]' -o -name '*.def' | sed 's|^\./||' | sort | tr '\n' ' ')
 
 # shellcheck disable=SC2086 # the list of files is words
 (cd src && grep -n '^[ \t]*#[ \t]*include[ \t]*"' $files /dev/null) |

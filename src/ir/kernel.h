@@ -56,8 +56,19 @@ struct ls_product_tile {
     float *out; /* rows, all of output 0; what is outside of the columns stays as it is */
 };
 
+/* How the numeric environment of a net speaks of a kernel's bits (docs/numerics.md, section 11). */
+enum ls_kernel_bits {
+    LS_BITS_UNSAID, /* a kernel must say it: a test fails */
+    LS_BITS_EXACT,  /* it copies, compares, counts or sums exactly: no rounding */
+    LS_BITS_OWN,    /* in the hash of ls_device_environment.own, which is the same for all nets */
+    LS_BITS_BY_SHAPES,  /* ls_device_environment.probe runs it in the net's own shapes */
+    LS_BITS_NEEDS_SYNC, /* not probed: it does nothing without a sync point */
+    LS_BITS_NOT_PROBED  /* it rounds, but is older than BY_SHAPES: a probe would change old notes */
+};
+
 struct ls_kernel {
     enum ls_op_kind kind;
+    enum ls_kernel_bits bits;
     const char *name;
     /* Its arithmetic is the kernel library's: the bits are a matter of that library's version, the
      * instruction set and the caches. All others give the same bits on every processor. */

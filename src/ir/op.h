@@ -1,8 +1,7 @@
 /* Ops: the small closed set of computations that layers are made of.
  *
- * An op reads and writes values of one micro-batch. Its meaning is given here, in terms of plain
- * (row-major) tensors: x inputs, y outputs, "dv" the gradient of the loss with respect to v.
- * Backends implement it with kernels (ir/kernel.h) for the layouts that they like.
+ * An op reads and writes values of one micro-batch; ir/ops.def says what each kind means, this file
+ * which attributes it has. Devices carry ops out with kernels (ir/kernel.h), in layouts of theirs.
  *
  * Metrics: ops that measure (losses, accuracies) add doubles to the record of the micro-batch,
  * `context->partials + attr.metric_offset`; the engine merges records in a fixed order.
@@ -17,140 +16,11 @@
 #include "ir/activation.h"
 #include "ir/value.h"
 
+/* LS_OP_REORDER and so on: ir/ops.def says what each of them means. */
 enum ls_op_kind {
-    /* in: x; out: y, the same elements in another layout. Emitted by the plan only. */
-    LS_OP_REORDER,
-    /* in: x; out: y, the same elements under another shape; plain, no work. */
-    LS_OP_VIEW,
-    /* Cross-correlation over 1 to 3 spatial axes. in: x [N,C,...], w [O,C/group,k...], (b [O]);
-     * out: y [N,O,...] with floor((h + 2p - (d(k-1)+1)) / s) + 1. attr.convolution */
-    LS_OP_CONVOLUTION,
-    LS_OP_CONVOLUTION_DATA,    /* in: dy, w; out: dx */
-    LS_OP_CONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
-    /* Transposed convolution: what the gradient by data of a convolution of y to x would be, and a
-     * bias. in: x [N,C,...], w [C,O/group,k...], (b [O]); out: y [N,O,...] with
-     * s (h - 1) + d (k - 1) + 1 - 2p. attr.convolution (relu only beside a bias) */
-    LS_OP_DECONVOLUTION,
-    LS_OP_DECONVOLUTION_DATA,    /* in: dy, w; out: dx */
-    LS_OP_DECONVOLUTION_WEIGHTS, /* in: x, dy; out: dw, (db) */
-    /* y = x w^T + b; in: x viewed as [M, K], w [N, K] (transpose: [K, N]), (b [N]); out: y [M, N].
-     * attr.inner_product */
-    LS_OP_INNER_PRODUCT,
-    LS_OP_INNER_PRODUCT_DATA,    /* in: dy, w; out: dx */
-    LS_OP_INNER_PRODUCT_WEIGHTS, /* in: x, dy; out: dw, (db) */
-    /* Max or average over windows. in: x [N,C,H,W]; out: y, (index: LS_I32, same shape as y: the
-     * winner's h*W+w inside the channel's plane, first maximum wins; MAX only, where a backward or
-     * a second top wants it). attr.pooling */
-    LS_OP_POOLING,
-    LS_OP_POOLING_BACKWARD, /* in: dy, (index); out: dx */
-    /* Elementwise y = f(x). attr.activation */
-    LS_OP_ACTIVATION,
-    LS_OP_ACTIVATION_BACKWARD, /* in: dy, y or x (see enum ls_activation); out: dx */
-    /* y = x > 0 ? x : slope x. in: x [N,C,...], slope [C] or [] (one for all); out: y */
-    LS_OP_PRELU,
-    LS_OP_PRELU_DATA,  /* in: dy, x, slope; out: dx */
-    LS_OP_PRELU_SLOPE, /* in: dy, x; out: dslope, the sum of dy x over all x <= 0 */
-    /* Local response normalisation. in: x; out: y, (scale: ACROSS only, k + alpha/n sum x^2).
-     * attr.lrn */
-    LS_OP_LRN,
-    LS_OP_LRN_BACKWARD, /* in: x, y, dy, (scale); out: dx */
-    /* y = x * keep / (1 - ratio), keep from Philox(key, sample ordinal, element of the sample / 4);
-     * its own backward, with dy for x. Backward it may have z, too, what the forward op made of the
-     * output y of a ReLU: dx = z > 0 ? dy / (1 - ratio) : 0, back through both. attr.dropout */
-    LS_OP_DROPOUT,
-    /* Softmax along attr.axis. in: x; out: y. Backward: in: y, dy; out: dx. */
-    LS_OP_SOFTMAX,
-    LS_OP_SOFTMAX_BACKWARD,
-    /* in: x, label; out: prob. Metric: sum over positions of -sum_k a[k] log max(p[k], FLT_MIN),
-     * count; a[k] = class_weight[k] ((1 - smoothing) [k = label] + smoothing / C). Clamped it is
-     * LOG_LOSS(SOFTMAX(x)): 1e-20 for FLT_MIN, and where p[label] is less the gradient of the
-     * position is p[label] / 1e-20 times the other. attr.loss */
-    LS_OP_SOFTMAX_LOSS,
-    LS_OP_SOFTMAX_LOSS_BACKWARD, /* in: prob, label; out: dx */
-    /* in: prob [N, C...], label [N]. Metric: sum of -class_weight[label] log max(p[label], 1e-20),
-     * count. attr.loss */
-    LS_OP_LOG_LOSS,
-    LS_OP_LOG_LOSS_BACKWARD, /* in: prob, label; out: dprob */
-    /* in: x, target (same size). Metric: cross-entropy sum of sigmoid(x), count. attr.loss */
-    LS_OP_SIGMOID_LOSS,
-    LS_OP_SIGMOID_LOSS_BACKWARD, /* in: x, target; out: dx */
-    /* in: a, b. Metric: sum (a - b)^2 / 2, count N. attr.loss */
-    LS_OP_EUCLIDEAN_LOSS,
-    LS_OP_EUCLIDEAN_LOSS_BACKWARD, /* in: a, b; out: attr.loss.scale-signed (a - b); see attr */
-    /* Any value as a loss. in: x. Metric: sum of x, count 0 (divides by 1). attr.loss */
-    LS_OP_SUM_LOSS,
-    LS_OP_SUM_LOSS_BACKWARD, /* out: dx, all elements loss_weight */
-    /* in: x, label. Metric: see attr.accuracy */
-    LS_OP_ACCURACY,
-    /* in: x, label. Metric: for each class the positions that are of it and taken for it, then
-     * those that are taken for it, then those that are of it. attr.mean_iou */
-    LS_OP_MEAN_IOU,
-    /* in: label. Metric: 1 number for the normalizer attr.loss.normalizer: how many labels are not
-     * attr.loss.ignore_label; WEIGHTS: the sum of the weights of their classes. Runs before the
-     * pass, or where labels are learned in the pass, before a sync point of its own. */
-    LS_OP_COUNT_LABELS,
-    /* Joins n inputs along attr.axis; slicing is its backward and cuts one input into n outputs. */
-    LS_OP_CONCAT,
-    LS_OP_SLICE,
-    /* in: x; out: y, x repeated along an axis. attr.tile */
-    LS_OP_TILE,
-    LS_OP_TILE_BACKWARD, /* in: dy; out: dx, the sum over the copies, added in their order */
-    /* in: x; out: y, one number of all elements of the axes from attr.reduction.axis on. */
-    LS_OP_REDUCE,
-    LS_OP_REDUCE_BACKWARD, /* in: dy, (x: ASUM, SUMSQ); out: dx */
-    /* All of a batch reduced to one figure. in: x. Metric: coeff times the sum, count of elements.
-     * attr.reduction */
-    LS_OP_REDUCE_LOSS,
-    LS_OP_REDUCE_LOSS_BACKWARD, /* in: (x: ASUM, SUMSQ); out: dx */
-    /* in: x; out: y, the places of the largest numbers, or themselves. attr.argmax */
-    LS_OP_ARGMAX,
-    /* Bilinear resizing of planes with corners aligned. in: x [N,C,H,W]; out: y [N,C,H',W'].
-     * attr.resize */
-    LS_OP_RESIZE,
-    LS_OP_RESIZE_BACKWARD, /* in: dy; out: dx */
-    /* y[i, j, ...] = x[i + offset 0, j + offset 1, ...], as much as y has. attr.crop */
-    LS_OP_CROP,
-    LS_OP_CROP_BACKWARD, /* in: dy; out: dx, zero outside of what was taken */
-    /* y = op over n inputs of one shape. attr.eltwise. MAX, for the gradient where inputs are
-     * equal: the second of the first two wins, then the earlier one, as in Caffe. */
-    LS_OP_ELTWISE,
-    /* in: dy, then all x (PROD, MAX; SUM: none); out: dx of input attr.eltwise.which */
-    LS_OP_ELTWISE_BACKWARD,
-    /* out: y, filled: constant, or random by (key, sample ordinal, element). attr.fill */
-    LS_OP_FILL,
-    /* in: dw, in the layout of its parameter. Adds it to the exact sum. attr.parameter */
-    LS_OP_ACCUMULATE,
-    /* in: x or dy of an inner product, seen as rows. Keeps them for the update, which computes the
-     * gradient of the weights from those of all micro-batches (ir/factors.h). attr.record */
-    LS_OP_RECORD,
-    /* A sync point (ir/sync.h): behind it, the partial results that ops before it left for
-     * attr.sync are merged. The engine's; there is no kernel. */
-    LS_OP_SYNC,
-    /* Batch normalisation in four steps; see struct ls_batch_norm_attr. Values are x [N, C, ...],
-     * statistics are those of the group that a sample belongs to, channel by channel.
-     * in: x. Partial results for sync attr.batch_norm.moments. */
-    LS_OP_MOMENTS,
-    /* in: x, (mean [C], variance [C], factor [1]: saved averages), (scale [C]), (bias [C]);
-     * out: y = f(scale (x - mean) / sqrt(variance + eps) + bias) */
-    LS_OP_BATCH_NORM,
-    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale), (bias); out: (dscale
-     * [C]), (dbias [C]) of this micro-batch. Where y is absent, whether it was positive is found
-     * from x, scale and bias. Partial results for sync attr.batch_norm.sums, where there is one. */
-    LS_OP_BATCH_NORM_SUMS,
-    /* in: dy, x, (y: where f is a ReLU), (mean, variance, factor), (scale), (bias); out: dx. y
-     * as in SUMS; by saved averages a ReLU needs it. */
-    LS_OP_BATCH_NORM_BACKWARD,
-    /* in: x, (factor), (bias), which lie along some axes of x; out: y = x factor + bias. With dy
-     * for x and no bias it is its own backward. attr.scale */
-    LS_OP_SCALE,
-    /* in: dy, (x: where dfactor is wanted); out: (dfactor), (dbias): the sums of dy x and of dy
-     * over all axes but those of the factor. attr.scale */
-    LS_OP_SCALE_SUMS,
-    /* Normalisation of each sample by itself, see struct ls_normalize_attr. in: x, (scale), (bias);
-     * out: y, (stats: four numbers a group for the backward pass) */
-    LS_OP_NORMALIZE,
-    LS_OP_NORMALIZE_DATA, /* in: dy, x, stats, (scale); out: dx */
-    LS_OP_NORMALIZE_SUMS, /* in: dy, x, stats; out: (dscale), (dbias) */
+#define LS_OP(kind, ...) LS_OP_##kind,
+#include "ir/ops.def"
+#undef LS_OP
     LS_OP_KINDS
 };
 

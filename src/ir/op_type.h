@@ -45,6 +45,9 @@ struct ls_op_type {
     enum ls_op_kind backward[LS_OP_BACKWARD_MAX]; /* what its gradients are made of, then 0 */
     /* Sets what the op takes from input 1 as labels of classes; NULL: it takes none. */
     void (*labels)(const struct ls_op *op, struct ls_op_labels *labels);
+    /* Adds what decides the result besides shapes and inputs to a hash, for kernels whose bits are
+     * probed in a net's own shapes (LS_BITS_BY_SHAPES); NULL: nothing does. */
+    uint64_t (*attributes)(const struct ls_op *op, uint64_t hash);
     /* Which value is a net's prediction (api/predict.c): output 0 of an op with predicts_output.
      * A net without one, and without a top that no layer reads, predicts input 0 of the op with the
      * lowest predicts_input above 0. */

@@ -74,6 +74,7 @@ static int accuracy_run(const struct ls_prepared *prepared, void *local, void *c
 
 const struct ls_kernel ls_kernel_accuracy = {
     .kind = LS_OP_ACCURACY,
+    .bits = LS_BITS_EXACT,
     .name = "accuracy",
     .prepare = ls_own_prepare,
     .run = accuracy_run,

@@ -67,6 +67,7 @@ static int backward_run(const struct ls_prepared *prepared, void *local, void *c
 
 const struct ls_kernel ls_kernel_activation = {
     .kind = LS_OP_ACTIVATION,
+    .bits = LS_BITS_OWN,
     .name = "activation",
     .layouts = ls_layouts_follow,
     .prepare = ls_own_prepare,
@@ -76,6 +77,7 @@ const struct ls_kernel ls_kernel_activation = {
 
 const struct ls_kernel ls_kernel_activation_backward = {
     .kind = LS_OP_ACTIVATION_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "activation backward",
     .accepts = backward_accepts,
     .layouts = ls_layouts_follow,

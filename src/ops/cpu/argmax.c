@@ -119,6 +119,7 @@ static int argmax_run(const struct ls_prepared *prepared, void *local, void *con
 
 const struct ls_kernel ls_kernel_argmax = {
     .kind = LS_OP_ARGMAX,
+    .bits = LS_BITS_EXACT,
     .name = "argmax",
     .prepare = argmax_prepare,
     .run = argmax_run,

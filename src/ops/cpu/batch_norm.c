@@ -416,6 +416,7 @@ static int norm_run(const struct ls_prepared *prepared, void *local, void *const
 
 const struct ls_kernel ls_kernel_moments = {
     .kind = LS_OP_MOMENTS,
+    .bits = LS_BITS_NEEDS_SYNC,
     .name = "moments",
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
@@ -428,6 +429,7 @@ const struct ls_kernel ls_kernel_moments = {
 
 const struct ls_kernel ls_kernel_batch_norm = {
     .kind = LS_OP_BATCH_NORM,
+    .bits = LS_BITS_OWN,
     .name = "batch norm",
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
@@ -440,6 +442,7 @@ const struct ls_kernel ls_kernel_batch_norm = {
 
 const struct ls_kernel ls_kernel_batch_norm_sums = {
     .kind = LS_OP_BATCH_NORM_SUMS,
+    .bits = LS_BITS_NEEDS_SYNC,
     .name = "batch norm sums",
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,
@@ -452,6 +455,7 @@ const struct ls_kernel ls_kernel_batch_norm_sums = {
 
 const struct ls_kernel ls_kernel_batch_norm_backward = {
     .kind = LS_OP_BATCH_NORM_BACKWARD,
+    .bits = LS_BITS_NEEDS_SYNC,
     .name = "batch norm backward",
     .accepts = batch_norm_accepts,
     .layouts = batch_norm_layouts,

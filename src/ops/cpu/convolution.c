@@ -190,6 +190,7 @@ int ls_convolution_prepare(struct ls_prepared *prepared, struct ls_error *error)
 
 const struct ls_kernel ls_kernel_convolution = {
     .kind = LS_OP_CONVOLUTION,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution",
     .library = true,
     .layouts = ls_convolution_layouts,
@@ -203,6 +204,7 @@ const struct ls_kernel ls_kernel_convolution = {
 
 const struct ls_kernel ls_kernel_convolution_data = {
     .kind = LS_OP_CONVOLUTION_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution backward data",
     .library = true,
     .layouts = ls_convolution_layouts,
@@ -216,6 +218,7 @@ const struct ls_kernel ls_kernel_convolution_data = {
 
 const struct ls_kernel ls_kernel_convolution_weights = {
     .kind = LS_OP_CONVOLUTION_WEIGHTS,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution backward weights",
     .library = true,
     .layouts = ls_convolution_layouts,

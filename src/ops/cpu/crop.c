@@ -109,6 +109,7 @@ static int crop_backward_run(const struct ls_prepared *prepared, void *local, vo
 
 const struct ls_kernel ls_kernel_crop = {
     .kind = LS_OP_CROP,
+    .bits = LS_BITS_EXACT,
     .name = "crop",
     .layouts = crop_layouts,
     .prepare = crop_prepare,
@@ -119,6 +120,7 @@ const struct ls_kernel ls_kernel_crop = {
 
 const struct ls_kernel ls_kernel_crop_backward = {
     .kind = LS_OP_CROP_BACKWARD,
+    .bits = LS_BITS_EXACT,
     .name = "crop backward",
     .layouts = crop_layouts,
     .prepare = crop_prepare,

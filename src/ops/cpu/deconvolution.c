@@ -59,6 +59,7 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
 
 const struct ls_kernel ls_kernel_deconvolution = {
     .kind = LS_OP_DECONVOLUTION,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "deconvolution",
     .library = true,
     .accepts = accepts,
@@ -73,6 +74,7 @@ const struct ls_kernel ls_kernel_deconvolution = {
 
 const struct ls_kernel ls_kernel_deconvolution_data = {
     .kind = LS_OP_DECONVOLUTION_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "deconvolution backward data",
     .library = true,
     .accepts = accepts,
@@ -87,6 +89,7 @@ const struct ls_kernel ls_kernel_deconvolution_data = {
 
 const struct ls_kernel ls_kernel_deconvolution_weights = {
     .kind = LS_OP_DECONVOLUTION_WEIGHTS,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "deconvolution backward weights",
     .library = true,
     .accepts = accepts,

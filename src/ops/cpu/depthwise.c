@@ -212,6 +212,7 @@ static int data_channels(const struct ls_prepared *prepared, void *const *in, vo
 
 const struct ls_kernel ls_kernel_depthwise_data = {
     .kind = LS_OP_CONVOLUTION_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "depthwise convolution backward data",
     .accepts = data_accepts,
     .layouts = data_layouts,

@@ -150,6 +150,7 @@ static int dropout_run(const struct ls_prepared *prepared, void *local, void *co
 
 const struct ls_kernel ls_kernel_dropout = {
     .kind = LS_OP_DROPOUT,
+    .bits = LS_BITS_OWN,
     .name = "dropout",
     .accepts = dropout_accepts,
     .layouts = dropout_layouts,

@@ -189,6 +189,7 @@ static int backward_run(const struct ls_prepared *prepared, void *local, void *c
 
 const struct ls_kernel ls_kernel_eltwise = {
     .kind = LS_OP_ELTWISE,
+    .bits = LS_BITS_OWN,
     .name = "eltwise",
     .layouts = eltwise_layouts,
     .prepare = eltwise_prepare,
@@ -199,6 +200,7 @@ const struct ls_kernel ls_kernel_eltwise = {
 
 const struct ls_kernel ls_kernel_eltwise_backward = {
     .kind = LS_OP_ELTWISE_BACKWARD,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "eltwise backward",
     .layouts = ls_layouts_follow,
     .prepare = ls_own_prepare,

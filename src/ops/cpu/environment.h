@@ -26,18 +26,8 @@ int ls_cpu_own_fingerprint(uint64_t *hash, struct ls_error *error);
 /* The same of all kernels, oneDNN's too, as the layouts of the instruction set have it. */
 int ls_cpu_fingerprint(uint64_t *hash, struct ls_error *error);
 
-/* How probes look after the bits of a kind of op. */
-enum ls_cpu_probing {
-    LS_CPU_PROBED,           /* it is in the hash of ls_cpu_own_fingerprint */
-    LS_CPU_PROBED_BY_SHAPES, /* a net's own shapes decide what computes it: ls_cpu_probe */
-    LS_CPU_EXACT,            /* it copies, compares, counts or sums exactly: no rounding */
-    LS_CPU_NEEDS_SYNC,       /* not probed: it does nothing without a sync point */
-    LS_CPU_NOT_PROBED        /* it rounds, but one more probe changes the hash in snapshots */
-};
-enum ls_cpu_probing ls_cpu_kind_probing(enum ls_op_kind kind);
-/* For tests: whether the table of kinds has this one in its place, and probes just where it says
- * so. */
-bool ls_cpu_kind_is_complete(enum ls_op_kind kind);
+/* For tests: whether ls_cpu_fingerprint probes this kind. */
+bool ls_cpu_has_own_probe(enum ls_op_kind kind);
 
 /* Entries of ls_device_cpu.environment: what a step of a plan gives, see ir/kernel.h. */
 bool ls_cpu_probes(const struct ls_prepared *prepared);

@@ -64,6 +64,7 @@ static int fill_run(const struct ls_prepared *prepared, void *local, void *const
 
 const struct ls_kernel ls_kernel_fill = {
     .kind = LS_OP_FILL,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "fill",
     .accepts = fill_accepts,
     .prepare = fill_prepare,

@@ -1,11 +1,11 @@
 /* A fingerprint of the kernels: a hash of what each gives for one fixed small input.
  *
  * Two machines (or two versions of a library) whose fingerprints differ do not train the same bits.
- * Which kinds of op take part, and why others do not, is in kind_table; they do in plain layouts
- * and, where they take pictures, in blocked ones. That of Lockstep's own
- * kernels is a hash of results in plain order, which no instruction set changes; convolutions and
- * inner products are no part of it, because a net's own shapes decide what computes them
- * (ops/cpu/probe.c).
+ * Kernels say whether they take part (enum ls_kernel_bits); they do in plain layouts and, where
+ * they take pictures, in blocked ones. That of Lockstep's own kernels is a hash of results in plain
+ * order, which no instruction set changes; it is in snapshots, so that the list of its probes does
+ * not grow any more. Convolutions, inner products and what is newer than the list are probed in the
+ * shapes of each net instead (ops/cpu/probe.c).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
@@ -78,7 +78,7 @@ static const struct ls_shape shapes[] = {
 
 struct probe {
     enum ls_op_kind kind;
-    int variant; /* of the attributes, see kind_table */
+    int variant; /* of the attributes, see set_attributes */
     enum shape in[4], out[2];
     enum content content[4];
 };
@@ -244,97 +244,41 @@ static void set_loss(struct ls_op *op, int variant)
     op->attr.loss = (struct ls_loss_attr){.axis = 1, .loss_weight = 1};
 }
 
-/* `set`: the attributes of a probe; NULL: there are no probes. */
-struct kind_probes {
-    enum ls_op_kind kind;
-    enum ls_cpu_probing probing;
-    void (*set)(struct ls_op *op, int variant);
+/* The attributes of probes, by kind. */
+static void (*const set_attributes[LS_OP_KINDS])(struct ls_op *op, int variant) = {
+    [LS_OP_CONVOLUTION] = set_convolution,
+    [LS_OP_CONVOLUTION_DATA] = set_convolution,
+    [LS_OP_CONVOLUTION_WEIGHTS] = set_convolution,
+    [LS_OP_INNER_PRODUCT] = set_inner_product,
+    [LS_OP_INNER_PRODUCT_DATA] = set_inner_product,
+    [LS_OP_INNER_PRODUCT_WEIGHTS] = set_inner_product,
+    [LS_OP_POOLING] = set_pooling,
+    [LS_OP_POOLING_BACKWARD] = set_pooling,
+    [LS_OP_ACTIVATION] = set_activation,
+    [LS_OP_ACTIVATION_BACKWARD] = set_activation,
+    [LS_OP_PRELU] = set_nothing,
+    [LS_OP_PRELU_SLOPE] = set_nothing,
+    [LS_OP_LRN] = set_lrn,
+    [LS_OP_LRN_BACKWARD] = set_lrn,
+    [LS_OP_DROPOUT] = set_dropout,
+    [LS_OP_SOFTMAX] = set_softmax,
+    [LS_OP_SOFTMAX_BACKWARD] = set_softmax,
+    [LS_OP_SOFTMAX_LOSS] = set_loss,
+    [LS_OP_SOFTMAX_LOSS_BACKWARD] = set_loss,
+    [LS_OP_LOG_LOSS] = set_loss,
+    [LS_OP_LOG_LOSS_BACKWARD] = set_loss,
+    [LS_OP_SIGMOID_LOSS] = set_loss,
+    [LS_OP_SIGMOID_LOSS_BACKWARD] = set_loss,
+    [LS_OP_EUCLIDEAN_LOSS] = set_loss,
+    [LS_OP_TILE_BACKWARD] = set_tile,
+    [LS_OP_REDUCE] = set_reduction,
+    [LS_OP_REDUCE_LOSS] = set_reduction,
+    [LS_OP_ELTWISE] = set_eltwise,
+    [LS_OP_BATCH_NORM] = set_batch_norm,
+    [LS_OP_NORMALIZE] = set_normalize,
+    [LS_OP_NORMALIZE_DATA] = set_normalize,
+    [LS_OP_NORMALIZE_SUMS] = set_normalize,
 };
-
-/* In the order of enum ls_op_kind; a kind that is missing does not compile. */
-static const struct kind_probes kind_table[] = {
-    {LS_OP_REORDER, LS_CPU_EXACT, NULL},
-    {LS_OP_VIEW, LS_CPU_EXACT, NULL},
-    {LS_OP_CONVOLUTION, LS_CPU_PROBED_BY_SHAPES, set_convolution},
-    {LS_OP_CONVOLUTION_DATA, LS_CPU_PROBED_BY_SHAPES, set_convolution},
-    {LS_OP_CONVOLUTION_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, set_convolution},
-    {LS_OP_DECONVOLUTION, LS_CPU_PROBED_BY_SHAPES, NULL},
-    {LS_OP_DECONVOLUTION_DATA, LS_CPU_PROBED_BY_SHAPES, NULL},
-    {LS_OP_DECONVOLUTION_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, NULL},
-    {LS_OP_INNER_PRODUCT, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
-    {LS_OP_INNER_PRODUCT_DATA, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
-    {LS_OP_INNER_PRODUCT_WEIGHTS, LS_CPU_PROBED_BY_SHAPES, set_inner_product},
-    {LS_OP_POOLING, LS_CPU_PROBED, set_pooling},
-    {LS_OP_POOLING_BACKWARD, LS_CPU_PROBED, set_pooling},
-    {LS_OP_ACTIVATION, LS_CPU_PROBED, set_activation},
-    {LS_OP_ACTIVATION_BACKWARD, LS_CPU_PROBED, set_activation},
-    {LS_OP_PRELU, LS_CPU_PROBED, set_nothing},
-    {LS_OP_PRELU_DATA, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_PRELU_SLOPE, LS_CPU_PROBED, set_nothing},
-    {LS_OP_LRN, LS_CPU_PROBED, set_lrn},
-    {LS_OP_LRN_BACKWARD, LS_CPU_PROBED, set_lrn},
-    {LS_OP_DROPOUT, LS_CPU_PROBED, set_dropout},
-    {LS_OP_SOFTMAX, LS_CPU_PROBED, set_softmax},
-    {LS_OP_SOFTMAX_BACKWARD, LS_CPU_PROBED, set_softmax},
-    {LS_OP_SOFTMAX_LOSS, LS_CPU_PROBED, set_loss},
-    {LS_OP_SOFTMAX_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
-    {LS_OP_LOG_LOSS, LS_CPU_PROBED, set_loss},
-    {LS_OP_LOG_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
-    {LS_OP_SIGMOID_LOSS, LS_CPU_PROBED, set_loss},
-    {LS_OP_SIGMOID_LOSS_BACKWARD, LS_CPU_PROBED, set_loss},
-    {LS_OP_EUCLIDEAN_LOSS, LS_CPU_PROBED, set_loss},
-    {LS_OP_EUCLIDEAN_LOSS_BACKWARD, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_SUM_LOSS, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_SUM_LOSS_BACKWARD, LS_CPU_EXACT, NULL},
-    {LS_OP_ACCURACY, LS_CPU_EXACT, NULL},
-    {LS_OP_MEAN_IOU, LS_CPU_EXACT, NULL},
-    {LS_OP_COUNT_LABELS, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_CONCAT, LS_CPU_EXACT, NULL},
-    {LS_OP_SLICE, LS_CPU_EXACT, NULL},
-    {LS_OP_TILE, LS_CPU_EXACT, NULL},
-    {LS_OP_TILE_BACKWARD, LS_CPU_PROBED, set_tile},
-    {LS_OP_REDUCE, LS_CPU_PROBED, set_reduction},
-    {LS_OP_REDUCE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_REDUCE_LOSS, LS_CPU_PROBED, set_reduction},
-    {LS_OP_REDUCE_LOSS_BACKWARD, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_ARGMAX, LS_CPU_EXACT, NULL},
-    {LS_OP_RESIZE, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_RESIZE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_CROP, LS_CPU_EXACT, NULL},
-    {LS_OP_CROP_BACKWARD, LS_CPU_EXACT, NULL},
-    {LS_OP_ELTWISE, LS_CPU_PROBED, set_eltwise},
-    {LS_OP_ELTWISE_BACKWARD, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_FILL, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_ACCUMULATE, LS_CPU_EXACT, NULL},
-    {LS_OP_RECORD, LS_CPU_EXACT, NULL},
-    {LS_OP_SYNC, LS_CPU_NEEDS_SYNC, NULL},
-    {LS_OP_MOMENTS, LS_CPU_NEEDS_SYNC, NULL},
-    {LS_OP_BATCH_NORM, LS_CPU_PROBED, set_batch_norm},
-    {LS_OP_BATCH_NORM_SUMS, LS_CPU_NEEDS_SYNC, NULL},
-    {LS_OP_BATCH_NORM_BACKWARD, LS_CPU_NEEDS_SYNC, NULL},
-    {LS_OP_SCALE, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_SCALE_SUMS, LS_CPU_NOT_PROBED, NULL},
-    {LS_OP_NORMALIZE, LS_CPU_PROBED, set_normalize},
-    {LS_OP_NORMALIZE_DATA, LS_CPU_PROBED, set_normalize},
-    {LS_OP_NORMALIZE_SUMS, LS_CPU_PROBED, set_normalize},
-};
-
-_Static_assert(sizeof kind_table / sizeof *kind_table == LS_OP_KINDS, "one entry for each op kind");
-
-enum ls_cpu_probing ls_cpu_kind_probing(enum ls_op_kind kind)
-{
-    return kind_table[kind].probing;
-}
-
-bool ls_cpu_kind_is_complete(enum ls_op_kind kind)
-{
-    const struct kind_probes *entry = &kind_table[kind];
-    bool found = false, probed = entry->probing == LS_CPU_PROBED;
-    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
-        found |= probes[i].kind == kind;
-    return entry->kind == kind && found == (entry->set != NULL) &&
-           (found == probed || entry->probing == LS_CPU_PROBED_BY_SHAPES);
-}
 
 /* A probe in the making: values, their bytes, the prepared kernel. */
 struct run {
@@ -347,6 +291,23 @@ struct run {
     void *scratch, *local;
     bool bound;
 };
+
+/* What the kernels of a kind say of their bits. */
+static enum ls_kernel_bits bits_of(enum ls_op_kind kind)
+{
+    for (const struct ls_kernel *const *kernel = ls_device_cpu.kernels(); *kernel != NULL; kernel++)
+        if ((*kernel)->kind == kind)
+            return (*kernel)->bits;
+    return LS_BITS_UNSAID;
+}
+
+bool ls_cpu_has_own_probe(enum ls_op_kind kind)
+{
+    bool found = false;
+    for (size_t i = 0; i < sizeof probes / sizeof *probes; i++)
+        found |= probes[i].kind == kind;
+    return found && set_attributes[kind] != NULL;
+}
 
 static const struct ls_kernel *find_kernel(const struct ls_op *op)
 {
@@ -420,7 +381,7 @@ static void make_op(struct run *run, const struct probe *probe)
         run->in[i] = add_value(run, probe->in[i]);
     for (int i = 0; i < 2 && probe->out[i] != NONE; i++, run->op.outputs++)
         run->out[i] = add_value(run, probe->out[i]);
-    kind_table[probe->kind].set(&run->op, probe->variant);
+    set_attributes[probe->kind](&run->op, probe->variant);
 }
 
 /* Values, their memory, the prepared kernel. */
@@ -525,7 +486,7 @@ static int run_probes(bool own, uint64_t *hash)
     ls_set_float_mode();
     *hash = 0;
     for (size_t i = 0; i < sizeof probes / sizeof *probes && status == 0; i++) {
-        if (own && ls_cpu_kind_probing(probes[i].kind) == LS_CPU_PROBED_BY_SHAPES)
+        if (own && bits_of(probes[i].kind) == LS_BITS_BY_SHAPES)
             continue;
         status = try_probe(&probes[i], &ls_layout_plain, own, hash);
         if (status == 0)

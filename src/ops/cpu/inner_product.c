@@ -83,6 +83,7 @@ static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 
 const struct ls_kernel ls_kernel_inner_product = {
     .kind = LS_OP_INNER_PRODUCT,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "inner product",
     .library = true,
     .layouts = layouts,
@@ -96,6 +97,7 @@ const struct ls_kernel ls_kernel_inner_product = {
 
 const struct ls_kernel ls_kernel_inner_product_data = {
     .kind = LS_OP_INNER_PRODUCT_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "inner product backward data",
     .library = true,
     .layouts = layouts,
@@ -109,6 +111,7 @@ const struct ls_kernel ls_kernel_inner_product_data = {
 
 const struct ls_kernel ls_kernel_inner_product_weights = {
     .kind = LS_OP_INNER_PRODUCT_WEIGHTS,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "inner product backward weights",
     .library = true,
     .layouts = layouts,

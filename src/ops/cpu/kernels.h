@@ -5,76 +5,85 @@
 
 #include "ir/kernel.h"
 
-/* Elementwise, shape and parameter ops. */
-extern const struct ls_kernel ls_kernel_view;
-extern const struct ls_kernel ls_kernel_activation;
-extern const struct ls_kernel ls_kernel_activation_backward;
-extern const struct ls_kernel ls_kernel_prelu;
-extern const struct ls_kernel ls_kernel_prelu_data;
-extern const struct ls_kernel ls_kernel_prelu_slope;
-extern const struct ls_kernel ls_kernel_dropout;
-extern const struct ls_kernel ls_kernel_eltwise;
-extern const struct ls_kernel ls_kernel_eltwise_backward;
-extern const struct ls_kernel ls_kernel_concat;
-extern const struct ls_kernel ls_kernel_slice;
-extern const struct ls_kernel ls_kernel_resize;
-extern const struct ls_kernel ls_kernel_resize_backward;
-extern const struct ls_kernel ls_kernel_crop;
-extern const struct ls_kernel ls_kernel_crop_backward;
-extern const struct ls_kernel ls_kernel_tile;
-extern const struct ls_kernel ls_kernel_tile_backward;
-extern const struct ls_kernel ls_kernel_reduce;
-extern const struct ls_kernel ls_kernel_reduce_backward;
-extern const struct ls_kernel ls_kernel_reduce_loss;
-extern const struct ls_kernel ls_kernel_reduce_loss_backward;
-extern const struct ls_kernel ls_kernel_argmax;
-extern const struct ls_kernel ls_kernel_fill;
-extern const struct ls_kernel ls_kernel_sum_loss;
-extern const struct ls_kernel ls_kernel_sum_loss_backward;
-extern const struct ls_kernel ls_kernel_accumulate;
-extern const struct ls_kernel ls_kernel_count_labels;
+/* All kernels, ls_kernel_NAME, in order of preference: of those for one kind of op the first that
+ * accepts an op computes it. */
+#define LS_CPU_KERNELS(K)                                                                          \
+    K(reorder)                                                                                     \
+    K(view)                                                                                        \
+    K(volume)                                                                                      \
+    K(volume_data)                                                                                 \
+    K(volume_weights)                                                                              \
+    K(planes)                                                                                      \
+    K(convolution)                                                                                 \
+    K(depthwise_data)                                                                              \
+    K(planes_data)                                                                                 \
+    K(convolution_data)                                                                            \
+    K(planes_weights)                                                                              \
+    K(convolution_weights)                                                                         \
+    K(deconvolution)                                                                               \
+    K(deconvolution_data)                                                                          \
+    K(deconvolution_weights)                                                                       \
+    K(product)                                                                                     \
+    K(product_data)                                                                                \
+    K(inner_product)                                                                               \
+    K(inner_product_data)                                                                          \
+    K(inner_product_weights)                                                                       \
+    K(pooling)                                                                                     \
+    K(pooling_backward)                                                                            \
+    K(activation)                                                                                  \
+    K(activation_backward)                                                                         \
+    K(prelu)                                                                                       \
+    K(prelu_data)                                                                                  \
+    K(prelu_slope)                                                                                 \
+    K(lrn)                                                                                         \
+    K(lrn_backward)                                                                                \
+    K(normalize)                                                                                   \
+    K(normalize_data)                                                                              \
+    K(normalize_sums)                                                                              \
+    K(scale)                                                                                       \
+    K(scale_sums)                                                                                  \
+    K(dropout)                                                                                     \
+    K(moments)                                                                                     \
+    K(batch_norm)                                                                                  \
+    K(batch_norm_sums)                                                                             \
+    K(batch_norm_backward)                                                                         \
+    K(softmax)                                                                                     \
+    K(softmax_backward)                                                                            \
+    K(softmax_loss)                                                                                \
+    K(softmax_loss_backward)                                                                       \
+    K(log_loss)                                                                                    \
+    K(log_loss_backward)                                                                           \
+    K(sigmoid_loss)                                                                                \
+    K(sigmoid_loss_backward)                                                                       \
+    K(euclidean_loss)                                                                              \
+    K(euclidean_loss_backward)                                                                     \
+    K(sum_loss)                                                                                    \
+    K(sum_loss_backward)                                                                           \
+    K(accuracy)                                                                                    \
+    K(mean_iou)                                                                                    \
+    K(count_labels)                                                                                \
+    K(concat)                                                                                      \
+    K(slice)                                                                                       \
+    K(resize)                                                                                      \
+    K(resize_backward)                                                                             \
+    K(crop)                                                                                        \
+    K(crop_backward)                                                                               \
+    K(tile)                                                                                        \
+    K(tile_backward)                                                                               \
+    K(reduce)                                                                                      \
+    K(reduce_backward)                                                                             \
+    K(reduce_loss)                                                                                 \
+    K(reduce_loss_backward)                                                                        \
+    K(argmax)                                                                                      \
+    K(eltwise)                                                                                     \
+    K(eltwise_backward)                                                                            \
+    K(fill)                                                                                        \
+    K(accumulate)                                                                                  \
+    K(record)
 
-/* Convolutions of volumes by Winograd's algorithm, of single channels, and of numbers of channels
- * that fill blocks badly; they go before oneDNN's. */
-extern const struct ls_kernel ls_kernel_volume;
-extern const struct ls_kernel ls_kernel_volume_data;
-extern const struct ls_kernel ls_kernel_volume_weights;
-extern const struct ls_kernel ls_kernel_depthwise_data;
-extern const struct ls_kernel ls_kernel_planes;
-extern const struct ls_kernel ls_kernel_planes_data;
-extern const struct ls_kernel ls_kernel_planes_weights;
-
-/* Inner products with weights in plain order. */
-extern const struct ls_kernel ls_kernel_product;
-extern const struct ls_kernel ls_kernel_product_data;
-extern const struct ls_kernel ls_kernel_record;
-
-/* Windows, normalisation, losses, metrics. */
-extern const struct ls_kernel ls_kernel_pooling;
-extern const struct ls_kernel ls_kernel_pooling_backward;
-extern const struct ls_kernel ls_kernel_lrn;
-extern const struct ls_kernel ls_kernel_lrn_backward;
-extern const struct ls_kernel ls_kernel_normalize;
-extern const struct ls_kernel ls_kernel_normalize_data;
-extern const struct ls_kernel ls_kernel_normalize_sums;
-extern const struct ls_kernel ls_kernel_scale;
-extern const struct ls_kernel ls_kernel_scale_sums;
-extern const struct ls_kernel ls_kernel_moments;
-extern const struct ls_kernel ls_kernel_batch_norm;
-extern const struct ls_kernel ls_kernel_batch_norm_sums;
-extern const struct ls_kernel ls_kernel_batch_norm_backward;
-extern const struct ls_kernel ls_kernel_softmax;
-extern const struct ls_kernel ls_kernel_softmax_backward;
-extern const struct ls_kernel ls_kernel_softmax_loss;
-extern const struct ls_kernel ls_kernel_softmax_loss_backward;
-extern const struct ls_kernel ls_kernel_log_loss;
-extern const struct ls_kernel ls_kernel_log_loss_backward;
-extern const struct ls_kernel ls_kernel_sigmoid_loss;
-extern const struct ls_kernel ls_kernel_sigmoid_loss_backward;
-extern const struct ls_kernel ls_kernel_euclidean_loss;
-extern const struct ls_kernel ls_kernel_euclidean_loss_backward;
-extern const struct ls_kernel ls_kernel_accuracy;
-extern const struct ls_kernel ls_kernel_mean_iou;
+#define LS_DECLARE_KERNEL(name) extern const struct ls_kernel ls_kernel_##name;
+LS_CPU_KERNELS(LS_DECLARE_KERNEL)
+#undef LS_DECLARE_KERNEL
 
 /* Merges partial results of batch normalisation: ls_device.merge. */
 void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,

@@ -225,21 +225,23 @@ static int euclidean_backward_run(const struct ls_prepared *prepared, void *loca
     return 0;
 }
 
-#define LOSS_KERNEL(symbol, kind_, name_, run_)                                                    \
+#define LOSS_KERNEL(symbol, kind_, bits_, name_, run_)                                             \
     const struct ls_kernel symbol = {                                                              \
         .kind = kind_,                                                                             \
+        .bits = bits_,                                                                             \
         .name = name_,                                                                             \
         .prepare = ls_own_prepare,                                                                 \
         .run = run_,                                                                               \
         .in_place = -1,                                                                            \
     }
 
-LOSS_KERNEL(ls_kernel_log_loss, LS_OP_LOG_LOSS, "log loss", log_run);
-LOSS_KERNEL(ls_kernel_log_loss_backward, LS_OP_LOG_LOSS_BACKWARD, "log loss backward",
+LOSS_KERNEL(ls_kernel_log_loss, LS_OP_LOG_LOSS, LS_BITS_OWN, "log loss", log_run);
+LOSS_KERNEL(ls_kernel_log_loss_backward, LS_OP_LOG_LOSS_BACKWARD, LS_BITS_OWN, "log loss backward",
             log_backward_run);
-LOSS_KERNEL(ls_kernel_sigmoid_loss, LS_OP_SIGMOID_LOSS, "sigmoid loss", sigmoid_run);
-LOSS_KERNEL(ls_kernel_sigmoid_loss_backward, LS_OP_SIGMOID_LOSS_BACKWARD, "sigmoid loss backward",
-            sigmoid_backward_run);
-LOSS_KERNEL(ls_kernel_euclidean_loss, LS_OP_EUCLIDEAN_LOSS, "euclidean loss", euclidean_run);
-LOSS_KERNEL(ls_kernel_euclidean_loss_backward, LS_OP_EUCLIDEAN_LOSS_BACKWARD,
+LOSS_KERNEL(ls_kernel_sigmoid_loss, LS_OP_SIGMOID_LOSS, LS_BITS_OWN, "sigmoid loss", sigmoid_run);
+LOSS_KERNEL(ls_kernel_sigmoid_loss_backward, LS_OP_SIGMOID_LOSS_BACKWARD, LS_BITS_OWN,
+            "sigmoid loss backward", sigmoid_backward_run);
+LOSS_KERNEL(ls_kernel_euclidean_loss, LS_OP_EUCLIDEAN_LOSS, LS_BITS_OWN, "euclidean loss",
+            euclidean_run);
+LOSS_KERNEL(ls_kernel_euclidean_loss_backward, LS_OP_EUCLIDEAN_LOSS_BACKWARD, LS_BITS_NOT_PROBED,
             "euclidean loss backward", euclidean_backward_run);

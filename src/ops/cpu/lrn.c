@@ -86,6 +86,7 @@ static int lrn_backward_run(const struct ls_prepared *prepared, void *local, voi
 
 const struct ls_kernel ls_kernel_lrn = {
     .kind = LS_OP_LRN,
+    .bits = LS_BITS_OWN,
     .name = "lrn",
     .accepts = lrn_accepts,
     .layouts = ls_layouts_follow,
@@ -97,6 +98,7 @@ const struct ls_kernel ls_kernel_lrn = {
 
 const struct ls_kernel ls_kernel_lrn_backward = {
     .kind = LS_OP_LRN_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "lrn backward",
     .accepts = lrn_accepts,
     .layouts = ls_layouts_follow,

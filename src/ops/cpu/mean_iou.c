@@ -77,6 +77,7 @@ static int mean_iou_run(const struct ls_prepared *prepared, void *local, void *c
 
 const struct ls_kernel ls_kernel_mean_iou = {
     .kind = LS_OP_MEAN_IOU,
+    .bits = LS_BITS_EXACT,
     .name = "mean intersection over union",
     .prepare = ls_own_prepare,
     .run = mean_iou_run,

@@ -95,6 +95,7 @@ static int sums_run(const struct ls_prepared *prepared, void *local, void *const
 
 const struct ls_kernel ls_kernel_normalize = {
     .kind = LS_OP_NORMALIZE,
+    .bits = LS_BITS_OWN,
     .name = "normalize",
     .accepts = normalize_accepts,
     .prepare = ls_own_prepare,
@@ -104,6 +105,7 @@ const struct ls_kernel ls_kernel_normalize = {
 
 const struct ls_kernel ls_kernel_normalize_data = {
     .kind = LS_OP_NORMALIZE_DATA,
+    .bits = LS_BITS_OWN,
     .name = "normalize backward data",
     .accepts = normalize_accepts,
     .prepare = ls_own_prepare,
@@ -113,6 +115,7 @@ const struct ls_kernel ls_kernel_normalize_data = {
 
 const struct ls_kernel ls_kernel_normalize_sums = {
     .kind = LS_OP_NORMALIZE_SUMS,
+    .bits = LS_BITS_OWN,
     .name = "normalize backward sums",
     .accepts = normalize_accepts,
     .prepare = sums_prepare,

@@ -183,6 +183,7 @@ static int weights_run(const struct ls_prepared *prepared, void *local, void *co
 
 const struct ls_kernel ls_kernel_planes = {
     .kind = LS_OP_CONVOLUTION,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution over planes",
     .accepts = accepts,
     .prepare = prepare,
@@ -193,6 +194,7 @@ const struct ls_kernel ls_kernel_planes = {
 
 const struct ls_kernel ls_kernel_planes_data = {
     .kind = LS_OP_CONVOLUTION_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution over planes backward data",
     .accepts = accepts,
     .prepare = prepare,
@@ -203,6 +205,7 @@ const struct ls_kernel ls_kernel_planes_data = {
 
 const struct ls_kernel ls_kernel_planes_weights = {
     .kind = LS_OP_CONVOLUTION_WEIGHTS,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution over planes backward weights",
     .accepts = accepts,
     .prepare = prepare,

@@ -214,6 +214,7 @@ static int pooling_backward_run(const struct ls_prepared *prepared, void *local,
 
 const struct ls_kernel ls_kernel_pooling = {
     .kind = LS_OP_POOLING,
+    .bits = LS_BITS_OWN,
     .name = "pooling",
     .accepts = pooling_accepts,
     .layouts = ls_layouts_follow,
@@ -225,6 +226,7 @@ const struct ls_kernel ls_kernel_pooling = {
 
 const struct ls_kernel ls_kernel_pooling_backward = {
     .kind = LS_OP_POOLING_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "pooling backward",
     .accepts = pooling_accepts,
     .layouts = backward_layouts,

@@ -118,6 +118,7 @@ static int slope_run(const struct ls_prepared *prepared, void *local, void *cons
 
 const struct ls_kernel ls_kernel_prelu = {
     .kind = LS_OP_PRELU,
+    .bits = LS_BITS_OWN,
     .name = "prelu",
     .accepts = prelu_accepts,
     .layouts = prelu_layouts,
@@ -128,6 +129,7 @@ const struct ls_kernel ls_kernel_prelu = {
 
 const struct ls_kernel ls_kernel_prelu_data = {
     .kind = LS_OP_PRELU_DATA,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "prelu backward data",
     .accepts = prelu_accepts,
     .layouts = prelu_layouts,
@@ -138,6 +140,7 @@ const struct ls_kernel ls_kernel_prelu_data = {
 
 const struct ls_kernel ls_kernel_prelu_slope = {
     .kind = LS_OP_PRELU_SLOPE,
+    .bits = LS_BITS_OWN,
     .name = "prelu backward slope",
     .accepts = prelu_accepts,
     .layouts = prelu_layouts,

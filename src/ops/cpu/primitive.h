@@ -4,18 +4,8 @@
 #define LS_OPS_CPU_PRIMITIVE_H
 
 #include "ir/kernel.h"
+#include "ops/cpu/kernels.h"
 #include "ops/cpu/onednn.h"
-
-extern const struct ls_kernel ls_kernel_convolution;
-extern const struct ls_kernel ls_kernel_convolution_data;
-extern const struct ls_kernel ls_kernel_convolution_weights;
-extern const struct ls_kernel ls_kernel_deconvolution;
-extern const struct ls_kernel ls_kernel_deconvolution_data;
-extern const struct ls_kernel ls_kernel_deconvolution_weights;
-extern const struct ls_kernel ls_kernel_inner_product;
-extern const struct ls_kernel ls_kernel_inner_product_data;
-extern const struct ls_kernel ls_kernel_inner_product_weights;
-extern const struct ls_kernel ls_kernel_reorder;
 
 /* The two tensors of a reorder of elements of this shape between these layouts.
  * LOCKSTEP_INTERNAL where no reorder leads from the one to the other. */

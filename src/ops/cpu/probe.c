@@ -1,5 +1,6 @@
-/* What the steps of a net's own shapes give: convolutions, deconvolutions and inner products, whose
- * kernels and blocks are chosen by their shapes.
+/* What the steps of a net's own shapes give: those of kernels that say so (LS_BITS_BY_SHAPES),
+ * above all convolutions, deconvolutions and inner products, whose kernels and blocks are chosen by
+ * their shapes.
  *
  * A step is carried out once, as the plan has prepared it, on numbers that follow from their place;
  * the hash of the result belongs to the numeric environment of the net. Kernels of oneDNN are
@@ -12,12 +13,14 @@
  * at most 32 MiB, which a training needs anyway.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "ir/op_type.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/parameter_layout.h"
@@ -35,13 +38,20 @@ enum {
 
 bool ls_cpu_probes(const struct ls_prepared *prepared)
 {
-    return ls_cpu_kind_probing(prepared->op->kind) == LS_CPU_PROBED_BY_SHAPES;
+    return prepared->kernel->bits == LS_BITS_BY_SHAPES;
 }
 
 static bool is_product(const struct ls_op *op)
 {
     return op->kind == LS_OP_INNER_PRODUCT || op->kind == LS_OP_INNER_PRODUCT_DATA ||
            op->kind == LS_OP_INNER_PRODUCT_WEIGHTS;
+}
+
+static bool is_convolution(const struct ls_op *op)
+{
+    return op->kind == LS_OP_CONVOLUTION || op->kind == LS_OP_CONVOLUTION_DATA ||
+           op->kind == LS_OP_CONVOLUTION_WEIGHTS || op->kind == LS_OP_DECONVOLUTION ||
+           op->kind == LS_OP_DECONVOLUTION_DATA || op->kind == LS_OP_DECONVOLUTION_WEIGHTS;
 }
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
@@ -64,29 +74,6 @@ static uint64_t add_value(const struct ls_value *value, bool layout, uint64_t ha
     return add_number((int64_t)ls_layout_elements(value->layout, &value->shape), hash);
 }
 
-static uint64_t add_convolution(const struct ls_convolution_attr *attr, uint64_t hash)
-{
-    for (int i = 0; i < attr->window.axes; i++) {
-        hash = add_number(attr->window.kernel[i], hash);
-        hash = add_number(attr->window.stride[i], hash);
-        hash = add_number(attr->window.pad[i], hash);
-        hash = add_number(attr->window.dilation[i], hash);
-    }
-    hash = add_number(attr->group, hash);
-    hash = add_number(attr->relu, hash);
-    return ls_hash(&attr->relu_slope, sizeof attr->relu_slope, hash);
-}
-
-static uint64_t add_inner_product(const struct ls_inner_product_attr *attr, uint64_t hash)
-{
-    hash = add_number(attr->m, hash);
-    hash = add_number(attr->k, hash);
-    hash = add_number(attr->n, hash);
-    hash = add_number(attr->transpose, hash);
-    hash = add_number(attr->relu, hash);
-    return ls_hash(&attr->relu_slope, sizeof attr->relu_slope, hash);
-}
-
 /* All that is known of a step before it is run; of a kernel of oneDNN also how that does it. */
 static uint64_t describe(const struct ls_prepared *prepared)
 {
@@ -97,8 +84,8 @@ static uint64_t describe(const struct ls_prepared *prepared)
         hash = add_value(op->input[i], library, hash);
     for (int i = 0; i < op->outputs; i++)
         hash = add_value(op->output[i], library, hash);
-    hash = is_product(op) ? add_inner_product(&op->attr.inner_product, hash)
-                          : add_convolution(&op->attr.convolution, hash);
+    if (ls_op_type(op->kind)->attributes != NULL)
+        hash = ls_op_type(op->kind)->attributes(op, hash);
     if (!library)
         return hash;
     hash = ls_hash_string(prepared->implementation, hash);
@@ -111,22 +98,30 @@ static uint64_t multiply(uint64_t a, int64_t b)
     return ls_multiply((int64_t)a, b, &product) ? (uint64_t)product : INT64_MAX;
 }
 
-/* Multiply-adds of a step; INT64_MAX: more than that. */
+/* Multiply-adds of a convolution; INT64_MAX: more than that. */
+static uint64_t convolution_work(const struct ls_op *op)
+{
+    const struct ls_value *weights = ls_primitive_value(op, LS_WEIGHTS);
+    const struct ls_shape *target = &ls_primitive_value(op, LS_TARGET)->shape;
+    int channels = target->rank - op->attr.convolution.window.axes - 1;
+    uint64_t work = (uint64_t)ls_shape_size(&weights->shape);
+    for (int i = 0; i < target->rank; i++)
+        work = i == channels ? work : multiply(work, target->dim[i]);
+    return work;
+}
+
+/* Multiply-adds of a step, exact for convolutions and products: they decide what is probed. */
 static uint64_t work_of(const struct ls_prepared *prepared)
 {
     const struct ls_op *op = prepared->op;
     const struct ls_inner_product_attr *product = &op->attr.inner_product;
     uint64_t work;
-    if (is_product(op)) {
+    if (is_product(op))
         work = multiply(multiply((uint64_t)product->m, product->k), product->n);
-    } else {
-        const struct ls_value *weights = ls_primitive_value(op, LS_WEIGHTS);
-        const struct ls_shape *target = &ls_primitive_value(op, LS_TARGET)->shape;
-        int channels = target->rank - op->attr.convolution.window.axes - 1;
-        work = (uint64_t)ls_shape_size(&weights->shape);
-        for (int i = 0; i < target->rank; i++)
-            work = i == channels ? work : multiply(work, target->dim[i]);
-    }
+    else if (is_convolution(op))
+        work = convolution_work(op);
+    else
+        work = (uint64_t)fmin(ls_op_type(op->kind)->flops(op) / 2 + 1, 0x1p62);
     return prepared->slow ? multiply(work, SLOW) : work;
 }
 
@@ -172,12 +167,26 @@ static void fill(float *data, size_t count, int which)
         data[i] = data[i - PATTERN];
 }
 
+/* Numbers of classes, where input 1 is labels. */
+static bool fill_labels(const struct ls_op *op, int which, float *data, size_t count)
+{
+    struct ls_op_labels labels = {0};
+    if (which != 1 || ls_op_type(op->kind)->labels == NULL)
+        return false;
+    ls_op_type(op->kind)->labels(op, &labels);
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)((int64_t)i % labels.classes);
+    return true;
+}
+
 /* Fills an input: as it lies for oneDNN's kernels, which do not ask what is in lanes of padding; in
  * plain order for ours. */
 static int fill_input(const struct run *run, const struct ls_value *value, int which, float *data,
                       struct ls_error *error)
 {
     size_t elements = (size_t)ls_shape_size(&value->shape);
+    if (fill_labels(run->prepared->op, which, data, elements))
+        return 0;
     if (run->prepared->kernel->library || value->layout == &ls_layout_plain) {
         fill(data, ls_layout_elements(value->layout, &value->shape), which);
         return 0;
@@ -294,7 +303,7 @@ static int run_sample(const struct ls_prepared *prepared, int64_t samples, uint6
     shrink(prepared, samples, &op, values, list);
     if (work_of(&one) > SAMPLE_MAX || work_of(&one) > *work)
         return 0;
-    if (!is_product(&op) && strstr(prepared->implementation, "wino") != NULL)
+    if (is_convolution(&op) && strstr(prepared->implementation, "wino") != NULL)
         op.attr.convolution.algorithm =
             LS_CONVOLUTION_WINOGRAD; /* which few samples would not pay */
     int status = one.kernel->prepare != NULL ? one.kernel->prepare(&one, NULL) : 0;

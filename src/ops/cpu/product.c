@@ -104,6 +104,7 @@ static int record_run(const struct ls_prepared *prepared, void *local, void *con
 
 const struct ls_kernel ls_kernel_product = {
     .kind = LS_OP_INNER_PRODUCT,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "inner product",
     .accepts = accepts,
     .prepare = ls_own_prepare,
@@ -114,6 +115,7 @@ const struct ls_kernel ls_kernel_product = {
 
 const struct ls_kernel ls_kernel_product_data = {
     .kind = LS_OP_INNER_PRODUCT_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "inner product backward data",
     .accepts = accepts,
     .prepare = ls_own_prepare,
@@ -124,6 +126,7 @@ const struct ls_kernel ls_kernel_product_data = {
 
 const struct ls_kernel ls_kernel_record = {
     .kind = LS_OP_RECORD,
+    .bits = LS_BITS_EXACT,
     .name = "record factor",
     .prepare = ls_own_prepare,
     .run = record_run,

@@ -107,19 +107,20 @@ static int reduce_loss_backward_run(const struct ls_prepared *prepared, void *lo
     return 0;
 }
 
-#define REDUCTION_KERNEL(symbol, kind_, name_, run_)                                               \
+#define REDUCTION_KERNEL(symbol, kind_, bits_, name_, run_)                                        \
     const struct ls_kernel symbol = {                                                              \
         .kind = kind_,                                                                             \
+        .bits = bits_,                                                                             \
         .name = name_,                                                                             \
         .prepare = ls_own_prepare,                                                                 \
         .run = run_,                                                                               \
         .in_place = -1,                                                                            \
     }
 
-REDUCTION_KERNEL(ls_kernel_reduce, LS_OP_REDUCE, "reduction", reduce_run);
-REDUCTION_KERNEL(ls_kernel_reduce_backward, LS_OP_REDUCE_BACKWARD, "reduction backward",
-                 reduce_backward_run);
-REDUCTION_KERNEL(ls_kernel_reduce_loss, LS_OP_REDUCE_LOSS, "reduction of the batch",
+REDUCTION_KERNEL(ls_kernel_reduce, LS_OP_REDUCE, LS_BITS_OWN, "reduction", reduce_run);
+REDUCTION_KERNEL(ls_kernel_reduce_backward, LS_OP_REDUCE_BACKWARD, LS_BITS_NOT_PROBED,
+                 "reduction backward", reduce_backward_run);
+REDUCTION_KERNEL(ls_kernel_reduce_loss, LS_OP_REDUCE_LOSS, LS_BITS_OWN, "reduction of the batch",
                  reduce_loss_run);
-REDUCTION_KERNEL(ls_kernel_reduce_loss_backward, LS_OP_REDUCE_LOSS_BACKWARD,
+REDUCTION_KERNEL(ls_kernel_reduce_loss_backward, LS_OP_REDUCE_LOSS_BACKWARD, LS_BITS_NOT_PROBED,
                  "reduction of the batch backward", reduce_loss_backward_run);

@@ -88,6 +88,7 @@ static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct 
 
 const struct ls_kernel ls_kernel_reorder = {
     .kind = LS_OP_REORDER,
+    .bits = LS_BITS_EXACT,
     .name = "reorder",
     .accepts = accepts,
     .layouts = layouts,

@@ -115,6 +115,7 @@ static int resize_backward_run(const struct ls_prepared *prepared, void *local, 
 
 const struct ls_kernel ls_kernel_resize = {
     .kind = LS_OP_RESIZE,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "resize",
     .accepts = resize_accepts,
     .layouts = ls_layouts_follow,
@@ -126,6 +127,7 @@ const struct ls_kernel ls_kernel_resize = {
 
 const struct ls_kernel ls_kernel_resize_backward = {
     .kind = LS_OP_RESIZE_BACKWARD,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "resize backward",
     .accepts = resize_accepts,
     .layouts = ls_layouts_follow,

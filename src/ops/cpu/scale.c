@@ -82,6 +82,7 @@ static int sums_run(const struct ls_prepared *prepared, void *local, void *const
 
 const struct ls_kernel ls_kernel_scale = {
     .kind = LS_OP_SCALE,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "scale",
     .layouts = scale_layouts,
     .prepare = scale_prepare,
@@ -92,6 +93,7 @@ const struct ls_kernel ls_kernel_scale = {
 
 const struct ls_kernel ls_kernel_scale_sums = {
     .kind = LS_OP_SCALE_SUMS,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "scale backward sums",
     .layouts = scale_layouts,
     .prepare = scale_prepare,

@@ -21,6 +21,7 @@ static int view_run(const struct ls_prepared *prepared, void *local, void *const
 
 const struct ls_kernel ls_kernel_view = {
     .kind = LS_OP_VIEW,
+    .bits = LS_BITS_EXACT,
     .name = "view",
     .prepare = ls_own_prepare,
     .run = view_run,
@@ -117,6 +118,7 @@ static int slice_run(const struct ls_prepared *prepared, void *local, void *cons
 
 const struct ls_kernel ls_kernel_concat = {
     .kind = LS_OP_CONCAT,
+    .bits = LS_BITS_EXACT,
     .name = "concat",
     .layouts = concat_layouts,
     .prepare = ls_own_prepare,
@@ -126,6 +128,7 @@ const struct ls_kernel ls_kernel_concat = {
 
 const struct ls_kernel ls_kernel_slice = {
     .kind = LS_OP_SLICE,
+    .bits = LS_BITS_EXACT,
     .name = "slice",
     .layouts = slice_layouts,
     .prepare = ls_own_prepare,
@@ -218,6 +221,7 @@ static int tile_backward_run(const struct ls_prepared *prepared, void *local, vo
 
 const struct ls_kernel ls_kernel_tile = {
     .kind = LS_OP_TILE,
+    .bits = LS_BITS_EXACT,
     .name = "tile",
     .layouts = tile_layouts,
     .prepare = ls_own_prepare,
@@ -227,6 +231,7 @@ const struct ls_kernel ls_kernel_tile = {
 
 const struct ls_kernel ls_kernel_tile_backward = {
     .kind = LS_OP_TILE_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "tile backward",
     .layouts = tile_layouts,
     .prepare = ls_own_prepare,

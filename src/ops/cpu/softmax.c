@@ -274,6 +274,7 @@ static int softmax_loss_backward_run(const struct ls_prepared *prepared, void *l
 
 const struct ls_kernel ls_kernel_softmax = {
     .kind = LS_OP_SOFTMAX,
+    .bits = LS_BITS_OWN,
     .name = "softmax",
     .prepare = ls_own_prepare,
     .run = softmax_run,
@@ -282,6 +283,7 @@ const struct ls_kernel ls_kernel_softmax = {
 
 const struct ls_kernel ls_kernel_softmax_backward = {
     .kind = LS_OP_SOFTMAX_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "softmax backward",
     .prepare = ls_own_prepare,
     .run = softmax_backward_run,
@@ -290,6 +292,7 @@ const struct ls_kernel ls_kernel_softmax_backward = {
 
 const struct ls_kernel ls_kernel_softmax_loss = {
     .kind = LS_OP_SOFTMAX_LOSS,
+    .bits = LS_BITS_OWN,
     .name = "softmax loss",
     .prepare = ls_own_prepare,
     .run = softmax_loss_run,
@@ -298,6 +301,7 @@ const struct ls_kernel ls_kernel_softmax_loss = {
 
 const struct ls_kernel ls_kernel_softmax_loss_backward = {
     .kind = LS_OP_SOFTMAX_LOSS_BACKWARD,
+    .bits = LS_BITS_OWN,
     .name = "softmax loss backward",
     .prepare = ls_own_prepare,
     .run = softmax_loss_backward_run,

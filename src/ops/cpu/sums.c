@@ -70,6 +70,7 @@ static int accumulate_run(const struct ls_prepared *prepared, void *local, void 
 
 const struct ls_kernel ls_kernel_sum_loss = {
     .kind = LS_OP_SUM_LOSS,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "sum loss",
     .prepare = ls_own_prepare,
     .run = sum_run,
@@ -78,6 +79,7 @@ const struct ls_kernel ls_kernel_sum_loss = {
 
 const struct ls_kernel ls_kernel_sum_loss_backward = {
     .kind = LS_OP_SUM_LOSS_BACKWARD,
+    .bits = LS_BITS_EXACT,
     .name = "sum loss backward",
     .prepare = ls_own_prepare,
     .run = sum_backward_run,
@@ -86,6 +88,7 @@ const struct ls_kernel ls_kernel_sum_loss_backward = {
 
 const struct ls_kernel ls_kernel_count_labels = {
     .kind = LS_OP_COUNT_LABELS,
+    .bits = LS_BITS_NOT_PROBED,
     .name = "count labels",
     .prepare = ls_own_prepare,
     .run = count_run,
@@ -94,6 +97,7 @@ const struct ls_kernel ls_kernel_count_labels = {
 
 const struct ls_kernel ls_kernel_accumulate = {
     .kind = LS_OP_ACCUMULATE,
+    .bits = LS_BITS_EXACT,
     .name = "accumulate",
     .layouts = accumulate_layouts,
     .prepare = ls_own_prepare,

@@ -143,6 +143,7 @@ static int run_weights(const struct ls_prepared *prepared, void *local, void *co
 
 const struct ls_kernel ls_kernel_volume = {
     .kind = LS_OP_CONVOLUTION,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution of volumes",
     .accepts = accepts,
     .layouts = layouts,
@@ -154,6 +155,7 @@ const struct ls_kernel ls_kernel_volume = {
 
 const struct ls_kernel ls_kernel_volume_data = {
     .kind = LS_OP_CONVOLUTION_DATA,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution of volumes backward data",
     .accepts = accepts,
     .layouts = layouts,
@@ -165,6 +167,7 @@ const struct ls_kernel ls_kernel_volume_data = {
 
 const struct ls_kernel ls_kernel_volume_weights = {
     .kind = LS_OP_CONVOLUTION_WEIGHTS,
+    .bits = LS_BITS_BY_SHAPES,
     .name = "convolution of volumes backward weights",
     .accepts = accepts,
     .layouts = layouts,
