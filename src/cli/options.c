@@ -12,7 +12,7 @@
 #include "cli/report.h"
 #include "cli/size.h"
 
-enum { OPTIONS_MAX = 32, HELP_COLUMN = 26 };
+enum { HELP_COLUMN = 26 };
 
 /* Flags of Caffe's program that are spelt or done in another way here. */
 static const struct {
@@ -52,7 +52,7 @@ static const struct ls_cli_option *find_option(const struct ls_cli_command *comm
 static int unknown_option(const struct ls_cli_command *command, const char *argument,
                           const char *name)
 {
-    const char *names[OPTIONS_MAX + 2];
+    const char *names[LS_CLI_OPTIONS_MAX + 2];
     size_t count = 0;
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         if (strcmp(elsewhere[i].name, name) == 0)
@@ -60,7 +60,7 @@ static int unknown_option(const struct ls_cli_command *command, const char *argu
                                       elsewhere[i].advice);
     }
     for (const struct ls_cli_option *option = command->options;
-         option->name != NULL && count < OPTIONS_MAX; option++)
+         option->name != NULL && count < LS_CLI_OPTIONS_MAX; option++)
         names[count++] = option->name;
     names[count++] = "help";
     names[count] = NULL;
@@ -153,9 +153,9 @@ static int set_value(const struct ls_cli_option *option, const char *text, void 
 }
 
 /* Parses the option at arguments[*at] and moves *at to the last argument that belongs to it.
- * `given` has a bit for each option that was there before. */
+ * `given` says of each option of the table whether it was there before. */
 static int parse_option(const struct ls_cli_command *command, int count, char **arguments, int *at,
-                        uint32_t *given, void *values)
+                        bool *given, void *values)
 {
     char name[64];
     const char *argument = arguments[*at];
@@ -167,10 +167,12 @@ static int parse_option(const struct ls_cli_command *command, int count, char **
     const struct ls_cli_option *option = find_option(command, name);
     if (option == NULL)
         return unknown_option(command, argument, name);
-    uint32_t bit = UINT32_C(1) << (option - command->options);
-    if ((*given & bit) != 0 && option->kind != LS_CLI_LIST)
+    size_t index = (size_t)(option - command->options);
+    if (index >= LS_CLI_OPTIONS_MAX)
+        return LOCKSTEP_INTERNAL;
+    if (given[index] && option->kind != LS_CLI_LIST)
         return ls_cli_usage_error("%s: --%s is given twice", command->name, name);
-    *given |= bit;
+    given[index] = true;
     if (value == NULL && option->kind != LS_CLI_FLAG) {
         if (*at + 1 >= count || strncmp(arguments[*at + 1], "--", 2) == 0)
             return ls_cli_usage_error("%s: --%s needs a value: --%s %s", command->name, name, name,
@@ -201,7 +203,7 @@ static int check_arguments(const struct ls_cli_command *command, const struct ls
 int ls_cli_parse(const struct ls_cli_command *command, int count, char **arguments, void *values)
 {
     struct ls_cli_list rest = {0};
-    uint32_t given = 0;
+    bool given[LS_CLI_OPTIONS_MAX] = {false};
     bool options = true;
     int status = 0;
     for (int at = 0; at < count && status == 0; at++) {
@@ -209,7 +211,7 @@ int ls_cli_parse(const struct ls_cli_command *command, int count, char **argumen
         if (options && strcmp(argument, "--") == 0)
             options = false;
         else if (options && argument[0] == '-' && argument[1] != '\0')
-            status = parse_option(command, count, arguments, &at, &given, values);
+            status = parse_option(command, count, arguments, &at, given, values);
         else
             status = append(&rest, argument);
     }

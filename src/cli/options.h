@@ -58,6 +58,8 @@ struct ls_cli_option {
 #define LS_CLI_JSON(type, member)                                                                  \
     LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, type, member, 0, "one JSON object instead")
 
+enum { LS_CLI_OPTIONS_MAX = 64 }; /* rows of a command's table */
+
 struct ls_cli_command {
     const char *name;
     const char *summary; /* one line */

@@ -106,6 +106,10 @@ static void test_help(void **state)
         snprintf(example, sizeof example, "\nexample:\n  %.*s\n",
                  (int)strcspn(command->example, "\n"), command->example);
         assert_non_null(strstr(out, example));
+        size_t options = 0;
+        while (command->options[options].name != NULL)
+            options++;
+        assert_true(options <= LS_CLI_OPTIONS_MAX);
         for (const struct ls_cli_option *option = command->options; option->name != NULL;
              option++) {
             char name[64];
