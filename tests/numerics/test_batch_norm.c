@@ -11,70 +11,35 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 /* ---- Definitions ----------------------------------------------------------------------------- */
 
-#define SOURCE(fields)                                                                             \
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"           \
-    "  transform_param { scale: 0.02 mirror: true pad: 1 crop_size: 8 }\n"                         \
-    "  data_param { backend: SYNTHETIC shuffle: true " fields "\n"                                 \
-    "    synthetic_param { count: 110 channels: 3 height: 8 width: 8 } } }\n"
-#define CONVOLUTION(name, bottom, channels, stride)                                                \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
-    "  convolution_param { num_output: " channels " kernel_size: 3 pad: 1 stride: " stride "\n"    \
-    "    bias_term: false weight_filler { type: 'msra' } } }\n"
-/* The second field of the layer's parameter is set where the net is written out. */
-#define NORM(name, fields)                                                                         \
-    "layer { name: '" name "_n' type: 'BatchNorm' bottom: '" name "' top: '" name "'\n"            \
-    "  batch_norm_param { moving_average_fraction: 0.9 " fields " } }\n"
-#define SCALE(name)                                                                                \
-    "layer { name: '" name "_s' type: 'Scale' bottom: '" name "' top: '" name "'\n"                \
-    "  scale_param { bias_term: true } }\n"
-#define RELU(name) "layer { name: '" name "_r' type: 'ReLU' bottom: '" name "' top: '" name "' }\n"
-#define SUM(name, first, second)                                                                   \
-    "layer { name: '" name "' type: 'Eltwise' bottom: '" first "' bottom: '" second "'\n"          \
-    "  top: '" name "' eltwise_param { operation: SUM } }\n"
-#define HEAD(bottom, before)                                                                       \
-    "layer { name: 'pool' type: 'Pooling' bottom: '" bottom "' top: 'pool'\n"                      \
-    "  pooling_param { pool: AVE global_pooling: true } }\n" before                                \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip' inner_product_param {\n"     \
-    "  num_output: 10 weight_filler { type: 'msra' } } }\n"
-#define LOSS                                                                                       \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+/* What a test varies of the net; NULL: nothing stands there. */
+struct variant {
+    const char *data;           /* further fields of the data */
+    const char *first, *others; /* of the first norm, and of all others */
+    const char *dropout;        /* a layer before the scores */
+    const char *test_data;      /* a data layer for tests */
+    const char *more;           /* layers behind the loss */
+};
 
-/* An identity block and one that halves the picture; ReLUs behind and apart from the norms. */
-#define BODY(first, others, before)                                                                \
-    CONVOLUTION("c1", "data", "6", "1")                                                            \
-    NORM("c1", first)                                                                              \
-    SCALE("c1")                                                                                    \
-    RELU("c1")                                                                                     \
-    CONVOLUTION("c2", "c1", "6", "1")                                                              \
-    NORM("c2", others)                                                                             \
-    SCALE("c2")                                                                                    \
-    RELU("c2")                                                                                     \
-    CONVOLUTION("c3", "c2", "6", "1")                                                              \
-    NORM("c3", others)                                                                             \
-    SCALE("c3")                                                                                    \
-    SUM("a", "c1", "c3")                                                                           \
-    RELU("a")                                                                                      \
-    CONVOLUTION("c4", "a", "18", "2")                                                              \
-    NORM("c4", others " scale_bias: true")                                                         \
-    CONVOLUTION("c5", "a", "18", "2")                                                              \
-    NORM("c5", others)                                                                             \
-    SUM("b", "c4", "c5")                                                                           \
-    RELU("b")                                                                                      \
-    HEAD("b", before)
+static const char *residual_net(struct variant variant)
+{
+    return ls_test_net("residual",
+                       LS_TEST_VALUES({"data", variant.data}, {"first", variant.first},
+                                      {"others", variant.others}, {"dropout", variant.dropout},
+                                      {"test_data", variant.test_data}, {"more", variant.more}));
+}
 
 #define SGD "base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed'\n"
-#define DROPOUT                                                                                    \
-    "layer { name: 'drop' type: 'Dropout' bottom: 'pool' top: 'pool'\n"                            \
-    "  dropout_param { dropout_ratio: 0.3 } }\n"
 
 /* All norms with groups of `group`; `batch` samples in micro-batches of 4. */
 static struct lockstep_solver *residual_solver(const char *settings, const char *data, int batch,
                                                int group)
 {
-    return load_solver("%s max_iter: 12 random_seed: 7 micro_batch: 4\n"
-                       "net_param {\n" SOURCE("batch_size: %d %s")
-                           BODY("group: %d", "group: %d", "") LOSS "}\n",
-                       settings, batch, data, group, group, group, group, group);
+    const char *groups_of = ls_test_text("group: %d", group);
+    const struct variant variant = {.data = ls_test_text("batch_size: %d %s", batch, data),
+                                    .first = groups_of,
+                                    .others = groups_of};
+    return load_solver("%s max_iter: 12 random_seed: 7 micro_batch: 4 net_param { %s }\n", settings,
+                       residual_net(variant));
 }
 
 /* ---- Any number of workers ------------------------------------------------------------------- */
@@ -174,15 +139,17 @@ static void any_workers_give_same_bits_with_short_last_batches(void **state)
 static void any_workers_give_same_bits_with_clipping_adam_and_averages(void **state)
 {
     (void)state;
+    static const char dropout[] =
+        "layer { name: 'drop' type: 'Dropout' bottom: 'pool' top: 'pool'\n"
+        "  dropout_param { dropout_ratio: 0.3 } }\n";
     static const char *const settings[] = {
         SGD "clip_gradients: 0.5\n",
         "type: 'Adam' base_lr: 0.002 momentum: 0.9 momentum2: 0.99 lr_policy: 'fixed'\n",
         SGD "weight_average { decay: 0.9 } warmup_iter: 3 clip_gradients: 2 iter_size: 2\n"};
     for (int i = 0; i < 3; i++)
-        check_counts(load_solver("%s max_iter: 12 micro_batch: 4\n"
-                                 "net_param {\n" SOURCE("batch_size: 28") BODY("", "", DROPOUT) LOSS
-                                 "}\n",
-                                 settings[i]),
+        check_counts(load_solver("%s max_iter: 12 micro_batch: 4 net_param { %s }\n", settings[i],
+                                 residual_net((struct variant){.data = "batch_size: 28",
+                                                               .dropout = dropout})),
                      6, false, "%s", settings[i]);
 }
 
@@ -193,12 +160,14 @@ static void any_workers_give_same_bits_with_different_groups_in_one_net(void **s
     (void)state;
     static const int firsts[] = {1, 4, 2, 0};
     static const int others[] = {0, 7, 5, 4};
-    for (int i = 0; i < 4; i++)
-        check_counts(load_solver(SGD "max_iter: 12 micro_batch: 4\n"
-                                     "net_param {\n" SOURCE("batch_size: 28")
-                                         BODY("group: %d", "group: %d", "") LOSS "}\n",
-                                 firsts[i], others[i], others[i], others[i], others[i]),
+    for (int i = 0; i < 4; i++) {
+        const struct variant variant = {.data = "batch_size: 28",
+                                        .first = ls_test_text("group: %d", firsts[i]),
+                                        .others = ls_test_text("group: %d", others[i])};
+        check_counts(load_solver(SGD "max_iter: 12 micro_batch: 4 net_param { %s }\n",
+                                 residual_net(variant)),
                      6, false, "groups of %d and of %d", firsts[i], others[i]);
+    }
 }
 
 /* Labels that the net makes are counted over all batches of an update, which then go through the
@@ -206,19 +175,20 @@ static void any_workers_give_same_bits_with_different_groups_in_one_net(void **s
 static void any_workers_give_same_bits_where_the_net_makes_labels(void **state)
 {
     (void)state;
-    for (int g = 0; g < GROUPS; g++)
-        check_counts(
-            load_solver(SGD "max_iter: 12 micro_batch: 4 iter_size: 2\n"
-                            "net_param {\n" SOURCE("batch_size: 25 last_batch: PARTIAL")
-                                BODY("group: %d", "group: %d", "") LOSS
-                        "layer { name: 'taught' type: 'ArgMax' bottom: 'ip' top: 'taught' }\n"
-                        "layer { name: 'own' type: 'SoftmaxWithLoss' bottom: 'ip'\n"
-                        "  bottom: 'taught' top: 'own' loss_weight: 0.3 propagate_down: true\n"
-                        "  propagate_down: false\n"
-                        "  loss_param { ignore_label: 4 } }\n"
-                        "}\n",
-                        groups[g], groups[g], groups[g], groups[g], groups[g]),
-            8, false, "counted labels, groups of %d", groups[g]);
+    for (int g = 0; g < GROUPS; g++) {
+        const char *group = ls_test_text("group: %d", groups[g]);
+        const struct variant variant = {
+            .data = "batch_size: 25 last_batch: PARTIAL",
+            .first = group,
+            .others = group,
+            .more = "layer { name: 'taught' type: 'ArgMax' bottom: 'ip' top: 'taught' }\n"
+                    "layer { name: 'own' type: 'SoftmaxWithLoss' bottom: 'ip'\n"
+                    "  bottom: 'taught' top: 'own' loss_weight: 0.3 propagate_down: true\n"
+                    "  propagate_down: false loss_param { ignore_label: 4 } }\n"};
+        check_counts(load_solver(SGD "max_iter: 12 micro_batch: 4 iter_size: 2 net_param { %s }\n",
+                                 residual_net(variant)),
+                     8, false, "counted labels, groups of %d", groups[g]);
+    }
 }
 
 /* What `lockstep verify` does. */
@@ -283,21 +253,21 @@ static void resume_on_other_workers_gives_same_bits(void **state)
 /* A test by the statistics of each batch, of 45 samples in batches of 25 and 20. */
 static struct lockstep_solver *tested_solver(const char *fields)
 {
-    char norms[200];
-    snprintf(norms, sizeof norms, "%s", fields);
+    const struct variant variant = {
+        .data = "batch_size: 28",
+        .first = fields,
+        .others = fields,
+        .test_data =
+            "layer { name: 't' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+            "  transform_param { scale: 0.02 }\n"
+            "  data_param { backend: SYNTHETIC batch_size: 25 synthetic_param {\n"
+            "    count: 45 first: 110 channels: 3 height: 8 width: 8 } } }\n",
+        .more = "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label'\n"
+                "  top: 'accuracy' include { phase: TEST } }\n"};
     return load_solver(
         SGD "max_iter: 12 micro_batch: 4 test_interval: 100 weight_average { decay: 0.9 }\n"
-            "net_param {\n" SOURCE(
-                "batch_size: 28") "layer { name: 't' type: 'Data' top: 'data' top: 'label' include "
-                                  "{ phase: TEST }\n"
-                                  "  transform_param { scale: 0.02 }\n"
-                                  "  data_param { backend: SYNTHETIC batch_size: 25\n"
-                                  "    synthetic_param { count: 45 first: 110 channels: 3 height: "
-                                  "8 width: 8 } } }\n" BODY("%s", "%s", "") LOSS
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label'\n"
-        "  top: 'accuracy' include { phase: TEST } }\n"
-        "}\n",
-        norms, norms, norms, norms, norms);
+            "net_param { %s }\n",
+        residual_net(variant));
 }
 
 /* The figures of a test phase, as bytes, after those of the tests before. */

@@ -112,20 +112,8 @@ static struct lockstep_solver *make_solver(void)
         "base_lr: 0.013 momentum: 0.9 weight_decay: 0.0003 lr_policy: 'exp' gamma: 0.97\n"
         "max_iter: 9 test_interval: 2 snapshot_best: 'loss' display: 1 average_loss: 3\n"
         "weight_average { decay: 0.9 } clip_gradients: 0.9\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0041 mirror: true brightness: 21 contrast_lower: 0.7\n"
-        "    contrast_upper: 1.3 standardize: true }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 32 } }\n"
-        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"
-        "  convolution_param { num_output: 20 kernel_size: 3 pad: 1\n"
-        "    weight_filler { type: 'gaussian' std: 0.11 } } }\n"
-        "layer { name: 'norm' type: 'LRN' bottom: 'conv' top: 'norm' lrn_param { alpha: 0.03 } }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'norm' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        ls_test_net("caller", NULL));
 }
 
 static void run(struct host *host, int64_t iterations, const char *resume)

@@ -6,29 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
 
-enum { CHANNELS = 40, BATCH = 32, UPDATES = 2 };
-
-static const char net_text[] =
-    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'"
-    "  data_param { source: '%s' backend: CIFAR batch_size: %d } }"
-    "layer { name: 'a' type: 'Convolution' bottom: 'data' top: 'a'"
-    "  convolution_param { num_output: %d kernel_size: 3 pad: 1"
-    "                      weight_filler { type: 'msra' } } }"
-    "layer { name: 'a/bn' type: 'BatchNorm' bottom: 'a' top: 'a' batch_norm_param { group: %d } }"
-    "layer { name: 'a/scale' type: 'Scale' bottom: 'a' top: 'a' scale_param { bias_term: true } }"
-    "layer { name: 'a/relu' type: 'ReLU' bottom: 'a' top: 'a' }"
-    "layer { name: 'b' type: 'Convolution' bottom: 'a' top: 'b'"
-    "  convolution_param { num_output: %d kernel_size: 3 pad: 1 group: %d bias_term: false"
-    "                      weight_filler { type: 'msra' } } }"
-    "layer { name: 'b/bn' type: 'BatchNorm' bottom: 'b' top: 'b' batch_norm_param { group: %d } }"
-    "layer { name: 'b/scale' type: 'Scale' bottom: 'b' top: 'b' scale_param { bias_term: true } }"
-    "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }"
-    "layer { name: 'sum/relu' type: 'ReLU' bottom: 'sum' top: 'sum' }"
-    "layer { name: 'pool' type: 'Pooling' bottom: 'sum' top: 'pool'"
-    "  pooling_param { pool: AVE global_pooling: true } }"
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip'"
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+enum { UPDATES = 2 };
 
 /* By kind of op: steps that are part of chains. */
 struct found {
@@ -146,13 +124,10 @@ enum how { CHAINED, UNDONE, SPOILT };
 
 static struct bytes train(int group, enum how how, bool limited, struct found *found)
 {
-    char net[4096];
-    snprintf(net, sizeof net, net_text, ls_test_path("cifar.bin"), BATCH, CHANNELS, group, CHANNELS,
-             CHANNELS, group);
     struct lockstep_solver *solver =
         load_solver("base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 max_iter: 100 micro_batch: 8 "
                     "snapshot_after_train: false random_seed: 5 net_param { %s }",
-                    net);
+                    ls_test_net("chains", LS_TEST_VALUES({"group", ls_test_text("%d", group)})));
     struct training *training = start(solver, 2, NULL, NULL);
     if (limited)
         limit_memory(training, 1);

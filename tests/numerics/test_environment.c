@@ -67,19 +67,8 @@ static void workers_and_memory_leave_no_trace_in_the_environment(void **state)
 static struct lockstep_solver *clipped_solver(const char *tests)
 {
     return load_solver(
-        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 6 clip_gradients: 1 %s net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: IDX\n"
-        "  source: '%s' label_source: '%s' batch_size: 12 } }\n"
-        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param {\n"
-        "  num_output: 20 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'bn' type: 'BatchNorm' bottom: 'c' top: 'n' }\n"
-        "layer { name: 'more' type: 'Convolution' bottom: 'n' top: 'more' include { phase: TEST }\n"
-        "  convolution_param { num_output: 20 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'unread' type: 'Silence' bottom: 'more' include { phase: TEST } }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'n' top: 'ip' inner_product_param {\n"
-        "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' } }\n",
-        tests, ls_test_path("images"), ls_test_path("labels"));
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 6 clip_gradients: 1 %s net_param { %s }\n",
+        tests, ls_test_net("environment", NULL));
 }
 
 static void tests_leave_no_trace_in_the_environment(void **state)

@@ -16,25 +16,11 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 static struct lockstep_solver *make_solver(const char *settings, const char *data,
                                            const char *const param[2])
 {
-    return load_solver(
-        "%s lr_policy: 'fixed' max_iter: 40 random_seed: 3\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1' %s\n"
-        "  inner_product_param { num_output: 160 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' %s\n"
-        "  inner_product_param { num_output: 256 transpose: true\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'tanh2' type: 'TanH' bottom: 'ip2' top: 'ip2' }\n"
-        "layer { name: 'drop2' type: 'Dropout' bottom: 'ip2' top: 'ip2' }\n"
-        "layer { name: 'ip3' type: 'InnerProduct' bottom: 'ip2' top: 'ip3'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip3' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        settings, ls_test_path("images"), ls_test_path("labels"), data, param[0], param[1]);
+    return load_solver("%s lr_policy: 'fixed' max_iter: 40 random_seed: 3\n"
+                       "net_param { %s }\n",
+                       settings,
+                       ls_test_net("factors", LS_TEST_VALUES({"data", data}, {"first", param[0]},
+                                                             {"second", param[1]})));
 }
 
 static const char *const unshared[2] = {"", ""};

@@ -13,26 +13,8 @@ static struct lockstep_solver *make_solver(const char *settings, const char *dat
     return load_solver(
         "base_lr: 0.02 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' max_iter: 40\n"
         "random_seed: 3 %s\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
-        "  inner_product_param { num_output: 1024 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
-        "  inner_product_param { num_output: 2112 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu2' type: 'ReLU' bottom: 'ip2' top: 'ip2' }\n"
-        "layer { name: 'ip3' type: 'InnerProduct' bottom: 'ip2' top: 'ip3'\n"
-        "  inner_product_param { num_output: 1000 transpose: true bias_term: false\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'tanh3' type: 'TanH' bottom: 'ip3' top: 'tanh3' }\n"
-        "layer { name: 'ip4' type: 'InnerProduct' bottom: 'tanh3' top: 'ip4'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip4' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        settings, ls_test_path("images"), ls_test_path("labels"), data);
+        "net_param { %s }\n",
+        settings, ls_test_net("gathered", LS_TEST_VALUES({"data", data})));
 }
 
 static int setup(void **state)

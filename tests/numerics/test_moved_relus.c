@@ -9,36 +9,7 @@
 
 enum { UPDATES = 3 };
 
-#define CONV(name, in)                                                                             \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" in "' top: '" name "' "               \
-    "convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } "  \
-    "}\n"                                                                                          \
-    "layer { name: 'relu_" name "' type: 'ReLU' bottom: '" name "' top: '" name "' }\n"
-/* Its gradient is 0, but it is one. */
-#define OBSTACLE(blob)                                                                             \
-    "layer { name: 'zero_" blob "' type: 'Power' bottom: '" blob "' top: 'zero_" blob "' "         \
-    "power_param { scale: 0 } }\n"                                                                 \
-    "layer { name: 'sum_" blob "' type: 'Reduction' bottom: 'zero_" blob "' top: 'sum_" blob "' "  \
-    "loss_weight: 1 reduction_param { axis: 1 } }\n"
-
-#define JOIN                                                                                       \
-    "layer { name: 'join' type: 'Concat' bottom: 'a' bottom: 'b' top: 'join' }\n"                  \
-    "layer { name: 'pool' type: 'Pooling' bottom: 'join' top: 'pool' "                             \
-    "pooling_param { kernel_size: 3 stride: 2 } }\n"
-#define DROP                                                                                       \
-    "layer { name: 'drop_pool' type: 'Dropout' bottom: 'pool' top: 'dropped' }\n"                  \
-    "layer { name: 'c1' type: 'InnerProduct' bottom: 'dropped' top: 'c1' inner_product_param { "   \
-    "num_output: 20 weight_filler { type: 'xavier' } } }\n"                                        \
-    "layer { name: 'relu_c1' type: 'ReLU' bottom: 'c1' top: 'r1' }\n"
-#define END                                                                                        \
-    "layer { name: 'drop_c1' type: 'Dropout' bottom: 'r1' top: 'd1' dropout_param { "              \
-    "dropout_ratio: 0.3 } }\n"                                                                     \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'd1' top: 'ip' inner_product_param { "        \
-    "num_output: 10 weight_filler { type: 'xavier' } } }\n"
-
-static const char free_way[] = CONV("a", "data") CONV("b", "data") JOIN DROP END;
-static const char blocked[] = CONV("a", "data") CONV("b", "data") OBSTACLE("a") OBSTACLE("b")
-    JOIN OBSTACLE("pool") DROP OBSTACLE("r1") END;
+static const char free_way[] = "relus_moved", blocked[] = "relus_in_place";
 
 #define LOSS                                                                                       \
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
@@ -70,16 +41,13 @@ static void collect(struct run *run, const struct ls_trainer *trainer)
         run->gated += graph->ops[o]->kind == LS_OP_DROPOUT && graph->ops[o]->inputs > 1;
 }
 
-static struct run train(const char *body, const char *loss, int workers)
+static struct run train(const char *net, const char *loss, int workers)
 {
     struct run run = {0};
     struct lockstep_solver *solver =
         load_solver("base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 micro_batch: 3\n"
-                    "net_param {\n"
-                    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-                    "  transform_param { scale: 0.004 } data_param { backend: IDX source: '%s' "
-                    "  label_source: '%s' batch_size: 17 } }\n%s%s}\n",
-                    ls_test_path("images"), ls_test_path("labels"), body, loss);
+                    "net_param { %s }\n",
+                    ls_test_net(net, LS_TEST_VALUES({"loss", loss})));
     struct training *training = start(solver, workers, NULL, NULL);
     for (int i = 0; i < UPDATES; i++) {
         step(training, 1);

@@ -56,67 +56,20 @@ static void write_data(int first, int n)
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-#define BODY                                                                                       \
-    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"                        \
-    "  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"    \
-    "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }\n"                             \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"                           \
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+/* Files of tests/nets. */
+static const char three_losses[] = "losses", valid_labels[] = "losses_of_valid_labels",
+                  learned_labels[] = "losses_of_learned_labels",
+                  bright_labels[] = "losses_of_bright_labels";
 
-#define LOSS(name, label, param)                                                                   \
-    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: '" label "'\n"          \
-    "  top: '" name "' loss_param { " param " } }\n"
-
-#define TAUGHT(name, param)                                                                        \
-    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'taught'\n"             \
-    "  top: '" name "' propagate_down: true propagate_down: false\n"                               \
-    "  loss_param { " param " } }\n"
-
-/* Three losses, each with another count. */
-#define THREE_LOSSES                                                                               \
-    LOSS("valid", "label", "ignore_label: 9")                                                      \
-    LOSS("weights", "label",                                                                       \
-         "ignore_label: 3 normalization: WEIGHTS label_smoothing: 0.1 "                            \
-         "class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")                                  \
-    LOSS("all", "label", "ignore_label: 9 normalization: FULL")
-
-#define TEACHER                                                                                    \
-    "layer { name: 'teacher' type: 'InnerProduct' bottom: 'data' top: 'teacher'\n"                 \
-    "  inner_product_param { num_output: 10 weight_filler { type: 'gaussian' std: 0.1 } } }\n"     \
-    "layer { name: 'taught' type: 'ArgMax' bottom: 'teacher' top: 'taught' }\n"
-
-/* Labels that the net makes of the pictures, and learns to. */
-#define LEARNED_LABELS                                                                             \
-    TEACHER                                                                                        \
-    TAUGHT("learned", "ignore_label: 4")                                                           \
-    LOSS("known", "label", "ignore_label: 9 normalization: VALID")                                 \
-    TAUGHT("counted",                                                                              \
-           "normalization: WEIGHTS class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")         \
-    "layer { name: 'teaching' type: 'SoftmaxWithLoss' bottom: 'teacher' bottom: 'label' }\n"
-
-/* Labels that nothing learned has part in, but that cannot be known before the pass: which pictures
- * are brighter than the batch is on average. */
-#define BRIGHT_LABELS                                                                              \
-    "layer { name: 'even' type: 'BatchNorm' bottom: 'data' top: 'even' }\n"                        \
-    "layer { name: 'light' type: 'Reduction' bottom: 'even' top: 'light'\n"                        \
-    "  reduction_param { axis: 1 operation: MEAN } }\n"                                            \
-    "layer { name: 'bright' type: 'Threshold' bottom: 'light' top: 'bright' }\n" LOSS(             \
-        "brighter", "bright", "ignore_label: 0")                                                   \
-        LOSS("weighed", "bright",                                                                  \
-             "normalization: WEIGHTS class_weight: [1, 5, 1, 1, 1, 1, 1, 1, 1, 1]")
-
-static struct lockstep_solver *make_solver(const char *losses, int batch, int iter_size,
+static struct lockstep_solver *make_solver(const char *net, int batch, int iter_size,
                                            int micro_batch)
 {
     return load_solver(
         "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
         "iter_size: %d micro_batch: %d\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: %d } }\n" BODY
-        "%s}\n",
-        iter_size, micro_batch, ls_test_path("images"), ls_test_path("labels"), batch, losses);
+        "net_param { %s }\n",
+        iter_size, micro_batch,
+        ls_test_net(net, LS_TEST_VALUES({"batch", ls_test_text("%d", batch)})));
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -139,10 +92,10 @@ static size_t add_gradient(struct training *training, double factor, double *sum
 }
 
 /* The gradient of the first update, and its loss. */
-static double first_update(const char *losses, int batch, int iter_size, int micro_batch,
+static double first_update(const char *net, int batch, int iter_size, int micro_batch,
                            double factor, double *sum)
 {
-    struct lockstep_solver *solver = make_solver(losses, batch, iter_size, micro_batch);
+    struct lockstep_solver *solver = make_solver(net, batch, iter_size, micro_batch);
     struct training *training = start(solver, 1, NULL, NULL);
     step(training, 1);
     add_gradient(training, factor, sum);
@@ -169,15 +122,15 @@ static const int splits[][3] = {/* batch, iter_size, micro_batch */
                                 {20, 2, 3}, {8, 5, 8},  {4, 10, 1}};
 enum { SPLITS = sizeof splits / sizeof *splits, SPLITS_OF_A_BATCH = 2 };
 
-static void check_splits(const char *losses, int count)
+static void check_splits(const char *net, int count)
 {
     double whole[ELEMENTS] = {0};
     write_data(0, SAMPLES);
-    double loss = first_update(losses, SAMPLES, 1, SAMPLES, 1, whole);
+    double loss = first_update(net, SAMPLES, 1, SAMPLES, 1, whole);
     for (int i = 0; i < count; i++) {
         double gradient[ELEMENTS] = {0};
         const int *split = splits[i];
-        double other = first_update(losses, split[0], split[1], split[2], 1, gradient);
+        double other = first_update(net, split[0], split[1], split[2], 1, gradient);
         if (!(fabs(other - loss) <= 1e-6 * fabs(loss)))
             fail_msg("batch %d x %d, micro-batch %d: loss %.9g, not %.9g", split[0], split[1],
                      split[2], other, loss);
@@ -191,38 +144,37 @@ static void check_splits(const char *losses, int count)
 static void splitting_a_batch_keeps_the_gradient(void **state)
 {
     (void)state;
-    check_splits(THREE_LOSSES, SPLITS);
-    check_splits(LOSS("valid", "label", "ignore_label: 9"), SPLITS);
+    check_splits(three_losses, SPLITS);
+    check_splits(valid_labels, SPLITS);
 }
 
 static void splitting_a_batch_keeps_the_gradient_with_learned_labels(void **state)
 {
     (void)state;
-    check_splits(LEARNED_LABELS, SPLITS);
+    check_splits(learned_labels, SPLITS);
 }
 
 static void splitting_a_batch_keeps_the_gradient_with_labels_by_statistics(void **state)
 {
     (void)state;
-    check_splits(BRIGHT_LABELS, SPLITS_OF_A_BATCH);
+    check_splits(bright_labels, SPLITS_OF_A_BATCH);
 }
 
 /* Else the tests above would see nothing: an average over micro-batches is far from it. */
 static void the_average_over_micro_batches_is_another_gradient(void **state)
 {
     (void)state;
-    static const char *const losses[] = {THREE_LOSSES, LOSS("valid", "label", "ignore_label: 9"),
-                                         LEARNED_LABELS};
+    static const char *const nets[] = {three_losses, valid_labels, learned_labels};
     for (int i = 0; i < 3; i++) {
         double whole[ELEMENTS] = {0}, average[ELEMENTS] = {0};
         write_data(0, SAMPLES);
-        first_update(losses[i], SAMPLES, 1, SAMPLES, 1, whole);
+        first_update(nets[i], SAMPLES, 1, SAMPLES, 1, whole);
         for (int c = 0; c < CHUNKS; c++) {
             write_data(c * CHUNK, CHUNK);
-            first_update(losses[i], CHUNK, 1, CHUNK, 1.0 / CHUNKS, average);
+            first_update(nets[i], CHUNK, 1, CHUNK, 1.0 / CHUNKS, average);
         }
         if (distance(average, whole) < 0.05)
-            fail_msg("losses %d: the average of micro-batches is only %g off", i,
+            fail_msg("%s: the average of micro-batches is only %g off", nets[i],
                      distance(average, whole));
     }
 }
@@ -232,20 +184,20 @@ static void the_average_over_micro_batches_is_another_gradient(void **state)
 static void any_workers_give_same_bits(void **state)
 {
     (void)state;
-    static const char *const losses[] = {THREE_LOSSES, LEARNED_LABELS, BRIGHT_LABELS};
+    static const char *const nets[] = {three_losses, learned_labels, bright_labels};
     write_data(0, SAMPLES);
     for (int i = 0; i < 3; i++) {
         struct bytes first = {0};
         for (int workers = 1; workers <= 3; workers++) {
             /* The third update has samples 32 to 39 and 0 to 7. */
-            struct lockstep_solver *solver = make_solver(losses[i], 8, 2, 3);
+            struct lockstep_solver *solver = make_solver(nets[i], 8, 2, 3);
             struct training *training = start(solver, workers, NULL, NULL);
             step(training, 6);
             count_micro_batches(training);
             if (workers == 1)
                 first = snapshot(training);
             else
-                check_same(first, snapshot(training), "losses %d, %d workers", i, workers);
+                check_same(first, snapshot(training), "%s, %d workers", nets[i], workers);
             finish(training);
             lockstep_solver_free(solver);
         }
@@ -255,39 +207,25 @@ static void any_workers_give_same_bits(void **state)
 
 /* ---- Where nothing counts -------------------------------------------------------------------- */
 
-#define NOTHING(name, param) LOSS(name, "label", "ignore_label: 9 " param)
-
 static struct lockstep_solver *make_empty(bool all)
 {
+    static const char all_kinds[] =
+        "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob'\n"
+        "  bottom: 'label' top: 'log' loss_param { ignore_label: 9 } }\n"
+        "layer { name: 'sigmoid' type: 'SigmoidCrossEntropyLoss' bottom: 'sig'\n"
+        "  bottom: 'target' top: 'sigmoid'\n"
+        "  loss_param { ignore_label: 2 normalization: VALID } }\n"
+        "layer { name: 'a' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
+        "  top: 'each' accuracy_param { ignore_label: 9 } }\n"
+        "layer { name: 'i' type: 'MeanIoU' bottom: 'ip' bottom: 'label' top: 'iou'\n"
+        "  top: 'ious' mean_iou_param { ignore_label: 9 } }\n";
+    static const char unread[] =
+        "layer { name: 's' type: 'Silence' bottom: 'sig' bottom: 'prob' bottom: 'target' }";
     return load_solver(
         "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
         "iter_size: 2 micro_batch: 3 test_interval: 50 test_initialization: false\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 5 } }\n"
-        "layer { name: 't' type: 'Data' top: 'target'\n"
-        "  data_param { backend: IDX source: '%s' batch_size: 5 } }\n" BODY
-        "layer { name: 'sig' type: 'InnerProduct' bottom: 'conv' top: 'sig'\n"
-        "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n" NOTHING("valid", "")
-            NOTHING("full", "normalization: FULL") NOTHING("size", "normalization: BATCH_SIZE")
-                NOTHING("none", "normalization: NONE")
-                    NOTHING("weights", "normalization: WEIGHTS label_smoothing: 0.1 class_weight: "
-                                       "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]")
-                        NOTHING("zeros", "normalization: WEIGHTS class_weight: "
-                                         "[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]") "%s}\n",
-        ls_test_path("images"), ls_test_path("labels"), ls_test_path("targets"),
-        all ? "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob'\n"
-              "  bottom: 'label' top: 'log' loss_param { ignore_label: 9 } }\n"
-              "layer { name: 'sigmoid' type: 'SigmoidCrossEntropyLoss' bottom: 'sig'\n"
-              "  bottom: 'target' top: 'sigmoid'\n"
-              "  loss_param { ignore_label: 2 normalization: VALID } }\n"
-              "layer { name: 'a' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
-              "  top: 'each' accuracy_param { ignore_label: 9 } }\n"
-              "layer { name: 'i' type: 'MeanIoU' bottom: 'ip' bottom: 'label' top: 'iou'\n"
-              "  top: 'ious' mean_iou_param { ignore_label: 9 } }\n"
-            : "layer { name: 's' type: 'Silence' bottom: 'sig' bottom: 'prob' bottom: 'target' }");
+        "net_param { %s }\n",
+        ls_test_net("losses_over_nothing", LS_TEST_VALUES({"more", all ? all_kinds : unread})));
 }
 
 static struct bytes weights_of(struct training *training)

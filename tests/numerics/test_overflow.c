@@ -20,20 +20,8 @@ static struct lockstep_solver *image_solver(void)
     return load_solver(
         "type: 'Nesterov' base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 20\n"
         "clip_gradients: 3 iter_size: 2 micro_batch: 6\n"
-        "net_param {\n"
-        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.004 }\n"
-        "  data_param { backend: SYNTHETIC batch_size: 50\n"
-        "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"
-        "layer { name: 'conv1' type: 'Convolution' bottom: 'data' top: 'conv1'\n"
-        "  convolution_param { num_output: 6 kernel_size: 5 stride: 2\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu1' type: 'ReLU' bottom: 'conv1' top: 'conv1' }\n"
-        "layer { name: 'drop1' type: 'Dropout' bottom: 'conv1' top: 'conv1' }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'conv1' top: 'ip1'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip1' bottom: 'label' top: 'loss' }\n"
-        "}\n");
+        "net_param { %s }\n",
+        ls_test_net("drawn_digits", NULL));
 }
 
 /* Moves exponents out of what fits: sums that overflow, that are coarse, or both. */
@@ -122,20 +110,10 @@ static void of_many_repeats_only_some_are_told(void **state)
 static void a_repeated_update_advances_the_averages_once(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = load_solver(
-        "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 20 micro_batch: 6\n"
-        "net_param {\n"
-        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.004 }\n"
-        "  data_param { backend: SYNTHETIC batch_size: 20\n"
-        "    synthetic_param { count: 200 height: 8 width: 8 } } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
-        "  inner_product_param { num_output: 12 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'norm' type: 'BatchNorm' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
-        "}\n");
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 20 micro_batch: 6\n"
+                    "net_param { %s }\n",
+                    ls_test_net("drawn_digits_normed", NULL));
     struct training *once = start(solver, 2, NULL, NULL), *twice = start(solver, 2, NULL, NULL);
     step(once, 4);
     step(twice, 3);

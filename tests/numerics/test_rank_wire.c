@@ -10,19 +10,8 @@ static struct lockstep_solver *make_solver(void)
     return load_solver(
         "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3\n"
         "micro_batch: 4\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 24 } }\n"
-        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"
-        "  convolution_param { num_output: 16 kernel_size: 5\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        ls_test_net("small_convolution", NULL));
 }
 
 static int setup(void **state)

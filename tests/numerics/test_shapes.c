@@ -15,42 +15,8 @@ static struct lockstep_solver *make_solver(int micro_batch)
     return load_solver(
         "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
         "iter_size: 2 micro_batch: %d test_interval: 100 test_initialization: false\n"
-        "net_param {\n"
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 24\n"
-        "    last_batch: PARTIAL shuffle: true } }\n"
-        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param {\n"
-        "  num_output: 32 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'cut' type: 'Slice' bottom: 'c' top: 'c1' top: 'c2' top: 'c3'\n"
-        "  slice_param { slice_point: [16, 20] } }\n"
-        "layer { name: 'wide' type: 'Tile' bottom: 'c1' top: 'wide' tile_param { tiles: 2 } }\n"
-        "layer { name: 'long' type: 'Tile' bottom: 'c3' top: 'long'\n"
-        "  tile_param { axis: 2 tiles: 3 } }\n"
-        "layer { name: 'rows' type: 'Reshape' bottom: 'long' top: 'rows'\n"
-        "  reshape_param { shape { dim: [288, 147] } } }\n" /* 24 samples of 12 rows */
-        "layer { name: 'row' type: 'InnerProduct' bottom: 'rows' top: 'row' inner_product_param {\n"
-        "  num_output: 5 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'drop' type: 'Dropout' bottom: 'row' top: 'row' }\n"
-        "layer { name: 'back' type: 'Reshape' bottom: 'row' top: 'back'\n"
-        "  reshape_param { shape { dim: [24, -1] } } }\n"
-        "layer { name: 'sum' type: 'Reduction' bottom: 'wide' top: 'sum'\n"
-        "  reduction_param { axis: 2 operation: MEAN } }\n"
-        "layer { name: 'both' type: 'Concat' bottom: 'back' bottom: 'sum' top: 'both' }\n"
-        "layer { name: 'score' type: 'InnerProduct' bottom: 'both' top: 'score'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label'\n"
-        "  top: 'loss' }\n"
-        "layer { name: 'energy' type: 'Reduction' bottom: 'c2' top: 'energy' loss_weight: 0.01\n"
-        "  reduction_param { operation: SUMSQ } }\n"
-        "layer { name: 'level' type: 'Reduction' bottom: 'row' top: 'level' loss_weight: 0.5\n"
-        "  reduction_param { operation: MEAN coeff: -2 } }\n"
-        "layer { name: 'best' type: 'ArgMax' bottom: 'score' top: 'best'\n"
-        "  argmax_param { out_max_val: true top_k: 3 } }\n"
-        "layer { name: 'size' type: 'Reduction' bottom: 'best' top: 'size'\n"
-        "  reduction_param { operation: ASUM } }\n"
-        "}\n",
-        micro_batch, ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        micro_batch, ls_test_net("shapes", NULL));
 }
 
 static void any_workers_give_same_bits_in_nets_that_reshape(void **state)

@@ -15,34 +15,9 @@ static struct lockstep_solver *make_solver(const char *filters, const char *matr
     return load_solver(
         "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100 random_seed: 3\n"
         "micro_batch: 3 clip_gradients: 1\n"
-        "net_param {\n"
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 20 } }\n"
-        "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param {\n"
-        "  num_output: 32 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'c2' type: 'Convolution' bottom: 'c1' top: 'c2' param { name: 'w' }\n"
-        "  convolution_param { num_output: 64 kernel_size: 3 pad: 1 bias_term: false\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'relu' type: 'ReLU' bottom: 'c2' top: 'c2' }\n"
-        "layer { name: 'c3' type: 'Convolution' bottom: 'c2' top: 'c3' param { name: '%s' }\n"
-        "  convolution_param { num_output: 64 group: 2 kernel_size: 3 bias_term: false\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'mean' type: 'Pooling' bottom: 'c3' top: 'mean'\n"
-        "  pooling_param { pool: AVE global_pooling: true } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'mean' top: 'ip1' param { name: 'v' }\n"
-        "  inner_product_param { num_output: 33 bias_term: false\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'tanh' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' param { name: '%s' }\n"
-        "  inner_product_param { num_output: 64 transpose: true bias_term: false\n"
-        "    weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'score' type: 'InnerProduct' bottom: 'ip2' top: 'score'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label'\n"
-        "  top: 'loss' }\n"
-        "}\n",
-        ls_test_path("images"), ls_test_path("labels"), filters, matrix);
+        "net_param { %s }\n",
+        ls_test_net("shared",
+                    LS_TEST_VALUES({"weights_of_c3", filters}, {"weights_of_ip2", matrix})));
 }
 
 static void any_workers_give_same_bits_with_shared_parameters(void **state)

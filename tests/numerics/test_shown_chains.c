@@ -2,27 +2,13 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
 
-enum { CHANNELS = 40, BATCH = 32 };
-
-static const char net_text[] =
-    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'"
-    "  data_param { source: '%s' backend: CIFAR batch_size: %d } }"
-    "layer { name: 'a' type: 'Convolution' bottom: 'data' top: 'a'"
-    "  convolution_param { num_output: %d kernel_size: 3 pad: 1"
-    "                      weight_filler { type: 'msra' } } }"
-    "layer { name: 'bn' type: 'BatchNorm' bottom: 'a' top: 'bn' batch_norm_param { group: 4 } }"
-    "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'bn' top: 'sum' }"
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'sum' top: 'ip'"
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
+enum { CHANNELS = 40 };
 
 static struct lockstep_solver *load(void)
 {
-    char net[4096];
-    snprintf(net, sizeof net, net_text, ls_test_path("cifar.bin"), BATCH, CHANNELS);
     return load_solver("base_lr: 0.1 lr_policy: 'fixed' max_iter: 100 micro_batch: 8 "
                        "snapshot_after_train: false net_param { %s }",
-                       net);
+                       ls_test_net("shown_chains", NULL));
 }
 
 static void plans_show_the_chains_that_training_runs(void **state)

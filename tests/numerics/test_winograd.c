@@ -14,25 +14,8 @@ static struct lockstep_solver *make_solver(const char *algorithm, const char *mo
 {
     return load_solver(
         "base_lr: 0.0005 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' max_iter: 1000\n"
-        "random_seed: 3 micro_batch: 6 %s net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 36 } }\n"
-        "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1' convolution_param {\n"
-        "  num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'c2' type: 'Convolution' bottom: 'c1' top: 'c2' convolution_param {\n"
-        "  num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } %s } }\n"
-        "layer { name: 'r2' type: 'ReLU' bottom: 'c2' top: 'c2' }\n"
-        "layer { name: 'c3' type: 'Convolution' bottom: 'c2' top: 'c3' convolution_param {\n"
-        "  num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } %s } }\n"
-        "layer { name: 'r3' type: 'ReLU' bottom: 'c3' top: 'c3' relu_param {\n"
-        "  negative_slope: 0.1 } }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'c3' top: 'ip' inner_product_param {\n"
-        "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        more, ls_test_path("images"), ls_test_path("labels"), algorithm, algorithm);
+        "random_seed: 3 micro_batch: 6 %s net_param { %s }\n",
+        more, ls_test_net("winograd", LS_TEST_VALUES({"algorithm", algorithm})));
 }
 
 static double train(const char *algorithm, int workers, struct bytes *bytes)

@@ -12,30 +12,16 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 /* ---- Definitions ----------------------------------------------------------------------------- */
 
 /* Random crops out of a padded picture, mirrored or not, in a new order every epoch. */
-#define AUGMENTED(crop)                                                                            \
-    "  transform_param { scale: 0.0078 mirror: true pad: 2 crop_size: " #crop " }\n"
-
-/* Everything that draws random numbers or has a gradient to sum. */
-#define BODY                                                                                       \
-    "layer { name: 'conv1' type: 'Convolution' bottom: 'data' top: 'conv1' convolution_param {\n"  \
-    "  num_output: 8 kernel_size: 5 stride: 2 weight_filler { type: 'xavier' } } }\n"              \
-    "layer { name: 'relu1' type: 'ReLU' bottom: 'conv1' top: 'conv1' }\n"                          \
-    "layer { name: 'norm1' type: 'LRN' bottom: 'conv1' top: 'norm1'\n"                             \
-    "  lrn_param { local_size: 3 alpha: 0.05 } }\n"                                                \
-    "layer { name: 'conv2' type: 'Convolution' bottom: 'norm1' top: 'conv2' convolution_param {\n" \
-    "  num_output: 12 kernel_size: 3 pad: 1 group: 2 weight_filler { type: 'xavier' } } }\n"       \
-    "layer { name: 'pool2' type: 'Pooling' bottom: 'conv2' top: 'pool2'\n"                         \
-    "  pooling_param { pool: MAX kernel_size: 3 stride: 2 } }\n"                                   \
-    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'pool2' top: 'ip1' inner_product_param {\n"  \
-    "  num_output: 32 weight_filler { type: 'xavier' } } }\n"                                      \
-    "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"                              \
-    "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1'\n"                             \
-    "  dropout_param { dropout_ratio: 0.4 } }\n"                                                   \
-    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2' inner_product_param {\n"    \
-    "  num_output: 10 weight_filler { type: 'xavier' } } }\n"
+#define AUGMENTED "transform_param { scale: 0.0078 mirror: true pad: 2 crop_size: %d } "
 
 #define LOSS                                                                                       \
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"
+
+/* The net that the tests train, on some data. */
+static const char *net_on(const char *data, const char *losses)
+{
+    return ls_test_net("random_numbers", LS_TEST_VALUES({"data", data}, {"losses", losses}));
+}
 
 #define SGD "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005\n"
 
@@ -53,15 +39,16 @@ static const char *const optimizers[] = {
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 /* A solver for the pictures of 16 x 16; the data layer's further fields are given. */
-static struct lockstep_solver *idx_solver(const char *settings, const char *data)
+static struct lockstep_solver *idx_solver(const char *settings, const char *fields)
 {
+    const char *data =
+        ls_test_text("layer { name: 'digits' type: 'Data' top: 'data' top: 'label' " AUGMENTED
+                     "data_param { backend: IDX source: '%s' label_source: '%s' %s } }",
+                     17, ls_test_path("images"), ls_test_path("labels"), fields);
     return load_solver(
         "%s lr_policy: 'inv' gamma: 0.01 power: 0.75 max_iter: 40 random_seed: 5 micro_batch: 12\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
-            17) "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n" BODY LOSS
-                "}\n",
-        settings, ls_test_path("images"), ls_test_path("labels"), data);
+        "net_param { %s }\n",
+        settings, net_on(data, LOSS));
 }
 
 static struct lockstep_solver *plain_idx_solver(const char *optimizer)
@@ -73,13 +60,13 @@ static struct lockstep_solver *plain_idx_solver(const char *optimizer)
 
 static struct lockstep_solver *cifar_solver(const char *settings)
 {
-    return load_solver(
-        "%s lr_policy: 'step' gamma: 0.5 stepsize: 20 max_iter: 50 micro_batch: 12\n"
-        "net_param {\n"
-        "layer { name: 'cifar' type: 'Data' top: 'data' top: 'label'\n" AUGMENTED(
-            28) "  data_param { backend: CIFAR source: '%s' batch_size: 100 shuffle: true } "
-                "}\n" BODY LOSS "}\n",
-        settings, ls_test_path("cifar.bin"));
+    const char *data =
+        ls_test_text("layer { name: 'cifar' type: 'Data' top: 'data' top: 'label' " AUGMENTED
+                     "data_param { backend: CIFAR source: '%s' batch_size: 100 shuffle: true } }",
+                     28, ls_test_path("cifar.bin"));
+    return load_solver("%s lr_policy: 'step' gamma: 0.5 stepsize: 20 max_iter: 50 micro_batch: 12\n"
+                       "net_param { %s }\n",
+                       settings, net_on(data, LOSS));
 }
 
 /* ---- Comparisons ----------------------------------------------------------------------------- */
@@ -163,18 +150,20 @@ static void any_workers_give_same_bits_with_every_optimizer(void **state)
 static void any_workers_give_same_bits_with_ignored_labels(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = load_solver(
-        SGD "lr_policy: 'fixed' max_iter: 20 iter_size: 2 micro_batch: 11\n"
-            "net_param {\n"
-            "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
-            "  transform_param { scale: 0.004 }\n"
-            "  data_param { backend: SYNTHETIC batch_size: 90\n"
-            "    synthetic_param { count: 400 height: 20 width: 20 channels: 2 } } }\n" BODY
-            "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
-            "  top: 'loss' loss_param { ignore_label: 3 normalization: VALID } }\n"
-            "layer { name: 'second' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
-            "  top: 'second' loss_weight: 0.3 loss_param { ignore_label: 4 } }\n"
-            "}\n");
+    static const char data[] =
+        "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"
+        "  transform_param { scale: 0.004 }\n"
+        "  data_param { backend: SYNTHETIC batch_size: 90\n"
+        "    synthetic_param { count: 400 height: 20 width: 20 channels: 2 } } }\n";
+    static const char losses[] =
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
+        "  top: 'loss' loss_param { ignore_label: 3 normalization: VALID } }\n"
+        "layer { name: 'second' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
+        "  top: 'second' loss_weight: 0.3 loss_param { ignore_label: 4 } }\n";
+    struct lockstep_solver *solver =
+        load_solver(SGD "lr_policy: 'fixed' max_iter: 20 iter_size: 2 micro_batch: 11\n"
+                        "net_param { %s }\n",
+                    net_on(data, losses));
     check_counts(solver, 15, "ignored labels");
     lockstep_solver_free(solver);
 }
@@ -259,24 +248,10 @@ static void check_resume(const struct lockstep_solver *solver, struct bytes whol
 static void any_workers_give_same_bits_with_denormal_numbers(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = load_solver(
-        SGD
-        "lr_policy: 'fixed' max_iter: 20 micro_batch: 12\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
-        "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"
-        "  inner_product_param { num_output: 20 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'down' type: 'Power' bottom: 'ip1' top: 'a' power_param { scale: 1e-19 } }\n"
-        "layer { name: 'far' type: 'Power' bottom: 'a' top: 'b' power_param { scale: 4e-20 } }\n"
-        "layer { name: 'up' type: 'Power' bottom: 'b' top: 'c' power_param { scale: 1e19 } }\n"
-        "layer { name: 'back' type: 'Power' bottom: 'c' top: 'd' power_param { scale: 2.5e19 } }\n"
-        "layer { name: 'ip2' type: 'InnerProduct' bottom: 'd' top: 'ip2'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
-        "  top: 'loss' }\n}\n",
-        ls_test_path("images"), ls_test_path("labels"));
+    struct lockstep_solver *solver =
+        load_solver(SGD "lr_policy: 'fixed' max_iter: 20 micro_batch: 12\n"
+                        "net_param { %s }\n",
+                    ls_test_net("denormals", NULL));
     check_counts(solver, 6, "denormal numbers");
     lockstep_solver_free(solver);
 }
@@ -325,26 +300,26 @@ static void add_figures(struct training *training, struct bytes *figures)
 static void test_phases_leave_no_trace_and_have_same_figures_on_any_workers(void **state)
 {
     (void)state;
-    char test_net[1024];
-    snprintf(test_net, sizeof test_net,
-             "layer { name: 'held' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
-             "  transform_param { scale: 0.0078 crop_size: 17 pad: 2 }\n"
-             "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 60 } }\n",
-             ls_test_path("images"), ls_test_path("labels"));
+    const char *data = ls_test_text(
+        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN "
+        "} " AUGMENTED
+        "data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
+        "layer { name: 'held' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+        "  transform_param { scale: 0.0078 crop_size: 17 pad: 2 }\n"
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 60 } }\n",
+        17, ls_test_path("images"), ls_test_path("labels"), ls_test_path("images"),
+        ls_test_path("labels"));
+    /* (Sums of plain logarithms would be exact in any order.) */
+    static const char losses[] =
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
+        "  top: 'loss' loss_param { label_smoothing: 0.1 } }\n"
+        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip2' bottom: 'label'\n"
+        "  top: 'accuracy' include { phase: TEST } }\n";
     struct lockstep_solver *solver = load_solver(
-        SGD
-        "weight_average { decay: 0.9 } lr_policy: 'fixed' max_iter: 20 test_interval: 100\n"
-        "micro_batch: 12\n"
-        "net_param {\n"
-        "layer { name: 'digits' type: 'Data' top: 'data' top: 'label'\n"
-        "  include { phase: TRAIN }\n" AUGMENTED(
-            17) "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
-                "%s" BODY /* (sums of plain logarithms would be exact in any order) */
-                "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label'\n"
-                "  top: 'loss' loss_param { label_smoothing: 0.1 } }\n"
-                "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip2' bottom: 'label'\n"
-                "  top: 'accuracy' include { phase: TEST } }\n}\n",
-        ls_test_path("images"), ls_test_path("labels"), test_net);
+        SGD "weight_average { decay: 0.9 } lr_policy: 'fixed' max_iter: 20 test_interval: 100\n"
+            "micro_batch: 12\n"
+            "net_param { %s }\n",
+        net_on(data, losses));
     struct training *untested = start(solver, 1, NULL, NULL);
     step(untested, 9);
     struct bytes first = snapshot(untested), figures = {0};

@@ -30,6 +30,14 @@ static int find_value(const struct ls_test_value *values, const char *name, size
     return -1;
 }
 
+/* The length of the comment line that begins at `at`; 0: none does. */
+static size_t comment_length(const char *text, const char *at)
+{
+    bool line_begins = at == text || at[-1] == '\n';
+    size_t indent = strspn(at, " ");
+    return line_begins && at[indent] == '#' ? strcspn(at, "\n") : 0;
+}
+
 /* The name of the first value that no placeholder asked for; NULL: all were. */
 static const char *find_unused(const struct ls_test_value *values, const bool *used)
 {
@@ -48,22 +56,24 @@ char *ls_test_fill(const char *text, const struct ls_test_value *values, char *p
     if (stream == NULL)
         abort();
     problem[0] = '\0';
-    while (*text != '\0' && problem[0] == '\0') {
-        size_t length = placeholder_length(text);
-        int value = length > 0 ? find_value(values, text + 1, length - 2) : -1;
-        if (length == 0) {
-            fputc(*text++, stream);
+    for (const char *at = text; *at != '\0' && problem[0] == '\0';) {
+        size_t comment = comment_length(text, at), length = placeholder_length(at);
+        int value = length > 0 ? find_value(values, at + 1, length - 2) : -1;
+        if (comment > 0 || length == 0) {
+            size_t as_it_is = comment > 0 ? comment : 1;
+            fwrite(at, 1, as_it_is, stream);
+            at += as_it_is;
             continue;
         }
         if (value >= 0) {
             used[value] = true;
-            fputs(values[value].text, stream);
-        } else if (strncmp(text, "@directory@", length) == 0) {
+            fputs(values[value].text != NULL ? values[value].text : "", stream);
+        } else if (strncmp(at, "@directory@", length) == 0) {
             fputs(ls_test_directory(), stream);
         } else {
-            snprintf(problem, size, "the placeholder %.*s has no value", (int)length, text);
+            snprintf(problem, size, "the placeholder %.*s has no value", (int)length, at);
         }
-        text += length;
+        at += length;
     }
     const char *unused = find_unused(values, used);
     if (problem[0] == '\0' && unused != NULL)

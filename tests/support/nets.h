@@ -2,7 +2,7 @@
  *
  * A placeholder is a name in small letters between two signs: "batch_size: @batch@". A test gives
  * each of them a text: a number, a path, further fields of a layer. "@directory@" needs none: it is
- * the test's own directory (ls_test_directory).
+ * the test's own directory (ls_test_directory). Lines of comments stay as they are.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_NETS_H
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* The text that takes the place of "@name@". */
+/* The text that takes the place of "@name@"; NULL: nothing does. */
 struct ls_test_value {
     const char *name, *text;
 };

@@ -31,7 +31,7 @@ static void placeholders_are_replaced_wherever_they_stand(void **state)
     check("batch_size: @batch@ group: @group@ stride: @batch@",
           LS_TEST_VALUES({"group", "3"}, {"batch", "32"}), "batch_size: 32 group: 3 stride: 32",
           "");
-    check("@more@", LS_TEST_VALUES({"more", ""}), "", "");
+    check("@more@@less@", LS_TEST_VALUES({"more", ""}, {"less", NULL}), "", "");
     check("no placeholder", NULL, "no placeholder", "");
     check("@a@@b_2@", LS_TEST_VALUES({"a", "@b_2@"}, {"b_2", "x"}), "@b_2@x", "");
 }
@@ -40,6 +40,14 @@ static void what_is_no_placeholder_stays(void **state)
 {
     (void)state;
     check("a@b.org @ @@ @Batch@ @batch size@ @", NULL, "a@b.org @ @@ @Batch@ @batch size@ @", "");
+}
+
+static void lines_of_comments_stay(void **state)
+{
+    (void)state;
+    check("# @a@ is a\n @a@ # @a@\n  # @b@\n", LS_TEST_VALUES({"a", "1"}),
+          "# @a@ is a\n 1 # 1\n  # @b@\n", "");
+    check("# @a@", LS_TEST_VALUES({"a", "1"}), NULL, "there is no placeholder @a@");
 }
 
 static void the_directory_is_that_of_the_test(void **state)
@@ -117,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placeholders_are_replaced_wherever_they_stand),
         cmocka_unit_test(what_is_no_placeholder_stays),
+        cmocka_unit_test(lines_of_comments_stay),
         cmocka_unit_test(the_directory_is_that_of_the_test),
         cmocka_unit_test(a_placeholder_without_a_value_is_refused),
         cmocka_unit_test(a_value_without_a_placeholder_is_refused),
