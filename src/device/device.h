@@ -9,6 +9,7 @@
 #include "device/factors.h"
 #include "device/filler.h"
 #include "device/update.h"
+#include "ir/convert.h"
 #include "ir/kernel.h"
 
 struct ls_device_environment;
@@ -54,13 +55,16 @@ struct ls_device {
                                 const float *plain, float *laid_out, struct ls_error *error);
     int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                               const float *laid_out, float *plain, struct ls_error *error);
-    /* Makes ready what converts a parameter from its own layout to another one that a kernel asked
-     * for. It runs after every update, on one thread at a time, and allocates nothing then; false:
-     * it failed, which it has no reason to. */
+    /* Converts n elements: ls_dtype_convert's bits, on every device. */
+    void (*convert)(enum ls_dtype from, const void *in, enum ls_dtype to, void *out, size_t n);
+    /* Makes ready what converts a parameter, fp32 in its own layout, to the layout and type that a
+     * kernel asked for; LOCKSTEP_INTERNAL if there is no such conversion. It runs after every
+     * update, on one thread at a time, and allocates nothing then; false: it failed, which it has
+     * no reason to. */
     int (*converter_new)(const struct ls_layout *from, const struct ls_layout *to,
-                         const struct ls_shape *shape, struct ls_converter **converter,
-                         struct ls_error *error);
-    bool (*converter_run)(struct ls_converter *converter, const float *source, float *target);
+                         const struct ls_shape *shape, enum ls_dtype type,
+                         struct ls_converter **converter, struct ls_error *error);
+    bool (*converter_run)(struct ls_converter *converter, const float *source, void *target);
     void (*converter_free)(struct ls_converter *converter);
     /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the

@@ -226,7 +226,7 @@ static int store_open_view(const struct ls_store *store, const struct ls_view *v
     if (memory->numbers == NULL)
         return ls_fail_memory(error, parameter->name);
     int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,
-                                              &memory->converter, error);
+                                              view->type, &memory->converter, error);
     if (status != 0)
         store_close_view(store, memory);
     return status;

@@ -36,7 +36,7 @@ struct ls_tile {
 
 /* A view's numbers and what brings them up to date. */
 struct ls_view_memory {
-    float *numbers;
+    void *numbers; /* of the view's type */
     struct ls_converter *converter;
 };
 

@@ -42,9 +42,11 @@ struct ls_context {
 
 struct ls_prepared;
 
-/* Layouts of an op's values during planning. */
+/* Layouts of an op's values during planning, and the types of its inputs. (Those of its outputs are
+ * the layer's affair.) */
 struct ls_op_layouts {
     const struct ls_layout *in[LS_OP_VALUES_MAX];  /* given: what is there; set: what is wanted */
+    enum ls_dtype in_type[LS_OP_VALUES_MAX];       /* the same; ls_dtype_converts must lead there */
     const struct ls_layout *out[LS_OP_VALUES_MAX]; /* to be set: what will be written */
 };
 

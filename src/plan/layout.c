@@ -7,7 +7,7 @@
 #include "ir/layer.h"
 #include "plan/plan.h"
 
-/* A value in a second layout. */
+/* A value in a second layout, or type. */
 struct copy {
     struct ls_value *original, *copy;
 };
@@ -72,50 +72,53 @@ static int set_view(struct layout_pass *pass, const struct ls_value *value, int 
     return 0;
 }
 
-static int find_view(struct layout_pass *pass, struct ls_parameter *parameter,
-                     const struct ls_layout *layout, int *index)
+static int find_view(struct layout_pass *pass, const struct ls_view *wanted, int *index)
 {
     struct ls_view_set *views = pass->views;
     for (size_t i = 0; i < views->count; i++)
-        if (views->items[i].parameter == parameter && views->items[i].layout == layout) {
+        if (views->items[i].parameter == wanted->parameter &&
+            views->items[i].layout == wanted->layout && views->items[i].type == wanted->type) {
             *index = (int)i;
             return 0;
         }
     if (!LS_GROW(views->items, views->count, views->capacity))
         return ls_fail_memory(pass->error, "a view");
     *index = (int)views->count;
-    views->items[views->count++] = (struct ls_view){parameter, layout, LS_F32};
+    views->items[views->count++] = *wanted;
     return 0;
 }
 
-/* A new value like `value` in another layout. */
+/* A new value like `value` in another layout, or type. */
 static struct ls_value *new_copy(struct layout_pass *pass, struct ls_value *value,
-                                 const struct ls_layout *layout)
+                                 const struct ls_layout *layout, enum ls_dtype type)
 {
     struct ls_graph *graph = pass->plan->graph;
     struct ls_value *copy = ls_graph_value(graph, value->name, &value->shape, value);
     if (copy == NULL || !LS_GROW(pass->copies, pass->copy_count, pass->copy_capacity))
         return NULL;
-    copy->type = value->type;
+    copy->type = type;
     copy->layout = layout;
     copy->learned = value->learned;
     pass->copies[pass->copy_count++] = (struct copy){.original = value, .copy = copy};
     return copy;
 }
 
-/* Replaces *slot by the same value in `layout`. Where no reorder leads there, for layers that share
- * a parameter may see other axes in it (transposed, or cut into groups), two do, over Caffe's
- * order. */
+/* Replaces *slot by the same value in `layout`, with elements of `type`. Where no reorder leads
+ * there, for layers that share a parameter may see other axes in it (transposed, or cut into
+ * groups), two do, over Caffe's order. */
 static int convert(struct layout_pass *pass, const struct ls_op *reader, struct ls_value **slot,
-                   const struct ls_layout *layout)
+                   const struct ls_layout *layout, enum ls_dtype type)
 {
     struct ls_value *value = *slot;
-    for (size_t i = 0; i < pass->copy_count; i++)
-        if (pass->copies[i].original == value && pass->copies[i].copy->layout == layout) {
-            *slot = pass->copies[i].copy;
+    for (size_t i = 0; i < pass->copy_count; i++) {
+        const struct copy *known = &pass->copies[i];
+        if (known->original == value && known->copy->layout == layout &&
+            known->copy->type == type) {
+            *slot = known->copy;
             return 0;
         }
-    struct ls_value *copy = new_copy(pass, value, layout);
+    }
+    struct ls_value *copy = new_copy(pass, value, layout, type);
     if (copy == NULL)
         return ls_fail_memory(pass->error, "a plan");
     *slot = copy;
@@ -123,7 +126,7 @@ static int convert(struct layout_pass *pass, const struct ls_op *reader, struct 
         int view = -1;
         copy->storage = LS_STORE_PARAMETER;
         copy->parameter = value->parameter;
-        LS_TRY(find_view(pass, value->parameter, layout, &view));
+        LS_TRY(find_view(pass, &(struct ls_view){value->parameter, layout, type}, &view));
         return set_view(pass, copy, view);
     }
     struct ls_graph *graph = pass->plan->graph;
@@ -136,7 +139,7 @@ static int convert(struct layout_pass *pass, const struct ls_op *reader, struct 
     reorder->backward = reader->backward;
     const struct ls_kernel *kernel = choose_kernel(pass, reorder);
     if (kernel == NULL && value->layout != &ls_layout_plain && layout != &ls_layout_plain) {
-        LS_TRY(convert(pass, reader, &reorder->input[0], &ls_layout_plain));
+        LS_TRY(convert(pass, reader, &reorder->input[0], &ls_layout_plain, value->type));
         kernel = choose_kernel(pass, reorder);
     }
     return kernel != NULL ? add_step(pass, reorder, kernel) : no_kernel(pass, reorder);
@@ -164,8 +167,10 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
     if (kernel == NULL)
         return no_kernel(pass, op);
     struct ls_op_layouts layouts;
-    for (int i = 0; i < op->inputs; i++)
+    for (int i = 0; i < op->inputs; i++) {
         layouts.in[i] = op->input[i] != NULL ? layout_of(op->input[i]) : NULL;
+        layouts.in_type[i] = op->input[i] != NULL ? op->input[i]->type : LS_F32;
+    }
     for (int i = 0; i < op->outputs; i++)
         layouts.out[i] = &ls_layout_plain;
     if (op->kind == LS_OP_ACCUMULATE && op->attr.parameter->layout == NULL)
@@ -188,8 +193,8 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
         }
         if (value->layout == NULL)
             value->layout = there;
-        if (there != layouts.in[i])
-            LS_TRY(convert(pass, op, &op->input[i], layouts.in[i]));
+        if (there != layouts.in[i] || value->type != layouts.in_type[i])
+            LS_TRY(convert(pass, op, &op->input[i], layouts.in[i], layouts.in_type[i]));
     }
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL)

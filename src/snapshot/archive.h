@@ -115,8 +115,7 @@ int ls_archive_take_integer(const struct ls_archive *archive, const char *key, i
 
 /* Copies the elements to `out`, which has room for tensor->size bytes and any alignment. */
 void ls_tensor_copy(const struct ls_tensor *tensor, void *out);
-/* Converts elements of a floating-point type (ls_dtype_is_float) to fp32: F64 by rounding, the
- * others exactly. */
+/* Converts elements of a floating-point type to fp32 (ir/convert.h). */
 void ls_tensor_floats(const struct ls_tensor *tensor, float *out);
 
 #endif

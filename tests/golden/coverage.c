@@ -61,6 +61,13 @@ static bool computes(const struct ls_layer_type *type)
     return strcmp(type->type, "Input") != 0;
 }
 
+/* Conversions to other types have no bits of their own: tests/unit/ops_cpu/test_convert.c compares
+ * them with ir/convert.h. No layer asks for one yet. */
+static bool has_bits(const struct ls_kernel *kernel)
+{
+    return strcmp(kernel->name, "convert") != 0;
+}
+
 static int missing_names(const char *isa)
 {
     int missing = 0;
@@ -73,7 +80,7 @@ static int missing_names(const char *isa)
     const struct ls_kernel *const *kernels = ls_device_cpu.kernels();
     for (size_t i = 0; kernels[i] != NULL; i++) {
         bool again = i > 0 && kernels[i] == kernels[i - 1];
-        if (!used.kernel[i] && !again && ++missing)
+        if (!used.kernel[i] && !again && has_bits(kernels[i]) && ++missing)
             printf("no golden network uses the kernel '%s' on %s\n", kernels[i]->name, isa);
     }
     return missing;

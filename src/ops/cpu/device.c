@@ -3,6 +3,7 @@
 #include "ops/cpu/device.h"
 
 #include "base/thread.h"
+#include "ops/cpu/convert.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/factors.h"
@@ -70,6 +71,7 @@ const struct ls_device ls_device_cpu = {
     .kernels = kernels,
     .parameter_from_plain = ls_cpu_parameter_from_plain,
     .parameter_to_plain = ls_cpu_parameter_to_plain,
+    .convert = ls_cpu_convert,
     .converter_new = ls_cpu_converter_new,
     .converter_run = ls_cpu_converter_run,
     .converter_free = ls_cpu_converter_free,

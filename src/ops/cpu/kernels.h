@@ -9,6 +9,7 @@
  * accepts an op computes it. */
 #define LS_CPU_KERNELS(K)                                                                          \
     K(reorder)                                                                                     \
+    K(convert)                                                                                     \
     K(view)                                                                                        \
     K(volume)                                                                                      \
     K(volume_data)                                                                                 \
@@ -99,7 +100,7 @@ const struct ls_layout *ls_gradient_layout(const struct ls_op *op,
  * the forward value is. Returns 0. */
 int ls_layouts_follow(const struct ls_op *op, struct ls_op_layouts *layouts,
                       struct ls_error *error);
-/* fp32 elements of a value in its layout, padding included. */
+/* Elements of a value in its layout, padding included. */
 size_t ls_value_elements(const struct ls_value *value);
 /* Sets the lanes behind the last channel to zero, where `value` has a blocked layout. */
 void ls_clear_padding(const struct ls_value *value, float *data);

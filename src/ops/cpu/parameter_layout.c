@@ -1,14 +1,14 @@
 /* Parameters between Caffe's order and the layouts that kernels like.
  *
  * A conversion is one reorder, or two over Caffe's order where the layouts see the parameter
- * differently (as transposed, say, where layers share it).
+ * differently (as transposed, say, where layers share it). Views of another type are converted at
+ * the end: a layout is one of elements of any type.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/parameter_layout.h"
 
-#include <string.h>
-
 #include "base/memory.h"
+#include "ops/cpu/convert.h"
 #include "ops/cpu/primitive.h"
 
 /* One reorder with its scratch memory. */
@@ -19,10 +19,12 @@ struct way {
 };
 
 struct ls_converter {
-    size_t copy_bytes; /* the layouts are the same; else 0 */
-    int ways;
+    enum ls_dtype type; /* of the target */
+    size_t elements;    /* of the target, with padding */
+    int ways;           /* 0: the layouts are the same */
     struct way way[2];
     float *between; /* in Caffe's order, where there are two ways */
+    float *last;    /* where the last way leads, if the target is not fp32 */
 };
 
 static int open_way(struct way *way, const struct ls_layout *from, const struct ls_layout *to,
@@ -43,9 +45,17 @@ static int open_converter(struct ls_converter *converter, const struct ls_layout
                           struct ls_error *error)
 {
     struct ls_onednn_tensor source, target;
-    if (from == to) {
-        converter->copy_bytes = ls_layout_elements(from, shape) * sizeof(float);
+    if (!ls_dtype_converts(LS_F32, converter->type))
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "weights cannot be converted from %s to %s", ls_dtype_name(LS_F32),
+                       ls_dtype_name(converter->type));
+    converter->elements = ls_layout_elements(to, shape);
+    if (from == to)
         return 0;
+    if (converter->type != LS_F32) {
+        converter->last = ls_alloc_aligned(converter->elements * sizeof *converter->last);
+        if (converter->last == NULL)
+            return ls_fail_memory(error, "a parameter");
     }
     if (from->block != 0 || to->block != 0 ||
         ls_reorder_tensors(shape, LS_F32, from, to, &source, &target, NULL) == 0) {
@@ -53,7 +63,8 @@ static int open_converter(struct ls_converter *converter, const struct ls_layout
         return open_way(&converter->way[0], from, to, shape, error);
     }
     converter->ways = 2;
-    converter->between = ls_alloc_aligned((size_t)ls_shape_size(shape) * sizeof(float));
+    converter->between =
+        ls_alloc_aligned((size_t)ls_shape_size(shape) * sizeof *converter->between);
     if (converter->between == NULL)
         return ls_fail_memory(error, "a parameter");
     LS_TRY(open_way(&converter->way[0], from, &ls_layout_plain, shape, error));
@@ -61,13 +72,14 @@ static int open_converter(struct ls_converter *converter, const struct ls_layout
 }
 
 int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *to,
-                         const struct ls_shape *shape, struct ls_converter **out,
-                         struct ls_error *error)
+                         const struct ls_shape *shape, enum ls_dtype type,
+                         struct ls_converter **out, struct ls_error *error)
 {
     *out = NULL;
     struct ls_converter *converter = ls_alloc(1, sizeof *converter);
     if (converter == NULL)
         return ls_fail_memory(error, "a reorder");
+    converter->type = type;
     int status = open_converter(converter, from, to, shape, error);
     if (status != 0)
         ls_cpu_converter_free(converter);
@@ -76,22 +88,24 @@ int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *t
     return status;
 }
 
-static bool run_ways(const struct ls_converter *converter, const float *source, float *target)
+static bool run_ways(const struct ls_converter *converter, const float *source, void *target)
 {
-    if (converter->copy_bytes > 0)
-        memcpy(target, source, converter->copy_bytes);
+    void *end = converter->last != NULL ? converter->last : target;
     for (int i = 0; i < converter->ways; i++) {
         bool last = i == converter->ways - 1;
         void *data[LS_SLOTS] = {0};
         data[LS_SOURCE] = i == 0 ? (void *)(uintptr_t)source : converter->between;
-        data[LS_TARGET] = last ? target : converter->between;
+        data[LS_TARGET] = last ? end : converter->between;
         if (ls_execution_run(converter->way[i].execution, data) != 0)
             return false;
     }
+    if (converter->ways == 0 || converter->last != NULL)
+        ls_cpu_convert(LS_F32, converter->ways == 0 ? source : converter->last, converter->type,
+                       target, converter->elements);
     return true;
 }
 
-bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, float *target)
+bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target)
 {
     int threads = ls_onednn_one_thread();
     bool good = run_ways(converter, source, target);
@@ -109,6 +123,7 @@ void ls_cpu_converter_free(struct ls_converter *converter)
         ls_primitive_free(converter->way[i].primitive);
     }
     ls_free_aligned(converter->between);
+    ls_free_aligned(converter->last);
     ls_free(converter);
 }
 
@@ -117,7 +132,7 @@ int ls_cpu_parameter_convert(const struct ls_layout *from, const struct ls_layou
                              struct ls_error *error)
 {
     struct ls_converter *converter;
-    LS_TRY(ls_cpu_converter_new(from, to, shape, &converter, error));
+    LS_TRY(ls_cpu_converter_new(from, to, shape, LS_F32, &converter, error));
     bool good = ls_cpu_converter_run(converter, source, target);
     ls_cpu_converter_free(converter);
     return good ? 0 : ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "oneDNN's reorder failed");

@@ -15,9 +15,9 @@ int ls_cpu_parameter_to_plain(const struct ls_layout *layout, const struct ls_sh
                               const float *laid_out, float *plain, struct ls_error *error);
 struct ls_converter;
 int ls_cpu_converter_new(const struct ls_layout *from, const struct ls_layout *to,
-                         const struct ls_shape *shape, struct ls_converter **converter,
-                         struct ls_error *error);
-bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, float *target);
+                         const struct ls_shape *shape, enum ls_dtype type,
+                         struct ls_converter **converter, struct ls_error *error);
+bool ls_cpu_converter_run(struct ls_converter *converter, const float *source, void *target);
 void ls_cpu_converter_free(struct ls_converter *converter);
 
 /* A conversion that is needed once. */

@@ -66,6 +66,8 @@ static bool accepts(const struct ls_op *op)
 {
     const struct ls_value *x = op->input[0], *y = op->output[0];
     struct ls_onednn_tensor from, to;
+    if (x->type != y->type || (x->type != LS_F32 && x->type != LS_I32))
+        return false;
     return ls_reorder_tensors(&x->shape, x->type, x->layout, y->layout, &from, &to, NULL) == 0;
 }
 

@@ -15,7 +15,7 @@ static int view_run(const struct ls_prepared *prepared, void *local, void *const
     (void)local, (void)scratch, (void)context;
     const struct ls_value *value = prepared->op->input[0];
     if (in[0] != out[0]) /* where the plan did not let them share memory */
-        memcpy(out[0], in[0], (size_t)ls_shape_size(&value->shape) * sizeof(float));
+        memcpy(out[0], in[0], ls_value_bytes(value));
     return 0;
 }
 
