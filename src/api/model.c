@@ -10,6 +10,7 @@
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/copies.h"
 #include "ir/layer.h"
 #include "ops/devices.h"
 #include "schema/text_format.h"
@@ -67,9 +68,7 @@ int ls_model_plan(const char *path, const struct lockstep_model_options *options
     model->workers = workers;
     model->parameters = ls_parameter_set_new();
     int status = model->parameters == NULL ? ls_fail_memory(error, "a model")
-                                           : ls_comm_create_alone(&model->comm, error);
-    if (status == 0)
-        status = read_net(model, path, options, micro_batch, error);
+                                           : read_net(model, path, options, micro_batch, error);
     if (status != 0)
         lockstep_model_free(model);
     else
@@ -104,7 +103,7 @@ void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit)
                            .count = 1,
                            .set = model->parameters,
                            .views = &model->views,
-                           .store = {.comm = model->comm, .workers = model->workers, .seed = 1},
+                           .store = {.ranks = 1, .workers = model->workers, .seed = 1},
                            .open = open_trial,
                            .close = close_trial,
                            .user = trial};
@@ -171,11 +170,13 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
     LS_TRY(ls_engine_create(ls_device_default(), model->comm, workers, &model->engine, error));
-    LS_TRY(ls_store_create(ls_device_default(), model->parameters, &model->views, &fit.store,
-                           &model->store, error));
+    int made =
+        ls_engine_create_store(model->engine, model->parameters, &model->views, &fit.store, error);
+    model->store = model->engine->store;
+    LS_TRY(made);
     LS_TRY(load_weights(model, weights, error));
     ls_thread_pool_enter(model->engine->pool);
-    int status = ls_engine_bind(model->engine, model->store, &model->net, 1, error);
+    int status = ls_engine_bind(model->engine, &model->net, 1, error);
     ls_thread_pool_leave(model->engine->pool);
     LS_TRY(status);
     if (model->net->dataset_count > 0)
@@ -235,7 +236,6 @@ void lockstep_model_free(struct lockstep_model *model)
     ls_model_free_predictions(model);
     ls_pass_free(model->pass);
     ls_net_close(model->net);
-    ls_store_free(model->store);
     ls_engine_free(model->engine);
     ls_comm_end(model->comm);
     ls_view_set_free(&model->views);
@@ -353,18 +353,18 @@ int64_t lockstep_model_sample_count(const struct lockstep_model *model)
 
 static int fetch(void *user, size_t index, void *out, struct ls_error *error)
 {
-    return ls_store_read(user, (int)index, LS_WEIGHTS, out, error);
+    return ls_copies_read(user, (int)index, LS_WEIGHTS, out, error);
 }
 
 static int save_archive(const struct lockstep_model *model, const char *path,
                         struct ls_error *error)
 {
     const struct ls_parameter_set *set = model->parameters;
-    struct ls_archive archive = {.fetch = fetch, .user = model->store};
+    struct ls_archive archive = {.fetch = fetch, .user = model->engine};
     int status = 0;
     for (size_t i = 0; i < set->count && status == 0; i++)
         status = ls_archive_add(&archive, set->items[i]->name, LS_F32, &set->items[i]->shape,
-                                ls_store_plain(model->store, (int)i, LS_WEIGHTS), error);
+                                ls_copies_plain(model->engine, (int)i, LS_WEIGHTS), error);
     if (status == 0)
         status = ls_archive_write(&archive, path, error);
     ls_archive_free(&archive);
@@ -379,6 +379,6 @@ int lockstep_model_save(struct lockstep_model *model, const char *path,
     static const char ending[] = ".caffemodel";
     size_t length = strlen(path);
     if (length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
-        return ls_save_caffemodel(model->store, ls_net_graph(model->net), path, inner);
+        return ls_save_caffemodel(model->engine, ls_net_graph(model->net), path, inner);
     return save_archive(model, path, inner);
 }

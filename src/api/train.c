@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "engine/copies.h"
 #include "schema/upgrade.h"
 #include "solver/diff.h"
 #include "solver/snapshots.h"
@@ -355,7 +356,7 @@ int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer, size
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer, index, size, inner));
-    return ls_store_read(trainer->inner->store, (int)index, LS_WEIGHTS, data, inner);
+    return ls_copies_read(trainer->inner->engine, (int)index, LS_WEIGHTS, data, inner);
 }
 
 int lockstep_trainer_write_parameter(struct lockstep_trainer *trainer, size_t index,
@@ -379,5 +380,5 @@ int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer, size_
     LS_OWN_MODE;
     struct ls_error *inner = ls_api_error(error);
     LS_TRY(check_parameter(trainer, index, size, inner));
-    return ls_store_read_gradient(trainer->inner->store, (int)index, data, inner);
+    return ls_copies_read_gradient(trainer->inner->engine, (int)index, data, inner);
 }

@@ -91,10 +91,13 @@ static void averages_copy_averages(struct ls_pass *pass, bool to_store)
 {
     const struct ls_store *store = pass->engine->store;
     for (size_t i = 0; i < store->set->count; i++) {
-        float *mine = pass->averages[i], *stored = store->slots[i].weights;
-        if (mine != NULL)
-            memcpy(to_store ? stored : mine, to_store ? mine : stored,
-                   ls_parameter_plain_bytes(store->set->items[i]));
+        float *mine = pass->averages[i], *stored;
+        if (mine == NULL)
+            continue;
+        /* They are not trained, so they are never on their way, and this cannot fail. */
+        (void)ls_store_weights(store, (int)i, &stored, NULL);
+        memcpy(to_store ? stored : mine, to_store ? mine : stored,
+               ls_parameter_plain_bytes(store->set->items[i]));
     }
 }
 

@@ -8,8 +8,14 @@
 #include "engine/reducer.h"
 #include "ir/layer.h"
 
+/* What a plan is bound to. Its steps wait for weights themselves: see binding_await_weights. */
+struct bound_to {
+    const struct ls_store *store;
+    float *const *weights; /* by parameter */
+};
+
 /* Where a value of a plan lies in a binding; NULL for inputs, which change. */
-static void *binding_locate(const struct ls_plan *plan, const struct ls_store *store,
+static void *binding_locate(const struct ls_plan *plan, const struct bound_to *to,
                             const struct ls_value *value, const struct ls_binding *binding)
 {
     if (value == NULL)
@@ -25,30 +31,30 @@ static void *binding_locate(const struct ls_plan *plan, const struct ls_store *s
                plan->offset[root->index];
     case LS_STORE_PARAMETER:
         if (plan->view != NULL && plan->view[root->index] >= 0)
-            return store->view_memory[plan->view[root->index]].numbers;
-        return store->slots[root->parameter->index].weights;
+            return to->store->view_memory[plan->view[root->index]].numbers;
+        return to->weights[root->parameter->index];
     default:
         return NULL;
     }
 }
 
 static int binding_bind_step(const struct ls_plan *plan, const struct ls_step *step,
-                             const struct ls_store *store, struct ls_binding *binding,
-                             size_t position, void **local, struct ls_error *error)
+                             const struct bound_to *to, struct ls_binding *binding, size_t position,
+                             void **local, struct ls_error *error)
 {
     const struct ls_op *op = step->prepared.op;
     void **in = binding->pointers + position, **out = in + op->inputs;
     for (int i = 0; i < op->inputs; i++)
-        in[i] = binding_locate(plan, store, op->input[i], binding);
+        in[i] = binding_locate(plan, to, op->input[i], binding);
     for (int i = 0; i < op->outputs; i++)
-        out[i] = binding_locate(plan, store, op->output[i], binding);
+        out[i] = binding_locate(plan, to, op->output[i], binding);
     if (step->prepared.kernel->bind == NULL)
         return 0;
     void *scratch = binding->arena + step->scratch_offset;
     return step->prepared.kernel->bind(&step->prepared, in, out, scratch, local, error);
 }
 
-static int binding_bind_slot(struct ls_net_plan *plan, const struct ls_store *store,
+static int binding_bind_slot(struct ls_net_plan *plan, const struct bound_to *to,
                              struct ls_binding *binding, struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
@@ -57,7 +63,7 @@ static int binding_bind_slot(struct ls_net_plan *plan, const struct ls_store *st
     if (binding->pointers == NULL || binding->local == NULL)
         return ls_fail_memory(error, "a worker");
     for (size_t i = 0; i < what->step_count; i++)
-        LS_TRY(binding_bind_step(what, &what->steps[i], store, binding, plan->position[i],
+        LS_TRY(binding_bind_step(what, &what->steps[i], to, binding, plan->position[i],
                                  &binding->local[i], error));
     return 0;
 }
@@ -86,7 +92,6 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
                               struct ls_error *error)
 {
     const struct ls_plan *what = plan->plan;
-    plan->reducer = store->reducer;
     if (plan->reducer == NULL)
         return 0;
     plan->wait = ls_alloc(what->step_count + 1, sizeof *plan->wait);
@@ -97,14 +102,17 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
     return 0;
 }
 
-int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
+int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct ls_reducer *reducer,
                 const struct ls_slots *slots, struct ls_error *error)
 {
+    struct bound_to to = {.store = store};
     ls_net_unbind(plan);
+    LS_TRY(ls_store_all_weights(store, &to.weights, error));
     plan->bindings = ls_alloc((size_t)slots->count, sizeof *plan->bindings);
     if (plan->bindings == NULL)
         return ls_fail_memory(error, "workers");
     plan->slots = slots->count;
+    plan->reducer = reducer;
     int status = binding_find_waits(plan, store, error);
     if (status != 0) {
         ls_net_unbind(plan);
@@ -113,7 +121,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
     for (int i = 0; i < slots->count; i++) {
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
         plan->bindings[i].stashed = plan->plan->stashed_bytes > 0 ? slots->stashed[i] : NULL;
-        status = binding_bind_slot(plan, store, &plan->bindings[i], error);
+        status = binding_bind_slot(plan, &to, &plan->bindings[i], error);
         if (status != 0) {
             ls_net_unbind(plan); /* leave it unbound on failure */
             return status;

@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "engine/engine.h"
-#include "engine/reducer.h"
 #include "transport/comm.h"
 
 enum {
@@ -23,8 +22,9 @@ enum {
 
 struct comparison {
     const struct ls_store *store;
-    uint64_t *block;     /* hashes of all blocks, parameter by parameter */
-    uint64_t *parameter; /* and of each parameter */
+    float *const *weights; /* by parameter */
+    uint64_t *block;       /* hashes of all blocks, parameter by parameter */
+    uint64_t *parameter;   /* and of each parameter */
     size_t blocks;
     _Atomic size_t next; /* the next block to hash */
 };
@@ -41,8 +41,8 @@ static void compare_hash_block(struct comparison *job, size_t index)
         block -= compare_blocks_of(&job->store->slots[parameter++]);
     const struct ls_parameter_state *slot = &job->store->slots[parameter];
     size_t begin = block * BLOCK, left = slot->elements - begin;
-    job->block[index] = ls_hash_wide(slot->weights + begin,
-                                     (left < BLOCK ? left : BLOCK) * sizeof *slot->weights, index);
+    job->block[index] = ls_hash_wide(job->weights[parameter] + begin,
+                                     (left < BLOCK ? left : BLOCK) * sizeof **job->weights, index);
 }
 
 static void compare_hash_some(void *argument, int worker)
@@ -70,19 +70,28 @@ static uint64_t compare_hash_weights(struct ls_engine *engine, struct comparison
 
 size_t ls_engine_hash_count(const struct ls_store *store)
 {
-    size_t hashes = store->set->count;
+    size_t hashes = store->set->count + (size_t)store->shards->ranks;
     for (size_t i = 0; i < store->set->count; i++)
         hashes += compare_blocks_of(&store->slots[i]);
     return hashes;
 }
 
+/* engine->hashes holds those of parameters, of blocks, and one of each rank. */
+static int compare_begin(const struct ls_engine *engine, struct comparison *job,
+                         struct ls_error *error)
+{
+    const struct ls_store *store = engine->store;
+    *job = (struct comparison){.store = store, .parameter = engine->hashes};
+    job->block = engine->hashes + store->set->count;
+    for (size_t i = 0; i < store->set->count; i++)
+        job->blocks += compare_blocks_of(&store->slots[i]);
+    return ls_store_all_weights(store, &job->weights, error);
+}
+
 int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
 {
-    size_t count = engine->store->set->count;
-    LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
-    struct comparison job = {.store = engine->store, .parameter = engine->hashes};
-    job.block = engine->hashes + count;
-    job.blocks = ls_engine_hash_count(engine->store) - count;
+    struct comparison job;
+    LS_TRY(compare_begin(engine, &job, error));
     *hash = compare_hash_weights(engine, &job);
     return 0;
 }
@@ -166,11 +175,14 @@ static int compare_explain(const struct ls_engine *engine, const uint64_t *param
                    (long long)iteration, who);
 }
 
-static int compare_compare(struct ls_engine *engine, struct comparison *job, int64_t iteration,
-                           uint64_t *all, struct ls_error *error)
+int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
 {
     struct ls_comm *comm = engine->comm;
-    uint64_t mine = compare_hash_weights(engine, job);
+    if (comm->size == 1) /* nothing to compare with */
+        return 0;
+    struct comparison job;
+    LS_TRY(compare_begin(engine, &job, error));
+    uint64_t mine = compare_hash_weights(engine, &job), *all = job.block + job.blocks;
     LS_TRY(ls_comm_all_gather(comm, &mine, sizeof mine, all, error));
     if (compare_all_same(all, comm->size, 1))
         return 0;
@@ -180,28 +192,8 @@ static int compare_compare(struct ls_engine *engine, struct comparison *job, int
     int status = more == NULL || hosts == NULL ? ls_fail_memory(error, "a comparison") : 0;
     status = ls_comm_agree(comm, status, error);
     if (status == 0 && more != NULL && hosts != NULL)
-        status = compare_explain(engine, job->parameter, iteration, more, hosts, error);
+        status = compare_explain(engine, job.parameter, iteration, more, hosts, error);
     ls_free(more);
     ls_free(hosts);
-    return status;
-}
-
-int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
-{
-    if (engine->comm->size == 1) /* nothing to compare with */
-        return 0;
-    const struct ls_store *store = engine->store;
-    LS_TRY(ls_reducer_wait_all(store->reducer, error));
-    size_t count = store->set->count, ranks = (size_t)engine->comm->size;
-    struct comparison job = {.store = store};
-    for (size_t i = 0; i < count; i++)
-        job.blocks += compare_blocks_of(&store->slots[i]);
-    uint64_t *memory = ls_alloc(job.blocks + count + ranks, sizeof *memory);
-    if (memory == NULL)
-        return ls_fail_memory(error, "a comparison of ranks");
-    job.block = memory;
-    job.parameter = memory + job.blocks;
-    int status = compare_compare(engine, &job, iteration, memory + job.blocks + count, error);
-    ls_free(memory);
     return status;
 }

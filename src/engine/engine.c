@@ -3,8 +3,10 @@
 #include "engine/engine.h"
 
 #include "base/memory.h"
+#include "engine/reducer.h"
 #include "engine/work_queue.h"
 #include "ir/layer.h"
+#include "transport/comm.h"
 
 int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
                      struct ls_engine **out, struct ls_error *error)
@@ -33,6 +35,9 @@ void ls_engine_free(struct ls_engine *engine)
     if (engine == NULL)
         return;
     ls_work_queue_free(engine->work_queue);
+    ls_reducer_free(engine->reducer);
+    ls_store_free(engine->store);
+    ls_free(engine->parts);
     ls_thread_pool_free(engine->pool);
     ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
@@ -43,6 +48,18 @@ void ls_engine_free(struct ls_engine *engine)
     ls_free(engine->micro_batches);
     ls_free(engine->hashes);
     ls_free(engine);
+}
+
+int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *set,
+                           struct ls_view_set *views, const struct ls_store_options *options,
+                           struct ls_error *error)
+{
+    LS_TRY(ls_store_create(engine->device, set, views, options, &engine->store, error));
+    engine->parts = ls_alloc((size_t)engine->comm->size, sizeof *engine->parts);
+    engine->hashes = ls_alloc(ls_engine_hash_count(engine->store), sizeof *engine->hashes);
+    if (engine->parts == NULL || engine->hashes == NULL)
+        return ls_fail_memory(error, "parameters");
+    return ls_reducer_create(engine->store, engine->comm, &engine->reducer, error);
 }
 
 static int engine_no_room(size_t each, int workers, struct ls_error *error)
@@ -106,25 +123,20 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
                              .arenas = engine->arenas,
                              .stashed = engine->stashed};
     plan->generation = engine->generation;
-    LS_TRY(ls_net_bind(plan, engine->store, &slots, error));
+    LS_TRY(ls_net_bind(plan, engine->store, engine->reducer, &slots, error));
     return ls_thread_pool_profiler(engine->pool) != NULL ? ls_net_take_time(plan, true, error) : 0;
 }
 
-int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
-                   size_t count, struct ls_error *error)
+int ls_engine_bind(struct ls_engine *engine, struct ls_net *const *nets, size_t count,
+                   struct ls_error *error)
 {
-    engine->store = store;
-    ls_free(engine->hashes);
-    engine->hashes = ls_alloc(ls_engine_hash_count(store), sizeof *engine->hashes);
-    if (engine->hashes == NULL)
-        return ls_fail_memory(error, "hashes of the weights");
     for (size_t i = 0; i < count; i++)
         for (size_t p = 0; p < nets[i]->plan_count; p++)
             LS_TRY(ls_engine_make_room(engine, nets[i], nets[i]->plans[p]->plan, error));
     for (size_t i = 0; i < count; i++)
         for (size_t p = 0; p < nets[i]->plan_count; p++)
             LS_TRY(ls_engine_bind_plan(engine, nets[i], nets[i]->plans[p], error));
-    return ls_store_refresh_views(store, engine->pool, error);
+    return ls_store_refresh_views(engine->store, engine->pool, error);
 }
 
 /* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */

@@ -19,6 +19,8 @@
 #include "engine/thread_pool.h"
 
 struct ls_comm;
+struct ls_range;
+struct ls_reducer;
 struct ls_work_queue;
 
 struct ls_engine {
@@ -27,7 +29,9 @@ struct ls_engine {
     struct ls_work_queue
         *work_queue; /* where ranks take micro-batches as they get free; else NULL */
     struct ls_thread_pool *pool;
-    struct ls_store *store;
+    struct ls_store *store;     /* NULL until ls_engine_create_store */
+    struct ls_reducer *reducer; /* NULL: nothing is exchanged (ls_reducer_create) */
+    struct ls_range *parts;     /* by rank: of an array that is being copied (engine/copies.c) */
     int workers;
     void **arenas;  /* by worker: its memory, which train and test nets share (engine/room.h) */
     void **stashed; /* by slot: what a micro-batch keeps across sync points, a part of that */
@@ -44,16 +48,20 @@ struct ls_engine {
      * these are drawn by; before passes are made. */
     double audited_part;
     uint64_t audit_seed;
-    uint64_t *hashes; /* of blocks of weights and of parameters (engine/compare.c) */
+    uint64_t *hashes; /* of weights (engine/compare.c) */
 };
 
 /* Starts a pool of workers. `comm` outlives the engine. */
 int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
                      struct ls_engine **engine, struct ls_error *error);
 void ls_engine_free(struct ls_engine *engine);
+/* Makes the engine's store (see ls_store_create), and its reducer. */
+int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *set,
+                           struct ls_view_set *views, const struct ls_store_options *options,
+                           struct ls_error *error);
 /* Allocates arenas for the nets (only once) and binds them to the store. */
-int ls_engine_bind(struct ls_engine *engine, struct ls_store *store, struct ls_net *const *nets,
-                   size_t count, struct ls_error *error);
+int ls_engine_bind(struct ls_engine *engine, struct ls_net *const *nets, size_t count,
+                   struct ls_error *error);
 
 /* Makes the engine's memory large enough for a plan, and binds it to the memory that there is then
  * (nothing to do where it is). Not while workers run. */
@@ -144,7 +152,7 @@ enum { LS_WEIGHTS_BEGIN = -1 };
 /* A hash of all weights and averages, the same on any number of workers and ranks
  * (engine/compare.c). Nothing is allocated. */
 int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error);
-size_t ls_engine_hash_count(const struct ls_store *store); /* of engine->hashes */
+size_t ls_engine_hash_count(const struct ls_store *store); /* of engine->hashes, uint64_t */
 /* Whether all ranks of the job have the same weights; LOCKSTEP_DIFFERENT names the first parameter
  * that is not the same, and ranks. All call it (engine/compare.c); alone there is nothing to do. */
 int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error);

@@ -41,7 +41,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
                                const struct ls_store_options *store, size_t *bytes, size_t *reducer,
                                struct ls_error *error)
 {
-    const int ranks = store->comm->size;
+    const int ranks = store->ranks;
     struct ls_shards *shards = NULL;
     size_t *elements = ls_alloc(2 * set->count + 1, sizeof *elements);
     size_t *sums = elements != NULL ? elements + set->count : NULL;
@@ -199,8 +199,8 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
         size_t bytes = ls_parameter_plain_bytes(parameter), copies = 0;
         /* Written from where it lies, unless that is another layout, or with other ranks. */
         copies += parameter->layout != &ls_layout_plain;
-        copies += store->comm->size > 1 && parameter->trained &&
-                  parameter->factoring.weight == NULL && (store->histories > 0 || store->average);
+        copies += store->ranks > 1 && parameter->trained && parameter->factoring.weight == NULL &&
+                  (store->histories > 0 || store->average);
         forecast->snapshot = forecast_larger(forecast->snapshot, copies * bytes);
     }
 }
@@ -208,7 +208,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
 size_t ls_forecast_copy(const struct ls_parameter_set *set, const struct ls_store_options *store)
 {
     size_t bytes = 0;
-    if (store->comm->rank != 0)
+    if (store->rank != 0)
         return 0;
     for (size_t i = 0; i < set->count; i++) {
         size_t arrays = 1;

@@ -134,7 +134,7 @@ struct ls_slots {
     void *const *stashed;
 };
 /* Binds a plan to slots and the store's parameters; earlier bindings go. */
-int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store,
+int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct ls_reducer *reducer,
                 const struct ls_slots *slots, struct ls_error *error);
 
 void ls_net_unbind(struct ls_net_plan *plan);

@@ -266,14 +266,15 @@ static int pass_run_once(struct ls_pass *pass, struct ls_prefetcher *prefetcher,
     ls_sums_begin(store->sums, calibrate);
     ls_factors_begin(store->factors);
     if (reduces)
-        LS_TRY(ls_reducer_begin(store->reducer,
+        LS_TRY(ls_reducer_begin(pass->engine->reducer,
                                 pass->engine->work_queue == NULL ? pass->owners : NULL,
                                 pass->unit_count, error));
     ls_pass_run(pass);
     LS_TRY(ls_pass_finish(pass, error));
     if (reduces)
-        LS_TRY(ls_reducer_wait_gradients(store->reducer, pass->owners, pass->unit_count, error));
-    LS_TRY(ls_reducer_agree(store->reducer, &again, error));
+        LS_TRY(ls_reducer_wait_gradients(pass->engine->reducer, pass->owners, pass->unit_count,
+                                         error));
+    LS_TRY(ls_reducer_agree(pass->engine->reducer, &again, error));
     LS_TRY(ls_pass_check_data(pass, error));
     pass->wrong = pass->resent = false;
     if (pass->audit != NULL)
@@ -370,7 +371,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
     int64_t samples = 0;
     if (pass->audit != NULL)
         ls_audit_begin_update(pass->audit);
-    ls_reducer_iteration(engine->store->reducer, iteration);
+    ls_reducer_iteration(engine->reducer, iteration);
     LS_TRY(pass_add_update(pass, update, &samples, error));
     *repeated = 0;
     LS_TRY(ls_pass_find_normalizers(pass, error));

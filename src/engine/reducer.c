@@ -42,6 +42,7 @@ struct reduction {
 struct ls_reducer {
     struct ls_store *store;
     struct ls_comm *comm;
+    float *flat;                  /* the store's weights */
     struct reduction *reductions; /* by bucket */
     size_t reduction_count;
     struct ls_factor_reducer *factors;
@@ -52,11 +53,12 @@ struct ls_reducer {
     size_t order_count;
     int64_t iteration;
     bool wide;
-    int wide_left;          /* updates that `wide` lasts */
-    _Atomic bool too_large; /* a sum did not fit 48 bits */
-    _Atomic bool surplus;   /* a contribution came after its bucket was sent */
-    struct note *notes;     /* of this rank, then of all */
-    size_t *blocks;         /* the progress thread's: [4 * ranks] */
+    int wide_left;              /* updates that `wide` lasts */
+    _Atomic bool too_large;     /* a sum did not fit 48 bits */
+    _Atomic bool not_converted; /* a view of weights that have arrived */
+    _Atomic bool surplus;       /* a contribution came after its bucket was sent */
+    struct note *notes;         /* of this rank, then of all */
+    size_t *blocks;             /* the progress thread's: [4 * ranks] */
 };
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -156,7 +158,7 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
-    float *bucket = reducer->store->flat + cut[0]; /* offsets from here fit transports' ints */
+    float *bucket = reducer->flat + cut[0]; /* offsets from here fit transports' ints */
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
@@ -167,14 +169,15 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
     const struct ls_transport_blocks blocks = {bytes, offset};
-    return transport->calls->gather(transport, LS_CHANNEL_BULK, reducer->store->flat + cut[rank],
-                                    bucket, &blocks, op);
+    return transport->calls->gather(transport, LS_CHANNEL_BULK, reducer->flat + cut[rank], bucket,
+                                    &blocks, op);
 }
 
 static void reducer_finish_weights(struct ls_collective *collective)
 {
     struct ls_reducer *reducer = collective->user;
-    ls_store_convert_bucket(reducer->store, (int)collective->index);
+    if (!ls_store_convert_bucket(reducer->store, (int)collective->index))
+        atomic_store(&reducer->not_converted, true);
 }
 
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error)
@@ -206,10 +209,20 @@ int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
     for (size_t i = 0; reducer != NULL && i < reducer->reduction_count; i++)
         LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread,
                                        &reducer->reductions[i].weights, error));
-    if (reducer == NULL || !atomic_load(&reducer->store->not_converted))
+    if (reducer == NULL || !atomic_load(&reducer->not_converted))
         return 0;
     return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                    "cannot convert the weights to the layouts of the kernels");
+}
+
+/* For the store: see ls_store_send_from. */
+static int reducer_wait_for_store(void *user, int bucket, struct ls_error *error)
+{
+    struct ls_reducer *reducer = user;
+    if (bucket == LS_BUCKETS_ALL)
+        return ls_reducer_wait_all(reducer, error);
+    return ls_progress_thread_wait(reducer->comm->progress_thread,
+                                   &reducer->reductions[bucket].weights, error);
 }
 
 /* ---- Progress notes for the failure detector ------------------------------------------------- */
@@ -460,19 +473,21 @@ static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer_put_in_order(reducer);
     ls_sums_tell(store->sums, reducer_contributed, reducer);
+    reducer->flat = ls_store_send_from(store, reducer_wait_for_store, reducer);
     return 0;
 }
 
-int ls_reducer_create(struct ls_store *store, struct ls_reducer **out, struct ls_error *error)
+int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_reducer **out,
+                      struct ls_error *error)
 {
     *out = NULL;
-    if (store->comm->size == 1 || store->sums == NULL)
+    if (comm->size == 1 || store->sums == NULL)
         return 0;
     struct ls_reducer *reducer = ls_alloc(1, sizeof *reducer);
     if (reducer == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->store = store;
-    reducer->comm = store->comm;
+    reducer->comm = comm;
     int status = reducer_create(reducer, error);
     if (status != 0)
         ls_reducer_free(reducer);

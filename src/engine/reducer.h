@@ -27,8 +27,11 @@ size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors);
 /* Memory for sums that are being exchanged. */
 size_t ls_reducer_bytes(const struct ls_shards *shards);
 
-/* For a store that is sharded over ranks. *reducer: NULL, and success, for a single rank. */
-int ls_reducer_create(struct ls_store *store, struct ls_reducer **reducer, struct ls_error *error);
+/* For a store that is sharded over the ranks of `comm`; the store is freed after it. *reducer:
+ * NULL, and success, where there is nothing to exchange: for one rank, or without training. All
+ * functions take NULL then, and do nothing. */
+int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_reducer **reducer,
+                      struct ls_error *error);
 void ls_reducer_free(struct ls_reducer *reducer);
 
 /* Begins a pass of an update. owner[u] is the rank that runs micro-batch u; NULL: not known before
@@ -56,7 +59,7 @@ void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer);
 /* Waits for the weights of buckets [first, last]; called by workers during a pass. A failure is
  * reported by the next exchange. */
 void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last);
-/* Waits for all weights; to be called before anything else reads or changes them. */
+/* Waits for all weights. (Who reads or changes weights need not call it: see ls_store_weights.) */
 int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error);
 
 #endif

@@ -185,7 +185,7 @@ static void run_granted(void *user, size_t unit)
         pass->granted++;
         run_want(pass, unit);
     } else if (pass->training && pass->round_end == pass->unit_count) {
-        ls_reducer_expect(pass->engine->store->reducer, pass->granted);
+        ls_reducer_expect(pass->engine->reducer, pass->granted);
     }
 }
 

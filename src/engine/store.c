@@ -3,14 +3,84 @@
 #include "engine/store.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/random.h"
 #include "engine/rows.h"
 #include "engine/profiler.h"
-#include "engine/reducer.h"
-#include "transport/comm.h"
+
+struct ls_stored_weights {
+    float **of;  /* by parameter */
+    float *flat; /* those whose gradients are reduced as sums, as engine/shards.h lays them */
+    int (*wait)(void *user, int bucket, struct ls_error *error); /* NULL: none are ever sent */
+    void *user;
+};
+
+/* ---- Access to weights ----------------------------------------------------------------------- */
+
+static int store_wait(const struct ls_store *store, int bucket, struct ls_error *error)
+{
+    const struct ls_stored_weights *weights = store->weights;
+    return weights->wait != NULL ? weights->wait(weights->user, bucket, error) : 0;
+}
+
+int ls_store_weights(const struct ls_store *store, int parameter, float **weights,
+                     struct ls_error *error)
+{
+    int bucket = store->shards->bucket[parameter];
+    *weights = store->weights->of[parameter];
+    return bucket >= 0 ? store_wait(store, bucket, error) : 0;
+}
+
+int ls_store_all_weights(const struct ls_store *store, float *const **weights,
+                         struct ls_error *error)
+{
+    *weights = store->weights->of;
+    return store_wait(store, LS_BUCKETS_ALL, error);
+}
+
+float *ls_store_send_from(struct ls_store *store,
+                          int (*wait)(void *user, int bucket, struct ls_error *error), void *user)
+{
+    store->weights->wait = wait;
+    store->weights->user = user;
+    return store->weights->flat;
+}
+
+int ls_store_array(const struct ls_store *store, int parameter, enum ls_store_array array,
+                   float **numbers, struct ls_error *error)
+{
+    const struct ls_parameter_state *slot = &store->slots[parameter];
+    if (array == LS_WEIGHTS)
+        return ls_store_weights(store, parameter, numbers, error);
+    *numbers = array == LS_AVERAGE ? slot->average : slot->history[array - LS_HISTORY_0];
+    return 0;
+}
+
+int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array array,
+                   const float *plain, struct ls_error *error)
+{
+    const struct ls_parameter_state *slot = &store->slots[parameter];
+    const struct ls_parameter *what = slot->parameter;
+    size_t own = slot->shard_end - slot->shard_begin;
+    float *into;
+    LS_TRY(ls_store_array(store, parameter, array, &into, error));
+    if (array == LS_WEIGHTS || own == slot->elements)
+        return store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error);
+    float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);
+    if (whole == NULL)
+        return ls_fail_memory(error, what->name);
+    int status =
+        store->device->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
+    if (status == 0 && own > 0)
+        memcpy(into, whole + slot->shard_begin, own * sizeof *into);
+    ls_free_aligned(whole);
+    return status;
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
 
 static int store_fill(struct ls_store *store, int index, uint64_t seed, struct ls_error *error)
 {
@@ -51,11 +121,11 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
         if (options->training && parameter->trained && !ls_store_has_factors(store, (int)i))
             elements[i] = store->slots[i].elements;
     }
-    int status = ls_shards_create(count, elements, store->comm->size, &store->shards, error);
+    int status = ls_shards_create(count, elements, options->ranks, &store->shards, error);
     ls_free(elements);
     LS_TRY(status);
-    store->flat = ls_alloc_aligned(store->shards->elements * sizeof *store->flat);
-    return store->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
+    store->weights->flat = ls_alloc_aligned(store->shards->elements * sizeof *store->weights->flat);
+    return store->weights->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
 }
 
 static int store_allocate_slot(struct ls_store *store, int index,
@@ -63,13 +133,14 @@ static int store_allocate_slot(struct ls_store *store, int index,
 {
     struct ls_parameter_state *slot = &store->slots[index];
     const struct ls_parameter *parameter = slot->parameter;
-    ls_shards_own(store->shards, index, slot->elements, store->comm->rank, &slot->shard_begin,
+    float **weights = &store->weights->of[index];
+    ls_shards_own(store->shards, index, slot->elements, options->rank, &slot->shard_begin,
                   &slot->shard_end);
-    size_t own = (slot->shard_end - slot->shard_begin) * sizeof *slot->weights;
-    slot->weights = store->flat + store->shards->place[index];
+    size_t own = (slot->shard_end - slot->shard_begin) * sizeof **weights;
+    *weights = store->weights->flat + store->shards->place[index];
     if (store->shards->bucket[index] < 0)
-        slot->weights = ls_alloc_aligned(slot->elements * sizeof *slot->weights);
-    bool ready = slot->weights != NULL;
+        *weights = ls_alloc_aligned(slot->elements * sizeof **weights);
+    bool ready = *weights != NULL;
     if (parameter->trained && options->training) {
         for (int i = 0; i < options->histories && ready; i++)
             ready = (slot->history[i] = ls_alloc_aligned(own)) != NULL;
@@ -132,22 +203,21 @@ static int store_build(struct ls_store *store, const struct ls_store_options *op
 {
     size_t count = store->set->count;
     store->slots = ls_alloc(count + 1, sizeof *store->slots);
-    if (store->slots == NULL)
+    store->weights = ls_alloc(1, sizeof *store->weights);
+    if (store->slots == NULL || store->weights == NULL ||
+        (store->weights->of = ls_alloc(count + 1, sizeof *store->weights->of)) == NULL)
         return ls_fail_memory(error, "parameters");
     LS_TRY(store_lay_flat(store, options, error));
     for (size_t i = 0; i < count; i++) {
         LS_TRY(store_allocate_slot(store, (int)i, options, error));
-        LS_TRY(store_fill(store, (int)i,
-                          LS_MUTANT(FILLER) ? options->seed + (uint64_t)options->comm->rank
-                                            : options->seed,
-                          error));
+        LS_TRY(store_fill(
+            store, (int)i,
+            LS_MUTANT(FILLER) ? options->seed + (uint64_t)options->rank : options->seed, error));
     }
     LS_TRY(ls_store_add_views(store, error));
     if (!options->training)
         return 0;
-    LS_TRY(store_create_gradients(store, options->workers, error));
-    LS_TRY(ls_store_learn_owners(store, error));
-    return ls_reducer_create(store, &store->reducer, error);
+    return store_create_gradients(store, options->workers, error);
 }
 
 int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set,
@@ -159,7 +229,6 @@ int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set
     if (store == NULL)
         return ls_fail_memory(error, "parameters");
     store->device = device;
-    store->comm = options->comm;
     store->set = set;
     store->views = views;
     int status = store_build(store, options, error);
@@ -180,11 +249,10 @@ void ls_store_free(struct ls_store *store)
 {
     if (store == NULL)
         return;
-    ls_reducer_free(store->reducer);
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_parameter_state *slot = &store->slots[i];
         if (store->shards != NULL && store->shards->bucket[i] < 0)
-            ls_free_aligned(slot->weights);
+            ls_free_aligned(store->weights->of[i]);
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             ls_free_aligned(slot->history[h]);
         ls_free_aligned(slot->average);
@@ -192,13 +260,16 @@ void ls_store_free(struct ls_store *store)
     for (size_t i = 0; i < store->view_count; i++)
         store_close_view(store, &store->view_memory[i]);
     ls_shards_free(store->shards);
-    ls_free_aligned(store->flat);
+    if (store->weights != NULL) {
+        ls_free_aligned(store->weights->flat);
+        ls_free(store->weights->of);
+    }
+    ls_free(store->weights);
     ls_sums_free(store->sums);
     ls_factors_free(store->factors);
     ls_free(store->slots);
     ls_free(store->view_memory);
     ls_free(store->tiles);
-    ls_free(store->owned);
     ls_free(store);
 }
 
@@ -208,7 +279,7 @@ static bool store_convert_view(const struct ls_store *store, size_t index)
 {
     const struct ls_view_memory *memory = &store->view_memory[index];
     int parameter = store->views->items[index].parameter->index;
-    return store->device->converter_run(memory->converter, store->slots[parameter].weights,
+    return store->device->converter_run(memory->converter, store->weights->of[parameter],
                                         memory->numbers);
 }
 
@@ -237,8 +308,7 @@ int ls_store_add_views(struct ls_store *store, struct ls_error *error)
     size_t count = store->views->count;
     if (store->view_count == count)
         return 0;
-    LS_TRY(
-        ls_reducer_wait_all(store->reducer, error)); /* the progress thread converts views, too */
+    LS_TRY(store_wait(store, LS_BUCKETS_ALL, error)); /* their views are converted then, too */
     struct ls_view_memory *longer = ls_resize(store->view_memory, count, sizeof *longer);
     if (longer == NULL)
         return ls_fail_memory(error, "parameters");
@@ -299,25 +369,21 @@ static int store_refresh(struct ls_store *store, struct ls_thread_pool *pool, bo
 int ls_store_refresh_views(struct ls_store *store, struct ls_thread_pool *pool,
                            struct ls_error *error)
 {
-    LS_TRY(ls_reducer_wait_all(store->reducer, error));
+    LS_TRY(store_wait(store, LS_BUCKETS_ALL, error));
     return store_refresh(store, pool, false, error);
 }
 
 int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *pool,
                                struct ls_error *error)
 {
-    return store_refresh(store, pool, store->reducer != NULL, error);
+    return store_refresh(store, pool, store->weights->wait != NULL, error);
 }
 
-void ls_store_convert_bucket(struct ls_store *store, int bucket)
+bool ls_store_convert_bucket(struct ls_store *store, int bucket)
 {
+    bool converted = true;
     for (size_t i = 0; i < store->view_count; i++)
-        if (store_bucket_of_view(store, i) == bucket && !store_convert_view(store, i))
-            atomic_store(&store->not_converted, true);
-}
-
-int ls_store_gather_weights(struct ls_store *store, struct ls_error *error)
-{
-    LS_TRY(ls_reducer_send_weights(store->reducer, error));
-    return ls_reducer_wait_all(store->reducer, error);
+        if (store_bucket_of_view(store, i) == bucket)
+            converted &= store_convert_view(store, i);
+    return converted;
 }

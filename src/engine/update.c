@@ -34,7 +34,8 @@ struct ls_update_memory {
 
 struct tiles_job {
     struct ls_engine *engine;
-    const int *owner; /* by tile: its rank, or ALL_RANKS */
+    float *const *weights; /* by parameter */
+    const int *owner;      /* by tile: its rank, or ALL_RANKS */
     _Atomic size_t next;
     /* apply */
     const struct ls_update_rule *rules; /* by parameter */
@@ -42,7 +43,7 @@ struct tiles_job {
     _Atomic uint32_t *weight;
     /* norms */
     double *partial; /* CHUNKS_PER_TILE a tile */
-    bool weights;    /* of the weights, else of the gradient */
+    bool of_weights; /* else of the gradient */
     bool l1;
 };
 
@@ -76,7 +77,7 @@ static void update_apply_row(const struct tiles_job *job, int parameter, size_t 
     const struct ls_store *store = job->engine->store;
     const struct ls_parameter_state *slot = &store->slots[parameter];
     struct ls_update_slice slice = {
-        .n = columns, .gradient = gradient, .weight = slot->weights + begin};
+        .n = columns, .gradient = gradient, .weight = job->weights[parameter] + begin};
     size_t own = begin - slot->shard_begin; /* history and average are there from shard_begin on */
     slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
@@ -141,7 +142,7 @@ static void update_apply_tile(struct tiles_job *job, const struct ls_tile *tile,
         size_t left = tile->piece.columns - at;
         piece.begin += at;
         piece.columns = left < columns ? left : columns;
-        piece.next[0] = slot->weights;
+        piece.next[0] = job->weights[tile->parameter];
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             piece.next[1 + h] = slot->history[h];
         update_apply_piece(job, tile->parameter, &piece, worker, &seen);
@@ -255,10 +256,9 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
                             .rules = rules,
                             .gradient = seen,
                             .weight = seen + count + 1};
-    LS_TRY(
-        ls_reducer_wait_all(store->reducer, error)); /* a rank may have had nothing to wait for */
+    LS_TRY(ls_store_all_weights(store, &job.weights, error));
     ls_thread_pool_run(engine->pool, update_apply_some, &job);
-    LS_TRY(ls_reducer_send_weights(store->reducer, error));
+    LS_TRY(ls_reducer_send_weights(engine->reducer, error));
     LS_TRY(update_share_seen(engine, error));
     for (size_t i = count; i-- > 0;) {
         if (!store->set->items[i]->trained)
@@ -277,7 +277,7 @@ int ls_engine_apply_update(struct ls_engine *engine, const struct ls_update_requ
 static double update_measure_weights(const struct tiles_job *job, const struct ls_tile *tile)
 {
     const struct ls_gradient_piece *piece = &tile->piece;
-    const float *weights = job->engine->store->slots[tile->parameter].weights + piece->begin;
+    const float *weights = job->weights[tile->parameter] + piece->begin;
     const struct ls_device_sums *sums = job->engine->device->sums;
     double sum = 0;
     for (size_t r = 0; r < piece->rows; r++, weights += piece->row)
@@ -295,7 +295,7 @@ static void update_measure_some(void *argument, int worker)
     while ((tile = update_take(job, &index)) != NULL) {
         double *partial = job->partial + index * CHUNKS_PER_TILE;
         const struct ls_gradient_piece *piece = &tile->piece;
-        if (job->weights)
+        if (job->of_weights)
             partial[0] = update_measure_weights(job, tile);
         else if (ls_store_has_factors(store, tile->parameter))
             partial[0] =
@@ -313,8 +313,8 @@ static int update_measure(struct tiles_job *job, struct ls_error *error)
     struct ls_engine *engine = job->engine;
     job->partial = engine->update->partial; /* beyond a tile's last chunk: zeros for ever */
     job->owner = engine->update->measured_by;
-    if (job->weights)
-        LS_TRY(ls_reducer_wait_all(engine->store->reducer, error));
+    if (job->of_weights)
+        LS_TRY(ls_store_all_weights(engine->store, &job->weights, error));
     ls_thread_pool_run(engine->pool, update_measure_some, job);
     return ls_comm_all_gather_items(
         engine->comm, job->partial, CHUNKS_PER_TILE * sizeof *job->partial,
@@ -344,7 +344,7 @@ int ls_engine_penalty(struct ls_engine *engine, bool l1,
                       void *user, double *penalty, struct ls_error *error)
 {
     const struct ls_store *store = engine->store;
-    struct tiles_job job = {.engine = engine, .weights = true, .l1 = l1};
+    struct tiles_job job = {.engine = engine, .of_weights = true, .l1 = l1};
     LS_TRY(update_measure(&job, error));
     double total = 0;
     for (size_t i = 0; i < store->tile_count; i++)

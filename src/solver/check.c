@@ -50,8 +50,11 @@ static bool all_are(const struct ls_store *store, const struct ls_value *value, 
 {
     const struct ls_parameter_state *slot = &store->slots[value->parameter->index];
     int64_t elements = ls_shape_size(&slot->parameter->shape); /* the rest is padding */
+    float *weights;
+    if (ls_store_weights(store, value->parameter->index, &weights, NULL) != 0)
+        return false;
     for (int64_t i = 0; i < elements; i++)
-        if (slot->weights[i] != number)
+        if (weights[i] != number)
             return false;
     return true;
 }

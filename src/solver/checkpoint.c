@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/text.h"
+#include "engine/copies.h"
 #include "engine/rows.h"
 #include "snapshot/archive.h"
 #include "snapshot/caffemodel.h"
@@ -50,10 +51,11 @@ static int fetch(void *user, size_t index, void *out, struct ls_error *error)
     /* Do not count slow I/O as a hang. */
     ls_detector_note(draft->trainer->comm->detector, draft->trainer->iteration,
                      store->set->items[source->parameter]->layer);
-    int status = ls_store_read(store, source->parameter, source->array, out, error);
-    draft->agreed =
-        status == LOCKSTEP_LOST ||
-        (status != 0 && ls_store_is_shared_out(store, source->parameter, source->array));
+    int status =
+        ls_copies_read(draft->trainer->engine, source->parameter, source->array, out, error);
+    draft->agreed = status == LOCKSTEP_LOST ||
+                    (status != 0 &&
+                     ls_copies_in_parts(draft->trainer->engine, source->parameter, source->array));
     return status;
 }
 
@@ -66,10 +68,12 @@ static int add_array(struct draft *draft, size_t parameter, const struct ls_stat
     draft->sources[draft->source_count++] = (struct source){(int)parameter, array->array};
     struct ls_text name = {0};
     ls_text_format(&name, "%s%s", array->prefix, what->name);
-    int status = name.failed ? ls_fail_memory(draft->error, "a snapshot")
-                             : ls_archive_add(&draft->archive, name.data, LS_F32, &what->shape,
-                                              ls_store_plain(store, (int)parameter, array->array),
-                                              draft->error);
+    int status =
+        name.failed
+            ? ls_fail_memory(draft->error, "a snapshot")
+            : ls_archive_add(&draft->archive, name.data, LS_F32, &what->shape,
+                             ls_copies_plain(draft->trainer->engine, (int)parameter, array->array),
+                             draft->error);
     ls_text_free(&name);
     return status;
 }
@@ -210,12 +214,11 @@ static int write_archive(struct ls_trainer *trainer, const char *path, struct ls
  * order. Where rank 0 fails between two of them, it tells at the next one. */
 static int hand_in(struct ls_trainer *trainer, struct ls_error *error)
 {
-    const struct ls_store *store = trainer->store;
     for (size_t a = 0; a < LS_STATE_ARRAYS; a++)
         for (int i = 0; i < (int)trainer->parameters->count; i++)
             if (ls_state_has(trainer, (size_t)i, ls_state_arrays[a].array) &&
-                ls_store_is_shared_out(store, i, ls_state_arrays[a].array))
-                LS_TRY(ls_store_read(store, i, ls_state_arrays[a].array, NULL, error));
+                ls_copies_in_parts(trainer->engine, i, ls_state_arrays[a].array))
+                LS_TRY(ls_copies_read(trainer->engine, i, ls_state_arrays[a].array, NULL, error));
     return ls_comm_agree(trainer->comm, 0, error);
 }
 
@@ -354,7 +357,7 @@ static int save_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
     char *path = ls_catalog_caffemodel_path(trainer->prefix, trainer->iteration);
     if (path == NULL)
         return ls_fail_memory(error, "a snapshot");
-    int status = ls_save_caffemodel(trainer->store, ls_net_graph(trainer->train), path, error);
+    int status = ls_save_caffemodel(trainer->engine, ls_net_graph(trainer->train), path, error);
     ls_free(path);
     return status;
 }
@@ -366,11 +369,11 @@ static int write_caffemodel(struct ls_trainer *trainer, struct ls_error *error)
         return 0;
     bool averaged = trainer->solver->weight_average != NULL;
     if (averaged)
-        LS_TRY(ls_store_swap_average(trainer->store, error));
+        LS_TRY(ls_copies_swap_average(trainer->engine, error));
     int status = save_caffemodel(trainer, error);
     status = ls_comm_agree(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) {
-        int back = ls_store_swap_average(trainer->store, error);
+        int back = ls_copies_swap_average(trainer->engine, error);
         status = status != 0 ? status : back;
     }
     return status;

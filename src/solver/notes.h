@@ -3,7 +3,7 @@
 #ifndef LS_SOLVER_NOTES_H
 #define LS_SOLVER_NOTES_H
 
-#include "engine/store.h"
+#include "engine/engine.h"
 
 #define LS_NOTE_DEFINITION  "definition"  /* canonical text of the solver with its net */
 #define LS_NOTE_DATA        "data"        /* what the training data are, as lines */
@@ -37,7 +37,7 @@ int ls_check_averages(const struct ls_store *store, const struct ls_graph *graph
 int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const char *path,
                         struct ls_error *error);
 /* Writes the store's weights as a caffemodel with the layers of `graph`. */
-int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
-                       struct ls_error *error);
+int ls_save_caffemodel(const struct ls_engine *engine, const struct ls_graph *graph,
+                       const char *path, struct ls_error *error);
 
 #endif

@@ -150,7 +150,8 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
 
 struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer)
 {
-    return (struct ls_store_options){.comm = trainer->comm,
+    return (struct ls_store_options){.rank = trainer->comm->rank,
+                                     .ranks = trainer->comm->size,
                                      .training = true,
                                      .workers = trainer->workers,
                                      .histories = ls_update_histories(trainer->update_kind),
@@ -161,14 +162,15 @@ struct ls_store_options ls_trainer_store_options(const struct ls_trainer *traine
 static int create_store(struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_store_options options = ls_trainer_store_options(trainer);
-    return ls_store_create(trainer->engine->device, trainer->parameters, &trainer->views, &options,
-                           &trainer->store, error);
+    int status = ls_engine_create_store(trainer->engine, trainer->parameters, &trainer->views,
+                                        &options, error);
+    trainer->store = trainer->engine->store;
+    return status;
 }
 
 static int bind(struct ls_trainer *trainer, struct ls_error *error)
 {
-    LS_TRY(ls_engine_bind(trainer->engine, trainer->store, trainer->nets, trainer->test_count + 1,
-                          error));
+    LS_TRY(ls_engine_bind(trainer->engine, trainer->nets, trainer->test_count + 1, error));
     LS_TRY(ls_pass_create(trainer->engine, trainer->train, &trainer->train_pass, error));
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(
@@ -345,7 +347,6 @@ void ls_trainer_free(struct ls_trainer *trainer)
         ls_net_close(trainer->tests[i].net);
     }
     ls_prefetch_memory_free(&trainer->decoded);
-    ls_store_free(trainer->store);
     ls_engine_free(trainer->engine);
     ls_view_set_free(&trainer->views);
     ls_parameter_set_free(trainer->parameters);

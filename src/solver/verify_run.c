@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "engine/copies.h"
 #include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
@@ -134,11 +135,11 @@ static enum lockstep_request answer(void *user)
 /* An array of a parameter into rank 0's room. All ranks call it. */
 static int read_array(struct rank *rank, size_t parameter, enum ls_store_array array)
 {
-    const struct ls_store *store = rank->trainer->store;
+    const struct ls_engine *engine = rank->trainer->engine;
     if (rank->rank == 0)
-        return ls_store_read(store, (int)parameter, array, rank->plain, rank->error);
-    return ls_store_is_shared_out(store, (int)parameter, array)
-               ? ls_store_read(store, (int)parameter, array, NULL, rank->error)
+        return ls_copies_read(engine, (int)parameter, array, rank->plain, rank->error);
+    return ls_copies_in_parts(engine, (int)parameter, array)
+               ? ls_copies_read(engine, (int)parameter, array, NULL, rank->error)
                : 0;
 }
 
@@ -223,7 +224,7 @@ static int after_update(void *user, struct ls_error *error)
     bool wanted = close_up != NULL && close_up->update == update;
     uint64_t *row, hash = 0;
     LS_TRY(make_row(rank, update, &row));
-    LS_TRY(ls_store_gather_weights(trainer->store, error));
+    LS_TRY(ls_copies_gather_weights(trainer->engine, error));
     for (size_t i = 0; i < trainer->parameters->count; i++) {
         bool near = wanted && close_up->parameter == (int)i;
         LS_TRY(hash_parameter(rank, i, near ? close_up : NULL, &hash));

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "engine/copies.h"
 #include "ir/layer.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
@@ -204,14 +205,13 @@ static int read_weights(void *user, size_t parameter, const struct ls_state_arra
                         float *plain, struct ls_error *error)
 {
     (void)array; /* averages begin as the weights are */
-    const struct ls_store *store = user;
-    return ls_store_read(store, (int)parameter, LS_WEIGHTS, plain, error);
+    return ls_copies_read(user, (int)parameter, LS_WEIGHTS, plain, error);
 }
 
 /* Rank 0 reads the files; all get what its store holds then. */
 static int share_weights(struct ls_trainer *trainer, int status, struct ls_error *error)
 {
-    struct ls_state_reader reader = {.read = read_weights, .user = trainer->store, .fresh = true};
+    struct ls_state_reader reader = {.read = read_weights, .user = trainer->engine, .fresh = true};
     status = ls_comm_agree(trainer->comm, status, error);
     if (status != 0 || trainer->comm->size == 1)
         return status;
@@ -291,16 +291,17 @@ int ls_write_caffemodel(const struct ls_graph *graph, float *const *plain, const
     return status;
 }
 
-int ls_save_caffemodel(const struct ls_store *store, const struct ls_graph *graph, const char *path,
-                       struct ls_error *error)
+int ls_save_caffemodel(const struct ls_engine *engine, const struct ls_graph *graph,
+                       const char *path, struct ls_error *error)
 {
+    const struct ls_store *store = engine->store;
     size_t count = store->set->count;
     float **plain = ls_alloc(count + 1, sizeof *plain);
     int status = plain == NULL ? ls_fail_memory(error, "a caffemodel") : 0;
     for (size_t i = 0; i < count && status == 0; i++) {
         plain[i] = ls_alloc_aligned(ls_parameter_plain_bytes(store->set->items[i]));
         status = plain[i] == NULL ? ls_fail_memory(error, "a caffemodel")
-                                  : ls_store_read(store, (int)i, LS_WEIGHTS, plain[i], error);
+                                  : ls_copies_read(engine, (int)i, LS_WEIGHTS, plain[i], error);
     }
     if (status == 0)
         status = ls_write_caffemodel(graph, plain, path, error);

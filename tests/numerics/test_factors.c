@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "trainings/training.h"
+#include "trainings/weights.h"
 
 enum { SAMPLES = 137 };
 
@@ -139,8 +140,8 @@ static void gradients_from_factors_are_those_of_exact_sums(void **state)
     assert_int_equal(factors_of(factors), 2);
     assert_int_equal(factors_of(sums), 0);
     for (size_t p = 0; p < 6; p++) /* the same weights to begin with */
-        memcpy(sums->trainer->inner->store->slots[p].weights,
-               factors->trainer->inner->store->slots[p].weights,
+        memcpy(stored_weights(sums->trainer->inner->store, p),
+               stored_weights(factors->trainer->inner->store, p),
                factors->trainer->inner->store->slots[p].elements * sizeof(float));
     step(factors, 1);
     step(sums, 1);
@@ -155,10 +156,10 @@ static void gradients_from_factors_are_those_of_exact_sums(void **state)
         assert_true(norm > 0);
         if (!(sqrt(difference / norm) < 1e-6))
             fail_msg("parameter %zu: the gradients differ by %g", p, sqrt(difference / norm));
-        const struct ls_parameter_state *x = &factors->trainer->inner->store->slots[p];
-        const struct ls_parameter_state *y = &sums->trainer->inner->store->slots[p];
-        for (size_t i = 0; i < x->elements; i++)
-            assert_true(fabs((double)x->weights[i] - (double)y->weights[i]) < 1e-6);
+        const float *x = stored_weights(factors->trainer->inner->store, p);
+        const float *y = stored_weights(sums->trainer->inner->store, p);
+        for (size_t i = 0; i < sums->trainer->inner->store->slots[p].elements; i++)
+            assert_true(fabs((double)x[i] - (double)y[i]) < 1e-6);
         free(a);
         free(b);
     }
@@ -229,10 +230,10 @@ static void check_divergence(float weight, float bias, const char *named)
         struct training *training = start(solver, counts[i], NULL, NULL);
         struct ls_store *store = training->trainer->inner->store;
         if (weight != 0) /* 0 times infinity would be none */
-            store->slots[2].weights[7] = weight;
-        store->slots[1].weights[0] = bias;
+            stored_weights(store, 2)[7] = weight;
+        stored_weights(store, 1)[0] = bias;
         float *before = ls_alloc_aligned(store->slots[0].elements * sizeof *before);
-        memcpy(before, store->slots[0].weights, store->slots[0].elements * sizeof *before);
+        memcpy(before, stored_weights(store, 0), store->slots[0].elements * sizeof *before);
         assert_int_equal(lockstep_trainer_step(training->trainer, 1, training->error),
                          LOCKSTEP_DIVERGED);
         const char *text = lockstep_error_text(training->error);
@@ -241,7 +242,7 @@ static void check_divergence(float weight, float bias, const char *named)
         if (i == 0)
             snprintf(first, sizeof first, "%s", text);
         assert_string_equal(text, first);
-        assert_memory_equal(before, store->slots[0].weights,
+        assert_memory_equal(before, stored_weights(store, 0),
                             store->slots[0].elements * sizeof *before);
         ls_free_aligned(before);
         finish(training);

@@ -98,7 +98,7 @@ WRAP(int, ls_store_create, const struct ls_device *device, struct ls_parameter_s
      struct ls_view_set *views, const struct ls_store_options *options, struct ls_store **store,
      struct ls_error *error)
 {
-    own_rank = options->comm->rank;
+    own_rank = options->rank;
     ON_ACCOUNT(STORE, __real_ls_store_create(device, set, views, options, store, error));
 }
 
@@ -113,10 +113,10 @@ WRAP(int, ls_rows_cut, struct ls_store *store, struct ls_error *error)
     ON_ACCOUNT(SUMS, __real_ls_rows_cut(store, error));
 }
 
-WRAP(int, ls_reducer_create, struct ls_store *store, struct ls_reducer **reducer,
-     struct ls_error *error)
+WRAP(int, ls_reducer_create, struct ls_store *store, struct ls_comm *comm,
+     struct ls_reducer **reducer, struct ls_error *error)
 {
-    ON_ACCOUNT(REDUCER, __real_ls_reducer_create(store, reducer, error));
+    ON_ACCOUNT(REDUCER, __real_ls_reducer_create(store, comm, reducer, error));
 }
 
 WRAP(int, ls_factors_create, const struct ls_device *device, const struct ls_parameter_set *set,
@@ -131,16 +131,16 @@ WRAP(int, ls_factors_place, struct ls_factors *factors, const struct ls_graph *c
     ON_ACCOUNT(FACTORS, __real_ls_factors_place(factors, graphs, micro_batches, error));
 }
 
-WRAP(int, ls_engine_bind, struct ls_engine *engine, struct ls_store *store,
-     struct ls_net *const *nets, size_t number, struct ls_error *error)
+WRAP(int, ls_engine_bind, struct ls_engine *engine, struct ls_net *const *nets, size_t number,
+     struct ls_error *error)
 {
-    ON_ACCOUNT(ARENAS, __real_ls_engine_bind(engine, store, nets, number, error));
+    ON_ACCOUNT(ARENAS, __real_ls_engine_bind(engine, nets, number, error));
 }
 
 WRAP(int, ls_net_bind, struct ls_net_plan *plan, const struct ls_store *store,
-     const struct ls_slots *slots, struct ls_error *error)
+     struct ls_reducer *reducer, const struct ls_slots *slots, struct ls_error *error)
 {
-    ON_ACCOUNT(OTHERS, __real_ls_net_bind(plan, store, slots, error));
+    ON_ACCOUNT(OTHERS, __real_ls_net_bind(plan, store, reducer, slots, error));
 }
 
 /* ---- Trainings ------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
+#include "trainings/weights.h"
 
 #include <math.h>
 
@@ -33,7 +34,7 @@ static void collect(struct run *run, const struct ls_trainer *trainer)
     run->weights = calloc(run->count, sizeof *run->weights);
     float *to = run->weights;
     for (size_t p = 0; p < store->set->count; p++) {
-        memcpy(to, store->slots[p].weights, store->slots[p].elements * sizeof *to);
+        memcpy(to, stored_weights(store, p), store->slots[p].elements * sizeof *to);
         to += store->slots[p].elements;
     }
     const struct ls_graph *graph = ls_net_graph(trainer->train);

@@ -9,6 +9,7 @@
 #include "trainings/training.h"
 #include "ops/devices.h"
 #include "snapshot/archive.h"
+#include "trainings/weights.h"
 
 static const int counts[] = {1, 2, 3, 5, 8};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -501,7 +502,7 @@ static void rows_of_very_different_size_stay_within_rounding_of_a_simulation(voi
     struct training *training = start(solver, 3, NULL, NULL);
     struct ls_store *store = training->trainer->inner->store;
     for (int c = 0; c < CLASSES; c++)
-        simulation.scale[c] = store->slots[1].weights[c] = ldexpf(1, -APART * c);
+        simulation.scale[c] = stored_weights(store, 1)[c] = ldexpf(1, -APART * c);
     simulation.delta = 1e-25F;
     read_weights(training, simulation.weights);
     for (int update = 1; update <= STEEP_UPDATES; update++) {

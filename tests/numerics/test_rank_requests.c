@@ -3,7 +3,9 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
+#include "engine/copies.h"
 #include "numerics/rank_nets.h"
+#include "trainings/weights.h"
 #include "solver/snapshots.h"
 
 static int setup(void **state)
@@ -185,12 +187,12 @@ static int flip_and_write(struct rank *rank, struct ls_trainer *trainer)
 {
     const struct flip *flip = rank->job->user;
     LS_TRY(ls_trainer_update(trainer, rank->error));
-    LS_TRY(ls_store_gather_weights(trainer->store, rank->error));
+    LS_TRY(ls_copies_gather_weights(trainer->engine, rank->error));
     for (size_t i = 0; i < trainer->parameters->count; i++)
         if (rank->rank == flip->rank &&
             strcmp(trainer->parameters->items[i]->name, flip->parameter) == 0) {
             uint32_t bits;
-            float *weight = &trainer->store->slots[i].weights[flip->element];
+            float *weight = stored_weights(trainer->store, i) + flip->element;
             memcpy(&bits, weight, sizeof bits);
             bits ^= UINT32_C(1) << flip->bit;
             memcpy(weight, &bits, sizeof bits);
@@ -241,7 +243,7 @@ static void fill_otherwise(struct ls_trainer *trainer, int rank)
 {
     for (size_t i = 0; i < trainer->parameters->count; i++)
         if (rank == 2 && strcmp(trainer->parameters->items[i]->name, "c2.weight") == 0)
-            trainer->store->slots[i].weights[38399] += 0x1p-20F;
+            stored_weights(trainer->store, i)[38399] += 0x1p-20F;
 }
 
 /* What goes wrong in the first update is told after it. */
@@ -261,7 +263,7 @@ static void disturb(const struct rank *rank)
     done = true;
     for (size_t i = 0; i < third->parameters->count; i++)
         if (strcmp(third->parameters->items[i]->name, "n1.mean") == 0)
-            third->store->slots[i].weights[1] = 1;
+            stored_weights(third->store, i)[1] = 1;
 }
 
 static void check_first(const struct job *job, const char *parameter, const char *when)
@@ -301,10 +303,10 @@ static int flip_and_train(struct rank *rank, struct ls_trainer *trainer)
 {
     while (trainer->iteration + 1 < LS_COMPARE_EVERY)
         LS_TRY(ls_trainer_update(trainer, rank->error));
-    LS_TRY(ls_store_gather_weights(trainer->store, rank->error));
+    LS_TRY(ls_copies_gather_weights(trainer->engine, rank->error));
     for (size_t i = 0; i < trainer->parameters->count; i++)
         if (rank->rank == 1 && !trainer->parameters->items[i]->trained)
-            trainer->store->slots[i].weights[0] += 1; /* averages: not sent between ranks */
+            stored_weights(trainer->store, i)[0] += 1; /* averages: not sent between ranks */
     return ls_trainer_update(trainer, rank->error);
 }
 

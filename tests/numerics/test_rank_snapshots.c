@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "engine/copies.h"
 #include "numerics/rank_nets.h"
 #include "solver/snapshots.h"
 
@@ -310,7 +311,7 @@ static int read_gradients(struct rank *rank, struct ls_trainer *trainer)
         float *plain = malloc(bytes);
         if (plain == NULL)
             abort();
-        int status = ls_store_read_gradient(trainer->store, (int)i, plain, rank->error);
+        int status = ls_copies_read_gradient(trainer->engine, (int)i, plain, rank->error);
         if (status == 0)
             put(rank, plain, bytes);
         free(plain);

@@ -3,6 +3,7 @@
  * the parameter, the element, both values and both trainings.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/weights.h"
 #include "solver/verify.h"
 
 #include <dirent.h>
@@ -141,7 +142,7 @@ static void make_fault(void)
     fault.times--;
     switch (fault.change) {
     case WEIGHT:
-        flip(&slot->weights[7]);
+        flip(&stored_weights(store, (size_t)which)[7]);
         return;
     case AVERAGE:
         flip(&slot->average[7]);

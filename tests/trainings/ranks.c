@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "engine/copies.h"
 #include "transport/local.h"
 
 void put(struct rank *rank, const void *data, size_t bytes)
@@ -35,7 +36,7 @@ int put_weights(struct rank *rank, const struct ls_trainer *trainer)
         float *plain = malloc(bytes);
         if (plain == NULL)
             abort();
-        int status = ls_store_read(trainer->store, (int)i, LS_WEIGHTS, plain, rank->error);
+        int status = ls_copies_read(trainer->engine, (int)i, LS_WEIGHTS, plain, rank->error);
         if (status == 0)
             put(rank, plain, bytes);
         free(plain);

@@ -34,6 +34,7 @@ struct rank {
     struct ls_parameter_set *set;
     struct ls_view_set views;
     struct ls_store *store;
+    struct ls_reducer *reducer;
     int failed; /* the line of the first check that failed; cmocka's are for the main thread */
     void (*body)(struct rank *rank);
 };
@@ -75,7 +76,8 @@ static struct ls_parameter *new_parameter(int index)
 
 static void make_store(struct rank *rank)
 {
-    const struct ls_store_options options = {.comm = rank->comm, .training = true, .workers = 1};
+    const struct ls_store_options options = {
+        .rank = rank->comm->rank, .ranks = rank->comm->size, .training = true, .workers = 1};
     rank->set = ls_parameter_set_new();
     rank->set->items = ls_alloc(PARAMETERS, sizeof(struct ls_parameter *));
     if (rank->set->items == NULL)
@@ -86,6 +88,7 @@ static void make_store(struct rank *rank)
     }
     CHECK(rank, ls_store_create(&ls_device_cpu, rank->set, &rank->views, &options, &rank->store,
                                 NULL) == 0);
+    CHECK(rank, ls_reducer_create(rank->store, rank->comm, &rank->reducer, NULL) == 0);
     for (int p = 0; p < PARAMETERS; p++)
         ls_sums_set_exponent(rank->store->sums, p, EXPONENT);
     CHECK(rank, rank->store->shards->bucket_count == BUCKETS);
@@ -100,6 +103,7 @@ static void *run_rank(void *user)
     make_store(rank);
     if (rank->failed == 0)
         rank->body(rank);
+    ls_reducer_free(rank->reducer);
     ls_store_free(rank->store);
     ls_parameter_set_free(rank->set);
     ls_comm_end(rank->comm);
@@ -208,7 +212,7 @@ static const float ones[RANKS] = {1, 1, 1};
 /* Buckets 2, 0, 1 and 3 become complete: 2 waits for 1, for all ranks go through them in order. */
 static void reduce_in_order(struct rank *rank)
 {
-    struct ls_reducer *reducer = rank->store->reducer;
+    struct ls_reducer *reducer = rank->reducer;
     bool again = true;
     CHECK(rank, ls_comm_request(rank->comm, 1u << rank->comm->rank) == 0);
     ls_sums_begin(rank->store->sums, false);
@@ -248,7 +252,7 @@ static void a_bucket_leaves_when_it_is_complete_and_those_before_it_have_left(vo
 /* Which micro-batches a rank runs shows on the way: nothing leaves before. */
 static void reduce_as_it_shows(struct rank *rank)
 {
-    struct ls_reducer *reducer = rank->store->reducer;
+    struct ls_reducer *reducer = rank->reducer;
     int own = 0;
     for (int u = 0; u < UNITS; u++)
         own += owner[u] == rank->comm->rank;
@@ -277,7 +281,7 @@ static void nothing_leaves_before_it_is_known_how_much_there_is(void **state)
 static void reduce_large_sums(struct rank *rank)
 {
     static const float large[RANKS] = {1, (float)(1 << 20), 1};
-    struct ls_reducer *reducer = rank->store->reducer;
+    struct ls_reducer *reducer = rank->reducer;
     for (int pass = 0; pass < 3; pass++) {
         bool again = false;
         ls_sums_begin(rank->store->sums, false);
@@ -309,24 +313,28 @@ static float weight(int round, int rank, size_t place)
 static void exchange_weights(struct rank *rank)
 {
     struct ls_store *store = rank->store;
+    float *flat, *weights;
+    CHECK(rank, ls_store_weights(store, store->shards->order[0], &flat, NULL) == 0);
     for (int round = 0; round < 3; round++) {
         for (int b = 0; b < BUCKETS; b++) {
             const size_t *cut = store->shards->buckets[b].cut;
             for (size_t i = cut[rank->comm->rank]; i < cut[rank->comm->rank + 1]; i++)
-                store->flat[i] = weight(round, rank->comm->rank, i);
+                flat[i] = weight(round, rank->comm->rank, i);
         }
-        CHECK(rank, ls_reducer_send_weights(store->reducer, NULL) == 0);
+        CHECK(rank, ls_reducer_send_weights(rank->reducer, NULL) == 0);
         for (int b = BUCKETS - 1; b >= 0; b--) {
             const size_t *cut = store->shards->buckets[b].cut;
-            if (round == 2)
-                CHECK(rank, ls_reducer_wait_all(store->reducer, NULL) == 0);
+            if (round == 2) /* what asks for weights gets those that have arrived */
+                CHECK(rank,
+                      ls_store_weights(store, store->shards->order[store->shards->buckets[b].first],
+                                       &weights, NULL) == 0);
             else
-                ls_reducer_wait_buckets(store->reducer, b, b);
+                ls_reducer_wait_buckets(rank->reducer, b, b);
             for (int r = 0; r < RANKS; r++)
                 for (size_t i = cut[r]; i < cut[r + 1]; i++)
-                    CHECK(rank, store->flat[i] == weight(round, r, i));
+                    CHECK(rank, flat[i] == weight(round, r, i));
         }
-        CHECK(rank, ls_reducer_wait_all(store->reducer, NULL) == 0);
+        CHECK(rank, ls_reducer_wait_all(rank->reducer, NULL) == 0);
         CHECK(rank, ls_comm_agree(rank->comm, 0, NULL) == 0); /* all have looked */
     }
 }
@@ -346,7 +354,7 @@ static void one_process_has_nothing_to_reduce(void **state)
     assert_int_equal(ls_comm_create_alone(&rank.comm, NULL), 0);
     make_store(&rank);
     assert_int_equal(rank.failed, 0);
-    assert_null(rank.store->reducer);
+    assert_null(rank.reducer);
     assert_int_equal(ls_reducer_begin(NULL, owner, UNITS, NULL), 0);
     assert_int_equal(ls_reducer_wait_gradients(NULL, owner, UNITS, NULL), 0);
     assert_int_equal(ls_reducer_agree(NULL, &again, NULL), 0);
