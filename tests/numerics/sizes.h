@@ -82,75 +82,55 @@ static inline void count_pixels(int first, int end, double *valid, double *all)
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-#define CONVOLUTION(name, bottom, fields)                                                          \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
-    "  convolution_param { weight_filler { type: 'msra' } " fields " } }\n"
-#define NORM(name, fields)                                                                         \
-    "layer { name: '" name "_n' type: 'BatchNorm' bottom: '" name "' top: '" name "'\n"            \
-    "  batch_norm_param { moving_average_fraction: 0.9 " fields " } }\n"                           \
-    "layer { name: '" name "_s' type: 'Scale' bottom: '" name "' top: '" name "'\n"                \
-    "  scale_param { bias_term: true } }\n"
-#define RELU(name) "layer { name: '" name "_r' type: 'ReLU' bottom: '" name "' top: '" name "' }\n"
-#define POOL                                                                                       \
-    "layer { name: 'pool' type: 'Pooling' bottom: 'c1' top: 'pool'\n"                              \
-    "  pooling_param { kernel_size: 2 stride: 2 } }\n"
-#define DECONVOLUTION                                                                              \
-    "layer { name: 'up' type: 'Deconvolution' bottom: 'c2' top: 'up' convolution_param {\n"        \
-    "  num_output: 5 kernel_size: 4 stride: 2 pad: 1 weight_filler { type: 'msra' } } }\n"         \
-    "layer { name: 'crop' type: 'Crop' bottom: 'up' bottom: 'data' top: 'crop' }\n"
-#define RESIZE                                                                                     \
-    "layer { name: 'up' type: 'Interp' bottom: 'c2' top: 'up' interp_param { zoom_factor: 3 } }\n" \
-    "layer { name: 'crop' type: 'Crop' bottom: 'up' bottom: 'data' top: 'crop'\n"                  \
-    "  crop_param { offset: 0 } }\n"
-#define SCORES CONVOLUTION("score", "crop", "num_output: 4 kernel_size: 1")
-#define LOSS(fields)                                                                               \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label' top: 'loss'\n"   \
-    "  loss_param { ignore_label: 7 " fields " } }\n"
+/* A net of tests/nets (sizes_*) and what a test varies of it; NULL: nothing stands there. */
+struct size_net {
+    const char *file;
+    const char *norm; /* fields of norms; NULL: the net has none */
+    const char *loss; /* fields of the loss */
+    const char *more; /* layers behind the loss */
+};
+
+/* Figures of tests: exact over all pixels. */
 #define FIGURES                                                                                    \
     "layer { name: 'a' type: 'Accuracy' bottom: 'score' bottom: 'label' top: 'accuracy'\n"         \
     "  include { phase: TEST } accuracy_param { ignore_label: 7 } }\n"                             \
     "layer { name: 'i' type: 'MeanIoU' bottom: 'score' bottom: 'label' top: 'iou'\n"               \
     "  include { phase: TEST } mean_iou_param { ignore_label: 7 } }\n"
 
-#define NORMALISED(fields, up)                                                                     \
-    CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 3 pad: 1 bias_term: false")              \
-    NORM("c1", fields)                                                                             \
-    RELU("c1")                                                                                     \
-    POOL CONVOLUTION("c2", "pool", "num_output: 16 kernel_size: 3 pad: 1") NORM("c2", fields)      \
-        RELU("c2") up SCORES
-#define BARE                                                                                       \
-    CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 3 pad: 1")                               \
-    RELU("c1")                                                                                     \
-    POOL CONVOLUTION("c2", "pool", "num_output: 16 kernel_size: 3 pad: 1") RELU("c2")              \
-        DECONVOLUTION SCORES
-
 #define SGD "base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed'\n"
+
+/* A net with these data layers. */
+static inline const char *net_on(const char *data, const struct size_net *net)
+{
+    /* the net without norms has no placeholder for them: the values end before that one */
+    return ls_test_net(net->file,
+                       LS_TEST_VALUES({"data", data}, {"loss", net->loss}, {"more", net->more},
+                                      {net->norm != NULL ? "norm" : NULL, net->norm}));
+}
 
 /* A solver for the pictures in folder `name`; `test` is a data layer for the test phase. */
 static inline struct lockstep_solver *make_solver(const char *settings, const char *name,
                                                   const char *data, const char *test,
-                                                  const char *net)
+                                                  struct size_net net)
 {
-    return load_solver("%s random_seed: 11\n"
-                       "net_param {\n"
-                       "layer { name: 'd' type: 'Data' top: 'data' top: 'label'%s\n"
-                       "  transform_param { scale: 0.02 mean_value: 90 mirror: true }\n"
-                       "  data_param { backend: IMAGE_PAIRS source: '%s/%s'\n"
-                       "    label_source: '%s/%s_maps' %s } }\n%s%s}\n",
-                       settings, test[0] != '\0' ? " include { phase: TRAIN }" : "",
-                       ls_test_directory(), name, ls_test_directory(), name, data, test, net);
+    const char *layers =
+        ls_test_text("layer { name: 'd' type: 'Data' top: 'data' top: 'label'%s\n"
+                     "  transform_param { scale: 0.02 mean_value: 90 mirror: true }\n"
+                     "  data_param { backend: IMAGE_PAIRS source: '%s/%s'\n"
+                     "    label_source: '%s/%s_maps' %s } }\n%s",
+                     test[0] != '\0' ? " include { phase: TRAIN }" : "", ls_test_directory(), name,
+                     ls_test_directory(), name, data, test);
+    return load_solver("%s random_seed: 11 net_param { %s }\n", settings, net_on(layers, &net));
 }
 
 static inline const char *test_layer(const char *name, const char *fields)
 {
-    static char text[2048];
-    snprintf(text, sizeof text,
-             "layer { name: 'td' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
-             "  transform_param { scale: 0.02 mean_value: 90 }\n"
-             "  data_param { backend: IMAGE_PAIRS source: '%s/%s' label_source: '%s/%s_maps'\n"
-             "    %s } }\n",
-             ls_test_directory(), name, ls_test_directory(), name, fields);
-    return text;
+    return ls_test_text(
+        "layer { name: 'td' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
+        "  transform_param { scale: 0.02 mean_value: 90 }\n"
+        "  data_param { backend: IMAGE_PAIRS source: '%s/%s' label_source: '%s/%s_maps'\n"
+        "    %s } }\n",
+        ls_test_directory(), name, ls_test_directory(), name, fields);
 }
 
 #endif

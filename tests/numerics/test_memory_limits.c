@@ -73,74 +73,35 @@ static double check_limits(const struct lockstep_solver *solver, const char *wha
 
 /* ---- Nets by hand ---------------------------------------------------------------------------- */
 
-#define DATA DATA_OF("20")
-#define DATA_OF(batch)                                                                             \
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078 }\n"  \
-    "  data_param { backend: CIFAR source: '%s' batch_size: " batch " shuffle: true } }\n"
-#define CONV(name, bottom, fields)                                                                 \
-    CONVOLUTION(name, bottom, "num_output: 16 kernel_size: 3 pad: 1 " fields)
-#define BLOCK(a, b, sum, bottom, group)                                                            \
-    CONV(a, bottom, "")                                                                            \
-    NORM(a, group)                                                                                 \
-    RELU(a)                                                                                        \
-    CONV(b, a, "")                                                                                 \
-    NORM(b, group)                                                                                 \
-    "layer { name: '" sum "' type: 'Eltwise' bottom: '" b "' bottom: '" bottom "' top: '" sum      \
-    "' }\n" RELU(sum)
-#define POOLED(name, bottom)                                                                       \
-    "layer { name: '" name "' type: 'Pooling' bottom: '" bottom "' top: '" name "'\n"              \
-    "  pooling_param { kernel_size: 3 stride: 2 } }\n"
-#define DROPPED(name)                                                                              \
-    "layer { name: '" name "_d' type: 'Dropout' bottom: '" name "' top: '" name "' }\n"
-#define PRODUCT(name, bottom, n)                                                                   \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
-    "  inner_product_param { num_output: " n " weight_filler { type: 'xavier' } } }\n"
-#define HEAD(bottom)                                                                               \
-    PRODUCT("ip", bottom, "10")                                                                    \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-#define RESIDUAL(group)                                                                            \
-    CONV("c0", "data", "")                                                                         \
-    NORM("c0", group)                                                                              \
-    RELU("c0")                                                                                     \
-    BLOCK("a1", "a2", "a", "c0", group)                                                            \
-    BLOCK("b1", "b2", "b", "a", group) BLOCK("e1", "e2", "e", "b", group) POOLED("p", "e") HEAD("p")
-
-static const struct {
-    const char *what, *net;
-    double part; /* of its memory is enough */
+static const struct net {
+    const char *what, *file; /* of tests/nets */
+    const char *group;       /* of its norms; NULL: it has none */
+    double part;             /* of its memory is enough */
 } nets[] = {
-    {"convolution and pooling",
-     CONV("c1", "data", "") RELU("c1") POOLED("p1", "c1") CONV("c2", "p1", "") RELU("c2") CONV(
-         "c3", "c2", "") RELU("c3") CONV("c4", "c3", "") RELU("c4") POOLED("p2", "c4") HEAD("p2"),
-     1.0},
-    {"a deep chain",
-     CONV("c1", "data", "") "layer { name: 's1' type: 'TanH' bottom: 'c1' top: 's1' }\n" CONV(
-         "c2", "s1", "") RELU("c2") CONV("c3", "c2", "") RELU("c3") CONV("c4", "c3", "") RELU("c4")
-         CONV("c5", "c4", "") RELU("c5") CONV("c6", "c5", "") RELU("c6") CONV("c7", "c6", "")
-             RELU("c7") CONV("c8", "c7", "") RELU("c8") CONV("c9", "c8", "") RELU("c9") HEAD("c9"),
-     0.6},
-    {"residual blocks, statistics of the batch", RESIDUAL(""), 0.6},
-    {"residual blocks, statistics of groups", RESIDUAL("group: 5"), 0.7},
-    {"dropout and inner products",
-     POOLED("p", "data") PRODUCT("i1", "p", "300") RELU("i1") DROPPED("i1")
-         PRODUCT("i2", "i1",
-                 "200") "layer { name: 's' type: 'Sigmoid' bottom: 'i2' top: 's' }\n" DROPPED("s")
-             HEAD("s"),
-     1.0},
-    {"dropout between convolutions",
-     CONV("c1", "data", "") RELU("c1") DROPPED("c1") CONV("c2", "c1", "") RELU("c2") DROPPED("c2")
-         CONV("c3", "c2", "") RELU("c3") DROPPED("c3") POOLED("p", "c3") HEAD("p"),
-     0.8},
+    {"convolution and pooling", "limits_convolutions", NULL, 1.0},
+    {"a deep chain", "limits_chain", NULL, 0.6},
+    {"residual blocks, statistics of the batch", "limits_residual", "0", 0.6},
+    {"residual blocks, statistics of groups", "limits_residual", "5", 0.7},
+    {"dropout and inner products", "limits_products", NULL, 1.0},
+    {"dropout between convolutions", "limits_dropout", NULL, 0.8},
 };
+
+static struct lockstep_solver *solver_of(const struct net *net, const char *settings,
+                                         const char *batch)
+{
+    /* a net without norms has no placeholder for groups: the values end before that one */
+    const char *text =
+        ls_test_net(net->file, LS_TEST_VALUES({"batch", batch},
+                                              {net->group != NULL ? "group" : NULL, net->group}));
+    return load_solver(SGD "micro_batch: 5 max_iter: 9 %s net_param { %s }\n", settings, text);
+}
 
 static void memory_limits_change_no_bit(void **state)
 {
     (void)state;
     write_cifar(ls_test_path("cifar.bin"), 61);
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
-        struct lockstep_solver *solver =
-            load_solver(SGD "micro_batch: 5 max_iter: 9 random_seed: 3 net_param {\n" DATA "%s}\n",
-                        ls_test_path("cifar.bin"), nets[i].net);
+        struct lockstep_solver *solver = solver_of(&nets[i], "random_seed: 3", "20");
         double part = check_limits(solver, nets[i].what);
         if (part > nets[i].part)
             fail_msg("%s: %.2f of the memory is needed", nets[i].what, part);
@@ -159,7 +120,7 @@ static void memory_limits_change_no_bit_with_pictures_of_several_sizes(void **st
         write_pair("p", i, size_of(i));
     struct lockstep_solver *solver =
         make_solver(SGD "micro_batch: 3 max_iter: 9", "p", "batch_size: 12 shuffle: true", "",
-                    NORMALISED("", DECONVOLUTION) LOSS(""));
+                    (struct size_net){"sizes_deconvolved", "", "", NULL});
     check_limits(solver, "sizes");
     lockstep_solver_free(solver);
 }
@@ -225,9 +186,7 @@ static void more_memory_means_less_recomputation(void **state)
     int limited = 0;
     write_cifar(ls_test_path("cifar.bin"), 61);
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
-        struct lockstep_solver *solver = load_solver(
-            SGD "micro_batch: 5 max_iter: 9 test_interval: 2 net_param {\n" DATA_OF("22") "%s}\n",
-            ls_test_path("cifar.bin"), nets[i].net);
+        struct lockstep_solver *solver = solver_of(&nets[i], "test_interval: 2", "22");
         double free_work, least_work, work;
         size_t most = fit_into(solver, 0, &free_work), least = fit_into(solver, 1, &least_work);
         for (int part = 1; part < 8 && least < most && least_work > free_work; part++) {
@@ -251,9 +210,8 @@ static void test_phases_need_no_more_memory_than_training(void **state)
     (void)state;
     write_cifar(ls_test_path("cifar.bin"), 61);
     for (int group = 0; group < 2; group++) {
-        struct lockstep_solver *solver = load_solver(
-            SGD "micro_batch: 5 max_iter: 9 test_interval: 2 net_param {\n" DATA "%s}\n",
-            ls_test_path("cifar.bin"), group == 0 ? RESIDUAL("") : RESIDUAL("group: 5"));
+        const struct net net = {.file = "limits_residual", .group = group == 0 ? "0" : "5"};
+        struct lockstep_solver *solver = solver_of(&net, "test_interval: 2", "20");
         struct training *training = start(solver, 2, NULL, NULL);
         const struct ls_trainer *trainer = training->trainer->inner;
         const struct ls_plan *train_plan = trainer->train->plans[0]->plan;

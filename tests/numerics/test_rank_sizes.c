@@ -27,17 +27,29 @@ static int setup(void **state)
     "  loss_param { ignore_label: 2 } }\n"
 
 static const struct variant {
-    const char *what, *settings, *data, *net;
+    const char *what, *settings, *data;
+    struct size_net net;
 } variants[] = {
-    {"no sync points", "micro_batch: 3 max_iter: 9", "batch_size: 12 shuffle: true", BARE LOSS("")},
-    {"the batch's statistics", "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
-     "batch_size: 12 shuffle: true", NORMALISED("", DECONVOLUTION) LOSS("")},
-    {"small batches", "micro_batch: 3 iter_size: 4 max_iter: 9", "batch_size: 2 shuffle: true",
-     NORMALISED("", DECONVOLUTION) LOSS("")},
-    {"ragged ends and groups", "micro_batch: 3 iter_size: 2 max_iter: 9",
-     "batch_size: 13 shuffle: true last_batch: PARTIAL", NORMALISED("group: 5", RESIZE) LOSS("")},
-    {"counted labels", "micro_batch: 3 iter_size: 2 max_iter: 6", "batch_size: 12 shuffle: true",
-     NORMALISED("", DECONVOLUTION) LOSS("") OWN_LABELS},
+    {"no sync points",
+     "micro_batch: 3 max_iter: 9",
+     "batch_size: 12 shuffle: true",
+     {"sizes_bare", NULL, "", NULL}},
+    {"the batch's statistics",
+     "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
+     "batch_size: 12 shuffle: true",
+     {"sizes_deconvolved", "", "", NULL}},
+    {"small batches",
+     "micro_batch: 3 iter_size: 4 max_iter: 9",
+     "batch_size: 2 shuffle: true",
+     {"sizes_deconvolved", "", "", NULL}},
+    {"ragged ends and groups",
+     "micro_batch: 3 iter_size: 2 max_iter: 9",
+     "batch_size: 13 shuffle: true last_batch: PARTIAL",
+     {"sizes_resized", "group: 5", "", NULL}},
+    {"counted labels",
+     "micro_batch: 3 iter_size: 2 max_iter: 6",
+     "batch_size: 12 shuffle: true",
+     {"sizes_deconvolved", "", "", OWN_LABELS}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

@@ -67,17 +67,20 @@ static void write_list(const char *path, int first, int end)
     ls_test_write_text(path, text);
 }
 
+/* The net without norms on these pairs; `loss` has fields of the loss. */
 static struct lockstep_solver *list_solver(int first, int end, const char *settings, int batch,
-                                           const char *net)
+                                           const char *loss)
 {
     write_list(ls_test_path("list.txt"), first, end);
+    const char *data = ls_test_text("layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+                                    "  transform_param { scale: 0.02 mean_value: 90 }\n"
+                                    "  data_param { backend: IMAGE_PAIRS source: '%s'\n"
+                                    "    root_folder: '%s' batch_size: %d } }\n",
+                                    ls_test_path("list.txt"), ls_test_directory(), batch);
+    const struct size_net net = {"sizes_bare", NULL, loss, NULL};
     return load_solver("%s lr_policy: 'fixed' base_lr: 0.1 max_iter: 3 random_seed: 11\n"
-                       "net_param {\n"
-                       "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-                       "  transform_param { scale: 0.02 mean_value: 90 }\n"
-                       "  data_param { backend: IMAGE_PAIRS source: '%s' root_folder: '%s'\n"
-                       "    batch_size: %d } }\n%s}\n",
-                       settings, ls_test_path("list.txt"), ls_test_directory(), batch, net);
+                       "net_param { %s }\n",
+                       settings, net_on(data, &net));
 }
 
 /* Every sample by itself, each a data set of one size, nothing divided. */
@@ -85,12 +88,11 @@ static double sum_one_by_one(int first, int end, double *sum)
 {
     double loss = 0;
     for (int i = first; i < end; i++)
-        loss +=
-            first_update(list_solver(i, i + 1, "", 1, BARE LOSS("normalization: NONE")), 1, sum);
+        loss += first_update(list_solver(i, i + 1, "", 1, "normalization: NONE"), 1, sum);
     return loss;
 }
 
-static void check_divisor(const char *net, double loss, const double *sum, double divisor)
+static void check_divisor(const char *fields, double loss, const double *sum, double divisor)
 {
     static const struct {
         const char *settings;
@@ -102,7 +104,7 @@ static void check_divisor(const char *net, double loss, const double *sum, doubl
                   {"micro_batch: 2 iter_size: 5", 4}};
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         double gradient[ELEMENTS] = {0};
-        double other = first_update(list_solver(0, 20, splits[i].settings, splits[i].batch, net),
+        double other = first_update(list_solver(0, 20, splits[i].settings, splits[i].batch, fields),
                                     divisor, gradient);
         if (!(fabs(other * divisor - loss) <= 2e-6 * fabs(loss)))
             fail_msg("divisor %g, %s: the loss is %.9g, not %.9g", divisor, splits[i].settings,
@@ -118,21 +120,13 @@ static void pictures_one_by_one_give_the_gradient_of_the_batch(void **state)
     double loss = sum_one_by_one(0, 20, sum);
     count_pixels(0, 20, &valid, &all);
     assert_true(valid < all);
-    check_divisor(BARE LOSS("normalization: NONE"), loss, sum, 1);
-    check_divisor(BARE LOSS("normalization: VALID"), loss, sum, valid);
-    check_divisor(BARE LOSS("normalization: FULL"), loss, sum, all);
-    check_divisor(BARE LOSS("normalization: BATCH_SIZE"), loss, sum, 20);
+    check_divisor("normalization: NONE", loss, sum, 1);
+    check_divisor("normalization: VALID", loss, sum, valid);
+    check_divisor("normalization: FULL", loss, sum, all);
+    check_divisor("normalization: BATCH_SIZE", loss, sum, 20);
 }
 
 /* ---- Batch statistics ------------------------------------------------------------------------ */
-
-/* What looks at each pixel by itself does not care how pixels are arranged in pictures. */
-#define PER_PIXEL                                                                                  \
-    NORM("data", "")                                                                               \
-    CONVOLUTION("c1", "data", "num_output: 9 kernel_size: 1")                                      \
-    NORM("c1", "")                                                                                 \
-    RELU("c1")                                                                                     \
-    CONVOLUTION("score", "c1", "num_output: 4 kernel_size: 1") LOSS("")
 
 enum { BATCH = 8 };
 
@@ -168,7 +162,8 @@ static struct lockstep_solver *pixel_solver(const char *folder, int batch, int m
     snprintf(settings, sizeof settings,
              "lr_policy: 'fixed' base_lr: 0.1 max_iter: 3 micro_batch: %d", micro_batch);
     snprintf(data, sizeof data, "batch_size: %d", batch);
-    return make_solver(settings, folder, data, "", PER_PIXEL);
+    return make_solver(settings, folder, data, "",
+                       (struct size_net){"sizes_per_pixel", NULL, "", NULL});
 }
 
 static void pixels_as_pictures_give_the_gradient_of_pictures(void **state)
@@ -267,7 +262,7 @@ static void figures_do_not_depend_on_how_samples_are_put_together(void **state)
             double figures[TEST_FIGURES];
             struct lockstep_solver *solver = make_solver(
                 SGD "max_iter: 9 micro_batch: 3 test_interval: 100", "p", "batch_size: 12",
-                test_layer("p", cuts[c]), NORMALISED("", DECONVOLUTION) LOSS("") FIGURES);
+                test_layer("p", cuts[c]), (struct size_net){"sizes_deconvolved", "", "", FIGURES});
             struct training *training = start(solver, counts[i], NULL, NULL);
             step(training, 2);
             evaluate(training, figures);

@@ -26,28 +26,43 @@ enum { COUNTS = sizeof counts / sizeof *counts };
     "  loss_param { ignore_label: 2 } }\n"
 
 struct variant {
-    const char *what, *settings, *data, *net;
+    const char *what, *settings, *data;
+    struct size_net net;
 };
 
 static const struct variant variants[] = {
-    {"deconvolution", SGD "micro_batch: 3 max_iter: 9", "batch_size: 12 shuffle: true",
-     NORMALISED("", DECONVOLUTION) LOSS("")},
-    {"two batches", SGD "micro_batch: 3 iter_size: 2 max_iter: 6", "batch_size: 12 shuffle: true",
-     NORMALISED("", RESIZE) LOSS("normalization: FULL")},
-    {"clipped", SGD "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
-     "batch_size: 12 shuffle: true", NORMALISED("", DECONVOLUTION) LOSS("")},
-    {"epochs", SGD "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 max_iter: 9",
-     "batch_size: 13 shuffle: true last_batch: PARTIAL", NORMALISED("", DECONVOLUTION) LOSS("")},
-    {"groups of one", SGD "micro_batch: 3 max_iter: 9", "batch_size: 13 shuffle: true",
-     NORMALISED("group: 1", DECONVOLUTION) LOSS("normalization: BATCH_SIZE")},
-    {"groups", SGD "micro_batch: 4 iter_size: 2 max_iter: 6", "batch_size: 13 shuffle: true",
-     NORMALISED("group: 5", RESIZE) LOSS("")},
-    {"counted labels", SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
+    {"deconvolution",
+     SGD "micro_batch: 3 max_iter: 9",
      "batch_size: 12 shuffle: true",
-     NORMALISED("", DECONVOLUTION) LOSS("normalization: WEIGHTS class_weight: [1, 3, 0.5, 2]")
-         OWN_LABELS},
-    {"bare", "type: 'Adam' base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9",
-     "batch_size: 16 shuffle: true", BARE LOSS("")},
+     {"sizes_deconvolved", "", "", NULL}},
+    {"two batches",
+     SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
+     "batch_size: 12 shuffle: true",
+     {"sizes_resized", "", "normalization: FULL", NULL}},
+    {"clipped",
+     SGD "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
+     "batch_size: 12 shuffle: true",
+     {"sizes_deconvolved", "", "", NULL}},
+    {"epochs",
+     SGD "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 max_iter: 9",
+     "batch_size: 13 shuffle: true last_batch: PARTIAL",
+     {"sizes_deconvolved", "", "", NULL}},
+    {"groups of one",
+     SGD "micro_batch: 3 max_iter: 9",
+     "batch_size: 13 shuffle: true",
+     {"sizes_deconvolved", "group: 1", "normalization: BATCH_SIZE", NULL}},
+    {"groups",
+     SGD "micro_batch: 4 iter_size: 2 max_iter: 6",
+     "batch_size: 13 shuffle: true",
+     {"sizes_resized", "group: 5", "", NULL}},
+    {"counted labels",
+     SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
+     "batch_size: 12 shuffle: true",
+     {"sizes_deconvolved", "", "normalization: WEIGHTS class_weight: [1, 3, 0.5, 2]", OWN_LABELS}},
+    {"bare",
+     "type: 'Adam' base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9",
+     "batch_size: 16 shuffle: true",
+     {"sizes_bare", NULL, "", NULL}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, UPDATES = 4 };
 
@@ -139,7 +154,7 @@ static void tests_on_larger_pictures_change_no_bit_of_training(void **state)
             struct lockstep_solver *solver = make_solver(
                 SGD "max_iter: 9 micro_batch: 3 test_interval: 100 weight_average { decay: 0.9 }",
                 "p", "batch_size: 12 shuffle: true", test_layer("large", "batch_size: 2"),
-                NORMALISED("", DECONVOLUTION) LOSS("") FIGURES);
+                (struct size_net){"sizes_deconvolved", "", "", FIGURES});
             struct training *training = start(solver, workers, NULL, NULL);
             struct ls_engine *engine = training->trainer->inner->engine;
             for (int update = 0; update < 4; update++) {
@@ -170,10 +185,7 @@ static struct lockstep_solver *many_solver(void)
 {
     return make_solver(SGD "max_iter: 60 micro_batch: 3 test_interval: 100 clip_gradients: 2",
                        "many", "batch_size: 12 shuffle: true", test_layer("many", "batch_size: 20"),
-                       CONVOLUTION("c1", "data", "num_output: 8 kernel_size: 3 pad: 1")
-                           NORM("c1", "") RELU("c1")
-                               POOL CONVOLUTION("c2", "pool", "num_output: 5 kernel_size: 3 pad: 1")
-                                   DECONVOLUTION SCORES LOSS("") FIGURES);
+                       (struct size_net){"sizes_many", "", "", FIGURES});
 }
 
 static size_t largest_arena(const struct ls_net *net)
