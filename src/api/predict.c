@@ -261,7 +261,8 @@ static void predict_some(void *argument, int worker)
         for (size_t k = 0; k < graph->input_count; k++)
             inputs[k] = model->zeros[k];
         inputs[model->data_input] = (float *)prediction->input + i * (size_t)model->input_size;
-        struct ls_context context = {.first_ordinal = (int64_t)i,
+        struct ls_context context = {.stream = model->engine->streams[worker],
+                                     .first_ordinal = (int64_t)i,
                                      .samples = 1,
                                      .normalizers = model->normalizers,
                                      .partials = model->records[worker]};

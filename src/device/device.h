@@ -8,6 +8,8 @@
 #include "device/exact.h"
 #include "device/factors.h"
 #include "device/filler.h"
+#include "device/memory.h"
+#include "device/stream.h"
 #include "device/update.h"
 #include "ir/convert.h"
 #include "ir/kernel.h"
@@ -50,7 +52,11 @@ struct ls_device_sums {
 struct ls_device {
     const char *name;
     const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
-    /* Converts a parameter between Caffe's order and its layout. */
+    /* Whether it has a kernel for an op at all, whatever layouts its values have. */
+    bool (*supports)(const struct ls_op *op);
+    const struct ls_device_memory *memory;
+    const struct ls_device_streams *streams;
+    /* Converts a parameter between Caffe's order, in the host's memory, and its layout. */
     int (*parameter_from_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                                 const float *plain, float *laid_out, struct ls_error *error);
     int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,

@@ -40,7 +40,8 @@ struct audited {
 struct bench {
     struct ls_reader **readers; /* by data set */
     float **inputs;
-    double *record, *rows;
+    double *record;
+    struct ls_mirror rows;
 };
 
 struct ls_audit {
@@ -81,10 +82,10 @@ static int audit_create_bench(struct ls_audit *audit, struct bench *bench, struc
     bench->readers = ls_alloc((size_t)net->dataset_count + 1, sizeof(struct ls_reader *));
     bench->inputs = ls_alloc((size_t)net->input_count + 1, sizeof(float *));
     bench->record = ls_alloc(pass->record_size + 1, sizeof *bench->record);
-    bench->rows = ls_alloc_aligned(pass->exchange->row_doubles * sizeof(double) + 1);
-    if (bench->readers == NULL || bench->inputs == NULL || bench->record == NULL ||
-        bench->rows == NULL)
+    if (bench->readers == NULL || bench->inputs == NULL || bench->record == NULL)
         return ls_fail_memory(error, "audits");
+    LS_TRY(ls_mirror_create(&bench->rows, pass->engine->device->memory,
+                            pass->exchange->row_doubles * sizeof(double) + 1, "audits", error));
     for (int d = 0; d < net->dataset_count; d++)
         LS_TRY(ls_reader_open(net->datasets[d], &bench->readers[d], error));
     for (int i = 0; i < net->input_count; i++)
@@ -152,7 +153,7 @@ void ls_audit_free(struct ls_audit *audit)
         ls_free((void *)bench->readers);
         ls_free((void *)bench->inputs);
         ls_free(bench->record);
-        ls_free_aligned(bench->rows);
+        ls_mirror_free(&bench->rows);
     }
     for (int c = 0; c < COMPUTATIONS; c++)
         ls_free(audit->hash[c]);
@@ -303,7 +304,7 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
     struct ls_gradients gradients;
     struct ls_audit_listener listener = {.hash = line};
     struct ls_context context = ls_pass_context(pass, worker, unit, &gradients);
-    ls_exchange_context(pass->exchange, worker, unit, bench->rows, &context);
+    ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &context);
     context.partials = bench->record;
     context.contribute = audit_contribute;
     context.record = audit_record;
@@ -315,7 +316,11 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
             ls_pass_note_failure(pass, unit, error);
             return;
         }
-    audit_hash_rest(audit, unit, bench->rows, bench->record, line);
+    if (ls_mirror_read(&bench->rows, 0, pass->exchange->row_doubles * sizeof(double), error) != 0) {
+        ls_pass_note_failure(pass, unit, error);
+        return;
+    }
+    audit_hash_rest(audit, unit, bench->rows.host, bench->record, line);
     line[audit->things] = audit_signature(worker);
 }
 
@@ -561,6 +566,7 @@ int ls_audit_check(struct ls_audit *audit, int64_t iteration, bool *wrong, struc
     *wrong = false;
     if (audit->count == 0)
         return 0;
+    LS_TRY(ls_exchange_fetch(pass->exchange, 0, pass->unit_count, error));
     for (size_t i = 0; i < audit->count; i++) {
         struct audited *item = &audit->items[i];
         item->by[0].rank = pass->owners[item->unit];

@@ -31,9 +31,10 @@ int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error)
     if (largest == 0 || !pass->net->options.training)
         return 0;
     pass->averages = ls_alloc(graph->parameters->count, sizeof *pass->averages);
-    pass->merged = ls_alloc_aligned((size_t)largest * sizeof *pass->merged);
-    if (pass->averages == NULL || pass->merged == NULL)
+    if (pass->averages == NULL)
         return ls_fail_memory(error, "moving averages");
+    LS_TRY(ls_mirror_create(&pass->merged, pass->engine->device->memory,
+                            (size_t)largest * sizeof **pass->averages, "moving averages", error));
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_averages *averages = &graph->syncs[s].averages;
         LS_TRY(averages_room_for(pass, averages->mean, error));
@@ -49,7 +50,7 @@ void ls_pass_free_averages(struct ls_pass *pass)
     for (size_t i = 0; pass->averages != NULL && i < set->count; i++)
         ls_free_aligned(pass->averages[i]);
     ls_free(pass->averages);
-    ls_free_aligned(pass->merged);
+    ls_mirror_free(&pass->merged);
 }
 
 static int averages_not_finite(const struct ls_sync *sync, int64_t iteration, size_t group,
@@ -69,8 +70,8 @@ static int averages_not_finite(const struct ls_sync *sync, int64_t iteration, si
 static bool averages_advance(struct ls_pass *pass, const struct ls_sync *sync, double count)
 {
     const struct ls_averages *averages = &sync->averages;
-    const float *batch_mean = pass->merged;
-    const float *batch_variance = pass->merged + 3 * ls_sync_padded(sync);
+    const float *batch_mean = pass->merged.host;
+    const float *batch_variance = batch_mean + 3 * ls_sync_padded(sync);
     float *mean = pass->averages[averages->mean->index];
     float *variance = pass->averages[averages->variance->index];
     float unbiased = count > 1 ? (float)(count / (count - 1)) : 1.0F;
@@ -87,18 +88,20 @@ static bool averages_advance(struct ls_pass *pass, const struct ls_sync *sync, d
     return finite;
 }
 
-static void averages_copy_averages(struct ls_pass *pass, bool to_store)
+static int averages_copy_averages(struct ls_pass *pass, bool to_store, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
+    const struct ls_device_memory *memory = store->device->memory;
     for (size_t i = 0; i < store->set->count; i++) {
         float *mine = pass->averages[i], *stored;
+        size_t bytes = ls_parameter_plain_bytes(store->set->items[i]);
         if (mine == NULL)
             continue;
-        /* They are not trained, so they are never on their way, and this cannot fail. */
-        (void)ls_store_weights(store, (int)i, &stored, NULL);
-        memcpy(to_store ? stored : mine, to_store ? mine : stored,
-               ls_parameter_plain_bytes(store->set->items[i]));
+        LS_TRY(ls_store_weights(store, (int)i, &stored, error));
+        LS_TRY(to_store ? memory->write(NULL, stored, mine, bytes, error)
+                        : memory->read(NULL, mine, stored, bytes, error));
     }
+    return 0;
 }
 
 int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
@@ -106,7 +109,8 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->averages == NULL)
         return 0;
-    averages_copy_averages(pass, false);
+    LS_TRY(averages_copy_averages(pass, false, error));
+    LS_TRY(ls_exchange_fetch(pass->exchange, 0, pass->unit_count, error));
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_sync *sync = &graph->syncs[s];
         if (sync->kind != LS_SYNC_MOMENTS || sync->averages.mean == NULL)
@@ -114,7 +118,9 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
         size_t groups = ls_exchange_groups(pass->exchange, (int)s);
         for (size_t g = 0; g < groups; g++) {
             double count = 0;
-            ls_exchange_group(pass->exchange, (int)s, g, pass->merged, &count);
+            ls_exchange_group(pass->exchange, (int)s, g, pass->merged.device, &count);
+            LS_TRY(ls_mirror_read(&pass->merged, 0,
+                                  (size_t)ls_sync_merged(sync) * sizeof **pass->averages, error));
             if (!averages_advance(pass, sync, count))
                 return ls_comm_common(pass->engine->comm,
                                       averages_not_finite(sync, iteration, g, error));
@@ -123,8 +129,7 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
     return 0;
 }
 
-void ls_engine_advance_averages(struct ls_pass *pass)
+int ls_engine_advance_averages(struct ls_pass *pass, struct ls_error *error)
 {
-    if (pass->averages != NULL)
-        averages_copy_averages(pass, true);
+    return pass->averages != NULL ? averages_copy_averages(pass, true, error) : 0;
 }

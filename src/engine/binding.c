@@ -102,6 +102,52 @@ static int binding_find_waits(struct ls_net_plan *plan, const struct ls_store *s
     return 0;
 }
 
+/* Memory of the device for what comes from the host with each micro-batch and goes back to it;
+ * nothing where the device works in the host's memory. */
+static int binding_create_copies(struct ls_net_plan *plan, struct ls_binding *binding,
+                                 struct ls_error *error)
+{
+    const struct ls_graph *graph = plan->plan->graph;
+    const struct ls_device_memory *memory = plan->plan->device->memory;
+    if (memory->host_memory)
+        return 0;
+    binding->record = memory->create(((size_t)graph->record_size + 1) * sizeof *binding->record);
+    binding->inputs = ls_alloc(graph->input_count + 1, sizeof *binding->inputs);
+    if (binding->record == NULL || binding->inputs == NULL)
+        return ls_fail_memory(error, "a worker");
+    for (size_t i = 0; i < graph->input_count; i++) {
+        binding->inputs[i] = memory->create(ls_value_bytes(graph->inputs[i].value));
+        if (binding->inputs[i] == NULL)
+            return ls_fail_memory(error, "a worker");
+    }
+    return 0;
+}
+
+static void binding_free_copies(const struct ls_net_plan *plan, struct ls_binding *binding)
+{
+    const struct ls_device_memory *memory = plan->plan->device->memory;
+    for (size_t i = 0; binding->inputs != NULL && i < plan->plan->graph->input_count; i++)
+        memory->free(binding->inputs[i]);
+    ls_free((void *)binding->inputs);
+    memory->free(binding->record);
+}
+
+int ls_net_begin(const struct ls_net_plan *plan, int slot, float *const *inputs,
+                 struct ls_stream *stream, struct ls_error *error)
+{
+    const struct ls_binding *binding = &plan->bindings[slot];
+    const struct ls_graph *graph = plan->plan->graph;
+    const struct ls_device_memory *memory = plan->plan->device->memory;
+    if (memory->host_memory)
+        return 0;
+    for (size_t i = 0; i < graph->input_count; i++)
+        if (inputs[i] != NULL) /* else it is not needed */
+            LS_TRY(memory->write(stream, binding->inputs[i], inputs[i],
+                                 ls_value_bytes(graph->inputs[i].value), error));
+    return memory->zero(stream, binding->record,
+                        (size_t)graph->record_size * sizeof *binding->record, error);
+}
+
 int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct ls_reducer *reducer,
                 const struct ls_slots *slots, struct ls_error *error)
 {
@@ -122,6 +168,8 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct l
         plan->bindings[i].arena = slots->arenas[i % slots->workers];
         plan->bindings[i].stashed = plan->plan->stashed_bytes > 0 ? slots->stashed[i] : NULL;
         status = binding_bind_slot(plan, &to, &plan->bindings[i], error);
+        if (status == 0)
+            status = binding_create_copies(plan, &plan->bindings[i], error);
         if (status != 0) {
             ls_net_unbind(plan); /* leave it unbound on failure */
             return status;
@@ -139,6 +187,7 @@ void ls_net_unbind(struct ls_net_plan *plan)
             if (binding->local[i] != NULL && prepared->kernel->unbind != NULL)
                 prepared->kernel->unbind(prepared, binding->local[i]);
         }
+        binding_free_copies(plan, binding);
         ls_free(binding->pointers);
         ls_free(binding->local);
         ls_free(binding->nanoseconds);
@@ -209,9 +258,11 @@ static void binding_set_inputs(const struct ls_op *op, void **pointers, float *c
 void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
                                   float *const *inputs)
 {
-    void **pointers = plan->bindings[slot].pointers + plan->position[step];
+    const struct ls_binding *binding = &plan->bindings[slot];
+    void **pointers = binding->pointers + plan->position[step];
     if (inputs != NULL)
-        binding_set_inputs(plan->plan->steps[step].prepared.op, pointers, inputs);
+        binding_set_inputs(plan->plan->steps[step].prepared.op, pointers,
+                           binding->inputs != NULL ? binding->inputs : inputs);
     return pointers;
 }
 
@@ -317,14 +368,11 @@ static void binding_await_weights(const struct ls_net_plan *plan, size_t first, 
             ls_reducer_wait_buckets(plan->reducer, plan->wait[i].first, plan->wait[i].last);
 }
 
-int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
-               const struct ls_context *context, struct ls_error *error)
+/* The steps of a segment, until one fails. */
+static int binding_run_steps(const struct run *run, int segment)
 {
+    const struct ls_net_plan *plan = run->plan;
     const struct ls_plan *what = plan->plan;
-    struct ls_context observed = *context;
-    observed.error = error;
-    const struct run run = {
-        .plan = plan, .binding = &plan->bindings[slot], .inputs = inputs, .context = &observed};
     size_t begin = segment >= 0 ? what->segment[segment] : 0;
     size_t end = segment >= 0 ? what->segment[segment + 1] : what->step_count;
     for (size_t i = begin; i < end; i++) {
@@ -334,11 +382,34 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *con
         if (plan->reducer != NULL)
             binding_await_weights(plan, i, i + (step->chain > 0 ? step->chain : 1));
         if (step->chain > 0 && segment != LS_RUN_BEFORE) {
-            LS_TRY(binding_run_chain(&run, i, i + step->chain));
+            LS_TRY(binding_run_chain(run, i, i + step->chain));
             i += step->chain - 1;
         } else {
-            LS_TRY(binding_run_step(&run, i, segment == LS_RUN_ALL));
+            LS_TRY(binding_run_step(run, i, segment == LS_RUN_ALL));
         }
     }
     return 0;
+}
+
+int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
+               const struct ls_context *context, struct ls_error *error)
+{
+    const struct ls_binding *binding = &plan->bindings[slot];
+    const struct ls_device *device = plan->plan->device;
+    struct ls_context observed = *context;
+    struct run run = {.plan = plan, .binding = binding, .inputs = inputs, .context = &observed};
+    observed.error = error;
+    if (segment <= 0) /* the micro-batch begins */
+        LS_TRY(ls_net_begin(plan, slot, inputs, context->stream, error));
+    if (!device->memory->host_memory) {
+        run.inputs = binding->inputs;
+        observed.partials = binding->record;
+    }
+    int status = binding_run_steps(&run, segment);
+    if (status == 0 && !device->memory->host_memory)
+        status = device->memory->read(
+            context->stream, context->partials, binding->record,
+            (size_t)plan->plan->graph->record_size * sizeof *binding->record, error);
+    int left = device->streams->wait(context->stream, error);
+    return status != 0 ? status : left;
 }

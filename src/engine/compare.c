@@ -27,6 +27,7 @@ struct comparison {
     uint64_t *parameter;   /* and of each parameter */
     size_t blocks;
     _Atomic size_t next; /* the next block to hash */
+    _Atomic int status;  /* of a block that could not be read */
 };
 
 static size_t compare_blocks_of(const struct ls_parameter_state *slot)
@@ -41,8 +42,11 @@ static void compare_hash_block(struct comparison *job, size_t index)
         block -= compare_blocks_of(&job->store->slots[parameter++]);
     const struct ls_parameter_state *slot = &job->store->slots[parameter];
     size_t begin = block * BLOCK, left = slot->elements - begin;
-    job->block[index] = ls_hash_wide(job->weights[parameter] + begin,
-                                     (left < BLOCK ? left : BLOCK) * sizeof **job->weights, index);
+    int status = job->store->device->memory->hash(
+        job->weights[parameter] + begin, (left < BLOCK ? left : BLOCK) * sizeof **job->weights,
+        index, &job->block[index], NULL);
+    if (status != 0)
+        atomic_store(&job->status, status);
 }
 
 static void compare_hash_some(void *argument, int worker)
@@ -55,7 +59,8 @@ static void compare_hash_some(void *argument, int worker)
 }
 
 /* Of all weights; those of each parameter stay in the job. */
-static uint64_t compare_hash_weights(struct ls_engine *engine, struct comparison *job)
+static int compare_hash_weights(struct ls_engine *engine, struct comparison *job, uint64_t *hash,
+                                struct ls_error *error)
 {
     size_t count = engine->store->set->count;
     const uint64_t *block = job->block;
@@ -65,7 +70,11 @@ static uint64_t compare_hash_weights(struct ls_engine *engine, struct comparison
         job->parameter[i] = ls_hash(block, blocks * sizeof *block, i);
         block += blocks;
     }
-    return ls_hash(job->parameter, count * sizeof *job->parameter, 0);
+    *hash = ls_hash(job->parameter, count * sizeof *job->parameter, 0);
+    int status = atomic_load(&job->status);
+    return status == 0 ? 0
+                       : ls_fail(error, status, NULL, NULL,
+                                 "the weights cannot be read from the %s", engine->device->name);
 }
 
 size_t ls_engine_hash_count(const struct ls_store *store)
@@ -92,8 +101,7 @@ int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_e
 {
     struct comparison job;
     LS_TRY(compare_begin(engine, &job, error));
-    *hash = compare_hash_weights(engine, &job);
-    return 0;
+    return compare_hash_weights(engine, &job, hash, error);
 }
 
 /* ---- Which ranks differ ---------------------------------------------------------------------- */
@@ -182,7 +190,8 @@ int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struc
         return 0;
     struct comparison job;
     LS_TRY(compare_begin(engine, &job, error));
-    uint64_t mine = compare_hash_weights(engine, &job), *all = job.block + job.blocks;
+    uint64_t mine, *all = job.block + job.blocks;
+    LS_TRY(compare_hash_weights(engine, &job, &mine, error));
     LS_TRY(ls_comm_all_gather(comm, &mine, sizeof mine, all, error));
     if (compare_all_same(all, comm->size, 1))
         return 0;

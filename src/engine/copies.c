@@ -36,25 +36,50 @@ static int copies_gather_parts(const struct ls_engine *engine, int parameter, co
     return ls_comm_gather(engine->comm, mine, whole, engine->parts, 1, error);
 }
 
-/* An array whose parts lie with several ranks; the whole is for rank 0. */
-static int copies_collect(const struct ls_engine *engine, int parameter, const float *mine,
-                          float *plain, struct ls_error *error)
+/* This rank's part of an array, as the host can send it: the part itself, or a copy in `copy`,
+ * which is to be freed. */
+static int copies_own_part(const struct ls_engine *engine, int parameter, const float *array,
+                           const float **part, float **copy, struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &engine->store->slots[parameter];
-    const struct ls_parameter *what = slot->parameter;
-    const bool first = engine->comm->rank == 0, direct = what->layout == &ls_layout_plain;
-    float *own = first && !direct ? ls_alloc_aligned(slot->elements * sizeof *own) : NULL;
-    int status = first && !direct && own == NULL ? ls_fail_memory(error, what->name) : 0;
+    const struct ls_device_memory *memory = engine->device->memory;
+    size_t bytes = (slot->shard_end - slot->shard_begin) * sizeof *array;
+    *copy = NULL;
+    *part = array;
+    if (memory->host_memory || bytes == 0)
+        return 0;
+    *part = *copy = ls_alloc_aligned(bytes);
+    return *copy == NULL ? ls_fail_memory(error, slot->parameter->name)
+                         : memory->read(NULL, *copy, array, bytes, error);
+}
+
+/* An array whose parts lie with several ranks; the whole is for rank 0. */
+static int copies_collect(const struct ls_engine *engine, int parameter, const float *array,
+                          float *plain, struct ls_error *error)
+{
+    const struct ls_parameter *what = engine->store->slots[parameter].parameter;
+    const bool direct = what->layout == &ls_layout_plain;
+    const bool convert = engine->comm->rank == 0 && !direct;
+    const size_t bytes = ls_parameter_bytes(what);
+    struct ls_mirror whole = {0};
+    const float *part;
+    float *copy;
+    int status = copies_own_part(engine, parameter, array, &part, &copy, error);
+    if (status == 0 && convert)
+        status = ls_mirror_create(&whole, engine->device->memory, bytes, what->name, error);
     status = ls_comm_agree(engine->comm, status, error);
     if (status == 0)
-        status = copies_gather_parts(engine, parameter, mine, direct ? plain : own, error);
+        status = copies_gather_parts(engine, parameter, part, direct ? plain : whole.host, error);
     if (status == 0) {
-        if (own != NULL)
-            status =
-                engine->device->parameter_to_plain(what->layout, &what->shape, own, plain, error);
+        if (convert)
+            status = ls_mirror_write(&whole, 0, bytes, error);
+        if (status == 0 && convert)
+            status = engine->device->parameter_to_plain(what->layout, &what->shape, whole.device,
+                                                        plain, error);
         status = ls_comm_agree(engine->comm, status, error);
     }
-    ls_free_aligned(own);
+    ls_mirror_free(&whole);
+    ls_free_aligned(copy);
     return status;
 }
 
@@ -74,7 +99,8 @@ const float *ls_copies_plain(const struct ls_engine *engine, int parameter,
 {
     float *numbers;
     bool plain = engine->store->set->items[parameter]->layout == &ls_layout_plain;
-    if (!plain || ls_copies_in_parts(engine, parameter, array) ||
+    if (!plain || !engine->device->memory->host_memory ||
+        ls_copies_in_parts(engine, parameter, array) ||
         ls_store_array(engine->store, parameter, array, &numbers, NULL) != 0)
         return NULL;
     return numbers;
@@ -95,16 +121,20 @@ static void copies_multiply_factors(const struct ls_store *store,
 }
 
 /* From sums, of which each rank has its part; rank 0's whole goes to all. */
-static int copies_gather_sums(const struct ls_engine *engine, int parameter, float *gradient,
-                              struct ls_error *error)
+static int copies_gather_sums(const struct ls_engine *engine, int parameter,
+                              const struct ls_mirror *gradient, struct ls_error *error)
 {
     const struct ls_parameter_state *slot = &engine->store->slots[parameter];
-    float *own = gradient + slot->shard_begin;
-    if (slot->shard_end > slot->shard_begin)
-        ls_sums_read(engine->store->sums, parameter, slot->shard_begin,
-                     slot->shard_end - slot->shard_begin, own);
-    LS_TRY(copies_gather_parts(engine, parameter, own, gradient, error));
-    return ls_comm_broadcast(engine->comm, gradient, slot->elements * sizeof *gradient, error);
+    const size_t bytes = ls_parameter_bytes(slot->parameter);
+    const size_t count = slot->shard_end - slot->shard_begin;
+    float *there = gradient->device, *here = gradient->host;
+    if (count > 0)
+        ls_sums_read(engine->store->sums, parameter, slot->shard_begin, count,
+                     there + slot->shard_begin);
+    LS_TRY(ls_mirror_read(gradient, 0, bytes, error));
+    LS_TRY(copies_gather_parts(engine, parameter, here + slot->shard_begin, here, error));
+    LS_TRY(ls_comm_broadcast(engine->comm, here, bytes, error));
+    return ls_mirror_write(gradient, 0, bytes, error);
 }
 
 int ls_copies_read_gradient(const struct ls_engine *engine, int parameter, float *plain,
@@ -112,17 +142,19 @@ int ls_copies_read_gradient(const struct ls_engine *engine, int parameter, float
 {
     const struct ls_store *store = engine->store;
     const struct ls_parameter_state *slot = &store->slots[parameter];
-    float *gradient = ls_alloc_aligned(slot->elements * sizeof *gradient);
-    int status = gradient == NULL ? ls_fail_memory(error, "a gradient") : 0;
+    const struct ls_parameter *what = slot->parameter;
+    struct ls_mirror gradient;
+    int status = ls_mirror_create(&gradient, engine->device->memory, ls_parameter_bytes(what),
+                                  "a gradient", error);
     status = ls_comm_agree(engine->comm, status, error);
     if (status == 0 && ls_store_has_factors(store, parameter) && store->factors != NULL)
-        copies_multiply_factors(store, slot, gradient);
-    else if (status == 0 && slot->parameter->trained && store->sums != NULL)
-        status = copies_gather_sums(engine, parameter, gradient, error);
+        copies_multiply_factors(store, slot, gradient.device);
+    else if (status == 0 && what->trained && store->sums != NULL)
+        status = copies_gather_sums(engine, parameter, &gradient, error);
     if (status == 0)
-        status = store->device->parameter_to_plain(slot->parameter->layout, &slot->parameter->shape,
-                                                   gradient, plain, error);
-    ls_free_aligned(gradient);
+        status = engine->device->parameter_to_plain(what->layout, &what->shape, gradient.device,
+                                                    plain, error);
+    ls_mirror_free(&gradient);
     return status;
 }
 
@@ -140,12 +172,10 @@ int ls_copies_swap_average(struct ls_engine *engine, struct ls_error *error)
     LS_TRY(ls_store_all_weights(engine->store, &weights, error));
     for (size_t i = 0; i < engine->store->set->count; i++) {
         struct ls_parameter_state *slot = &engine->store->slots[i];
-        float *own = weights[i] + slot->shard_begin;
-        for (size_t e = 0; slot->average != NULL && e < slot->shard_end - slot->shard_begin; e++) {
-            float weight = own[e];
-            own[e] = slot->average[e];
-            slot->average[e] = weight;
-        }
+        size_t own = (slot->shard_end - slot->shard_begin) * sizeof **weights;
+        if (slot->average != NULL)
+            LS_TRY(engine->device->memory->swap(weights[i] + slot->shard_begin, slot->average, own,
+                                                error));
     }
     return ls_copies_gather_weights(engine, error);
 }

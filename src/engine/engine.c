@@ -20,9 +20,12 @@ int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int w
     engine->workers = workers;
     engine->arenas = ls_alloc((size_t)workers, sizeof *engine->arenas);
     engine->micro_batches = ls_alloc((size_t)workers, sizeof *engine->micro_batches);
-    int status = engine->arenas == NULL || engine->micro_batches == NULL
+    engine->streams = ls_alloc((size_t)workers, sizeof(struct ls_stream *));
+    int status = engine->arenas == NULL || engine->micro_batches == NULL || engine->streams == NULL
                      ? ls_fail_memory(error, "the engine")
                      : ls_thread_pool_create(workers, device->enter_thread, &engine->pool, error);
+    for (int w = 0; w < workers && status == 0; w++)
+        status = device->streams->create(&engine->streams[w], error);
     if (status != 0)
         ls_engine_free(engine);
     else
@@ -38,11 +41,15 @@ void ls_engine_free(struct ls_engine *engine)
     ls_reducer_free(engine->reducer);
     ls_store_free(engine->store);
     ls_free(engine->parts);
+    for (int w = 0; w < engine->workers && engine->streams != NULL; w++)
+        if (engine->streams[w] != NULL)
+            engine->device->streams->free(engine->streams[w]);
+    ls_free((void *)engine->streams);
     ls_thread_pool_free(engine->pool);
     ls_engine_free_update(engine);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
-        ls_free_aligned(engine->arenas[w]);
-    ls_gather_free(&engine->gather);
+        engine->device->memory->free(engine->arenas[w]);
+    ls_gather_free(&engine->gather, engine->device->memory);
     ls_free(engine->stashed);
     ls_free(engine->arenas);
     ls_free(engine->micro_batches);
@@ -77,7 +84,7 @@ static int engine_make_room(struct ls_engine *engine, const struct ls_room *want
     engine->generation++;
     engine->room = (struct ls_room){0}; /* whatever happens now, nothing is bound any more */
     for (int w = 0; w < workers; w++) {
-        ls_free_aligned(engine->arenas[w]);
+        engine->device->memory->free(engine->arenas[w]);
         engine->arenas[w] = NULL;
     }
     ls_free(engine->stashed);
@@ -86,7 +93,7 @@ static int engine_make_room(struct ls_engine *engine, const struct ls_room *want
         return ls_fail_memory(error, "activations");
     for (int w = 0; w < workers; w++) {
         size_t bytes = ls_room_block(wanted, workers, w);
-        unsigned char *block = engine->arenas[w] = ls_alloc_aligned(bytes + 64);
+        unsigned char *block = engine->arenas[w] = engine->device->memory->create(bytes + 64);
         if (block == NULL)
             return engine_no_room(bytes, workers, error);
         block += ls_room_arena(wanted, workers);

@@ -33,6 +33,7 @@ struct ls_engine {
     struct ls_reducer *reducer; /* NULL: nothing is exchanged (ls_reducer_create) */
     struct ls_range *parts;     /* by rank: of an array that is being copied (engine/copies.c) */
     int workers;
+    struct ls_stream **streams; /* by worker: what its kernels run in */
     void **arenas;  /* by worker: its memory, which train and test nets share (engine/room.h) */
     void **stashed; /* by slot: what a micro-batch keeps across sync points, a part of that */
     struct ls_room room;     /* what this memory is large enough for */
@@ -116,7 +117,7 @@ int64_t ls_pass_skipped(const struct ls_pass *pass);
 
 /* After the weights of that update have changed: the moving averages of its batch statistics
  * change, too. */
-void ls_engine_advance_averages(struct ls_pass *pass);
+int ls_engine_advance_averages(struct ls_pass *pass, struct ls_error *error);
 
 /* Forward of batches [0, batches) of a test net, beginning with its first sample. `stop` is asked
  * between groups of batches and ends the test early with LOCKSTEP_STOPPED. */

@@ -52,7 +52,8 @@ static int exchange_create_members(struct ls_exchange *exchange,
 static float *exchange_own_merged(struct ls_exchange *exchange, const struct ls_sync *sync,
                                   int64_t groups)
 {
-    float *memory = ls_alloc_aligned((size_t)(groups * ls_sync_merged(sync)) * sizeof *memory);
+    size_t numbers = (size_t)(groups * ls_sync_merged(sync));
+    float *memory = exchange->device->memory->create(numbers * sizeof *memory);
     exchange->owned[exchange->owned_count++] = memory;
     return memory;
 }
@@ -106,9 +107,9 @@ static int exchange_create_rows(struct ls_exchange *exchange,
     exchange_place_rows(exchange, options, true);
     exchange->kept_doubles = exchange->row_doubles;
     exchange_place_rows(exchange, options, false);
-    exchange->rows =
-        ls_alloc_aligned((size_t)options->units * exchange->row_doubles * sizeof(double) + 1);
-    return exchange->rows != NULL ? 0 : ls_fail_memory(error, "batch statistics");
+    size_t doubles = (size_t)options->units * exchange->row_doubles;
+    return ls_mirror_create(&exchange->rows, exchange->device->memory, doubles * sizeof(double) + 1,
+                            "batch statistics", error);
 }
 
 static int exchange_create(struct ls_exchange *exchange, const struct ls_exchange_options *options,
@@ -167,11 +168,11 @@ void ls_exchange_free(struct ls_exchange *exchange)
         ls_free(exchange->members[g].start);
     }
     for (size_t i = 0; i < exchange->owned_count; i++)
-        ls_free_aligned(exchange->owned[i]);
+        exchange->device->memory->free(exchange->owned[i]);
     ls_free(exchange->members);
     ls_free(exchange->parts);
     ls_free(exchange->row_offset);
-    ls_free_aligned(exchange->rows);
+    ls_mirror_free(&exchange->rows);
     ls_free(exchange->merged);
     ls_free(exchange->partial);
     ls_free((void *)exchange->list);
@@ -227,11 +228,19 @@ void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
         exchange_add_members(exchange, g, batch, micro, n, first);
 }
 
-static double *exchange_row_of(const struct ls_exchange *exchange, int sync,
-                               const struct ls_member *member)
+/* Where a row is among those of all micro-batches, in doubles. */
+static size_t exchange_place_of(const struct ls_exchange *exchange, int sync,
+                                const struct ls_member *member)
 {
-    return exchange->rows + member->unit * exchange->row_doubles + exchange->row_offset[sync] +
+    return member->unit * exchange->row_doubles + exchange->row_offset[sync] +
            (size_t)(member->part * ls_sync_row(&exchange->graph->syncs[sync]));
+}
+
+int ls_exchange_fetch(const struct ls_exchange *exchange, size_t begin, size_t end,
+                      struct ls_error *error)
+{
+    size_t bytes = exchange->row_doubles * sizeof(double);
+    return ls_mirror_read(&exchange->rows, begin * bytes, (end - begin) * bytes, error);
 }
 
 void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit, double *rows,
@@ -241,7 +250,7 @@ void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit, 
         return;
     size_t from = (size_t)worker * exchange->syncs;
     if (rows == NULL)
-        rows = exchange->rows + unit * exchange->row_doubles;
+        rows = (double *)exchange->rows.device + unit * exchange->row_doubles;
     for (size_t s = 0; s < exchange->syncs; s++)
         exchange->partial[from + s] = rows + exchange->row_offset[s];
     context->parts = exchange->parts + unit * exchange->groupings;
@@ -257,7 +266,7 @@ uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t u
     if (what->grouping < 0)
         return hash;
     if (rows == NULL)
-        rows = exchange->rows + unit * exchange->row_doubles;
+        rows = (const double *)exchange->rows.host + unit * exchange->row_doubles;
     const double *row = rows + exchange->row_offset[sync];
     const size_t padded = (size_t)ls_sync_padded(what),
                  bytes = (size_t)what->channels * sizeof *row;
@@ -272,6 +281,14 @@ uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t u
 
 /* ---- Other ranks ----------------------------------------------------------------------------- */
 
+/* Rows that the host has, to the device. */
+static int exchange_give_back(const struct ls_exchange *exchange, size_t begin, size_t end,
+                              struct ls_error *error)
+{
+    size_t bytes = exchange->row_doubles * sizeof(double);
+    return ls_mirror_write(&exchange->rows, begin * bytes, (end - begin) * bytes, error);
+}
+
 int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,
                       size_t end, const int *owner, struct ls_error *error)
 {
@@ -282,21 +299,26 @@ int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sy
         parts = own > parts ? own : parts;
     }
     size_t bytes = (size_t)(parts * ls_sync_row(what)) * sizeof(double);
-    double *rows = exchange->rows + begin * exchange->row_doubles + exchange->row_offset[sync];
+    double *rows =
+        (double *)exchange->rows.host + begin * exchange->row_doubles + exchange->row_offset[sync];
+    LS_TRY(ls_exchange_fetch(exchange, begin, end, error));
     LS_TRY(ls_comm_all_gather_items(comm, rows, exchange->row_doubles * sizeof(double), bytes,
                                     owner + begin, end - begin, error));
     for (size_t i = 0; LS_MUTANT(SELFISH) && i < end - begin; i++) /* a rank's own samples */
         for (size_t own = 0; own < end - begin && owner[begin + i] != comm->rank; own++)
             if (owner[begin + own] == comm->rank)
                 memcpy(rows + i * exchange->row_doubles, rows + own * exchange->row_doubles, bytes);
-    return 0;
+    return exchange_give_back(exchange, begin, end, error);
 }
 
 int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, size_t units,
                            const int *owner, struct ls_error *error)
 {
-    return ls_comm_all_gather_items(comm, exchange->rows, exchange->row_doubles * sizeof(double),
-                                    exchange->kept_doubles * sizeof(double), owner, units, error);
+    LS_TRY(ls_exchange_fetch(exchange, 0, units, error));
+    LS_TRY(ls_comm_all_gather_items(comm, exchange->rows.host,
+                                    exchange->row_doubles * sizeof(double),
+                                    exchange->kept_doubles * sizeof(double), owner, units, error));
+    return exchange_give_back(exchange, 0, units, error);
 }
 
 /* ---- Merging --------------------------------------------------------------------------------- */
@@ -310,7 +332,8 @@ static void exchange_merge_group(const struct ls_exchange *exchange, int worker,
     size_t count = members->start[group + 1] - members->start[group];
     const double **rows = exchange->list + (size_t)worker * exchange->units;
     for (size_t i = 0; i < count; i++)
-        rows[i] = exchange_row_of(exchange, sync, &member[i]);
+        rows[i] =
+            (const double *)exchange->rows.device + exchange_place_of(exchange, sync, &member[i]);
     if (LS_MUTANT(STATISTICS)) { /* statistics of a worker's own samples */
         size_t own = 0;
         for (size_t i = 0; i < count; i++)
@@ -373,6 +396,8 @@ void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t grou
     const struct ls_members *members = &exchange->members[what->grouping];
     *count = 0;
     for (size_t i = members->start[group]; i < members->start[group + 1]; i++)
-        *count += exchange_row_of(exchange, sync, &members->member[i])[2 * ls_sync_padded(what)];
+        *count += ((const double *)
+                       exchange->rows.host)[exchange_place_of(exchange, sync, &members->member[i]) +
+                                            2 * (size_t)ls_sync_padded(what)];
     exchange_merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged);
 }

@@ -41,7 +41,7 @@ struct ls_exchange {
     size_t *row_offset;         /* by sync: of its rows among those of a micro-batch, in doubles */
     size_t row_doubles;         /* of a micro-batch */
     size_t kept_doubles;        /* the first of these: needed by moving averages only */
-    double *rows;
+    struct ls_mirror rows;
     const double **list; /* by worker: the rows of the group that it merges, `units` of them */
     size_t units;
     float **merged;   /* by worker and sync */
@@ -76,11 +76,15 @@ void ls_exchange_begin(struct ls_exchange *exchange);
 void ls_exchange_add(struct ls_exchange *exchange, const struct ls_batch *batch,
                      const struct ls_micro *micro, int64_t n, size_t first);
 
-/* What a worker's kernels need to see when it runs a micro-batch. `rows`: where its rows go instead
- * of to their place, row_doubles numbers; NULL: to their place. */
+/* What a worker's kernels need to see when it runs a micro-batch. `rows`: where in the device's
+ * memory its rows go instead of to their place, row_doubles numbers; NULL: to their place. */
 void ls_exchange_context(struct ls_exchange *exchange, int worker, size_t unit, double *rows,
                          struct ls_context *context);
-/* A hash of what a micro-batch has left at a sync point, there or (NULL) at its place. */
+/* Brings the rows of units [begin, end) to the host. */
+int ls_exchange_fetch(const struct ls_exchange *exchange, size_t begin, size_t end,
+                      struct ls_error *error);
+/* A hash of what a micro-batch has left at a sync point, there or (NULL) at its place: rows that
+ * the host has. */
 uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t unit,
                           const double *rows);
 
@@ -100,7 +104,8 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
 void ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
                              const struct ls_context *context, int64_t begin, int64_t end);
 /* The groups of a sync point over all batches of the update, and the statistics of one, merged
- * anew: `merged` has room for ls_sync_merged; *count is the number of its values. */
+ * anew: `merged`, the device's, has room for ls_sync_merged; *count is the number of its values,
+ * from rows that the host has. */
 size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync);
 void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
                        double *count);

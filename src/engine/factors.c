@@ -65,8 +65,8 @@ int ls_factors_create(const struct ls_device *device, const struct ls_parameter_
     if (ready)
         factors_list_factors(factors, set);
     if (ready && factors->count > 0)
-        ready = (factors->tiles =
-                     ls_alloc_aligned((size_t)workers * TILE * sizeof *factors->tiles)) != NULL;
+        ready = (factors->tiles = device->memory->create((size_t)workers * TILE *
+                                                         sizeof *factors->tiles)) != NULL;
     if (!ready) {
         ls_factors_free(factors);
         return ls_fail_memory(error, "factors of gradients");
@@ -81,8 +81,8 @@ void ls_factors_free(struct ls_factors *factors)
         return;
     for (size_t f = 0; f < factors->count && factors->items != NULL; f++)
         for (int side = 0; side < LS_FACTOR_SIDES; side++)
-            ls_free_aligned(factors->items[f].side[side]);
-    ls_free_aligned(factors->tiles);
+            factors->device->memory->free(factors->items[f].side[side]);
+    factors->device->memory->free(factors->tiles);
     ls_free(factors->items);
     ls_free(factors->index);
     ls_free(factors->first);
@@ -90,16 +90,17 @@ void ls_factors_free(struct ls_factors *factors)
 }
 
 /* Room for so many rows; what was there is not needed any more. */
-static int factors_reserve(struct factor *factor, size_t rows, struct ls_error *error)
+static int factors_reserve(const struct ls_device_memory *memory, struct factor *factor,
+                           size_t rows, struct ls_error *error)
 {
     factor->rows = rows;
     if (rows <= factor->capacity)
         return 0;
     factor->capacity = 0;
     for (int side = 0; side < LS_FACTOR_SIDES; side++) {
-        ls_free_aligned(factor->side[side]);
+        memory->free(factor->side[side]);
         factor->side[side] =
-            ls_alloc_aligned(ls_factor_bytes(factor->of, (enum ls_factor_side)side, rows));
+            memory->create(ls_factor_bytes(factor->of, (enum ls_factor_side)side, rows));
         if (factor->side[side] == NULL)
             return ls_fail_memory(error, factor->of->weight->name);
     }
@@ -142,8 +143,8 @@ int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *g
         factors_count_rows(factors, graphs[m], next);
     }
     for (size_t f = 0; f < count; f++)
-        LS_TRY(
-            factors_reserve(&factors->items[f], factors->first[micro_batches * count + f], error));
+        LS_TRY(factors_reserve(factors->device->memory, &factors->items[f],
+                               factors->first[micro_batches * count + f], error));
     factors->micro_batches = micro_batches;
     return 0;
 }

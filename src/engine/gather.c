@@ -34,13 +34,14 @@ static void gather_measure(const struct ls_plan *plan, size_t units, size_t *in,
     }
 }
 
-static int gather_reserve(float **numbers, size_t *size, size_t wanted, struct ls_error *error)
+static int gather_reserve(const struct ls_device_memory *memory, float **numbers, size_t *size,
+                          size_t wanted, struct ls_error *error)
 {
     if (wanted <= *size)
         return 0;
-    ls_free_aligned(*numbers);
+    memory->free(*numbers);
     *size = 0;
-    if ((*numbers = ls_alloc_aligned(wanted * sizeof **numbers)) == NULL)
+    if ((*numbers = memory->create(wanted * sizeof **numbers)) == NULL)
         return ls_fail_memory(error, "rows of inner products");
     *size = wanted;
     return 0;
@@ -57,6 +58,7 @@ static size_t gather_own_unit(const struct ls_pass *pass, const struct ls_wave *
 int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
 {
     size_t in = 0, out = 0;
+    atomic_store(&pass->engine->gather.failed, false);
     for (size_t i = 0; i < pass->wave_count; i++) {
         const struct ls_wave *wave = &pass->waves[i];
         size_t units = 0;
@@ -65,14 +67,16 @@ int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
         for (size_t unit = wave->begin; unit < wave->end; unit++)
             gather_measure(pass->units[unit].plan->plan, units, &in, &out);
     }
-    LS_TRY(gather_reserve(&pass->engine->gather.in, &pass->engine->gather.in_size, in, error));
-    return gather_reserve(&pass->engine->gather.out, &pass->engine->gather.out_size, out, error);
+    struct ls_gather *gather = &pass->engine->gather;
+    const struct ls_device_memory *memory = pass->engine->device->memory;
+    LS_TRY(gather_reserve(memory, &gather->in, &gather->in_size, in, error));
+    return gather_reserve(memory, &gather->out, &gather->out_size, out, error);
 }
 
-void ls_gather_free(struct ls_gather *gather)
+void ls_gather_free(struct ls_gather *gather, const struct ls_device_memory *memory)
 {
-    ls_free_aligned(gather->in);
-    ls_free_aligned(gather->out);
+    memory->free(gather->in);
+    memory->free(gather->out);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -106,30 +110,48 @@ static void *const *gather_pointers_of(const struct work *work, size_t unit, boo
                                 own ? ls_pass_inputs(work->pass, unit) : NULL);
 }
 
+/* What came of a worker's part; all know it after the next barrier. */
+static void gather_note(const struct work *work, size_t unit, int status,
+                        const struct ls_error *error)
+{
+    if (status == 0)
+        return;
+    ls_pass_note_broken(work->pass, unit, error);
+    atomic_store(&work->pass->engine->gather.failed, true);
+}
+
 /* Copies the rows of the worker's own units, to one place or (back) from there. Units whose rows
  * could not be computed are not computed any further. */
-static void gather_copy_rows(const struct work *work, bool back)
+static int gather_copy_rows(const struct work *work, bool back, struct ls_error *error)
 {
     const struct ls_pass *pass = work->pass;
     const struct ls_gather *gather = &pass->engine->gather;
+    const struct ls_device *device = pass->engine->device;
+    struct ls_stream *stream = pass->engine->streams[work->worker];
     int64_t first = 0;
     for (size_t unit = gather_own_unit(pass, work->wave, work->wave->begin); unit < work->wave->end;
          unit = gather_own_unit(pass, work->wave, unit + 1)) {
         const struct ls_step *step = gather_step_of(work, unit);
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
+            if (!back && work->segment == 0)
+                LS_TRY(ls_net_begin(pass->units[unit].plan, pass->units[unit].slot,
+                                    ls_pass_inputs(pass, unit), stream, error));
             void *const *in = gather_pointers_of(work, unit, true);
             if (back && atomic_load(&gather->failed))
                 pass->units[unit].broken = true;
             else if (back)
-                memcpy(in[step->prepared.op->inputs], gather->out + first * row.out,
-                       (size_t)(row.rows * row.out) * sizeof *gather->out);
+                LS_TRY(device->memory->copy(
+                    stream, in[step->prepared.op->inputs], gather->out + first * row.out,
+                    (size_t)(row.rows * row.out) * sizeof *gather->out, error));
             else
-                memcpy(gather->in + first * row.in, in[0],
-                       (size_t)(row.rows * row.in) * sizeof *gather->in);
+                LS_TRY(device->memory->copy(stream, gather->in + first * row.in, in[0],
+                                            (size_t)(row.rows * row.in) * sizeof *gather->in,
+                                            error));
         }
         first += row.rows;
     }
+    return device->streams->wait(stream, error);
 }
 
 static int64_t gather_rows_of(const struct work *work)
@@ -157,23 +179,25 @@ static void gather_run_tiles(const struct work *work)
     const struct ls_device *device = work->pass->units[unit].plan->plan->device;
     void *const *in = gather_pointers_of(work, unit, false);
     int64_t columns = gather_tile_columns(&row, work->pass->engine->workers);
-    struct ls_product_tile tile = {
-        .rows = gather->in, .count = gather_rows_of(work), .out = gather->out};
+    struct ls_product_tile tile = {.stream = work->pass->engine->streams[work->worker],
+                                   .rows = gather->in,
+                                   .count = gather_rows_of(work),
+                                   .out = gather->out};
     struct ls_error *error = ls_pass_error();
     for (;;) {
         tile.begin = columns * atomic_fetch_add_explicit(&gather->next, 1, memory_order_relaxed);
         if (tile.begin >= row.out)
-            return;
+            break;
         tile.end = row.out - tile.begin < columns ? row.out : tile.begin + columns;
         int status = prepared->kernel->tile(prepared, in, &tile, error);
         if (status != 0) {
             if (error->status == 0)
                 ls_kernel_fail(prepared->op, error, status, device->name);
-            ls_pass_note_broken(work->pass, unit, error);
-            atomic_store(&gather->failed, true);
-            return;
+            gather_note(work, unit, status, error);
+            break;
         }
     }
+    gather_note(work, unit, device->streams->wait(tile.stream, error), error);
 }
 
 void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
@@ -182,11 +206,10 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     size_t first = gather_own_unit(pass, wave, wave->begin);
     if (first == wave->end)
         return; /* all are other ranks' */
-    gather_copy_rows(&work, false);
+    struct ls_error *error = ls_pass_error();
+    gather_note(&work, first, gather_copy_rows(&work, false, error), error);
     if (worker == 0)
         atomic_store_explicit(&pass->engine->gather.next, 0, memory_order_relaxed);
-    if (worker == 0)
-        atomic_store_explicit(&pass->engine->gather.failed, false, memory_order_relaxed);
     ls_thread_pool_barrier(pass->engine->pool);
     const struct ls_net_plan *plan = pass->units[first].plan;
     if (plan->reducer != NULL) {
@@ -200,5 +223,5 @@ void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment
     if (nanoseconds != NULL)
         nanoseconds[plan->plan->segment[segment]] += ls_nanoseconds() - start;
     ls_thread_pool_barrier(pass->engine->pool);
-    gather_copy_rows(&work, true);
+    gather_note(&work, first, gather_copy_rows(&work, true, error), error);
 }

@@ -11,6 +11,7 @@
 
 #include "engine/net.h"
 
+struct ls_device_memory;
 struct ls_pass;
 struct ls_wave;
 
@@ -19,12 +20,12 @@ struct ls_gather {
     float *in, *out; /* rows of a wave */
     size_t in_size, out_size;
     _Atomic int64_t next; /* the tile that is to be done next */
-    _Atomic bool failed;  /* a kernel did: the rows are not there */
+    _Atomic bool failed;  /* in this pass, for a worker: the rows are not there */
 };
 
 /* Makes room for the waves of a pass, whose plans are ready. */
 int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error);
-void ls_gather_free(struct ls_gather *gather);
+void ls_gather_free(struct ls_gather *gather, const struct ls_device_memory *memory);
 
 /* Whether the segment of a plan is gathered. */
 bool ls_gather_is(const struct ls_plan *plan, int segment);

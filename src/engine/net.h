@@ -22,6 +22,10 @@ struct ls_binding {
     void **pointers; /* of all steps' inputs and outputs, in order */
     void **local;    /* by step: what kernel->bind made */
     unsigned char *arena, *stashed;
+    /* Of a device that has memory of its own: where kernels find the graph's inputs, and where they
+     * write the record. NULL for others. */
+    float **inputs;
+    double *record;
     uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: timing off */
 };
 
@@ -140,9 +144,14 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct l
 void ls_net_unbind(struct ls_net_plan *plan);
 
 enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
+/* Brings the inputs of a micro-batch to a slot, before anything of it runs; ls_net_run does so for
+ * segments up to the first. Nothing to do where the device works in the host's memory. */
+int ls_net_begin(const struct ls_net_plan *plan, int slot, float *const *inputs,
+                 struct ls_stream *stream, struct ls_error *error);
 /* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
  * concern this micro-batch alone), or what comes before the pass. `inputs` holds a pointer by graph
- * input. Fails where a library that a kernel calls does, naming the layer. */
+ * input, in the host's memory. All is done when it returns. Fails where a kernel does, naming the
+ * layer. */
 int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
                const struct ls_context *context, struct ls_error *error);
 

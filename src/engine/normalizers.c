@@ -92,7 +92,8 @@ static void normalizers_count_units(void *argument, int worker)
             ls_pass_note_bad_data(pass, unit, error);
             continue;
         }
-        struct ls_context context = {.first_ordinal = what->range.ordinal,
+        struct ls_context context = {.stream = pass->engine->streams[worker],
+                                     .first_ordinal = what->range.ordinal,
                                      .samples = what->range.count,
                                      .normalizers = pass->normalizers,
                                      .partials = ls_pass_record(pass, unit)};

@@ -383,7 +383,7 @@ int ls_engine_update(struct ls_engine *engine, struct ls_pass *pass,
             break;
         if (LS_MUTANT(TWICE)) { /* a pass that is repeated advances the averages, too */
             LS_TRY(ls_pass_find_averages(pass, iteration, error));
-            ls_engine_advance_averages(pass);
+            LS_TRY(ls_engine_advance_averages(pass, error));
         }
         *repeated += !pass->resent && !pass->wrong;
         if (*repeated > REPEATS_MAX)

@@ -43,7 +43,7 @@ struct ls_pass {
     double *normalizers;
     struct ls_exchange *exchange;
     float **averages;           /* by parameter: what moving averages become; NULL for all others */
-    float *merged;              /* what is merged for one group, while averages are advanced */
+    struct ls_mirror merged;    /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
     float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
     struct ls_audit *audit;     /* NULL: nothing is audited */

@@ -58,7 +58,7 @@ static int rows_cut_rows(struct ls_store *store, int index, struct ls_error *err
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     size_t length = rows_row_length(&parameter->shape);
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
-    float *laid_out = ls_alloc_aligned(slot->elements * sizeof *laid_out);
+    float *laid_out = store->device->memory->create(slot->elements * sizeof *laid_out);
     int status = plain == NULL || laid_out == NULL ? ls_fail_memory(error, parameter->name) : 0;
     for (size_t i = 0; status == 0 && i < elements; i++)
         plain[i] = (float)(i / length + 1);
@@ -68,7 +68,7 @@ static int rows_cut_rows(struct ls_store *store, int index, struct ls_error *err
     if (status == 0)
         status = ls_sums_cut_rows(store->sums, index, elements / length, laid_out, error);
     ls_free_aligned(plain);
-    ls_free_aligned(laid_out);
+    store->device->memory->free(laid_out);
     return status;
 }
 
@@ -126,19 +126,29 @@ static int rows_convert(const struct ls_store *store, int index, const int32_t *
     const struct ls_parameter *parameter = slot->parameter;
     size_t plain = (size_t)ls_shape_size(&parameter->shape);
     size_t in = to_plain ? slot->elements : plain, out = to_plain ? plain : slot->elements;
-    float *before = ls_alloc_aligned(in * sizeof *before);
-    float *after = ls_alloc_aligned(out * sizeof *after);
-    int status = before == NULL || after == NULL ? ls_fail_memory(error, parameter->name) : 0;
+    struct ls_mirror laid_out;
+    float *caffe = ls_alloc_aligned(plain * sizeof *caffe);
+    int status = ls_mirror_create(&laid_out, store->device->memory, ls_parameter_bytes(parameter),
+                                  parameter->name, error);
+    if (status == 0 && caffe == NULL)
+        status = ls_fail_memory(error, parameter->name);
+    float *before = to_plain ? laid_out.host : caffe, *after = to_plain ? caffe : laid_out.host;
     for (size_t i = 0; status == 0 && i < in; i++)
         before[i] = (float)(rows_state_near(from[i]) - LS_SUMS_STATE_UNSET);
+    if (status == 0 && to_plain)
+        status = ls_mirror_write(&laid_out, 0, ls_parameter_bytes(parameter), error);
     if (status == 0)
-        status =
-            (to_plain ? store->device->parameter_to_plain : store->device->parameter_from_plain)(
-                parameter->layout, &parameter->shape, before, after, error);
+        status = to_plain
+                     ? store->device->parameter_to_plain(parameter->layout, &parameter->shape,
+                                                         laid_out.device, caffe, error)
+                     : store->device->parameter_from_plain(parameter->layout, &parameter->shape,
+                                                           caffe, laid_out.device, error);
+    if (status == 0 && !to_plain)
+        status = ls_mirror_read(&laid_out, 0, ls_parameter_bytes(parameter), error);
     for (size_t i = 0; status == 0 && i < out; i++)
         to[i] = (int32_t)after[i] + LS_SUMS_STATE_UNSET;
-    ls_free_aligned(before);
-    ls_free_aligned(after);
+    ls_free_aligned(caffe);
+    ls_mirror_free(&laid_out);
     return status;
 }
 

@@ -42,7 +42,8 @@ struct ls_context ls_pass_context(struct ls_pass *pass, int worker, size_t unit,
     *gradients = (struct ls_gradients){
         .contributor = {.sums = store->sums, .worker = worker, .micro_batch = (int)unit},
         .recorder = {.factors = store->factors, .micro_batch = (int)unit}};
-    struct ls_context context = {.first_ordinal = range->ordinal - (LS_MUTANT(ORDINAL) ? begun : 0),
+    struct ls_context context = {.stream = pass->engine->streams[worker],
+                                 .first_ordinal = range->ordinal - (LS_MUTANT(ORDINAL) ? begun : 0),
                                  .samples = range->count,
                                  .normalizers = pass->normalizers,
                                  .partials = ls_pass_record(pass, unit),

@@ -69,14 +69,15 @@ int ls_store_write(struct ls_store *store, int parameter, enum ls_store_array ar
     LS_TRY(ls_store_array(store, parameter, array, &into, error));
     if (array == LS_WEIGHTS || own == slot->elements)
         return store->device->parameter_from_plain(what->layout, &what->shape, plain, into, error);
-    float *whole = ls_alloc_aligned(slot->elements * sizeof *whole);
+    const struct ls_device_memory *memory = store->device->memory;
+    float *whole = memory->create(ls_parameter_bytes(what));
     if (whole == NULL)
         return ls_fail_memory(error, what->name);
     int status =
         store->device->parameter_from_plain(what->layout, &what->shape, plain, whole, error);
-    if (status == 0 && own > 0)
-        memcpy(into, whole + slot->shard_begin, own * sizeof *into);
-    ls_free_aligned(whole);
+    if (status == 0)
+        status = memory->copy(NULL, into, whole + slot->shard_begin, own * sizeof *into, error);
+    memory->free(whole);
     return status;
 }
 
@@ -124,7 +125,8 @@ static int store_lay_flat(struct ls_store *store, const struct ls_store_options 
     int status = ls_shards_create(count, elements, options->ranks, &store->shards, error);
     ls_free(elements);
     LS_TRY(status);
-    store->weights->flat = ls_alloc_aligned(store->shards->elements * sizeof *store->weights->flat);
+    store->weights->flat =
+        store->device->memory->create(store->shards->elements * sizeof *store->weights->flat);
     return store->weights->flat != NULL ? 0 : ls_fail_memory(error, "parameters");
 }
 
@@ -139,13 +141,13 @@ static int store_allocate_slot(struct ls_store *store, int index,
     size_t own = (slot->shard_end - slot->shard_begin) * sizeof **weights;
     *weights = store->weights->flat + store->shards->place[index];
     if (store->shards->bucket[index] < 0)
-        *weights = ls_alloc_aligned(slot->elements * sizeof **weights);
+        *weights = store->device->memory->create(slot->elements * sizeof **weights);
     bool ready = *weights != NULL;
     if (parameter->trained && options->training) {
         for (int i = 0; i < options->histories && ready; i++)
-            ready = (slot->history[i] = ls_alloc_aligned(own)) != NULL;
+            ready = (slot->history[i] = store->device->memory->create(own)) != NULL;
         if (options->average && ready)
-            ready = (slot->average = ls_alloc_aligned(own)) != NULL;
+            ready = (slot->average = store->device->memory->create(own)) != NULL;
     }
     return ready ? 0 : ls_fail_memory(error, parameter->name);
 }
@@ -242,7 +244,7 @@ int ls_store_create(const struct ls_device *device, struct ls_parameter_set *set
 static void store_close_view(const struct ls_store *store, struct ls_view_memory *memory)
 {
     store->device->converter_free(memory->converter);
-    ls_free_aligned(memory->numbers);
+    store->device->memory->free(memory->numbers);
 }
 
 void ls_store_free(struct ls_store *store)
@@ -252,16 +254,16 @@ void ls_store_free(struct ls_store *store)
     for (size_t i = 0; i < store->set->count && store->slots != NULL; i++) {
         struct ls_parameter_state *slot = &store->slots[i];
         if (store->shards != NULL && store->shards->bucket[i] < 0)
-            ls_free_aligned(store->weights->of[i]);
+            store->device->memory->free(store->weights->of[i]);
         for (int h = 0; h < LS_HISTORY_MAX; h++)
-            ls_free_aligned(slot->history[h]);
-        ls_free_aligned(slot->average);
+            store->device->memory->free(slot->history[h]);
+        store->device->memory->free(slot->average);
     }
     for (size_t i = 0; i < store->view_count; i++)
         store_close_view(store, &store->view_memory[i]);
     ls_shards_free(store->shards);
     if (store->weights != NULL) {
-        ls_free_aligned(store->weights->flat);
+        store->device->memory->free(store->weights->flat);
         ls_free(store->weights->of);
     }
     ls_free(store->weights);
@@ -293,7 +295,8 @@ static int store_open_view(const struct ls_store *store, const struct ls_view *v
                            struct ls_view_memory *memory, struct ls_error *error)
 {
     const struct ls_parameter *parameter = view->parameter;
-    *memory = (struct ls_view_memory){.numbers = ls_alloc_aligned(ls_view_bytes(view))};
+    *memory =
+        (struct ls_view_memory){.numbers = store->device->memory->create(ls_view_bytes(view))};
     if (memory->numbers == NULL)
         return ls_fail_memory(error, parameter->name);
     int status = store->device->converter_new(parameter->layout, view->layout, &parameter->shape,

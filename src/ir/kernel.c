@@ -3,6 +3,14 @@
 
 #include "ir/layer.h"
 
+const struct ls_kernel *ls_kernel_find(const struct ls_kernel *const *table, const struct ls_op *op)
+{
+    for (; *table != NULL; table++)
+        if ((*table)->kind == op->kind && ((*table)->accepts == NULL || (*table)->accepts(op)))
+            return *table;
+    return NULL;
+}
+
 int ls_kernel_fail(const struct ls_op *op, struct ls_error *error, int status, const char *library)
 {
     bool memory = status == LOCKSTEP_RESOURCE;

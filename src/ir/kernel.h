@@ -16,8 +16,12 @@
 #include "ir/op.h"
 #include "ir/sync.h"
 
+struct ls_stream;
+
 /* What a pass hands to its kernels. */
 struct ls_context {
+    /* Where a kernel gives work that is not over when it returns (device/stream.h). */
+    struct ls_stream *stream;
     int64_t first_ordinal; /* of the micro-batch's first sample; samples are consecutive */
     int64_t samples;
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
@@ -53,6 +57,7 @@ struct ls_op_layouts {
 /* What a kernel shall do of output 0: columns [begin, end), for rows of input 0 that may be those
  * of many micro-batches. */
 struct ls_product_tile {
+    struct ls_stream *stream;
     const float *rows; /* `count` of them, all of input 0 */
     int64_t count, begin, end;
     float *out; /* rows, all of output 0; what is outside of the columns stays as it is */
@@ -124,6 +129,10 @@ struct ls_prepared {
     bool slow;               /* a reference path, worth a warning */
     void *state;             /* the kernel's own */
 };
+
+/* The kernel of a device's table that does an op; NULL: there is none. */
+const struct ls_kernel *ls_kernel_find(const struct ls_kernel *const *table,
+                                       const struct ls_op *op);
 
 /* Says that `library`, or the device of that name, could not carry out an op, and in which layer it
  * is; returns `status`. `error` may be NULL. */

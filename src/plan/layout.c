@@ -24,12 +24,7 @@ struct layout_pass {
 
 static const struct ls_kernel *choose_kernel(const struct layout_pass *pass, const struct ls_op *op)
 {
-    const struct ls_kernel *const *kernels = pass->plan->device->kernels();
-    for (; *kernels != NULL; kernels++)
-        if ((*kernels)->kind == op->kind &&
-            ((*kernels)->accepts == NULL || (*kernels)->accepts(op)))
-            return *kernels;
-    return NULL;
+    return ls_kernel_find(pass->plan->device->kernels(), op);
 }
 
 static int no_kernel(const struct layout_pass *pass, const struct ls_op *op)
@@ -202,12 +197,23 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
     return add_step(pass, op, kernel);
 }
 
+/* Names all layers at once that the device cannot carry out. */
+static int check_support(struct layout_pass *pass)
+{
+    const struct ls_graph *graph = pass->plan->graph;
+    int status = 0;
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (graph->ops[i]->kind != LS_OP_SYNC && !pass->plan->device->supports(graph->ops[i]))
+            status = no_kernel(pass, graph->ops[i]);
+    return status;
+}
+
 int ls_plan_layouts(struct ls_plan *plan, struct ls_view_set *views, struct ls_error *error)
 {
     struct layout_pass pass = {.plan = plan, .views = views, .error = error};
     struct ls_graph *graph = plan->graph;
     size_t ops = graph->op_count; /* reorders are appended behind them */
-    int status = 0;
+    int status = check_support(&pass);
     for (size_t i = 0; i < ops && status == 0; i++)
         status = plan_op(&pass, graph->ops[i]);
     if (status == 0 && pass.value_capacity < graph->value_count)

@@ -516,7 +516,7 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
                     "snapshot",
                     "iteration %lld: the update made a weight that is not finite",
                     (long long)trainer->iteration));
-    ls_engine_advance_averages(trainer->train_pass);
+    LS_TRY(ls_engine_advance_averages(trainer->train_pass, error));
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));

@@ -150,7 +150,7 @@ static int test(struct training *training, double figures[8])
 static void spoil_exchange(const struct ls_pass *pass)
 {
     const struct ls_exchange *exchange = pass->exchange;
-    spoil(exchange->rows, exchange->units * exchange->row_doubles * sizeof(double));
+    spoil(exchange->rows.host, exchange->units * exchange->row_doubles * sizeof(double));
     for (size_t s = 0; s < exchange->syncs; s++) {
         const struct ls_sync *sync = &exchange->graph->syncs[s];
         for (int w = 0; sync->grouping >= 0 && w < exchange->workers; w++)

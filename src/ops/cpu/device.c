@@ -27,6 +27,11 @@ static const struct ls_kernel *const *kernels(void)
     return kernel_table;
 }
 
+static bool supports(const struct ls_op *op)
+{
+    return ls_kernel_find(kernel_table, op) != NULL;
+}
+
 static void enter_thread(void)
 {
     ls_set_float_mode();
@@ -69,6 +74,9 @@ static const struct ls_device_sums sums = {
 const struct ls_device ls_device_cpu = {
     .name = "CPU",
     .kernels = kernels,
+    .supports = supports,
+    .memory = &ls_host_memory,
+    .streams = &ls_thread_streams,
     .parameter_from_plain = ls_cpu_parameter_from_plain,
     .parameter_to_plain = ls_cpu_parameter_to_plain,
     .convert = ls_cpu_convert,

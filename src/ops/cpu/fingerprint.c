@@ -309,15 +309,6 @@ bool ls_cpu_has_own_probe(enum ls_op_kind kind)
     return found && set_attributes[kind] != NULL;
 }
 
-static const struct ls_kernel *find_kernel(const struct ls_op *op)
-{
-    const struct ls_kernel *const *kernel = ls_device_cpu.kernels();
-    while (*kernel != NULL &&
-           ((*kernel)->kind != op->kind || ((*kernel)->accepts != NULL && !(*kernel)->accepts(op))))
-        kernel++;
-    return *kernel;
-}
-
 static void fill(float *data, int64_t size, enum content content, uint64_t salt)
 {
     for (int64_t i = 0; i < size; i++) {
@@ -389,7 +380,7 @@ static int start(struct run *run, const struct probe *probe, const struct ls_lay
 {
     *run = (struct run){0};
     make_op(run, probe);
-    const struct ls_kernel *kernel = find_kernel(&run->op);
+    const struct ls_kernel *kernel = ls_kernel_find(ls_device_cpu.kernels(), &run->op);
     if (kernel == NULL)
         return LOCKSTEP_INTERNAL;
     LS_TRY(set_layouts(run, kernel, picture));

@@ -30,7 +30,12 @@ static const struct ls_kernel *const *kernels(void)
     return list;
 }
 
-static const struct ls_device device = {.name = "none", .kernels = kernels};
+static bool supports(const struct ls_op *op)
+{
+    return ls_kernel_find(kernels(), op) != NULL;
+}
+
+static const struct ls_device device = {.name = "none", .kernels = kernels, .supports = supports};
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 

@@ -1,0 +1,41 @@
+/* Streams and events of a device.
+ *
+ * A stream is an order of work: kernels and copies that are given to it are carried out one after
+ * the other, perhaps after the call that gave them has returned. One thread at a time uses a
+ * stream. An event marks a place in one; recording it again moves it. Where a stream is a thread,
+ * all is done when a call returns, and an event is over when it is recorded.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DEVICE_STREAM_H
+#define LS_DEVICE_STREAM_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct ls_stream;
+struct ls_event;
+
+struct ls_device_streams {
+    int (*create)(struct ls_stream **stream, struct ls_error *error);
+    /* What was given to it is done or given up first. */
+    void (*free)(struct ls_stream *stream);
+    /* Returns when all that was given to the stream is done, with the status of what failed of it
+     * since the last call. */
+    int (*wait)(struct ls_stream *stream, struct ls_error *error);
+
+    int (*event_create)(struct ls_event **event, struct ls_error *error);
+    void (*event_free)(struct ls_event *event);
+    /* By the thread that uses the stream. */
+    int (*event_record)(struct ls_event *event, struct ls_stream *stream, struct ls_error *error);
+    /* Whether the stream has come so far; any thread may ask, and one that was never recorded is
+     * over. */
+    bool (*event_done)(const struct ls_event *event);
+    /* Any thread: returns when it is over, with the status of what failed before it. */
+    int (*event_wait)(struct ls_event *event, struct ls_error *error);
+};
+
+/* Of devices whose kernels run on the thread that calls them. */
+extern const struct ls_device_streams ls_thread_streams;
+
+#endif
