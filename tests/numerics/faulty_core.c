@@ -22,18 +22,6 @@ static int setup(void **state)
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-#define DATA                                                                                       \
-    "layer { name: 'train' type: 'Data' top: 'data' top: 'label'\n"                                \
-    "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 20 }\n"               \
-    "  transform_param { scale: 0.0078125 crop_size: 10 mirror: true } }\n"
-#define PRODUCT(name, bottom, outputs)                                                             \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
-    "  inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }\n"
-#define DROPOUT(bottom)                                                                            \
-    "layer { name: 'drop' type: 'Dropout' bottom: '" bottom "' top: '" bottom "' }\n"
-#define LOSS                                                                                       \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-
 /* Batch norm over the batch (waves), convolutions, factors; several batches an update. */
 static struct lockstep_solver *normed(void)
 {
@@ -44,39 +32,24 @@ static struct lockstep_solver *normed(void)
 static struct lockstep_solver *grouped(void)
 {
     return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 4\n"
-                       "iter_size: 3 net_param {\n" DATA
-                       "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
-                       "  convolution_param { num_output: 6 kernel_size: 3\n"
-                       "    weight_filler { type: 'msra' } } }\n"
-                       "layer { name: 'n' type: 'BatchNorm' bottom: 'c' top: 'c'\n"
-                       "  batch_norm_param { group: 4 } }\n" DROPOUT("c") PRODUCT("ip", "c", "10")
-                           LOSS "}\n",
-                       ls_test_path("images"), ls_test_path("labels"));
+                       "iter_size: 3 net_param { %s }\n",
+                       ls_test_net("faulty_grouped", NULL));
 }
 
 /* No micro-batch waits for another; labels are counted before the pass. */
 static struct lockstep_solver *plain(void)
 {
-    return load_solver(
-        "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
-        "iter_size: 2 clip_gradients: 1 net_param {\n" DATA
-        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
-        "  convolution_param { num_output: 6 kernel_size: 3\n"
-        "    weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' }\n" DROPOUT("c") PRODUCT(
-            "ip", "c",
-            "10") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label'\n"
-                  "  top: 'loss' loss_param { ignore_label: 3 } } }\n",
-        ls_test_path("images"), ls_test_path("labels"));
+    return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
+                       "iter_size: 2 clip_gradients: 1 net_param { %s }\n",
+                       ls_test_net("faulty_plain", NULL));
 }
 
 /* Large inner products: gathered, and their gradients are exchanged as factors. */
 static struct lockstep_solver *large(void)
 {
     return load_solver("base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 9 micro_batch: 3\n"
-                       "net_param {\n" DATA PRODUCT("ip1", "data", "1024") DROPOUT("ip1")
-                           PRODUCT("ip2", "ip1", "2112") PRODUCT("ip", "ip2", "10") LOSS "}\n",
-                       ls_test_path("images"), ls_test_path("labels"));
+                       "net_param { %s }\n",
+                       ls_test_net("faulty_products", NULL));
 }
 
 /* ---- Trainings ------------------------------------------------------------------------------- */

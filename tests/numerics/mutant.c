@@ -40,21 +40,12 @@ int __wrap_ls_engine_create(const struct ls_device *device, struct ls_comm *comm
     return 0;
 }
 
-#define NET(first)                                                                                 \
-    "base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 100\n"                               \
-    "net_param {\n"                                                                                \
-    "layer { name: 'drawn' type: 'Data' top: 'data' top: 'label'\n"                                \
-    "  transform_param { scale: 0.004 }\n"                                                         \
-    "  data_param { backend: SYNTHETIC batch_size: 64\n"                                           \
-    "    synthetic_param { count: 500 height: 16 width: 16 } } }\n"                                \
-    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
-    "  inner_product_param { num_output: 64 weight_filler { type: 'xavier' } } }\n" first          \
-    "layer { name: 'tanh1' type: 'TanH' bottom: 'ip1' top: 'ip1' }\n"                              \
-    "layer { name: 'drop1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"                           \
-    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"                          \
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"                \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n"   \
-    "}\n"
+static struct lockstep_solver *solver_with(const char *norm)
+{
+    return load_solver("base_lr: 0.02 momentum: 0.9 lr_policy: 'fixed' max_iter: 100\n"
+                       "net_param { %s }\n",
+                       ls_test_net("mutants", LS_TEST_VALUES({"norm", norm})));
+}
 
 static void check_verify(struct lockstep_solver *solver)
 {
@@ -76,15 +67,14 @@ static void verify_tells_mutants_from_the_sound_build(void **state)
 {
     (void)state;
     held_until = 7;
-    check_verify(load_solver(NET("")));
+    check_verify(solver_with(""));
 }
 
 static void verify_tells_mutants_of_batch_statistics(void **state)
 {
     (void)state;
     held_until = 0;
-    check_verify(load_solver(NET("layer { name: 'norm' type: 'BatchNorm' bottom: 'ip1' "
-                                 "top: 'ip1' }\n")));
+    check_verify(solver_with("layer { name: 'norm' type: 'BatchNorm' bottom: 'ip1' top: 'ip1' }"));
 }
 
 int main(void)

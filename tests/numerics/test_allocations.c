@@ -152,26 +152,11 @@ static void take_event(void *user, const struct lockstep_event *event)
  * updates: clipping, a penalty, an average of weights. */
 static struct lockstep_solver *solver_for(const char *solver, const char *layers)
 {
-    static char data[600];
-    snprintf(data, sizeof data,
-             "top: 'data' top: 'label' transform_param { scale: 0.004 mirror: true }\n"
-             "  data_param { backend: CIFAR source: '%s' batch_size:",
-             ls_test_path("cifar.bin"));
     return load_solver(
         "base_lr: 0.001 lr_policy: 'fixed' max_iter: 1000 display: 1 test_interval: 2\n"
         "weight_decay: 0.001 snapshot_after_train: false %s\n"
-        "net_param {\n"
-        "layer { name: 'train' type: 'Data' include { phase: TRAIN } %s 20 shuffle: true } }\n"
-        "layer { name: 'test' type: 'Data' include { phase: TEST } %s 16 } }\n"
-        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param {\n"
-        "  num_output: 20 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }\n"
-        "%s\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
-        "  include { phase: TEST } } }\n",
-        solver, data, data, layers);
+        "net_param { %s }\n",
+        solver, ls_test_net("allocations", LS_TEST_VALUES({"layers", layers})));
 }
 
 static void check(const char *solver_fields, const char *layers, int workers, double audit)

@@ -75,25 +75,14 @@ static struct lockstep_solver *solver_of(const char *list, const char *data, con
 {
     return load_solver(
         "base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 6 random_seed: 5\n"
-        "micro_batch: 3 test_interval: 3 %s net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
-        "  data_param { backend: IMAGES source: '%s' is_color: false batch_size: 12\n"
-        "    %s %s } transform_param { scale: 0.0078125 mirror: true } }\n"
-        "layer { name: 't' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
-        "  data_param { backend: IMAGES source: '%s' is_color: false batch_size: 10 %s }\n"
-        "  transform_param { scale: 0.0078125 } }\n"
-        "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1'\n"
-        "  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'n1' type: 'BatchNorm' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss'\n"
-        "  loss_param { normalization: VALID ignore_label: 3 } }\n"
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
-        "  include { phase: TEST } } }\n",
-        solver, list, strstr(data, "shuffle") == NULL ? "shuffle: true" : "", data, list,
-        strstr(data, "SKIP") != NULL ? "on_bad_record: SKIP" : "");
+        "micro_batch: 3 test_interval: 3 %s net_param { %s }\n",
+        solver,
+        ls_test_net("bad_records",
+                    LS_TEST_VALUES(
+                        {"list", list},
+                        {"order", strstr(data, "shuffle") == NULL ? "shuffle: true" : ""},
+                        {"data", data},
+                        {"on_test", strstr(data, "SKIP") != NULL ? "on_bad_record: SKIP" : ""})));
 }
 
 /* ---- Equal to good data ---------------------------------------------------------------------- */
@@ -164,7 +153,7 @@ static void records_that_stand_in_bring_their_own_size(void **state)
             free(file);
         }
     }
-    const char *net = NORMALISED("", DECONVOLUTION) LOSS("");
+    const struct size_net net = {"sizes_deconvolved", "", "", NULL};
     struct lockstep_solver *good = make_solver(SGD "micro_batch: 3 max_iter: 9", "mended",
                                                "batch_size: 12 shuffle: true", "", net);
     struct lockstep_solver *solver =

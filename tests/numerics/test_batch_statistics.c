@@ -24,28 +24,12 @@ static struct lockstep_solver *make_solver(const struct settings *s)
     return load_solver(
         "base_lr: 0.01 lr_policy: 'fixed' max_iter: 100 random_seed: 3 iter_size: %d\n"
         "micro_batch: %d %s\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { mean_value: %g }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: %d } }\n"
-        "layer { name: 'n0' type: 'BatchNorm' bottom: 'data' top: 'y0' batch_norm_param {\n"
-        "  group: %d moving_average_fraction: 0.5 scale_bias: true %s\n"
-        "  scale_filler { type: 'uniform' min: 0.5 max: 1.5 }\n"
-        "  bias_filler { type: 'uniform' min: -1 max: 1 } } }\n"
-        "layer { name: 'r0' type: 'ReLU' bottom: 'y0' top: 'y0' }\n"
-        "layer { name: 'i1' type: 'InnerProduct' bottom: 'y0' top: 'z1' inner_product_param {\n"
-        "  num_output: 5 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'n1' type: 'BatchNorm' bottom: 'z1' top: 'y1' batch_norm_param {\n"
-        "  group: %d moving_average_fraction: 0.5 scale_bias: true %s\n"
-        "  scale_filler { type: 'uniform' min: 0.5 max: 1.5 }\n"
-        "  bias_filler { type: 'uniform' min: -1 max: 1 } } }\n"
-        "layer { name: 'i2' type: 'InnerProduct' bottom: 'y1' top: 'z2' inner_product_param {\n"
-        "  num_output: 1 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'z2' bottom: 'label' top: 'loss' }\n"
-        "}\n",
-        s->iter_size, s->micro_batch, s->more != NULL ? s->more : "", -s->offset,
-        ls_test_path("images"), ls_test_path("labels"), s->batch, s->group, fields, s->group,
-        fields);
+        "net_param { %s }\n",
+        s->iter_size, s->micro_batch, s->more != NULL ? s->more : "",
+        ls_test_net("batch_statistics",
+                    LS_TEST_VALUES({"offset", ls_test_text("%g", -s->offset)},
+                                   {"batch", ls_test_text("%d", s->batch)},
+                                   {"group", ls_test_text("%d", s->group)}, {"fields", fields})));
 }
 
 enum parameter {

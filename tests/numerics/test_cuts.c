@@ -17,20 +17,8 @@ static struct lockstep_solver *make_solver(int average_loss)
         "base_lr: 0.02 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.1 power: 0.5\n"
         "max_iter: 14 snapshot: 5 test_interval: 4 snapshot_best: 'accuracy' average_loss: %d\n"
         "iter_size: 2 micro_batch: 9 weight_average { decay: 0.8 } warmup_iter: 3\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  transform_param { scale: 0.0078 mirror: true pad: 1 crop_size: 12 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 50 shuffle: true\n"
-        "    last_batch: PARTIAL } }\n"
-        "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"
-        "  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'drop' type: 'Dropout' bottom: 'conv' top: 'conv' }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' }\n"
-        "}\n",
-        average_loss, ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        average_loss, ls_test_net("cuts", NULL));
 }
 
 /* ---- What a training leaves ------------------------------------------------------------------ */

@@ -9,34 +9,11 @@ enum { SAMPLES = 61, TEST_SAMPLES = 37, UPDATES = 2, RANKS = 2, SEVERAL = 2 };
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-/* Weights of 8.25 MiB: gathered where memory is plenty. */
-#define LARGE                                                                                      \
-    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1'\n"                         \
-    "  inner_product_param { num_output: 8192 weight_filler { type: 'xavier' } } }\n"              \
-    "layer { name: 'r1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n"                                 \
-    "layer { name: 'd1' type: 'Dropout' bottom: 'ip1' top: 'ip1' }\n"                              \
-    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip1' top: 'ip2'\n"                          \
-    "  inner_product_param { num_output: 264 weight_filler { type: 'xavier' } } }\n"               \
-    "layer { name: 't2' type: 'TanH' bottom: 'ip2' top: 't2' }\n"                                  \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 't2' top: 'ip'\n"                             \
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-/* Statistics of the batch; there is much that can be recomputed. */
-#define DEEP                                                                                       \
-    "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1'\n"                            \
-    "  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: 'msra' } } }\n"      \
-    "layer { name: 'n1' type: 'BatchNorm' bottom: 'c1' top: 'n1' }\n"                              \
-    "layer { name: 'r1' type: 'ReLU' bottom: 'n1' top: 'r1' }\n"                                   \
-    "layer { name: 'd1' type: 'Dropout' bottom: 'r1' top: 'd1' }\n"                                \
-    "layer { name: 'c2' type: 'Convolution' bottom: 'd1' top: 'c2'\n"                              \
-    "  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: 'msra' } } }\n"      \
-    "layer { name: 't2' type: 'TanH' bottom: 'c2' top: 't2' }\n"                                   \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 't2' top: 'ip'\n"                             \
-    "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-
 static const struct net {
-    const char *name, *layers;
+    const char *name, *file; /* of tests/nets */
     bool gathers;
-} nets[] = {{"large products", LARGE, true}, {"statistics", DEEP, false}};
+} nets[] = {{"large products", "rank_memory_products", true},
+            {"statistics", "rank_memory_statistics", false}};
 
 static int setup(void **state)
 {
@@ -51,19 +28,8 @@ static struct lockstep_solver *make_solver(const struct net *net, int iter_size)
     return load_solver(
         "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 0\n"
         "test_interval: 100 test_initialization: false micro_batch: 3 iter_size: %d\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
-        "  transform_param { scale: 0.0078 mirror: true }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 40 } }\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
-        "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 10 } }\n"
-        "%s"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label'\n"
-        "  top: 'accuracy' include { phase: TEST } } }\n",
-        iter_size, ls_test_path("images"), ls_test_path("labels"), ls_test_path("test-images"),
-        ls_test_path("test-labels"), net->layers);
+        "net_param { %s }\n",
+        iter_size, ls_test_net(net->file, NULL));
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */

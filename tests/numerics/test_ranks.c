@@ -19,60 +19,6 @@ static int setup(void **state)
     return 0;
 }
 
-#define CONVOLUTION(name, bottom)                                                                  \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
-    "  convolution_param { num_output: 6 kernel_size: 3 bias_term: false\n"                        \
-    "    weight_filler { type: 'msra' } } }\n"
-#define NORM(name, bottom, fields)                                                                 \
-    "layer { name: '" name "' type: 'BatchNorm' bottom: '" bottom "' top: '" bottom "'\n"          \
-    "  batch_norm_param { moving_average_fraction: 0.8 " fields " } }\n"                           \
-    "layer { name: '" name "s' type: 'Scale' bottom: '" bottom "' top: '" bottom "' }\n"           \
-    "layer { name: '" name "r' type: 'ReLU' bottom: '" bottom "' top: '" bottom "' }\n"
-#define PRODUCT(name, bottom, outputs)                                                             \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name "'\n"         \
-    "  inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }\n"
-#define DROPOUT(name, bottom)                                                                      \
-    "layer { name: '" name "' type: 'Dropout' bottom: '" bottom "' top: '" bottom "' }\n"
-#define LOSS(name, scores, label, fields)                                                          \
-    "layer { name: '" name "' type: 'SoftmaxWithLoss' bottom: '" scores "' bottom: '" label "'\n"  \
-    "  top: '" name "' propagate_down: true propagate_down: false loss_param { " fields " } }\n"
-#define ACCURACY(scores)                                                                           \
-    "layer { name: 'accuracy' type: 'Accuracy' bottom: '" scores "' bottom: 'label'\n"             \
-    "  top: 'accuracy' include { phase: TEST } }\n"
-
-#define PLAIN                                                                                      \
-    CONVOLUTION("c1", "data")                                                                      \
-    "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n" DROPOUT("d1", "c1")               \
-        PRODUCT("ip", "c1", "10") LOSS("loss", "ip", "label", "") ACCURACY("ip")
-#define NORMED(first, second)                                                                      \
-    CONVOLUTION("c1", "data")                                                                      \
-    NORM("n1", "c1", first)                                                                        \
-    CONVOLUTION("c2", "c1")                                                                        \
-    NORM("n2", "c2", second)                                                                       \
-    PRODUCT("ip", "c2", "10") LOSS("loss", "ip", "label", "") ACCURACY("ip")
-/* Divisors from labels, counted before the pass; and from labels that the net makes itself. */
-#define COUNTED                                                                                    \
-    PRODUCT("ip", "data", "10")                                                                    \
-    LOSS("valid", "ip", "label", "ignore_label: 9")                                                \
-    LOSS("weights", "ip", "label",                                                                 \
-         "ignore_label: 3 normalization: WEIGHTS "                                                 \
-         "class_weight: [1, 0.25, 4, 1, 0.5, 2, 0, 1, 1, 0.125]")                                  \
-    ACCURACY("ip")
-#define TAUGHT                                                                                     \
-    PRODUCT("ip", "data", "10")                                                                    \
-    PRODUCT("teacher", "data", "10")                                                               \
-    "layer { name: 'taught' type: 'ArgMax' bottom: 'teacher' top: 'taught' }\n" LOSS(              \
-        "learned", "ip", "taught", "ignore_label: 4") LOSS("teaching", "teacher", "label", "")     \
-        ACCURACY("ip")
-/* Large inner products: gathered, and their gradients are exchanged as factors. */
-#define LARGE                                                                                      \
-    PRODUCT("ip1", "data", "1024")                                                                 \
-    "layer { name: 'r1' type: 'ReLU' bottom: 'ip1' top: 'ip1' }\n" DROPOUT("d1", "ip1") PRODUCT(   \
-        "ip2", "ip1",                                                                              \
-        "2112") "layer { name: 't2' type: 'TanH' bottom: 'ip2' top: 't2' }\n" PRODUCT("ip", "t2",  \
-                                                                                      "10")        \
-        LOSS("loss", "ip", "label", "") ACCURACY("ip")
-
 /* What makes a net worth trying, besides the rest. */
 enum trait {
     SYNC_POINTS = 1,
@@ -83,47 +29,59 @@ enum trait {
 };
 
 struct net {
-    const char *name, *settings, *data, *layers;
+    const char *name, *settings, *data;
+    const char *file;           /* of tests/nets */
+    const char *first, *second; /* fields of its norms; NULL: it has none */
     int traits;
 };
 
 static const struct net nets[] = {
-    {"dropout", "micro_batch: 5 clip_gradients: 0.5 weight_decay: 0.01", "batch_size: 24", PLAIN,
-     0},
+    {"dropout", "micro_batch: 5 clip_gradients: 0.5 weight_decay: 0.01", "batch_size: 24",
+     "ranks_plain", NULL, NULL, 0},
     {"ragged ends", "micro_batch: 5 iter_size: 2",
-     "batch_size: 22 last_batch: PARTIAL shuffle: true", PLAIN, 0},
-    {"one micro-batch", "micro_batch: 22", "batch_size: 22", PLAIN, 0},
-    {"the batch's statistics", "micro_batch: 5", "batch_size: 22", NORMED("", ""), SYNC_POINTS},
+     "batch_size: 22 last_batch: PARTIAL shuffle: true", "ranks_plain", NULL, NULL, 0},
+    {"one micro-batch", "micro_batch: 22", "batch_size: 22", "ranks_plain", NULL, NULL, 0},
+    {"the batch's statistics", "micro_batch: 5", "batch_size: 22", "ranks_normed", "", "",
+     SYNC_POINTS},
     {"statistics and ragged ends", "micro_batch: 4 iter_size: 2",
-     "batch_size: 22 last_batch: PARTIAL", NORMED("", "group: 7"), SYNC_POINTS},
-    {"groups within micro-batches", "micro_batch: 5", "batch_size: 20",
-     NORMED("group: 5", "group: 1"), ROWS_KEPT},
-    {"groups of both kinds", "micro_batch: 4", "batch_size: 20", NORMED("group: 4", ""),
+     "batch_size: 22 last_batch: PARTIAL", "ranks_normed", "", "group: 7", SYNC_POINTS},
+    {"groups within micro-batches", "micro_batch: 5", "batch_size: 20", "ranks_normed", "group: 5",
+     "group: 1", ROWS_KEPT},
+    {"groups of both kinds", "micro_batch: 4", "batch_size: 20", "ranks_normed", "group: 4", "",
      SYNC_POINTS | ROWS_KEPT},
-    {"labels counted before", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL", COUNTED,
-     COUNTS_BEFORE},
-    {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", TAUGHT,
-     SYNC_POINTS | COUNTS_ON_THE_WAY},
+    {"labels counted before", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL",
+     "ranks_counted", NULL, NULL, COUNTS_BEFORE},
+    {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", "ranks_taught",
+     NULL, NULL, SYNC_POINTS | COUNTS_ON_THE_WAY},
     {"gathered products", "micro_batch: 3 iter_size: 2 clip_gradients: 0.5", "batch_size: 20",
-     LARGE, GATHERS},
+     "ranks_gathered", NULL, NULL, GATHERS},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
+/* The net on some data. A net without norms has no placeholders for them: the values end there. */
+static const char *net_on(const char *data, const struct net *net)
+{
+    return ls_test_net(net->file, LS_TEST_VALUES({"data", data},
+                                                 {net->first != NULL ? "first" : NULL, net->first},
+                                                 {"second", net->second}));
+}
+
 static struct lockstep_solver *make_solver(const struct net *net)
 {
-    return load_solver(
-        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 0\n"
-        "test_interval: 100 test_initialization: false %s\n"
-        "net_param {\n"
+    const char *data = ls_test_text(
         "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"
         "  transform_param { scale: 0.0078 mirror: true }\n"
         "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n"
         "layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"
         "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 10 } }\n"
-        "%s}\n",
-        net->settings, ls_test_path("images"), ls_test_path("labels"), net->data,
-        ls_test_path("test-images"), ls_test_path("test-labels"), net->layers);
+        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 10 } }\n",
+        ls_test_path("images"), ls_test_path("labels"), net->data, ls_test_path("test-images"),
+        ls_test_path("test-labels"));
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 0\n"
+        "test_interval: 100 test_initialization: false %s\n"
+        "net_param { %s }\n",
+        net->settings, net_on(data, net));
 }
 
 /* ---- The promise ----------------------------------------------------------------------------- */
@@ -218,8 +176,9 @@ static void hold(const struct rank *rank)
 static void a_slow_rank_gets_less_to_do(void **state)
 {
     static const struct net slow[] = {
-        {"a slow rank", "micro_batch: 2", "batch_size: 24", PLAIN, 0},
-        {"a slow rank among sync points", "micro_batch: 2", "batch_size: 24", NORMED("", ""), 0}};
+        {"a slow rank", "micro_batch: 2", "batch_size: 24", "ranks_plain", NULL, NULL, 0},
+        {"a slow rank among sync points", "micro_batch: 2", "batch_size: 24", "ranks_normed", "",
+         "", 0}};
     (void)state;
     for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
         struct lockstep_solver *solver = make_solver(&slow[i]);
@@ -263,16 +222,18 @@ static void write_pictures(void)
 }
 
 /* All ranks learn of the record after the pass, so that they can keep the last update together. */
-static void check_broken(const char *layers, bool dynamic)
+static void check_broken(const char *norms, bool dynamic)
 {
-    struct lockstep_solver *solver = load_solver(
-        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 40 random_seed: 3 micro_batch: 2\n"
-        "net_param {\n"
+    const struct net net = {.file = "ranks_normed", .first = norms, .second = norms};
+    const char *data = ls_test_text(
         "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
         "  transform_param { scale: 0.0078 }\n"
-        "  data_param { backend: IMAGES source: '%s' root_folder: '%s/' batch_size: 12 } }\n"
-        "%s}\n",
-        ls_test_path("list"), ls_test_directory(), layers);
+        "  data_param { backend: IMAGES source: '%s' root_folder: '%s/' batch_size: 12 } }\n",
+        ls_test_path("list"), ls_test_directory());
+    struct lockstep_solver *solver =
+        load_solver("base_lr: 0.05 lr_policy: 'fixed' max_iter: 40 random_seed: 3 micro_batch: 2\n"
+                    "net_param { %s }\n",
+                    net_on(data, &net));
     struct job job = {.solver = solver,
                       .ranks = RANKS,
                       .workers = {1, 2, 1},
@@ -295,8 +256,8 @@ static void a_broken_record_ends_the_job_on_all_ranks(void **state)
     (void)state;
     write_pictures();
     for (int dynamic = 0; dynamic < 2; dynamic++) {
-        check_broken(NORMED("", ""), dynamic != 0);
-        check_broken(NORMED("group: 1", "group: 1"), dynamic != 0);
+        check_broken("", dynamic != 0);
+        check_broken("group: 1", dynamic != 0);
     }
 }
 

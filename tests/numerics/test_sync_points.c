@@ -16,10 +16,6 @@
     "  transform_param { scale: 0.02 }\n"                                                          \
     "  data_param { backend: SYNTHETIC batch_size: 24\n"                                           \
     "    synthetic_param { count: 100 channels: 3 height: 8 width: 8 } } }\n"
-#define CONVOLUTION(name, bottom)                                                                  \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "'\n"          \
-    "  convolution_param { num_output: 5 kernel_size: 3 bias_term: false\n"                        \
-    "    weight_filler { type: 'msra' } } }\n"
 #define NORM(name, bottom, fields)                                                                 \
     "layer { name: '" name "' type: 'BatchNorm' bottom: '" bottom "' top: '" bottom "'\n"          \
     "  batch_norm_param { moving_average_fraction: 0.8 " fields " } }\n"
@@ -27,20 +23,20 @@
     "layer { name: 'ip' type: 'InnerProduct' bottom: '" bottom "' top: 'ip'\n"                     \
     "  inner_product_param { num_output: 10 weight_filler { type: 'msra' } } }\n"                  \
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-#define THREE(first, second, third)                                                                \
-    CONVOLUTION("c1", "data")                                                                      \
-    NORM("n1", "c1", first)                                                                        \
-    "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n" CONVOLUTION("c2", "c1") NORM(     \
-        "n2", "c2",                                                                                \
-        second) "layer { name: 's2' type: 'Scale' bottom: 'c2' top: 'c2' }\n" CONVOLUTION("c3",    \
-                                                                                          "c2")    \
-        NORM("n3", "c3", third) HEAD("c3")
 #define SOLVER "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 20 random_seed: 2 "
+
+/* Three norms on some data; each has fields. */
+static const char *three_norms(const char *data, const char *first, const char *second,
+                               const char *third)
+{
+    return ls_test_net("sync_points", LS_TEST_VALUES({"data", data}, {"first", first},
+                                                     {"second", second}, {"third", third}));
+}
 
 static struct lockstep_solver *three(const char *settings, const char *first, const char *others)
 {
-    return load_solver(SOLVER "%s net_param {\n" SOURCE THREE("%s", "%s", "%s") "}\n", settings,
-                       first, others, others);
+    return load_solver(SOLVER "%s net_param { %s }\n", settings,
+                       three_norms(SOURCE, first, others, others));
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -208,12 +204,12 @@ static void write_pictures(void)
 static void check_broken(const char *settings, const char *fields, int batch, int good)
 {
     for (int workers = 1; workers <= 3; workers++) {
-        struct lockstep_solver *solver =
-            load_solver(SOLVER "%s net_param {\n"
-                               "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-                               "  data_param { backend: IMAGES source: '%s' root_folder: '%s/'\n"
-                               "    batch_size: %d } }\n" THREE("%s", "", "") "}\n",
-                        settings, ls_test_path("list"), ls_test_directory(), batch, fields);
+        const char *data = ls_test_text(
+            "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+            "  data_param { backend: IMAGES source: '%s' root_folder: '%s/' batch_size: %d } }\n",
+            ls_test_path("list"), ls_test_directory(), batch);
+        struct lockstep_solver *solver = load_solver(SOLVER "%s net_param { %s }\n", settings,
+                                                     three_norms(data, fields, "", ""));
         struct training *training = start(solver, workers, NULL, NULL);
         if (good > 0)
             step(training, good);

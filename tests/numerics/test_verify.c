@@ -28,21 +28,8 @@ static struct lockstep_solver *make_solver(const char *fields)
         "type: 'Adam' lr_policy: 'fixed' max_iter: 40 random_seed: 5 micro_batch: 4\n"
         "iter_size: 2 test_interval: 3 test_iter: 0 snapshot: 2 snapshot_best: 'accuracy'\n"
         "weight_average { decay: 0.9 } %s\n"
-        "net_param {\n"
-        "layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
-        "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 12 }\n"
-        "  transform_param { scale: 0.0078125 } }\n"
-        "layer { name: 'c1' type: 'Convolution' bottom: 'data' top: 'c1'\n"
-        "  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: 'msra' } } }\n"
-        "layer { name: 'n1' type: 'BatchNorm' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'r1' type: 'ReLU' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'd1' type: 'Dropout' bottom: 'c1' top: 'c1' }\n"
-        "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' top: 'ip'\n"
-        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
-        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-        "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"
-        "  include { phase: TEST } } }\n",
-        fields, ls_test_path("images"), ls_test_path("labels"));
+        "net_param { %s }\n",
+        fields, ls_test_net("verified", NULL));
 }
 
 /* ---- What must not matter -------------------------------------------------------------------- */
