@@ -104,6 +104,11 @@ foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create l
   target_link_options(numerics_test_forecast_bytes PRIVATE -Wl,--wrap=${name})
 endforeach()
 
+# Plans are made for a device of the test's (tests/trainings/narrow_product.h).
+foreach(test test_typed_views test_forecast_bytes)
+  target_link_options(numerics_${test} PRIVATE -Wl,--wrap=ls_plan_build)
+endforeach()
+
 # System calls that fail, for scripts that preload it.
 add_library(failing_calls MODULE ${CMAKE_SOURCE_DIR}/tests/faults/failing_calls.c)
 set_target_properties(failing_calls PROPERTIES C_VISIBILITY_PRESET default C_EXTENSIONS ON

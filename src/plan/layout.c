@@ -29,6 +29,11 @@ static const struct ls_kernel *choose_kernel(const struct layout_pass *pass, con
 
 static int no_kernel(const struct layout_pass *pass, const struct ls_op *op)
 {
+    if (op->layer != NULL && op->kind == LS_OP_REORDER && op->input[0]->type != op->output[0]->type)
+        return ls_layer_fail(op->layer, pass->error, NULL, NULL, NULL,
+                             "the device %s cannot convert '%s' from %s to %s",
+                             pass->plan->device->name, op->input[0]->name,
+                             ls_dtype_name(op->input[0]->type), ls_dtype_name(op->output[0]->type));
     if (op->layer != NULL)
         return ls_layer_fail(op->layer, pass->error, NULL, NULL, NULL,
                              "the device %s has no kernel for this %s", pass->plan->device->name,

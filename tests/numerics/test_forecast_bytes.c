@@ -8,6 +8,7 @@
 #include "engine/forecast.h"
 #include "engine/reducer.h"
 #include "engine/rows.h"
+#include "trainings/narrow_product.h"
 #include "trainings/ranks.h"
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -241,10 +242,33 @@ static void the_forecast_is_what_is_allocated(void **state)
                 compare_bytes(&nets[i], ranks, workers);
 }
 
+/* Views of weights in another type take what their type takes, and so do inputs of products that
+ * were converted. */
+static void the_forecast_counts_views_by_their_type(void **state)
+{
+    (void)state;
+    static const enum ls_dtype types[] = {LS_BF16, LS_F64};
+    size_t views[2];
+    for (int t = 0; t < 2; t++) {
+        narrow_products(NARROW_VIEWED, types[t]);
+        for (int ranks = 1; ranks <= 2; ranks++)
+            compare_bytes(nets[2], ranks, 2);
+        views[t] = forecasts[0].views;
+    }
+    narrow_products(NARROW_NOT, LS_F32);
+    compare_bytes(nets[2], 1, 2);
+    assert_int_equal(forecasts[0].views, 0);
+    /* There may be views in fp32 besides, for the backward pass. */
+    const size_t numbers = 300 * 512 + 512 * 300 + 10 * 300;
+    assert_true(views[0] >= 2 * numbers);
+    assert_int_equal(views[1] - views[0], (8 - 2) * numbers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_forecast_is_what_is_allocated),
+        cmocka_unit_test(the_forecast_counts_views_by_their_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
