@@ -252,11 +252,11 @@ static void the_forecast_counts_views_by_their_type(void **state)
     for (int t = 0; t < 2; t++) {
         narrow_products(NARROW_VIEWED, types[t]);
         for (int ranks = 1; ranks <= 2; ranks++)
-            compare_bytes(nets[2], ranks, 2);
+            compare_bytes(&nets[2], ranks, 2);
         views[t] = forecasts[0].views;
     }
     narrow_products(NARROW_NOT, LS_F32);
-    compare_bytes(nets[2], 1, 2);
+    compare_bytes(&nets[2], 1, 2);
     assert_int_equal(forecasts[0].views, 0);
     /* There may be views in fp32 besides, for the backward pass. */
     const size_t numbers = 300 * 512 + 512 * 300 + 10 * 300;
