@@ -247,7 +247,7 @@ static struct lockstep_model *load_model(const char *fields, const char *weights
     struct lockstep_error *error = lockstep_error_new();
     const char *path = ls_test_path("net.prototxt");
     char text[8000];
-    snprintf(text, sizeof text, SOURCE THREE("%s", "%s", "%s"), fields, fields, fields);
+    snprintf(text, sizeof text, "%s", three_norms(SOURCE, fields, fields, fields));
     ls_test_write_text(path, text);
     lockstep_model_options_init(&options);
     options.workers = workers;
