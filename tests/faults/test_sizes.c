@@ -47,59 +47,44 @@ static void refuse(struct lockstep_solver *solver, const char *const *parts)
     lockstep_solver_free(solver);
 }
 
-/* Refuses a net whose data have a size that it cannot take. */
-static void refuse_size(const char *net, const char *const *parts)
+/* Refuses a net whose data have a size that it cannot take. `type` is what the net may leave open.
+ */
+static void refuse_size(const char *file, const char *type, const char *const *parts)
 {
-    refuse(make_solver(SGD "max_iter: 9 micro_batch: 2", "even", "batch_size: 4", "", net), parts);
+    refuse(make_solver(SGD "max_iter: 9 micro_batch: 2", "even", "batch_size: 4", "",
+                       (struct size_net){.file = file, .type = type}),
+           parts);
 }
 
 /* Its weights have the shape that pictures give them. */
-static void test_inner_product(void **state)
+static void sizes_that_an_inner_product_cannot_take_are_refused(void **state)
 {
     (void)state;
     refuse_size(
-        CONVOLUTION(
-            "c1", "data",
-            "num_output: 4 kernel_size: 1") "layer { name: 'ip' type: 'InnerProduct' bottom: 'c1' "
-                                            "top: 'ip'\n"
-                                            "  inner_product_param { num_output: 3 weight_filler { "
-                                            "type: 'msra' } } }\n"
-                                            "layer { name: 'zeros' type: 'DummyData' top: 'zeros' "
-                                            "dummy_data_param {\n"
-                                            "  shape { dim: 4 dim: 3 } } }\n"
-                                            "layer { name: 'l' type: 'EuclideanLoss' bottom: 'ip' "
-                                            "bottom: 'zeros' top: 'l' }\n"
-                                            "layer { name: 's' type: 'Silence' bottom: 'label' }\n",
+        "sizes_product", NULL,
         (const char *const[]){"solver.prototxt:", "for samples of 3 x 13 x 10: ip: ", "weight",
                               "3 768", "3 520", "record 5 (005.png)", "differ in size", NULL});
 }
 
 /* What was pooled and enlarged again is as large as it was only where sizes are even. */
-#define UP                                                                                         \
-    CONVOLUTION("c1", "data", "num_output: 4 kernel_size: 3 pad: 1")                               \
-    POOL "layer { name: 'up' type: 'Deconvolution' bottom: 'pool' top: 'up'\n"                     \
-         "  convolution_param { num_output: 4 kernel_size: 2 stride: 2 } }\n"
-#define EVEN_ONLY(type)                                                                            \
-    UP "layer { name: 'both' type: '" type                                                         \
-       "' bottom: 'c1' bottom: 'up' top: 'both' }\n" CONVOLUTION(                                  \
-           "score", "both", "num_output: 4 kernel_size: 1") LOSS("")
-
-static void test_odd_sizes(void **state)
+static void odd_sizes_that_do_not_join_again_are_refused(void **state)
 {
     (void)state;
-    static const char *const nets[] = {EVEN_ONLY("Eltwise"), EVEN_ONLY("Concat")};
+    static const char *const types[] = {"Eltwise", "Concat"};
     for (int i = 0; i < 2; i++)
-        refuse_size(nets[i], (const char *const[]){"for samples of 3 x 13 x 10: both: ", "13", "14",
-                                                   "record 5 (005.png)", NULL});
+        refuse_size("sizes_even", types[i],
+                    (const char *const[]){"for samples of 3 x 13 x 10: both: ", "13", "14",
+                                          "record 5 (005.png)", NULL});
 }
 
 /* ---- While it runs --------------------------------------------------------------------------- */
 
-static void test_in_training(void **state)
+static void a_size_found_in_training_ends_it_before_the_update(void **state)
 {
     (void)state;
-    struct lockstep_solver *solver = make_solver(SGD "max_iter: 99 micro_batch: 2", "crowd",
-                                                 "batch_size: 8", "", EVEN_ONLY("Eltwise"));
+    struct lockstep_solver *solver =
+        make_solver(SGD "max_iter: 99 micro_batch: 2", "crowd", "batch_size: 8", "",
+                    (struct size_net){.file = "sizes_even", .type = "Eltwise"});
     struct training *training = start(solver, 2, NULL, NULL);
     training->schedule.workers = 1;
     step(training, SIZES_TRIED / 8);
@@ -117,24 +102,14 @@ static void test_in_training(void **state)
 }
 
 /* A test fails, training goes on. */
-static void test_in_a_test(void **state)
+static void a_size_found_in_a_test_leaves_training_alone(void **state)
 {
     (void)state;
     const struct lockstep_output *outputs;
     size_t count;
     struct lockstep_solver *solver = make_solver(
         SGD "max_iter: 9 micro_batch: 2 test_interval: 100", "p", "batch_size: 12",
-        test_layer("crowd", "batch_size: 4"),
-        CONVOLUTION("score", "data", "num_output: 4 kernel_size: 1")
-            LOSS("") "layer { name: 'half' type: 'Pooling' bottom: 'score' top: 'half' include { "
-                     "phase: TEST "
-                     "}\n  pooling_param { pool: AVE kernel_size: 2 stride: 2 } }\n"
-                     "layer { name: 'up' type: 'Deconvolution' bottom: 'half' top: 'up' include { "
-                     "phase: TEST "
-                     "}\n  convolution_param { num_output: 4 kernel_size: 2 stride: 2 } }\n"
-                     "layer { name: 'both' type: 'EuclideanLoss' bottom: 'up' bottom: 'score' top: "
-                     "'both'\n"
-                     "  include { phase: TEST } }\n");
+        test_layer("crowd", "batch_size: 4"), (struct size_net){.file = "sizes_halved"});
     struct training *untested = start(solver, 1, NULL, NULL), *training;
     step(untested, 4);
     struct bytes first = snapshot(untested);
@@ -156,28 +131,25 @@ static void test_in_a_test(void **state)
 
 /* ---- What samples of different sizes cannot be used for -------------------------------------- */
 
-static void test_two_that_differ(void **state)
+static void two_sources_of_different_sizes_are_refused(void **state)
 {
     (void)state;
-    char second[1024];
-    snprintf(second, sizeof second,
-             "layer { name: 'second' type: 'Data' top: 'more' data_param { backend: IMAGE_PAIRS\n"
-             "  source: '%s/even' label_source: '%s/even_maps' batch_size: 4 } }\n"
-             "layer { name: 's' type: 'Silence' bottom: 'more' }\n",
-             ls_test_directory(), ls_test_directory());
-    char net[4096];
-    snprintf(net, sizeof net, "%s%s", second,
-             CONVOLUTION("score", "data", "num_output: 4 kernel_size: 1") LOSS(""));
+    const char *second = ls_test_text(
+        "layer { name: 'second' type: 'Data' top: 'more' data_param { backend: IMAGE_PAIRS\n"
+        "  source: '%s/even' label_source: '%s/even_maps' batch_size: 4 } }\n"
+        "layer { name: 's' type: 'Silence' bottom: 'more' }\n",
+        ls_test_directory(), ls_test_directory());
     refuse(
-        make_solver(SGD "max_iter: 9", "even", "batch_size: 4", "", net),
+        make_solver(SGD "max_iter: 9", "even", "batch_size: 4", "",
+                    (struct size_net){.file = "sizes_scores", .more = second}),
         (const char *const[]){"second: its samples differ in size", "'d'", "crop or resize", NULL});
 }
 
-static void test_follow_groups(void **state)
+static void groups_of_different_sizes_are_refused(void **state)
 {
     (void)state;
     refuse(make_solver(SGD "max_iter: 9 follow_groups: true", "even", "batch_size: 4", "",
-                       NORMALISED("group: 2", DECONVOLUTION) LOSS("")),
+                       (struct size_net){.file = "sizes_deconvolved", .norm = "group: 2"}),
            (const char *const[]){"follow_groups", "'d'", "differ", "crop or resize", NULL});
 }
 
@@ -185,10 +157,11 @@ static void test_follow_groups(void **state)
 
 /* A model is tested on such pictures, on more sizes than plans are kept for, and refuses to predict
  * for them. */
-static void test_model(void **state)
+static void a_model_is_tested_on_sizes_and_refuses_to_predict(void **state)
 {
     (void)state;
-    char text[4096];
+    const struct size_net scores = {.file = "sizes_scores"},
+                          tested = {.file = "sizes_scores", .more = FIGURES};
     struct lockstep_error *error = lockstep_error_new();
     struct lockstep_model_options options;
     struct lockstep_model *model = NULL;
@@ -196,12 +169,10 @@ static void test_model(void **state)
     static float sample[3 * PIXELS_MAX], output[CLASSES * PIXELS_MAX];
     size_t count;
     int64_t samples, before[3], after[3];
-    snprintf(text, sizeof text, "%s%s", test_layer("many", "batch_size: 30"),
-             CONVOLUTION("score", "data", "num_output: 4 kernel_size: 1") LOSS("") FIGURES);
-    ls_test_write_text(ls_test_path("model.prototxt"), text);
+    ls_test_write_text(ls_test_path("model.prototxt"),
+                       net_on(test_layer("many", "batch_size: 30"), &tested));
     struct lockstep_solver *solver =
-        make_solver(SGD "max_iter: 1", "even", "batch_size: 4", "",
-                    CONVOLUTION("score", "data", "num_output: 4 kernel_size: 1") LOSS(""));
+        make_solver(SGD "max_iter: 1", "even", "batch_size: 4", "", scores);
     struct training *training = start(solver, 1, NULL, NULL);
     free(snapshot(training).data);
     finish(training);
@@ -228,10 +199,13 @@ static void test_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inner_product),   cmocka_unit_test(test_odd_sizes),
-        cmocka_unit_test(test_in_training),     cmocka_unit_test(test_in_a_test),
-        cmocka_unit_test(test_two_that_differ), cmocka_unit_test(test_follow_groups),
-        cmocka_unit_test(test_model),
+        cmocka_unit_test(sizes_that_an_inner_product_cannot_take_are_refused),
+        cmocka_unit_test(odd_sizes_that_do_not_join_again_are_refused),
+        cmocka_unit_test(a_size_found_in_training_ends_it_before_the_update),
+        cmocka_unit_test(a_size_found_in_a_test_leaves_training_alone),
+        cmocka_unit_test(two_sources_of_different_sizes_are_refused),
+        cmocka_unit_test(groups_of_different_sizes_are_refused),
+        cmocka_unit_test(a_model_is_tested_on_sizes_and_refuses_to_predict),
     };
     write_pictures();
     for (int i = 0; i < PICTURES; i++)

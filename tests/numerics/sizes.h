@@ -85,9 +85,10 @@ static inline void count_pixels(int first, int end, double *valid, double *all)
 /* A net of tests/nets (sizes_*) and what a test varies of it; NULL: nothing stands there. */
 struct size_net {
     const char *file;
-    const char *norm; /* fields of norms; NULL: the net has none */
+    const char *norm; /* fields of norms */
     const char *loss; /* fields of the loss */
     const char *more; /* layers behind the loss */
+    const char *type; /* of a layer that the file leaves open */
 };
 
 /* Figures of tests: exact over all pixels. */
@@ -102,10 +103,9 @@ struct size_net {
 /* A net with these data layers. */
 static inline const char *net_on(const char *data, const struct size_net *net)
 {
-    /* the net without norms has no placeholder for them: the values end before that one */
     return ls_test_net(net->file,
-                       LS_TEST_VALUES({"data", data}, {"loss", net->loss}, {"more", net->more},
-                                      {net->norm != NULL ? "norm" : NULL, net->norm}));
+                       LS_TEST_VALUES({"data", data}, {"norm", net->norm}, {"loss", net->loss},
+                                      {"more", net->more}, {"type", net->type}));
 }
 
 /* A solver for the pictures in folder `name`; `test` is a data layer for the test phase. */

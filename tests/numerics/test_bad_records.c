@@ -153,7 +153,7 @@ static void records_that_stand_in_bring_their_own_size(void **state)
             free(file);
         }
     }
-    const struct size_net net = {"sizes_deconvolved", "", "", NULL};
+    const struct size_net net = {.file = "sizes_deconvolved"};
     struct lockstep_solver *good = make_solver(SGD "micro_batch: 3 max_iter: 9", "mended",
                                                "batch_size: 12 shuffle: true", "", net);
     struct lockstep_solver *solver =

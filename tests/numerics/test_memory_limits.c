@@ -89,10 +89,8 @@ static const struct net {
 static struct lockstep_solver *solver_of(const struct net *net, const char *settings,
                                          const char *batch)
 {
-    /* a net without norms has no placeholder for groups: the values end before that one */
     const char *text =
-        ls_test_net(net->file, LS_TEST_VALUES({"batch", batch},
-                                              {net->group != NULL ? "group" : NULL, net->group}));
+        ls_test_net(net->file, LS_TEST_VALUES({"batch", batch}, {"group", net->group}));
     return load_solver(SGD "micro_batch: 5 max_iter: 9 %s net_param { %s }\n", settings, text);
 }
 
@@ -120,7 +118,7 @@ static void memory_limits_change_no_bit_with_pictures_of_several_sizes(void **st
         write_pair("p", i, size_of(i));
     struct lockstep_solver *solver =
         make_solver(SGD "micro_batch: 3 max_iter: 9", "p", "batch_size: 12 shuffle: true", "",
-                    (struct size_net){"sizes_deconvolved", "", "", NULL});
+                    (struct size_net){.file = "sizes_deconvolved"});
     check_limits(solver, "sizes");
     lockstep_solver_free(solver);
 }

@@ -58,12 +58,11 @@ static const struct net nets[] = {
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
-/* The net on some data. A net without norms has no placeholders for them: the values end there. */
+/* The net on some data. */
 static const char *net_on(const char *data, const struct net *net)
 {
-    return ls_test_net(net->file, LS_TEST_VALUES({"data", data},
-                                                 {net->first != NULL ? "first" : NULL, net->first},
-                                                 {"second", net->second}));
+    return ls_test_net(
+        net->file, LS_TEST_VALUES({"data", data}, {"first", net->first}, {"second", net->second}));
 }
 
 static struct lockstep_solver *make_solver(const struct net *net)

@@ -77,7 +77,7 @@ static struct lockstep_solver *list_solver(int first, int end, const char *setti
                                     "  data_param { backend: IMAGE_PAIRS source: '%s'\n"
                                     "    root_folder: '%s' batch_size: %d } }\n",
                                     ls_test_path("list.txt"), ls_test_directory(), batch);
-    const struct size_net net = {"sizes_bare", NULL, loss, NULL};
+    const struct size_net net = {.file = "sizes_bare", .loss = loss};
     return load_solver("%s lr_policy: 'fixed' base_lr: 0.1 max_iter: 3 random_seed: 11\n"
                        "net_param { %s }\n",
                        settings, net_on(data, &net));
@@ -162,8 +162,7 @@ static struct lockstep_solver *pixel_solver(const char *folder, int batch, int m
     snprintf(settings, sizeof settings,
              "lr_policy: 'fixed' base_lr: 0.1 max_iter: 3 micro_batch: %d", micro_batch);
     snprintf(data, sizeof data, "batch_size: %d", batch);
-    return make_solver(settings, folder, data, "",
-                       (struct size_net){"sizes_per_pixel", NULL, "", NULL});
+    return make_solver(settings, folder, data, "", (struct size_net){.file = "sizes_per_pixel"});
 }
 
 static void pixels_as_pictures_give_the_gradient_of_pictures(void **state)
@@ -260,9 +259,10 @@ static void figures_do_not_depend_on_how_samples_are_put_together(void **state)
         double alone[TEST_FIGURES];
         for (int i = 0; i < COUNTS; i++) {
             double figures[TEST_FIGURES];
-            struct lockstep_solver *solver = make_solver(
-                SGD "max_iter: 9 micro_batch: 3 test_interval: 100", "p", "batch_size: 12",
-                test_layer("p", cuts[c]), (struct size_net){"sizes_deconvolved", "", "", FIGURES});
+            struct lockstep_solver *solver =
+                make_solver(SGD "max_iter: 9 micro_batch: 3 test_interval: 100", "p",
+                            "batch_size: 12", test_layer("p", cuts[c]),
+                            (struct size_net){.file = "sizes_deconvolved", .more = FIGURES});
             struct training *training = start(solver, counts[i], NULL, NULL);
             step(training, 2);
             evaluate(training, figures);

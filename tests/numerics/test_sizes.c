@@ -34,35 +34,37 @@ static const struct variant variants[] = {
     {"deconvolution",
      SGD "micro_batch: 3 max_iter: 9",
      "batch_size: 12 shuffle: true",
-     {"sizes_deconvolved", "", "", NULL}},
+     {.file = "sizes_deconvolved"}},
     {"two batches",
      SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
      "batch_size: 12 shuffle: true",
-     {"sizes_resized", "", "normalization: FULL", NULL}},
+     {.file = "sizes_resized", .loss = "normalization: FULL"}},
     {"clipped",
      SGD "micro_batch: 3 clip_gradients: 0.5 max_iter: 9",
      "batch_size: 12 shuffle: true",
-     {"sizes_deconvolved", "", "", NULL}},
+     {.file = "sizes_deconvolved"}},
     {"epochs",
      SGD "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 max_iter: 9",
      "batch_size: 13 shuffle: true last_batch: PARTIAL",
-     {"sizes_deconvolved", "", "", NULL}},
+     {.file = "sizes_deconvolved"}},
     {"groups of one",
      SGD "micro_batch: 3 max_iter: 9",
      "batch_size: 13 shuffle: true",
-     {"sizes_deconvolved", "group: 1", "normalization: BATCH_SIZE", NULL}},
+     {.file = "sizes_deconvolved", .norm = "group: 1", .loss = "normalization: BATCH_SIZE"}},
     {"groups",
      SGD "micro_batch: 4 iter_size: 2 max_iter: 6",
      "batch_size: 13 shuffle: true",
-     {"sizes_resized", "group: 5", "", NULL}},
+     {.file = "sizes_resized", .norm = "group: 5"}},
     {"counted labels",
      SGD "micro_batch: 3 iter_size: 2 max_iter: 6",
      "batch_size: 12 shuffle: true",
-     {"sizes_deconvolved", "", "normalization: WEIGHTS class_weight: [1, 3, 0.5, 2]", OWN_LABELS}},
+     {.file = "sizes_deconvolved",
+      .loss = "normalization: WEIGHTS class_weight: [1, 3, 0.5, 2]",
+      .more = OWN_LABELS}},
     {"bare",
      "type: 'Adam' base_lr: 0.01 lr_policy: 'fixed' micro_batch: 3 max_iter: 9",
      "batch_size: 16 shuffle: true",
-     {"sizes_bare", NULL, "", NULL}},
+     {.file = "sizes_bare"}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, UPDATES = 4 };
 
@@ -154,7 +156,7 @@ static void tests_on_larger_pictures_change_no_bit_of_training(void **state)
             struct lockstep_solver *solver = make_solver(
                 SGD "max_iter: 9 micro_batch: 3 test_interval: 100 weight_average { decay: 0.9 }",
                 "p", "batch_size: 12 shuffle: true", test_layer("large", "batch_size: 2"),
-                (struct size_net){"sizes_deconvolved", "", "", FIGURES});
+                (struct size_net){.file = "sizes_deconvolved", .more = FIGURES});
             struct training *training = start(solver, workers, NULL, NULL);
             struct ls_engine *engine = training->trainer->inner->engine;
             for (int update = 0; update < 4; update++) {
@@ -185,7 +187,7 @@ static struct lockstep_solver *many_solver(void)
 {
     return make_solver(SGD "max_iter: 60 micro_batch: 3 test_interval: 100 clip_gradients: 2",
                        "many", "batch_size: 12 shuffle: true", test_layer("many", "batch_size: 20"),
-                       (struct size_net){"sizes_many", "", "", FIGURES});
+                       (struct size_net){.file = "sizes_many", .more = FIGURES});
 }
 
 static size_t largest_arena(const struct ls_net *net)

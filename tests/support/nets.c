@@ -38,11 +38,11 @@ static size_t comment_length(const char *text, const char *at)
     return line_begins && at[indent] == '#' ? strcspn(at, "\n") : 0;
 }
 
-/* The name of the first value that no placeholder asked for; NULL: all were. */
+/* The name of the first text that no placeholder asked for; NULL: there is none. */
 static const char *find_unused(const struct ls_test_value *values, const bool *used)
 {
     for (int i = 0; values != NULL && values[i].name != NULL; i++)
-        if (i == VALUES_MAX || !used[i])
+        if (i == VALUES_MAX || (values[i].text != NULL && !used[i]))
             return values[i].name;
     return NULL;
 }

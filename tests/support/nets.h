@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-/* The text that takes the place of "@name@"; NULL: nothing does. */
+/* The text that takes the place of "@name@". NULL: nothing does, and the net need not have that
+ * placeholder. */
 struct ls_test_value {
     const char *name, *text;
 };
@@ -19,7 +20,7 @@ struct ls_test_value {
 #define LS_TEST_VALUES(...) ((const struct ls_test_value[]){__VA_ARGS__, {NULL, NULL}})
 
 /* The text of tests/nets/<name>.prototxt with its placeholders replaced; `values` ends with a name
- * that is NULL, or is NULL itself. A placeholder without a value and a value without a placeholder
+ * that is NULL, or is NULL itself. A placeholder without a value and a text without a placeholder
  * fail the running test, with the name of the file. The text belongs to the library; the last eight
  * are valid. */
 const char *ls_test_net(const char *name, const struct ls_test_value *values);

@@ -66,11 +66,12 @@ static void a_placeholder_without_a_value_is_refused(void **state)
           "the placeholder @batch@ has no value");
 }
 
-static void a_value_without_a_placeholder_is_refused(void **state)
+static void a_text_without_a_placeholder_is_refused(void **state)
 {
     (void)state;
     check("batch_size: @batch@", LS_TEST_VALUES({"batch", "1"}, {"group", "2"}), NULL,
           "there is no placeholder @group@");
+    check("batch_size: 1", LS_TEST_VALUES({"group", NULL}), "batch_size: 1", "");
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -128,7 +129,7 @@ int main(void)
         cmocka_unit_test(lines_of_comments_stay),
         cmocka_unit_test(the_directory_is_that_of_the_test),
         cmocka_unit_test(a_placeholder_without_a_value_is_refused),
-        cmocka_unit_test(a_value_without_a_placeholder_is_refused),
+        cmocka_unit_test(a_text_without_a_placeholder_is_refused),
         cmocka_unit_test(every_file_is_a_net_of_some_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
