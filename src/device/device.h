@@ -92,11 +92,11 @@ struct ls_device {
                                     const struct ls_update_slice *slice);
     /* Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
-    /* Around what a library's caller asks for on a thread of its own: libraries below use no
-     * threads besides. `take_thread` returns what `give_thread_back` wants. */
+    /* (optional) Around what a library's caller asks for on a thread of its own: libraries below
+     * use no threads besides. `take_thread` returns what `give_thread_back` wants. */
     int (*take_thread)(void);
     void (*give_thread_back)(int threads);
-    /* Chooses the instruction set, before the first net is planned. */
+    /* Chooses the instruction set, before the first net is planned; NULL: there is no choice. */
     int (*select_isa)(const char *name, struct ls_error *error);
     /* What `lockstep --version` says of it: lines "key=value". */
     int (*describe)(struct ls_text *text, struct ls_error *error);
@@ -106,6 +106,9 @@ struct ls_device {
 
 /* The numeric environment as a device knows it. Texts are of lines "key=value". */
 struct ls_device_environment {
+    /* Every snapshot names the device: the lines of `describe` are in the environment of all
+     * trainings, not only of those that the kernel library computes a part of. */
+    bool named;
     /* The instruction set in use ("avx2"), and the widest that this processor has. */
     const char *(*isa)(void);
     const char *(*widest_isa)(void);
@@ -115,7 +118,7 @@ struct ls_device_environment {
      * every instruction set. LOCKSTEP_RESOURCE when memory runs out. */
     int (*own)(uint64_t *hash, struct ls_error *error);
     /* Whether the bits of a step depend on its shapes and the kernel that was chosen for them, so
-     * that `probe` is for it. */
+     * that `probe` is for it; NULL: of none. */
     bool (*probes)(const struct ls_prepared *prepared);
     /* A hash of what a prepared step gives for one fixed input, in its own shapes, or for one of
      * `samples`; where even that is more than *work allows, of what it is. *work: multiply-adds

@@ -1,9 +1,35 @@
 /* The table of devices. SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/devices.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "ops/cpu/device.h"
+#include "ops/reference/device.h"
+
+const struct ls_device *const ls_devices[LS_DEVICES] = {
+    &ls_device_cpu,
+    &ls_device_reference,
+};
 
 const struct ls_device *ls_device_default(void)
 {
-    return &ls_device_cpu;
+    return ls_devices[0];
+}
+
+int ls_device_find(const char *name, const struct ls_device **device, struct ls_error *error)
+{
+    char list[128] = "";
+    *device = ls_device_default();
+    for (int i = 0; name != NULL && i < LS_DEVICES; i++) {
+        *device = ls_devices[i];
+        if (strcmp(name, ls_devices[i]->name) == 0)
+            return 0;
+        size_t length = strlen(list);
+        snprintf(list + length, sizeof list - length, "%s%s",
+                 i > 0 ? ", " : "there are: ", ls_devices[i]->name);
+    }
+    return name == NULL
+               ? 0
+               : ls_fail(error, LOCKSTEP_USAGE, NULL, list, "there is no device '%s'", name);
 }

@@ -5,7 +5,13 @@
 
 #include "device/device.h"
 
-/* The device that computes where none is asked for. */
+enum { LS_DEVICES = 2 };
+
+extern const struct ls_device *const ls_devices[LS_DEVICES];
+
+/* The device of that name; NULL: the first one, which computes where none is asked for. An unknown
+ * name is LOCKSTEP_USAGE, with a hint that lists them. */
+int ls_device_find(const char *name, const struct ls_device **device, struct ls_error *error);
 const struct ls_device *ls_device_default(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* Batch normalisation in any layout: partial results, outputs and gradients, part by part (a part
  * is what a micro-batch shares with one group of samples). What is merged from the partial results
- * between these ops is in batch_norm_merge.c. By saved averages there are no parts.
+ * between these ops is in device/merge.c. By saved averages there are no parts.
  *
  * Statistics are a float each for mean, rest (what the float of the mean leaves out) and
  * 1 / sqrt(variance + eps), so that inputs far from zero lose nothing.

@@ -3,6 +3,7 @@
 #include "ops/cpu/device.h"
 
 #include "base/thread.h"
+#include "device/plain.h"
 #include "ops/cpu/convert.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/exact.h"
@@ -72,7 +73,7 @@ static const struct ls_device_sums sums = {
 };
 
 const struct ls_device ls_device_cpu = {
-    .name = "CPU",
+    .name = "cpu",
     .kernels = kernels,
     .supports = supports,
     .memory = &ls_host_memory,
@@ -83,7 +84,7 @@ const struct ls_device ls_device_cpu = {
     .converter_new = ls_cpu_converter_new,
     .converter_run = ls_cpu_converter_run,
     .converter_free = ls_cpu_converter_free,
-    .merge = ls_cpu_merge,
+    .merge = ls_plain_merge,
     .fill = ls_filler_run,
     .sums = &sums,
     .weight_gradient = ls_factors_weight_gradient,

@@ -86,9 +86,6 @@
 LS_CPU_KERNELS(LS_DECLARE_KERNEL)
 #undef LS_DECLARE_KERNEL
 
-/* Merges partial results of batch normalisation: ls_device.merge. */
-void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged);
 /* For `prepare` of own kernels: names the implementation "lockstep:avx512". Returns 0. */
 int ls_own_prepare(struct ls_prepared *prepared, struct ls_error *error);
 /* `release` of own kernels whose state is one piece of memory. */

@@ -4,6 +4,7 @@
 #ifndef LS_TESTS_BATCH_NORM_SCENE_H
 #define LS_TESTS_BATCH_NORM_SCENE_H
 
+#include "device/plain.h"
 #include "own_kernel.h"
 
 #include "ir/graph.h"
@@ -338,8 +339,8 @@ static inline void merge(struct scene *scene, int s)
             for (int p = 0; p < scene->parts[m]; p++)
                 if (scene->part[m][p].group == g)
                     rows[count++] = scene->rows[s][m] + p * ls_sync_row(sync);
-        ls_cpu_merge(sync, rows, count, 0, ls_sync_padded(sync),
-                     scene->merged[s] + g * ls_sync_merged(sync));
+        ls_plain_merge(sync, rows, count, 0, ls_sync_padded(sync),
+                       scene->merged[s] + g * ls_sync_merged(sync));
     }
 }
 

@@ -1,5 +1,6 @@
 /* Merging partial results: the fixed tree, Chan's formula, channels apart, padding.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/plain.h"
 #include "own_kernel.h"
 
 enum { ROWS_MAX = 70, CHANNELS_MAX = 40, PADDED_MAX = 48, ROW = 2 * PADDED_MAX + LS_SYNC_ROW_END };
@@ -49,8 +50,8 @@ static void make(struct batch *batch, enum ls_sync_kind kind, int rows, int chan
 
 static void merge_all(struct batch *batch)
 {
-    ls_cpu_merge(&batch->sync, batch->at, batch->rows, 0, ls_sync_padded(&batch->sync),
-                 batch->merged);
+    ls_plain_merge(&batch->sync, batch->at, batch->rows, 0, ls_sync_padded(&batch->sync),
+                   batch->merged);
 }
 
 /* Row b into row a. */
@@ -144,8 +145,8 @@ static void test_split(void **state)
         merge_all(&batch);
         make(&split, (enum ls_sync_kind)kind, 13, CHANNELS_MAX, 2);
         for (int64_t begin = PADDED_MAX - LS_SYNC_BLOCK; begin >= 0; begin -= LS_SYNC_BLOCK)
-            ls_cpu_merge(&split.sync, split.at, split.rows, begin, begin + LS_SYNC_BLOCK,
-                         split.merged);
+            ls_plain_merge(&split.sync, split.at, split.rows, begin, begin + LS_SYNC_BLOCK,
+                           split.merged);
         assert_memory_equal(batch.merged, split.merged,
                             (size_t)ls_sync_merged(&batch.sync) * sizeof(float));
     }

@@ -55,7 +55,7 @@ static ALWAYS_INLINE void to_m2(const struct ls_batch_norm_view *view, int n, co
     }
 }
 
-/* The moments of `next` values are added to those of `count` values; as in batch_norm_merge.c. */
+/* The moments of `next` values are added to those of `count` values; as in device/merge.c. */
 static ALWAYS_INLINE void join_moments(int n, double count, double next, const double *next_mean,
                                        const double *next_m2, double *mean, double *m2)
 {

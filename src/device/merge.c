@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/cpu/kernels.h"
+#include "device/plain.h"
 
 enum { LEVELS = 32 }; /* an int counts the rows */
 
@@ -96,8 +96,8 @@ static void write_block(const struct ls_sync *sync, const struct entry *entry, i
     }
 }
 
-void ls_cpu_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged)
+void ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                    int64_t end, float *merged)
 {
     struct entry stack[LEVELS];
     if (sync->kind == LS_SYNC_COUNT || count < 1)

@@ -1,0 +1,287 @@
+/* See device/plain.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "device/plain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "ir/convert.h"
+
+/* ---- Exact sums ---- */
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & UINT32_C(0x7fffffff);
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Exponents and largest: one for all (step 0), one for each of `lanes` neighbours. `sum` NULL: only
+ * measured. */
+static uint32_t add_to(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
+                       uint32_t *largest, size_t lanes, bool first)
+{
+    uint32_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_of(gradient[i]);
+        all = larger(all, bits);
+        if (largest != NULL)
+            largest[i % lanes] = larger(largest[i % lanes], bits);
+        if (sum == NULL)
+            continue;
+        double units = ldexp((double)gradient[i], exponent[i % lanes]);
+        units = fabs(units) < 0x1p62 ? units : 0; /* meaningless, and judged by `largest` */
+        sum[i] = (int64_t)((first ? 0 : (uint64_t)sum[i]) + (uint64_t)llrint(units));
+    }
+    return all;
+}
+
+static uint32_t add(int64_t *sum, const float *gradient, size_t n, int exponent, bool first)
+{
+    const int32_t all = exponent;
+    return add_to(sum, gradient, n, &all, NULL, 1, first);
+}
+
+static uint32_t add_each(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
+                         uint32_t *largest, bool first)
+{
+    return add_to(sum, gradient, n, exponent, largest, n + 1, first);
+}
+
+static uint32_t add_lanes(int64_t *sum, const float *gradient, size_t n,
+                          const int32_t exponent[LS_EXACT_LANES], uint32_t largest[LS_EXACT_LANES],
+                          bool first)
+{
+    return add_to(sum, gradient, n, exponent, largest, LS_EXACT_LANES, first);
+}
+
+static uint32_t largest(const float *x, size_t n)
+{
+    return add_to(NULL, x, n, NULL, NULL, 1, true);
+}
+
+static uint32_t largest_each(const float *x, size_t n, uint32_t *each)
+{
+    return add_to(NULL, x, n, NULL, each, n + 1, true);
+}
+
+static uint32_t largest_lanes(const float *x, size_t n, uint32_t lane[LS_EXACT_LANES])
+{
+    return add_to(NULL, x, n, NULL, lane, LS_EXACT_LANES, true);
+}
+
+static uint32_t to_float(const int64_t *sum, int exponent, float *out, size_t n)
+{
+    uint32_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (float)ldexp((double)sum[i], -exponent);
+        all = larger(all, bits_of(out[i]));
+    }
+    return all;
+}
+
+static void to_float_each(const int64_t *sum, const int32_t *exponent, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to_float(sum + i, exponent[i], out + i, 1);
+}
+
+static void to_float_lanes(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
+                           size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to_float(sum + i, exponent[i % LS_EXACT_LANES], out + i, 1);
+}
+
+/* Chunks by halves, and the elements of one in 16 lanes, which are added by halves, too. */
+static double norm(const float *x, size_t n, bool squared)
+{
+    const size_t chunks = (n + LS_EXACT_CHUNK - 1) / LS_EXACT_CHUNK;
+    double lane[LS_EXACT_LANES] = {0};
+    if (chunks > 1) {
+        const size_t half = (chunks - chunks / 2) * LS_EXACT_CHUNK;
+        return norm(x, half, squared) + norm(x + half, n - half, squared);
+    }
+    for (size_t i = 0; i < n; i++)
+        lane[i % LS_EXACT_LANES] += squared ? (double)(x[i] * x[i]) : fabs((double)x[i]);
+    for (int width = LS_EXACT_LANES / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            lane[i] += lane[i + width];
+    return lane[0];
+}
+
+static double squares(const float *x, size_t n)
+{
+    return norm(x, n, true);
+}
+
+static double magnitudes(const float *x, size_t n)
+{
+    return norm(x, n, false);
+}
+
+const struct ls_device_sums ls_plain_sums = {
+    .add = add,
+    .add_each = add_each,
+    .add_lanes = add_lanes,
+    .largest = largest,
+    .largest_each = largest_each,
+    .largest_lanes = largest_lanes,
+    .to_float = to_float,
+    .to_float_each = to_float_each,
+    .to_float_lanes = to_float_lanes,
+    .squares = squares,
+    .magnitudes = magnitudes,
+};
+
+/* ---- Update rules ---- */
+
+/* One element by the formulas of device/update.h, in fp32. */
+static void update_element(const struct ls_update_rule *rule, float t, float *w, float *h, float *k)
+{
+    const float mu = rule->momentum, b2 = rule->momentum2, r = rule->rate;
+    const float sign = *w > 0 ? 1.0F : *w < 0 ? -1.0F : 0.0F, before = *h;
+    float g = t * rule->gradient_scale;
+    if (rule->kind != LS_UPDATE_ADAMW && rule->decay != 0)
+        g = g + rule->decay * (rule->l1 ? sign : *w);
+    switch (rule->kind) {
+    case LS_UPDATE_SGD:
+        *h = mu * *h + r * g;
+        *w = *w - *h;
+        break;
+    case LS_UPDATE_NESTEROV:
+        *h = mu * *h + r * g;
+        *w = *w - ((1 + mu) * *h - mu * before);
+        break;
+    case LS_UPDATE_ADAGRAD:
+        *h = *h + g * g;
+        *w = *w - r * (g / (sqrtf(*h) + rule->delta));
+        break;
+    case LS_UPDATE_RMSPROP:
+        *h = rule->rms_decay * *h + (1 - rule->rms_decay) * (g * g);
+        *w = *w - r * (g / (sqrtf(*h) + rule->delta));
+        break;
+    case LS_UPDATE_ADADELTA:
+        *h = mu * *h + (1 - mu) * (g * g);
+        g = g * sqrtf((*k + rule->delta) / (*h + rule->delta));
+        *k = mu * *k + (1 - mu) * (g * g);
+        *w = *w - r * g;
+        break;
+    default: /* ADAM, ADAMW */
+        *h = mu * *h + (1 - mu) * g;
+        *k = b2 * *k + (1 - b2) * (g * g);
+        g = r * rule->correction * (*h / (sqrtf(*k) + rule->delta));
+        *w = *w - (rule->kind == LS_UPDATE_ADAM ? g : g + r * rule->decay * *w);
+    }
+}
+
+struct ls_update_seen ls_plain_update(const struct ls_update_rule *rule,
+                                      const struct ls_update_slice *slice)
+{
+    struct ls_update_seen seen = {0};
+    for (size_t i = 0; i < slice->n; i++) {
+        float *w = &slice->weight[i], *k = slice->history[1];
+        update_element(rule, slice->gradient[i], w, &slice->history[0][i],
+                       k != NULL ? k + i : NULL);
+        if (slice->average != NULL)
+            slice->average[i] =
+                slice->average[i] + (1 - rule->average_decay) * (*w - slice->average[i]);
+        seen.gradient = larger(seen.gradient, bits_of(slice->gradient[i]));
+        seen.weight = larger(seen.weight, bits_of(*w));
+    }
+    return seen;
+}
+
+/* ---- Fillers ---- */
+
+/* Of a normal filler a number may be dropped: base/random.h has the bits. */
+static double number(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, uint64_t i)
+{
+    const double span = filler->second - filler->first;
+    const uint64_t side = (uint64_t)filler->row;
+    double f, c;
+    switch (filler->kind) {
+    case LS_FILLER_UNIFORM:
+        return filler->first + (double)ls_random_uniform(key, ordinal, i) * span;
+    case LS_FILLER_UNITBALL:
+        return (double)ls_random_uniform(key, ordinal, i);
+    case LS_FILLER_NORMAL:
+        if (filler->keep >> 32 == 0 && ls_random_u32(ls_mix(key + 1), ordinal, i) >= filler->keep)
+            return 0;
+        return filler->first + ls_random_normal(key, ordinal, i) * filler->second;
+    case LS_FILLER_BILINEAR:
+        f = (double)((side + 1) / 2), c = (double)(side - 1) / (2 * f);
+        return (1 - fabs((double)(i % side) / f - c)) *
+               (1 - fabs((double)(i / side % side) / f - c));
+    default:
+        return filler->first;
+    }
+}
+
+void ls_plain_fill(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
+                   size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)number(filler, key, ordinal, i);
+    const size_t row = filler->kind == LS_FILLER_UNITBALL ? (size_t)filler->row : n;
+    for (size_t i = 0; filler->kind == LS_FILLER_UNITBALL && i < n; i += row) {
+        double sum = 0;
+        for (size_t j = i; j < i + row; j++)
+            sum += (double)out[j];
+        for (size_t j = i; j < i + row; j++)
+            out[j] = (float)(sum > 0 ? (double)out[j] / sum : 1 / (double)row);
+    }
+}
+
+/* ---- Views ---- */
+
+struct plain_converter {
+    enum ls_dtype type;
+    size_t elements;
+};
+
+int ls_plain_converter_new(const struct ls_layout *from, const struct ls_layout *to,
+                           const struct ls_shape *shape, enum ls_dtype type,
+                           struct ls_converter **out, struct ls_error *error)
+{
+    *out = NULL;
+    if (from != &ls_layout_plain || to != &ls_layout_plain || !ls_dtype_converts(LS_F32, type))
+        return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                       "weights cannot be converted from %s %s to %s %s", from->name,
+                       ls_dtype_name(LS_F32), to->name, ls_dtype_name(type));
+    struct plain_converter *converter = ls_alloc(1, sizeof *converter);
+    if (converter == NULL)
+        return ls_fail_memory(error, "a view of weights");
+    converter->type = type;
+    converter->elements = (size_t)ls_shape_size(shape);
+    *out = (struct ls_converter *)(void *)converter;
+    return 0;
+}
+
+bool ls_plain_converter_run(struct ls_converter *opaque, const float *source, void *target)
+{
+    const struct plain_converter *converter = (const void *)opaque;
+    ls_dtype_convert(LS_F32, source, converter->type, target, converter->elements);
+    return true;
+}
+
+void ls_plain_converter_free(struct ls_converter *converter)
+{
+    ls_free(converter);
+}
+
+int ls_plain_parameter(const struct ls_layout *layout, const struct ls_shape *shape,
+                       const float *from, float *to, struct ls_error *error)
+{
+    (void)layout, (void)error;
+    memcpy(to, from, (size_t)ls_shape_size(shape) * sizeof *to);
+    return 0;
+}
