@@ -120,7 +120,7 @@ file(GLOB golden CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.c)
 add_executable(golden ${golden})
 target_link_libraries(golden PRIVATE ls_support ${LS_MODULES})
 set_target_properties(golden PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-foreach(isa sse41 avx2 avx512)
+foreach(isa sse41 avx2 avx512 reference)
   add_test(NAME golden_${isa} COMMAND golden ${isa})
   set_tests_properties(golden_${isa} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} SKIP_RETURN_CODE 77
     ENVIRONMENT "${LS_TEST_ENVIRONMENT}")

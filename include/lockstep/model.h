@@ -22,6 +22,7 @@ struct lockstep_model_options {
     int64_t iterations; /* lockstep_model_test: batches to test; 0: every sample once */
     uint64_t memory;    /* as in lockstep_train_options */
     struct lockstep_callbacks callbacks;
+    const char *device; /* as in lockstep_train_options */
 };
 LOCKSTEP_API void lockstep_model_options_init(struct lockstep_model_options *options);
 

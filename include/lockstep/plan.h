@@ -20,6 +20,7 @@ struct lockstep_plan_options {
     int level;       /* lockstep_plan_model: as in lockstep_model_options */
     const char *const *stages;
     size_t stage_count;
+    const char *device; /* as in lockstep_train_options */
 };
 LOCKSTEP_API void lockstep_plan_options_init(struct lockstep_plan_options *options);
 

@@ -30,6 +30,7 @@ struct lockstep_scaling_options {
     const char *isa;                     /* as in lockstep_train_options */
     uint64_t memory;                     /* as in lockstep_train_options, of a rank */
     struct lockstep_callbacks callbacks; /* `poll` can stop it: LOCKSTEP_STOPPED */
+    const char *device;                  /* as in lockstep_train_options */
 };
 /* Links of 10 Gbit/s with 20 us, and 1 us a message. */
 LOCKSTEP_API void lockstep_scaling_options_init(struct lockstep_scaling_options *options);

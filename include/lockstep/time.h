@@ -30,6 +30,7 @@ struct lockstep_time_options {
     uint64_t memory;    /* as in lockstep_train_options */
     int64_t iterations; /* that are measured; 0: 20. Fewer where max_iter says so */
     struct lockstep_callbacks callbacks; /* `poll` can stop it: LOCKSTEP_STOPPED */
+    const char *device;                  /* as in lockstep_train_options */
 };
 LOCKSTEP_API void lockstep_time_options_init(struct lockstep_time_options *options);
 
@@ -93,6 +94,7 @@ struct lockstep_tune_options {
     const char *isa; /* as in lockstep_train_options */
     double seconds;  /* that each point is measured, without starting up; 0: 2.5 */
     struct lockstep_callbacks callbacks; /* NOTICE lines of progress; `poll` can stop it */
+    const char *device;                  /* as in lockstep_train_options */
 };
 LOCKSTEP_API void lockstep_tune_options_init(struct lockstep_tune_options *options);
 

@@ -43,6 +43,9 @@ struct lockstep_train_options {
      * set, version of oneDNN, caches, version of the numerical contract ...), with other bits; all
      * snapshots from there on name both. 0: that is an error (LOCKSTEP_DIFFERENT). */
     int allow_other_numerics;
+    /* What computes: "cpu", or "reference", plain C that is slow and that other devices are
+     * compared with. NULL: "cpu". */
+    const char *device;
 };
 /* Fills in the defaults. */
 LOCKSTEP_API void lockstep_train_options_init(struct lockstep_train_options *options);
@@ -160,6 +163,7 @@ struct lockstep_verify_options {
                                             before it gave; poll between two of them */
     void (*trained)(void *user, const struct lockstep_verified *training); /* may be NULL */
     void *user;                                                            /* for `trained` */
+    const char *device; /* as in lockstep_train_options */
 };
 LOCKSTEP_API void lockstep_verify_options_init(struct lockstep_verify_options *options);
 /* LOCKSTEP_DIFFERENT: all trainings were run, and the error names the first update in which the

@@ -38,10 +38,11 @@ struct ls_error *ls_api_error(struct lockstep_error *error);
 int ls_api_solver_weights(const Lockstep__SolverParameter *solver, char **weights,
                           struct ls_error *error);
 
-/* Pins the instruction set (NULL: the best), once a process: another one afterwards is refused. */
-int ls_api_select_isa(const char *isa, struct ls_error *error);
-/* Takes an instruction set, where none was pinned or used before and this processor has it; whether
- * it did, and it is another one than would have been taken. */
-bool ls_api_offer_isa(const char *isa);
+/* Checks the name of a device (NULL: the default), and pins its instruction set (NULL: the best),
+ * once a process: another one afterwards is refused. */
+int ls_api_select(const char *device, const char *isa, struct ls_error *error);
+/* Takes an instruction set of a device, where none was pinned or used before and this processor has
+ * it; whether it did, and it is another one than would have been taken. */
+bool ls_api_offer_isa(const char *device, const char *isa);
 
 #endif

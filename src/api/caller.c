@@ -15,16 +15,21 @@ static void take_over(struct ls_caller *caller)
     if (caller == NULL)
         return;
     fegetenv(&caller->floats);
-    caller->threads = ls_device_default()->take_thread();
+    for (int i = 0; i < LS_DEVICES; i++)
+        if (ls_devices[i]->take_thread != NULL)
+            caller->threads[i] = ls_devices[i]->take_thread();
     fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
-    ls_device_default()->enter_thread();
+    for (int i = 0; i < LS_DEVICES; i++)
+        ls_devices[i]->enter_thread();
 }
 
 static void give_back(const struct ls_caller *caller)
 {
     if (caller == NULL)
         return;
-    ls_device_default()->give_thread_back(caller->threads);
+    for (int i = 0; i < LS_DEVICES; i++)
+        if (ls_devices[i]->give_thread_back != NULL)
+            ls_devices[i]->give_thread_back(caller->threads[i]);
     fesetenv(&caller->floats);
 }
 

@@ -12,10 +12,11 @@
 #include <fenv.h>
 
 #include "lockstep/lockstep.h"
+#include "ops/devices.h"
 
 struct ls_caller {
     fenv_t floats;
-    int threads;
+    int threads[LS_DEVICES]; /* what each device wants back */
     struct ls_caller *outer; /* of a call within a callback */
 };
 

@@ -65,37 +65,49 @@ int lockstep_default_workers(void)
     return ls_cpu_count();
 }
 
-/* The kernel library takes its instruction set once; so do we. */
+/* The kernel library takes its instruction set once; so do we. One device has a choice. */
 static pthread_mutex_t isa_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool isa_chosen;
 
-static const char *current_isa(void)
-{
-    return ls_device_default()->environment->isa();
-}
-
-int ls_api_select_isa(const char *isa, struct ls_error *error)
+static int select_isa(const struct ls_device *device, const char *isa, struct ls_error *error)
 {
     int status = 0;
+    const char *current = device->environment->isa();
     pthread_mutex_lock(&isa_lock);
-    bool same = isa == NULL || strcmp(isa, current_isa()) == 0;
+    bool same = isa == NULL || strcmp(isa, current) == 0;
     if (!isa_chosen)
-        status = isa != NULL ? ls_device_default()->select_isa(isa, error) : 0;
+        status = isa != NULL ? device->select_isa(isa, error) : 0;
     else if (!same)
-        status = ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
-                         "this process computes with %s already; it cannot change to %s",
-                         current_isa(), isa);
+        status =
+            ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
+                    "this process computes with %s already; it cannot change to %s", current, isa);
     isa_chosen |= status == 0;
     pthread_mutex_unlock(&isa_lock);
     return status;
 }
 
-bool ls_api_offer_isa(const char *isa)
+int ls_api_select(const char *name, const char *isa, struct ls_error *error)
 {
+    const struct ls_device *device;
+    LS_TRY(ls_device_find(name, &device, error));
+    if (device->select_isa != NULL)
+        return select_isa(device, isa, error);
+    if (isa != NULL)
+        return ls_fail(error, LOCKSTEP_USAGE, NULL, "leave the instruction set out",
+                       "the device %s has no instruction sets to choose from, such as '%s'",
+                       device->name, isa);
+    return 0;
+}
+
+bool ls_api_offer_isa(const char *name, const char *isa)
+{
+    const struct ls_device *device;
     bool taken = false;
+    if (ls_device_find(name, &device, NULL) != 0 || device->select_isa == NULL)
+        return false;
     pthread_mutex_lock(&isa_lock);
-    if (!isa_chosen && strcmp(isa, current_isa()) != 0)
-        taken = isa_chosen = ls_device_default()->select_isa(isa, NULL) == 0;
+    if (!isa_chosen && strcmp(isa, device->environment->isa()) != 0)
+        taken = isa_chosen = device->select_isa(isa, NULL) == 0;
     pthread_mutex_unlock(&isa_lock);
     return taken;
 }
@@ -114,6 +126,9 @@ static void make_build_info(void)
     ls_text_format(&text, "compiler=gcc %s\n", __VERSION__);
 #endif
     ls_text_format(&text, "workers=%d (the cores that this process may use)\n", ls_cpu_count());
+    ls_text_add(&text, "devices=");
+    for (int i = 0; i < LS_DEVICES; i++)
+        ls_text_format(&text, "%s%s", ls_devices[i]->name, i + 1 < LS_DEVICES ? ", " : "\n");
     if (ls_device_default()->describe(&text, NULL) != 0)
         ls_text_add(&text, "kernels=unknown: out of memory\n");
     build_info = text.data;

@@ -51,7 +51,7 @@ static int read_net(struct lockstep_model *model, const char *path,
                                  .seed = 1,
                                  .micro_batch = micro_batch,
                                  .workers = model->workers,
-                                 .device = ls_device_default(),
+                                 .device = model->device,
                                  .parameters = model->parameters,
                                  .views = &model->views,
                                  .output = ls_model_output};
@@ -66,6 +66,7 @@ int ls_model_plan(const char *path, const struct lockstep_model_options *options
     if (model == NULL)
         return ls_fail_memory(error, "a model");
     model->workers = workers;
+    (void)ls_device_find(options->device, &model->device, NULL); /* options have been checked */
     model->parameters = ls_parameter_set_new();
     int status = model->parameters == NULL ? ls_fail_memory(error, "a model")
                                            : read_net(model, path, options, micro_batch, error);
@@ -158,6 +159,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     struct ls_model_trial trial = {path, options, model};
     struct ls_fit fit;
     model->workers = workers;
+    LS_TRY(ls_device_find(options->device, &model->device, error));
     model->outer_callbacks = options->callbacks;
     model->callbacks = ls_caller_callbacks(&model->outer_callbacks);
     model->iterations = options->iterations;
@@ -169,7 +171,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     LS_TRY(read_net(model, path, options, 0, error));
     ls_model_fit(&trial, &fit);
     LS_TRY(ls_fit(&fit, (size_t)options->memory, &model->forecast, error));
-    LS_TRY(ls_engine_create(ls_device_default(), model->comm, workers, &model->engine, error));
+    LS_TRY(ls_engine_create(model->device, model->comm, workers, &model->engine, error));
     int made =
         ls_engine_create_store(model->engine, model->parameters, &model->views, &fit.store, error);
     model->store = model->engine->store;
@@ -215,7 +217,7 @@ int lockstep_model_load(const char *path, const char *weights,
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
-    LS_TRY(ls_api_select_isa(options->isa, inner));
+    LS_TRY(ls_api_select(options->device, options->isa, inner));
     struct lockstep_model *model = ls_alloc(1, sizeof *model);
     if (model == NULL)
         return ls_fail_memory(inner, "a model");

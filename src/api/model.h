@@ -13,6 +13,7 @@ struct lockstep_model {
     struct lockstep_callbacks outer_callbacks, callbacks; /* the caller's, and around them */
     struct ls_parameter_set *parameters;
     struct ls_view_set views;
+    const struct ls_device *device;
     int workers;
     struct ls_forecast forecast; /* what it takes */
     struct ls_engine *engine;

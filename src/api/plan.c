@@ -22,7 +22,7 @@ static int check_options(const struct lockstep_plan_options *options, struct ls_
     if (options->workers < 0 || options->workers > 4096)
         return ls_fail(error, LOCKSTEP_USAGE, NULL, "use 1 to 4096, or leave it out",
                        "%d workers are not possible", options->workers);
-    return ls_api_select_isa(options->isa, error);
+    return ls_api_select(options->device, options->isa, error);
 }
 
 static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *forecast,
@@ -79,7 +79,10 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
                          struct ls_error *error)
 {
     struct ls_fit fit;
-    LS_TRY(ls_trainer_plan(plan->solver->definition, plan->workers, 0, &plan->trainer, error));
+    const struct ls_device *device;
+    LS_TRY(ls_device_find(options->device, &device, error));
+    LS_TRY(
+        ls_trainer_plan(plan->solver->definition, device, plan->workers, 0, &plan->trainer, error));
     LS_TRY(ls_trainer_fit(plan->trainer, (size_t)options->memory, error));
     LS_TRY(ls_fit_of_trainer(plan->trainer, &fit, error));
     show_memory(plan, &plan->trainer->forecast, options->memory);
@@ -93,6 +96,7 @@ static int plan_model(struct lockstep_plan *plan, const char *path,
     struct ls_fit fit;
     lockstep_model_options_init(&model);
     model.level = options->level;
+    model.device = options->device;
     model.stages = options->stages;
     model.stage_count = options->stage_count;
     LS_TRY(ls_model_plan(path, &model, plan->workers, 0, &plan->model, error));
@@ -241,7 +245,8 @@ static int largest_batch(struct lockstep_plan *plan, size_t index, uint64_t memo
     struct lockstep_model *model = NULL;
     int status = 0;
     if (plan->nets[index].shown.training) {
-        status = ls_trainer_plan(plan->solver->definition, plan->workers, 0, &trainer, error);
+        status = ls_trainer_plan(plan->solver->definition, plan->trainer->device, plan->workers, 0,
+                                 &trainer, error);
         if (status == 0)
             status = ls_fit_of_trainer(trainer, &fit, error);
     } else {

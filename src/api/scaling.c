@@ -7,6 +7,7 @@
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "ops/devices.h"
 #include "solver/timing.h"
 #include "transport/comm.h"
 
@@ -50,7 +51,7 @@ static int check_options(const struct lockstep_scaling_options *options, struct 
                        "%lld iterations, or updates of %g s, are not possible",
                        (long long)options->iterations, options->compute);
     LS_TRY(check_link(options, error));
-    return ls_api_select_isa(options->isa, error);
+    return ls_api_select(options->device, options->isa, error);
 }
 
 /* Times some updates, on as many workers as a rank has, or as this machine has cores. */
@@ -64,6 +65,7 @@ static int measure(const struct lockstep_solver *solver,
     struct lockstep_time_options time = {.struct_size = sizeof time,
                                          .workers = load->workers < cores ? load->workers : cores,
                                          .memory = options->memory,
+                                         .device = options->device,
                                          .iterations =
                                              options->iterations > 0 ? options->iterations : TIMED,
                                          .callbacks = ls_caller_callbacks(&callbacks)};
@@ -140,7 +142,9 @@ static int plan(struct lockstep_scaling *scaling, const struct lockstep_solver *
                 struct ls_scaling_load *load, struct ls_error *error)
 {
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    LS_TRY(ls_trainer_plan(solver->definition, workers, 0, trainer, error));
+    const struct ls_device *device;
+    LS_TRY(ls_device_find(options->device, &device, error));
+    LS_TRY(ls_trainer_plan(solver->definition, device, workers, 0, trainer, error));
     LS_TRY(ls_trainer_fit(*trainer, (size_t)options->memory, error));
     LS_TRY(ls_scaling_load(*trainer, load, error));
     add_up(*trainer, load, options, &scaling->total);

@@ -130,7 +130,7 @@ static int offer_isa(const struct lockstep_solver *solver,
     LS_TRY(ls_comm_agree(comm, status, error));
     LS_TRY(ls_comm_broadcast(comm, isa, sizeof isa, error));
     if (options->isa == NULL && isa[0] != '\0')
-        *taken = ls_api_offer_isa(isa);
+        *taken = ls_api_offer_isa(options->device, isa);
     return 0;
 }
 
@@ -140,7 +140,7 @@ static int prepare(const struct lockstep_solver *solver,
                    struct ls_error *error)
 {
     LS_TRY(check_options(options, error));
-    LS_TRY(ls_api_select_isa(options->isa, error));
+    LS_TRY(ls_api_select(options->device, options->isa, error));
     struct lockstep_trainer *trainer = ls_alloc(1, sizeof *trainer);
     if (trainer == NULL)
         return ls_fail_memory(error, "a trainer");

@@ -117,6 +117,7 @@ static int verify(const struct lockstep_solver *solver,
                                           .stops = options->stops,
                                           .iterations = options->iterations,
                                           .weights = weights != NULL ? weights : options->weights,
+                                          .device = options->device,
                                           .callbacks = ls_caller_callbacks(&callbacks),
                                           .trained = options->trained,
                                           .user = options->user};
@@ -136,7 +137,7 @@ int lockstep_verify(const struct lockstep_solver *solver,
     LS_TRY(LS_API_OPTIONS(mine, options, "lockstep_verify_options_init", inner));
     options = &mine;
     LS_TRY(check_options(options, inner));
-    LS_TRY(ls_api_select_isa(options->isa, inner));
+    LS_TRY(ls_api_select(options->device, options->isa, inner));
     struct lockstep_verify_options all = with_defaults(options);
     return verify(solver, &all, inner);
 }

@@ -13,7 +13,7 @@
 enum { RANKS_MAX = 64 }; /* numbers of ranks in a list */
 
 struct values {
-    const char *solver, *model, *isa, *ranks, *link, *compute;
+    const char *solver, *model, *isa, *device, *ranks, *link, *compute;
     int64_t workers, level, iterations;
     uint64_t memory;
     int json;
@@ -28,6 +28,7 @@ static int make(const struct values *values, struct lockstep_plan **plan,
     lockstep_plan_options_init(&options);
     options.workers = (int)values->workers;
     options.isa = values->isa;
+    options.device = values->device;
     options.memory = values->memory;
     options.level = (int)values->level;
     options.stages = values->stages.items;
@@ -94,6 +95,7 @@ static int parse_scaling(const struct values *values, int *ranks,
     options->message = link.message;
     options->iterations = values->iterations;
     options->isa = values->isa;
+    options->device = values->device;
     options->memory = values->memory;
     return 0;
 }
@@ -185,6 +187,7 @@ static const struct ls_cli_option options[] = {
                "with --model: a stage for these rules"),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_DEVICE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_plan = {

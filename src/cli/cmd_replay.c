@@ -15,7 +15,7 @@
 enum { LINE_MAX_BYTES = 1 << 16, HASHES_MAX = 1 << 24 };
 
 struct values {
-    const char *solver, *from, *expect, *log, *isa;
+    const char *solver, *from, *expect, *log, *isa, *device;
     int64_t to, workers;
     uint64_t memory;
     double audit;
@@ -174,6 +174,7 @@ static struct lockstep_train_options train_options(const struct values *values,
     lockstep_train_options_init(&options);
     options.workers = (int)values->workers;
     options.isa = values->isa;
+    options.device = values->device;
     options.memory = values->memory;
     options.audit = values->audit;
     options.resume = from;
@@ -343,6 +344,7 @@ static const struct ls_cli_option options[] = {
                "audit this part of the micro-batches, as 'train' does"),
     LS_CLI_SET(struct values, set),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_DEVICE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_replay = {

@@ -5,7 +5,7 @@
 #include "cli/time_table.h"
 
 struct values {
-    const char *solver, *isa;
+    const char *solver, *isa, *device;
     int64_t workers, iterations;
     uint64_t memory;
     int json;
@@ -23,6 +23,7 @@ static int run(const void *data)
     lockstep_time_options_init(&options);
     options.workers = (int)values->workers;
     options.isa = values->isa;
+    options.device = values->device;
     options.memory = values->memory;
     options.iterations = values->iterations;
     struct lockstep_error *error = lockstep_error_new();
@@ -52,6 +53,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_SET(struct values, set),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_DEVICE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_time = {

@@ -18,7 +18,7 @@
 enum { DEFAULT_TIMEOUT = 300 };
 
 struct values {
-    const char *solver, *prefix, *resume, *weights, *log, *isa, *balance;
+    const char *solver, *prefix, *resume, *weights, *log, *isa, *device, *balance;
     int64_t workers, iterations, timeout;
     uint64_t memory;
     double audit;
@@ -94,6 +94,7 @@ static int train(const struct values *values, struct session *session, struct lo
     options.job = session->job;
     options.workers = (int)values->workers;
     options.isa = values->isa;
+    options.device = values->device;
     options.snapshot_prefix = values->prefix;
     options.resume = values->resume;
     options.weights = values->weights;
@@ -163,6 +164,7 @@ static void put_resume(FILE *line, const struct values *values, int ranks, const
         put_word(line, "--snapshot-required");
     put_option(line, "--log-json", values->log);
     put_option(line, "--isa", values->isa);
+    put_option(line, "--device", values->device);
     if (values->timeout != DEFAULT_TIMEOUT)
         fprintf(line, " --timeout %" PRId64, values->timeout);
     put_option(line, "--balance", values->balance);
@@ -354,6 +356,7 @@ static const struct ls_cli_option options[] = {
                "another core, and compare the bits before they count: finds and\n"
                "names a core that computes wrongly. Costs that much time"),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_DEVICE(struct values, device),
     LS_CLI_ROW(LS_CLI_FLAG, "allow-other-numerics", NULL, struct values, allow_other_numerics, 0,
                "with --resume: go on although the snapshot was made in another numeric\n"
                "environment (instruction set, oneDNN, ...), with other bits; snapshots\n"

@@ -21,7 +21,7 @@ enum {
 };
 
 struct values {
-    const char *solver, *isa, *seconds;
+    const char *solver, *isa, *device, *seconds;
     const char *list[LS_CLI_VARIED];
     int json;
     struct ls_cli_list set;
@@ -102,14 +102,15 @@ static void set_value(struct lockstep_tune_point *point, enum ls_cli_varied vari
 }
 
 /* The first point: what the definition says, and lists of one number. */
-static int find_base(const struct lockstep_solver *solver, const char *isa,
+static int find_base(const struct lockstep_solver *solver, const struct values *values,
                      const struct sweep *sweeps, struct lockstep_tune_point *base,
                      struct lockstep_error *error)
 {
     struct lockstep_plan_options options;
     struct lockstep_plan *plan;
     lockstep_plan_options_init(&options);
-    options.isa = isa;
+    options.isa = values->isa;
+    options.device = values->device;
     int status = lockstep_plan_training(solver, &options, &plan, error);
     if (status != 0)
         return status;
@@ -161,6 +162,7 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     struct lockstep_tune_options options;
     lockstep_tune_options_init(&options);
     options.isa = values->isa;
+    options.device = values->device;
     options.seconds = seconds;
     /* Progress goes to where messages go: the table is for those who read on. */
     struct ls_progress progress;
@@ -169,7 +171,7 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     int status =
         lockstep_solver_load(values->solver, values->set.items, values->set.count, &solver, error);
     if (status == 0)
-        status = find_base(solver, values->isa, sweeps, &points[0], error);
+        status = find_base(solver, values, sweeps, &points[0], error);
     if (status == 0) {
         count = make_points(sweeps, points, in);
         status = lockstep_tune(solver, &options, points, count, error);
@@ -220,6 +222,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_SET(struct values, set),
     LS_CLI_JSON(struct values, json),
     LS_CLI_ISA(struct values, isa),
+    LS_CLI_DEVICE(struct values, device),
     {.name = NULL}};
 
 const struct ls_cli_command ls_cli_command_tune = {

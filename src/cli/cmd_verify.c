@@ -18,7 +18,7 @@ enum { COUNTS_MAX = 64, WORKERS_MAX = 4096, RANKS_MAX = 64, SETS_MAX = 8, STOPS 
 enum { NAME = 16, TRAINING = 512, HASH = 65 };
 
 struct values {
-    const char *solver, *workers, *ranks, *balance, *memory, *resume, *weights, *isa;
+    const char *solver, *workers, *ranks, *balance, *memory, *resume, *weights, *isa, *device;
     int64_t iterations;
     struct ls_cli_list set;
 };
@@ -228,6 +228,7 @@ static int verify(const struct values *values, const struct lists *lists, const 
     options.stops = lists->stops;
     options.iterations = values->iterations;
     options.isa = isa[0] != '\0' ? isa : NULL;
+    options.device = values->device;
     options.weights = values->weights;
     options.callbacks = (struct lockstep_callbacks){&monitor, ls_monitor_event, NULL};
     options.trained = take_row;
@@ -387,6 +388,7 @@ static const struct ls_cli_option options[] = {
     LS_CLI_ROW(LS_CLI_TEXT, "isa", "LIST", struct values, isa, 0,
                "all of that with each instruction set (generic, sse41, avx2,\n"
                "avx512); default: the best one"),
+    LS_CLI_DEVICE(struct values, device),
     LS_CLI_ROW(LS_CLI_INTEGER, "iterations", "N", struct values, iterations, 1,
                "updates; default: as many as the solver says, at most 50"),
     LS_CLI_ROW(LS_CLI_TEXT, "weights", "FILES", struct values, weights, 0,

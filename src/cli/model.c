@@ -17,6 +17,7 @@ int ls_cli_load_model(const char *command, const struct ls_cli_model_values *val
     lockstep_model_options_init(&options);
     options.workers = (int)values->workers;
     options.isa = values->isa;
+    options.device = values->device;
     options.level = (int)values->level;
     options.stages = values->stages.items;
     options.stage_count = values->stages.count;

@@ -65,7 +65,8 @@ static int probe_plan(const struct ls_net *net, const struct ls_plan *plan, uint
     const struct ls_device_environment *device = environment_of(net);
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_step *step = &plan->steps[s];
-        if (step->recomputed || step->prepared.kernel == NULL || !device->probes(&step->prepared))
+        if (step->recomputed || step->prepared.kernel == NULL || device->probes == NULL ||
+            !device->probes(&step->prepared))
             continue;
         LS_TRY(device->probe(&step->prepared, plan->graph->samples, work, &hashes[*count], error));
         (*count)++;
@@ -164,7 +165,7 @@ static int describe(const struct ls_trainer *trainer, struct ls_text *text, stru
     const struct ls_net *net = trainer->train;
     uint64_t hash;
     ls_text_format(text, "numerics=%d\n", LOCKSTEP_NUMERICS);
-    if (has_library(net))
+    if (has_library(net) || environment_of(net)->named)
         environment_of(net)->describe(text);
     LS_TRY(probe_net(net, &hash, error));
     ls_text_format(text, "net=%016" PRIx64 "\n", add_layouts(trainer, hash));

@@ -216,7 +216,8 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
 {
     const struct ls_trainer *trainer = user;
     struct ls_trainer *made;
-    LS_TRY(ls_trainer_plan(trainer->definition, trainer->workers, micro_batch, &made, error));
+    LS_TRY(ls_trainer_plan(trainer->definition, trainer->device, trainer->workers, micro_batch,
+                           &made, error));
     made->audited_part = trainer->audited_part;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)

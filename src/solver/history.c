@@ -2,11 +2,13 @@
  * on. See solver/environment.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
 #include "solver/notes.h"
@@ -59,6 +61,13 @@ static bool is_hash(const char *key, int length)
     return false;
 }
 
+/* What a list without a value means: snapshots name a device that is not the first one. */
+static const char *missing_value(const char *key, int length)
+{
+    bool device = length == 6 && memcmp(key, "device", 6) == 0;
+    return device ? ls_device_default()->name : "none";
+}
+
 static void add_difference(struct ls_text *text, const char *key, int key_size, const char *there,
                            int there_size, const char *here, int here_size)
 {
@@ -66,9 +75,10 @@ static void add_difference(struct ls_text *text, const char *key, int key_size, 
     if (is_hash(key, key_size) && there_size > 0 && here_size > 0)
         ls_text_add(text, "(what it gives)");
     else
-        ls_text_format(text, "%.*s, here %.*s", there_size > 0 ? there_size : 4,
-                       there_size > 0 ? there : "none", here_size > 0 ? here_size : 4,
-                       here_size > 0 ? here : "none");
+        ls_text_format(text, "%.*s, here %.*s", there_size > 0 ? there_size : INT_MAX,
+                       there_size > 0 ? there : missing_value(key, key_size),
+                       here_size > 0 ? here_size : INT_MAX,
+                       here_size > 0 ? here : missing_value(key, key_size));
 }
 
 /* What is not the same in two environments. */
@@ -203,20 +213,25 @@ void ls_environment_say_history(const char *history, struct ls_text *text)
 static int refuse(const struct ls_trainer *trainer, const char *path, const char *before,
                   const char *differences, struct ls_error *error)
 {
-    const struct ls_device_environment *device = trainer->engine->device->environment;
+    const struct ls_device *device = trainer->engine->device;
     const char *value, *go_on = "--allow-other-numerics goes on all the same, and every snapshot "
                                 "from there on says so";
-    char hint[400], isa[16] = "", number[16];
+    char hint[400], isa[16] = "", number[16], other[32];
     int size;
     snprintf(number, sizeof number, "%d", LOCKSTEP_NUMERICS);
     if (find(before, "\n", "isa", 3, &value, &size))
         snprintf(isa, sizeof isa, "%.*s", size, value);
+    snprintf(other, sizeof other, "%s", ls_device_default()->name);
+    if (find(before, "\n", "device", 6, &value, &size))
+        snprintf(other, sizeof other, "%.*s", size, value);
     bool same_number = find(before, "\n", "numerics", 8, &value, &size) &&
                        size == (int)strlen(number) && memcmp(value, number, (size_t)size) == 0;
     if (!same_number)
         snprintf(hint, sizeof hint,
                  "that version of Lockstep trained other bits: resume with it; %s", go_on);
-    else if (isa[0] != '\0' && strcmp(isa, device->isa()) != 0)
+    else if (strcmp(other, device->name) != 0)
+        snprintf(hint, sizeof hint, "--device %s; %s", other, go_on);
+    else if (isa[0] != '\0' && strcmp(isa, device->environment->isa()) != 0)
         snprintf(hint, sizeof hint,
                  "--isa %s, where the processor has it and the process has not begun with "
                  "another; %s",

@@ -373,7 +373,8 @@ int ls_timing(const struct ls_solver_definition *definition,
     struct lockstep_train_options train = {.struct_size = sizeof train,
                                            .workers = options->workers,
                                            .memory = options->memory,
-                                           .callbacks = options->callbacks};
+                                           .callbacks = options->callbacks,
+                                           .device = options->device};
     int status = ls_trainer_create(definition, &train, &timer.trainer, error);
     if (status == 0)
         status = run(&timer, options->iterations, error);

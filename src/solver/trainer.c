@@ -51,7 +51,7 @@ static struct ls_net_options net_options(const struct ls_trainer *trainer,
                                    .workers = trainer->workers,
                                    .share = ls_comm_own(trainer->comm),
                                    .iter_size = 1,
-                                   .device = ls_device_default(),
+                                   .device = trainer->device,
                                    .parameters = trainer->parameters,
                                    .views = (struct ls_view_set *)&trainer->views,
                                    .phase = LOCKSTEP__PHASE__TEST};
@@ -214,7 +214,7 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
             : ls_copy_string(trainer->solver->snapshot_prefix);
     if (trainer->prefix == NULL)
         return ls_fail_memory(error, "a trainer");
-    LS_TRY(ls_engine_create(ls_device_default(), trainer->comm, trainer->workers, &trainer->engine,
+    LS_TRY(ls_engine_create(trainer->device, trainer->comm, trainer->workers, &trainer->engine,
                             error));
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
@@ -234,7 +234,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
 /* A trainer without anything in it. `comm` NULL: a process by itself, with a communicator of its
  * own. */
 static struct ls_trainer *new_trainer(const struct ls_solver_definition *definition,
-                                      struct ls_comm *comm, int workers, struct ls_error *error)
+                                      const struct ls_device *device, struct ls_comm *comm,
+                                      int workers, struct ls_error *error)
 {
     struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
     struct ls_parameter_set *parameters = ls_parameter_set_new();
@@ -244,6 +245,7 @@ static struct ls_trainer *new_trainer(const struct ls_solver_definition *definit
         ls_fail_memory(error, "a trainer");
         return NULL;
     }
+    trainer->device = device;
     trainer->comm = comm;
     trainer->definition = definition;
     trainer->solver = definition->solver;
@@ -268,7 +270,7 @@ static struct ls_trainer *new_trainer(const struct ls_solver_definition *definit
 
 int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
 {
-    struct ls_trainer *trainer = new_trainer(definition, NULL, 1, error);
+    struct ls_trainer *trainer = new_trainer(definition, ls_device_default(), NULL, 1, error);
     if (trainer == NULL)
         return LOCKSTEP_RESOURCE;
     int status = open_train_net(trainer, error);
@@ -277,11 +279,12 @@ int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct 
     return status != 0 ? status : test_status;
 }
 
-int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, int64_t micro_batch,
-                    struct ls_trainer **out, struct ls_error *error)
+int ls_trainer_plan(const struct ls_solver_definition *definition, const struct ls_device *device,
+                    int workers, int64_t micro_batch, struct ls_trainer **out,
+                    struct ls_error *error)
 {
     *out = NULL;
-    struct ls_trainer *trainer = new_trainer(definition, NULL, workers, error);
+    struct ls_trainer *trainer = new_trainer(definition, device, NULL, workers, error);
     if (trainer == NULL)
         return LOCKSTEP_RESOURCE;
     if (micro_batch > 0)
@@ -300,10 +303,15 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
 {
     *out = NULL;
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
-    struct ls_trainer *trainer = new_trainer(definition, comm, workers, error);
-    int status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
+    const struct ls_device *device;
+    struct ls_trainer *trainer = NULL;
+    int status = ls_device_find(options->device, &device, error);
+    if (status == 0) {
+        trainer = new_trainer(definition, device, comm, workers, error);
+        status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
+    }
     if (comm != NULL) { /* whatever happened here: the others wait for this */
-        int started = ls_comm_start(comm, workers, ls_device_default()->enter_thread, error);
+        int started = ls_comm_start(comm, workers, device->enter_thread, error);
         status = status != 0 ? status : started;
     }
     if (status == 0) {

@@ -66,7 +66,8 @@ struct ls_trainer {
     const Lockstep__SolverParameter *solver;
     uint64_t seed;
     struct lockstep_callbacks callbacks;
-    char *prefix;              /* of snapshots */
+    char *prefix; /* of snapshots */
+    const struct ls_device *device;
     struct ls_comm *comm;      /* the ranks of the job, the caller's or `alone` */
     struct ls_comm *alone;     /* of a process by itself; else NULL */
     char *environment;         /* what decides bits here (solver/environment.h); owned */
@@ -156,8 +157,9 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
                     struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
 /* A trainer with its nets and nothing else: a plan. micro_batch 0: the definition's. */
-int ls_trainer_plan(const struct ls_solver_definition *definition, int workers, int64_t micro_batch,
-                    struct ls_trainer **trainer, struct ls_error *error);
+int ls_trainer_plan(const struct ls_solver_definition *definition, const struct ls_device *device,
+                    int workers, int64_t micro_batch, struct ls_trainer **trainer,
+                    struct ls_error *error);
 struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer);
 /* Forecasts what a trainer with its nets takes, and plans the nets anew if that is more than
  * `memory` (0: no limit). If it cannot fit, the error says what would (solver/fit.c). */

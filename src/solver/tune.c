@@ -181,6 +181,7 @@ static int measure(struct tuning *tuning, size_t index, int turn, struct ls_erro
     struct ls_trainer *trainer = NULL;
     struct lockstep_train_options train = {.struct_size = sizeof train,
                                            .workers = point->workers,
+                                           .device = tuning->options->device,
                                            .callbacks = tuning->options->callbacks};
     double seconds = tuning->options->seconds > 0 ? tuning->options->seconds : default_seconds;
     int status = make_variant(tuning->definition, point, &variant, error);

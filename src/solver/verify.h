@@ -19,6 +19,7 @@ struct ls_verify_options {
     int stops;           /* above 0: all are run once more, stopped so often and resumed */
     int64_t iterations;  /* negative: as many as the solver says, at most 50 */
     const char *weights; /* to start from, or NULL */
+    const char *device;  /* its name, or NULL */
     struct lockstep_callbacks callbacks;
     void (*trained)(void *user, const struct lockstep_verified *training); /* (optional) */
     void *user;

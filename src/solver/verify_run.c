@@ -293,7 +293,8 @@ static int train(struct rank *rank, struct ls_comm *comm)
                                              .snapshot_prefix = segment->prefix,
                                              .snapshot_required = 1,
                                              .overwrite = 1,
-                                             .callbacks = {rank, hear_event, answer}};
+                                             .callbacks = {rank, hear_event, answer},
+                                             .device = segment->run->options->device};
     LS_TRY(ls_trainer_join(segment->run->definition, &options, comm, &rank->trainer, rank->error));
     int status = prepare(rank);
     if (rank->rank == 0) {
@@ -327,7 +328,10 @@ static void *run_rank(void *argument)
     struct rank *rank = argument;
     struct ls_comm *comm = NULL;
     struct ls_comm_options options = {.timeout = PATIENCE, .dynamic = rank->segment->what->dynamic};
-    ls_device_default()->enter_thread();
+    const struct ls_device *device;
+    (void)ls_device_find(rank->segment->run->options->device, &device,
+                         NULL); /* it was found before */
+    device->enter_thread();
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
         ls_detector_set_on_failure(comm->detector, tell_nobody, NULL);

@@ -31,6 +31,8 @@ struct golden_bits {
     int updates, parameters; /* update 0 is the beginning, without a loss */
     char name[GOLDEN_PARAMETERS_MAX][GOLDEN_NAME_MAX];           /* of parameters, in order */
     uint32_t loss[GOLDEN_UPDATES_MAX];                           /* of the update */
+    double figure[GOLDEN_UPDATES_MAX];                           /* the loss; not in the table */
+    double norm[GOLDEN_UPDATES_MAX];                             /* of all parameters; the same */
     uint32_t weights[GOLDEN_UPDATES_MAX][GOLDEN_PARAMETERS_MAX]; /* after the update */
     uint32_t tests;  /* all outputs of all test nets after the last update; 0: there are none */
     char sha256[65]; /* of all tensors of the snapshot after the last update */
@@ -52,9 +54,10 @@ size_t golden_nets(char (*names)[GOLDEN_NAME_MAX]);
 /* Makes the data that a network's file asks for in the working directory. */
 void golden_write_data(const char *text);
 
-/* Trains `net` on `workers` workers with an instruction set, as many updates as its file says, in
- * the test's directory. Failures fail the running test. */
-void golden_train(const char *net, const char *isa, int workers, struct golden_entry *entry);
+/* Trains `net` on `workers` workers of a device, with an instruction set where it has one, as many
+ * updates as its file says, in the test's directory. Failures fail the running test. */
+void golden_train(const char *net, const char *device, const char *isa, int workers,
+                  struct golden_entry *entry);
 
 /* The table of the source tree; one that is damaged ends the program. */
 void golden_table_read(struct golden_table *table);

@@ -1,10 +1,12 @@
 /* Golden bits: golden ISA checks all networks on an instruction set, each with 1 and with 3
- * workers, and that they use everything there is; golden ISA --write [--force] writes what the
+ * workers, and that they use everything there is; golden reference compares the reference device
+ * with the CPU; golden ISA --write [--force] writes what the
  * table says of it. (A process computes with one instruction set.)
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "golden/golden.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +71,8 @@ static void test_net(void **state)
 {
     const char *net = *state;
     char what[512], where[128];
-    golden_train(net, isa, 1, &first);
-    golden_train(net, isa, 3, &other);
+    golden_train(net, "cpu", isa, 1, &first);
+    golden_train(net, "cpu", isa, 3, &other);
     trained++;
     if (golden_difference(&other.bits, &first.bits, what, sizeof what))
         fail_msg("%s on %s: 3 workers do not give what 1 gives: %s", net, isa, what);
@@ -93,6 +95,38 @@ static void test_coverage(void **state)
         ls_test_skip("there are kernels that need AVX2");
     assert_int_equal(trained, net_count);
     golden_check_coverage(isa);
+}
+
+/* The reference device gives the same bits with 1 and with 3 workers, and what the CPU gives but
+ * for rounding, which a training makes larger from update to update. */
+static void test_reference(void **state)
+{
+    static const double tolerance = 2e-3;
+    const char *net = *state;
+    char what[512];
+    golden_train(net, "reference", NULL, 1, &first);
+    golden_train(net, "reference", NULL, 3, &other);
+    if (golden_difference(&other.bits, &first.bits, what, sizeof what))
+        fail_msg("%s on the reference device: 3 workers do not give what 1 gives: %s", net, what);
+    golden_train(net, "cpu", NULL, 1, &other);
+    assert_int_equal(first.bits.updates, other.bits.updates);
+    for (int u = 0; u < first.bits.updates; u++) {
+        const double a = first.bits.figure[u], b = other.bits.figure[u];
+        const double c = first.bits.norm[u], d = other.bits.norm[u];
+        if (!(fabs(a - b) <= tolerance * (1 + fabs(b)) && fabs(c - d) <= tolerance * (1 + d)))
+            fail_msg("%s, update %d: the loss is %.9g on the reference device, %.9g on the CPU; "
+                     "squared weights are %.9g and %.9g",
+                     net, u, a, b, c, d);
+    }
+}
+
+static int check_reference(void)
+{
+    static struct CMUnitTest tests[GOLDEN_NETS_MAX];
+    for (size_t i = 0; i < net_count; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = names[i], .test_func = test_reference, .initial_state = names[i]};
+    return _cmocka_run_group_tests("reference", tests, net_count, NULL, NULL);
 }
 
 static int check(void)
@@ -130,7 +164,7 @@ static void write_net(void **state)
 {
     const char *net = *state;
     char what[512], where[128];
-    golden_train(net, isa, 1, &first);
+    golden_train(net, "cpu", isa, 1, &first);
     describe(&first.key, where, sizeof where);
     struct golden_entry *entry = golden_table_find(&table, &first.key);
     if (entry == NULL) {
@@ -184,7 +218,9 @@ int main(int count, char **arguments)
     isa = arguments[1];
     net_count = golden_nets(names);
     golden_table_read(&table);
-    int status = writing ? write_table() : check();
+    int status = writing                         ? write_table()
+                 : strcmp(isa, "reference") == 0 ? check_reference()
+                                                 : check();
     golden_table_free(&table);
     return status;
 }

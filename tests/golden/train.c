@@ -77,7 +77,7 @@ static void take_key(const struct run *run, const char *isa, struct golden_key *
     snprintf(key->net, sizeof key->net, "%s", run->net);
     if (!depends)
         return;
-    snprintf(key->isa, sizeof key->isa, "%s", isa);
+    snprintf(key->isa, sizeof key->isa, "%s", isa != NULL ? isa : "");
     take_word("onednn=", key->onednn, sizeof key->onednn);
     take_word("cache=", key->cache, sizeof key->cache);
 }
@@ -99,6 +99,7 @@ static void take_update(const struct run *run, struct golden_bits *bits)
     double loss = lockstep_trainer_loss(run->trainer);
     int u = bits->updates++;
     bits->loss[u] = u > 0 ? short_hash(&loss, sizeof loss, 0) : 0;
+    bits->figure[u] = u > 0 ? loss : 0;
     for (int i = 0; i < bits->parameters; i++) {
         size_t size = lockstep_trainer_parameter_size(run->trainer, (size_t)i);
         float *numbers = calloc(size, sizeof *numbers);
@@ -106,6 +107,8 @@ static void take_update(const struct run *run, struct golden_bits *bits)
               lockstep_trainer_read_parameter(run->trainer, (size_t)i, numbers, size, run->error),
               "read");
         bits->weights[u][i] = short_hash(numbers, size * sizeof *numbers, 0);
+        for (size_t k = 0; k < size; k++)
+            bits->norm[u] += (double)numbers[k] * (double)numbers[k];
         free(numbers);
     }
 }
@@ -170,7 +173,8 @@ static void check_audits(const struct run *run)
                  (long long)wrong);
 }
 
-void golden_train(const char *net, const char *isa, int workers, struct golden_entry *entry)
+void golden_train(const char *net, const char *device, const char *isa, int workers,
+                  struct golden_entry *entry)
 {
     struct run run = {.net = net, .error = lockstep_error_new()};
     struct lockstep_train_options options;
@@ -188,6 +192,7 @@ void golden_train(const char *net, const char *isa, int workers, struct golden_e
     check(&run, lockstep_solver_load("solver.prototxt", NULL, 0, &run.solver, run.error), "load");
     lockstep_train_options_init(&options);
     options.workers = workers;
+    options.device = device;
     options.isa = isa;
     options.audit = workers > 1 ? 0.5 : 0; /* each kernel must give the same bits twice */
     check(&run, lockstep_trainer_create(run.solver, &options, &run.trainer, run.error), "create");
@@ -204,7 +209,8 @@ void golden_train(const char *net, const char *isa, int workers, struct golden_e
     take_tests(&run, &entry->bits);
     take_sha256(&run, &entry->bits);
     check_audits(&run);
-    golden_note_use(run.trainer->inner);
+    if (strcmp(device, "cpu") == 0)
+        golden_note_use(run.trainer->inner);
     lockstep_trainer_free(run.trainer);
     lockstep_solver_free(run.solver);
     lockstep_error_free(run.error);
