@@ -12,6 +12,7 @@
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
 #include "support/case_data.h"
+#include "support/nets.h"
 #include "support/support.h"
 
 static void check(int status, struct lockstep_error *error)
@@ -124,26 +125,7 @@ static const char solver_text[] =
     "test_iter: 0 test_interval: 100 test_initialization: false random_seed: 4 micro_batch: 3\n"
     "snapshot_prefix: 'trained' snapshot_format: BINARYPROTO\n";
 
-/* "# idx:" lines are for case_write_files. */
-static const char net_text[] =
-    "# idx: images.idx 20 2 6 5\n"
-    "# idx: labels.idx 20 below 4\n"
-    "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-    "  transform_param { mean_value: 128 scale: 0.015625 }\n"
-    "  data_param { backend: IDX source: 'images.idx' label_source: 'labels.idx' batch_size: 10 } "
-    "}\n"
-    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param {\n"
-    "  num_output: 18 kernel_size: 3 bias_term: false weight_filler { type: 'msra' } } }\n"
-    "layer { name: 'bn' type: 'BatchNorm' bottom: 'conv' top: 'conv' }\n"
-    "layer { name: 'scale' type: 'Scale' bottom: 'conv' top: 'conv'\n"
-    "  scale_param { bias_term: true } }\n"
-    "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }\n"
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'score'\n"
-    "  inner_product_param { num_output: 4 weight_filler { type: 'xavier' } } }\n"
-    "layer { name: 'accuracy' type: 'Accuracy' bottom: 'score' bottom: 'label' top: 'accuracy'\n"
-    "  include { phase: TEST } }\n"
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'score' bottom: 'label' top: 'loss' }\n";
-
+/* The lines "# idx:" of its net are for case_write_files. */
 static struct lockstep_trainer *make_trainer(const char *weights)
 {
     struct lockstep_error *error = lockstep_error_new();
@@ -225,8 +207,8 @@ static void trained_reads_back(void **state)
     struct lockstep_error *error = lockstep_error_new();
     assert_int_equal(chdir(ls_test_directory()), 0);
     ls_test_write_text("solver.prototxt", solver_text);
-    ls_test_write_text("net.prototxt", net_text);
-    case_write_files(net_text);
+    ls_test_write_text("net.prototxt", ls_test_net("batch_norm_model", NULL));
+    case_write_files(ls_test_net("batch_norm_model", NULL));
     struct lockstep_trainer *trainer = make_trainer(NULL);
     check(lockstep_trainer_run(trainer, -1, error), error);
     evaluate(trainer, trained);

@@ -8,6 +8,7 @@
 
 #include "lockstep/lockstep.h"
 #include "support/case_data.h"
+#include "support/nets.h"
 #include "support/support.h"
 
 static void check(int status, struct lockstep_error *error)
@@ -18,87 +19,37 @@ static void check(int status, struct lockstep_error *error)
 
 /* ---- The net --------------------------------------------------------------------------------- */
 
-/* In the newest form. Dropout and fillers depend on the names of layers and parameters. */
-#define DATA                                                                                       \
-    "layer { name: 'data' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }\n"        \
-    "  transform_param { scale: 0.00390625 mirror: true crop_size: 12 }\n"                         \
-    "  data_param { backend: IDX source: 'train.idx' label_source: 'train-labels.idx'\n"           \
-    "    batch_size: 10 } }\n"                                                                     \
-    "layer { name: 'data' type: 'Data' top: 'data' top: 'label' include { phase: TEST }\n"         \
-    "  transform_param { scale: 0.00390625 crop_size: 12 }\n"                                      \
-    "  data_param { backend: IDX source: 'test.idx' label_source: 'test-labels.idx'\n"             \
-    "    batch_size: 7 } }\n"
-#define BODY                                                                                       \
-    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv'\n"                        \
-    "  param { lr_mult: 1 decay_mult: 1 } param { lr_mult: 2 decay_mult: 0 }\n"                    \
-    "  convolution_param { num_output: 6 kernel_size: 3 pad: 1 group: 1\n"                         \
-    "    weight_filler { type: 'xavier' } bias_filler { type: 'constant' value: 0.1 } } }\n"       \
-    "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool'\n"                            \
-    "  pooling_param { pool: AVE kernel_size: 3 stride: 2 } }\n"                                   \
-    "layer { name: 'relu' type: 'ReLU' bottom: 'pool' top: 'pool' }\n"                             \
-    "layer { name: 'norm' type: 'LRN' bottom: 'pool' top: 'norm'\n"                                \
-    "  lrn_param { local_size: 3 alpha: 0.1 beta: 0.5 } }\n"                                       \
-    "layer { name: 'drop' type: 'Dropout' bottom: 'norm' top: 'norm'\n"                            \
-    "  dropout_param { dropout_ratio: 0.25 } }\n"                                                  \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'norm' top: 'ip'\n"                           \
-    "  inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
 #define FIGURES                                                                                    \
     "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy'\n"     \
     "  include { phase: TEST } }\n"
 #define LOSS                                                                                       \
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
 
-/* The same in the form of 2013 and 2014: lists of layers with enum types and lists of rates;
- * transformations within data_param. */
-#define DATA_V1                                                                                    \
-    "layers { name: 'data' type: DATA top: 'data' top: 'label' include: { phase: TRAIN }\n"        \
-    "  data_param { backend: IDX source: 'train.idx' label_source: 'train-labels.idx'\n"           \
-    "    batch_size: 10 scale: 0.00390625 mirror: true crop_size: 12 } }\n"                        \
-    "layers { name: 'data' type: DATA top: 'data' top: 'label' include: { phase: TEST }\n"         \
-    "  data_param { backend: IDX source: 'test.idx' label_source: 'test-labels.idx'\n"             \
-    "    batch_size: 7 scale: 0.00390625 crop_size: 12 } }\n"
-#define BODY_V1                                                                                    \
-    "layers { name: 'conv' type: CONVOLUTION bottom: 'data' top: 'conv'\n"                         \
-    "  blobs_lr: 1 blobs_lr: 2 weight_decay: 1 weight_decay: 0\n"                                  \
-    "  convolution_param { num_output: 6 kernel_size: 3 pad: 1\n"                                  \
-    "    weight_filler { type: 'xavier' } bias_filler { type: 'constant' value: 0.1 } } }\n"       \
-    "layers { name: 'pool' type: POOLING bottom: 'conv' top: 'pool'\n"                             \
-    "  pooling_param { pool: AVE kernel_size: 3 stride: 2 } }\n"                                   \
-    "layers { name: 'relu' type: RELU bottom: 'pool' top: 'pool' }\n"                              \
-    "layers { name: 'norm' type: LRN bottom: 'pool' top: 'norm'\n"                                 \
-    "  lrn_param { norm_region: ACROSS_CHANNELS local_size: 3 alpha: 0.1 beta: 0.5 } }\n"          \
-    "layers { name: 'drop' type: DROPOUT bottom: 'norm' top: 'norm'\n"                             \
-    "  dropout_param { dropout_ratio: 0.25 } }\n"                                                  \
-    "layers { name: 'ip' type: INNER_PRODUCT bottom: 'norm' top: 'ip'\n"                           \
-    "  inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
 #define END_V1                                                                                     \
     "layers { name: 'accuracy' type: ACCURACY bottom: 'ip' bottom: 'label' top: 'accuracy'\n"      \
     "  include: { phase: TEST } }\n"                                                               \
     "layers { name: 'loss' type: SOFTMAX_LOSS bottom: 'ip' bottom: 'label' top: 'loss' }\n"
-
-/* And in the first form of all: what a layer is, inside; how it is connected, around it. */
-#define BODY_V0                                                                                    \
-    "layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'data' top: 'padded' }\n"         \
-    "layers { layer { name: 'conv' type: 'conv' num_output: 6 kernelsize: 3 biasterm: true\n"      \
-    "    blobs_lr: 1. blobs_lr: 2. weight_decay: 1. weight_decay: 0. }\n"                          \
-    "  bottom: 'padded' top: 'conv' }\n"                                                           \
-    "layers { layer { name: 'pool' type: 'pool' pool: AVE kernelsize: 3 stride: 2 }\n"             \
-    "  bottom: 'conv' top: 'pool' }\n"                                                             \
-    "layers { layer { name: 'relu' type: 'relu' } bottom: 'pool' top: 'pool' }\n"                  \
-    "layers { layer { name: 'norm' type: 'lrn' local_size: 3 alpha: 0.1 beta: 0.5 }\n"             \
-    "  bottom: 'pool' top: 'norm' }\n"                                                             \
-    "layers { layer { name: 'drop' type: 'dropout' dropout_ratio: 0.25 }\n"                        \
-    "  bottom: 'norm' top: 'norm' }\n"                                                             \
-    "layers { layer { name: 'ip' type: 'innerproduct' num_output: 5 }\n"                           \
-    "  bottom: 'norm' top: 'ip' }\n"
 
 #define RATES "base_lr: 0.05 momentum: 0.9 weight_decay: 0.01 max_iter: 20 random_seed: 3\n"
 #define SOLVER                                                                                     \
     RATES "type: 'Nesterov' lr_policy: 'step' gamma: 0.5 stepsize: 2 test_interval: 100\n"         \
           "test_initialization: false micro_batch: 3\n"
 
-static const char net_v2[] = "name: 'v2'\n" DATA BODY FIGURES LOSS;
-static const char net_v1[] = "name: 'v1'\n" DATA_V1 BODY_V1 END_V1;
+/* A net of tests/nets, which is one net in one of its forms, between data and an end. */
+static const char *net_of(const char *file, const char *data, const char *end)
+{
+    return ls_test_net(file, LS_TEST_VALUES({"data", data}, {"end", end}));
+}
+
+static const char *net_v2(void)
+{
+    return net_of("definitions_v2", ls_test_net("definitions_data_v2", NULL), FIGURES LOSS);
+}
+
+static const char *net_v1(void)
+{
+    return net_of("definitions_v1", ls_test_net("definitions_data_v1", NULL), END_V1);
+}
 
 /* ---- Training in each form ------------------------------------------------------------------- */
 
@@ -170,7 +121,7 @@ static struct result train(const char *text, int test_net, const char *snapshot)
 static void expect_same(const char *text, int test_net)
 {
     make_data();
-    ls_test_write_text("net.prototxt", net_v2);
+    ls_test_write_text("net.prototxt", net_v2());
     struct result want = train("net: 'net.prototxt'\n" SOLVER, 0, NULL);
     struct result got = train(text, test_net, NULL);
     assert_int_equal(got.count, want.count);
@@ -184,7 +135,7 @@ static void training_changes_bytes(void **state)
 {
     (void)state;
     make_data();
-    ls_test_write_text("net.prototxt", net_v2);
+    ls_test_write_text("net.prototxt", net_v2());
     struct result one = train("net: 'net.prototxt'\n" SOLVER, 0, NULL);
     struct result other = train("net: 'net.prototxt' clip_gradients: 0.01\n" SOLVER, 0, NULL);
     assert_int_equal(one.count, other.count);
@@ -198,20 +149,20 @@ static void v1_layers(void **state)
 {
     (void)state;
     make_data();
-    ls_test_write_text("v1.prototxt", net_v1);
+    ls_test_write_text("v1.prototxt", net_v1());
     expect_same("net: 'v1.prototxt'\n" SOLVER, 0);
 }
 
 static void net_within_the_solver(void **state)
 {
     (void)state;
-    expect_same(SOLVER "net_param {\n" DATA BODY FIGURES LOSS "}\n", 0);
+    expect_same(ls_test_text(SOLVER "net_param {\n%s}\n", net_v2()), 0);
 }
 
 static void v1_net_within_the_solver(void **state)
 {
     (void)state;
-    expect_same(SOLVER "net_param: <\n" DATA_V1 BODY_V1 END_V1 ">\n", 0);
+    expect_same(ls_test_text(SOLVER "net_param: <\n%s>\n", net_v1()), 0);
 }
 
 static void solver_type_by_number(void **state)
@@ -226,17 +177,20 @@ static void one_file_for_each_phase(void **state)
 {
     (void)state;
     make_data();
-    ls_test_write_text("train.prototxt", DATA BODY LOSS);
-    ls_test_write_text("test.prototxt", net_v1);
+    ls_test_write_text("train.prototxt",
+                       net_of("definitions_v2", ls_test_net("definitions_data_v2", NULL), LOSS));
+    ls_test_write_text("test.prototxt", net_v1());
     expect_same("train_net: 'train.prototxt' test_net: 'test.prototxt' test_iter: 5\n" SOLVER, 0);
 }
 
 static void nets_for_each_phase_within_the_solver(void **state)
 {
     (void)state;
-    expect_same(SOLVER "test_iter: 5 test_iter: 1 train_net_param {" DATA BODY LOSS "}\n"
-                       "test_net_param {" DATA BODY FIGURES LOSS "}\n"
-                       "test_net_param {" DATA BODY FIGURES LOSS "}\n",
+    const char *train_net =
+        net_of("definitions_v2", ls_test_net("definitions_data_v2", NULL), LOSS);
+    expect_same(ls_test_text(SOLVER "test_iter: 5 test_iter: 1 train_net_param { %s }\n"
+                                    "test_net_param { %s }\ntest_net_param { %s }\n",
+                             train_net, net_v2(), net_v2()),
                 0);
 }
 
@@ -244,23 +198,10 @@ static void nets_for_each_phase_within_the_solver(void **state)
 static void stages_and_levels(void **state)
 {
     (void)state;
-    static const char data[] =
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  include { phase: TRAIN stage: 'big' not_stage: 'small' min_level: 2 }\n"
-        "  transform_param { scale: 0.00390625 mirror: true crop_size: 12 }\n"
-        "  data_param { backend: IDX source: 'train.idx' label_source: 'train-labels.idx'\n"
-        "    batch_size: 10 } }\n"
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  exclude { phase: TRAIN } exclude { stage: 'on-train' }\n"
-        "  transform_param { scale: 0.00390625 crop_size: 12 }\n"
-        "  data_param { backend: IDX source: 'test.idx' label_source: 'test-labels.idx'\n"
-        "    batch_size: 7 } }\n"
-        "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"
-        "  include { stage: 'on-train' }\n"
-        "  data_param { backend: IDX source: 'train.idx' label_source: 'train-labels.idx'\n"
-        "    batch_size: 7 } transform_param { crop_size: 12 } }\n" BODY FIGURES LOSS;
     make_data();
-    ls_test_write_text("stages.prototxt", data);
+    ls_test_write_text(
+        "stages.prototxt",
+        net_of("definitions_v2", ls_test_net("definitions_stages", NULL), FIGURES LOSS));
     expect_same("net: 'stages.prototxt' train_state { stage: ['big', 'more'] level: 2 }\n"
                 "test_iter: 2 test_iter: 5\n"
                 "test_state { stage: 'on-train' } test_state { stage: 'on-test' }\n" SOLVER,
@@ -307,21 +248,24 @@ static void predict(const char *net, const char *weights, float *scores)
 static void deployment(void **state)
 {
     (void)state;
-    static const char *const nets[] = {
-        net_v2, /* its softmax is that of the loss */
-        "input: 'data' input_dim: 10 input_dim: 1 input_dim: 12 input_dim: 12\n" BODY
-        "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n",
-        "input: 'data' input_shape { dim: 1 dim: 1 dim: 12 dim: 12 }\n" BODY_V1
-        "layers { name: 'prob' type: SOFTMAX bottom: 'ip' top: 'prob' }\n",
-        "layer { name: 'data' type: 'Input' top: 'data'\n"
-        "  input_param { shape: { dim: [4, 1, 12, 12] } } }\n" BODY
-        "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n",
-        "input: 'data' input_dim: 1 input_dim: 1 input_dim: 12 input_dim: 12\n" BODY_V0
-        "layers { layer { name: 'prob' type: 'softmax' } bottom: 'ip' top: 'prob' }\n",
+    static const char prob[] = "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n";
+    const char *const nets[] = {
+        net_v2(), /* its softmax is that of the loss */
+        net_of("definitions_v2",
+               "input: 'data' input_dim: 10 input_dim: 1 input_dim: 12 input_dim: 12\n", prob),
+        net_of("definitions_v1", "input: 'data' input_shape { dim: 1 dim: 1 dim: 12 dim: 12 }\n",
+               "layers { name: 'prob' type: SOFTMAX bottom: 'ip' top: 'prob' }\n"),
+        net_of("definitions_v2",
+               "layer { name: 'data' type: 'Input' top: 'data'\n"
+               "  input_param { shape: { dim: [4, 1, 12, 12] } } }\n",
+               prob),
+        net_of("definitions_v0",
+               "input: 'data' input_dim: 1 input_dim: 1 input_dim: 12 input_dim: 12\n",
+               "layers { layer { name: 'prob' type: 'softmax' } bottom: 'ip' top: 'prob' }\n"),
     };
     float want[SAMPLES * CLASSES], got[SAMPLES * CLASSES];
     make_data();
-    ls_test_write_text("net.prototxt", net_v2);
+    ls_test_write_text("net.prototxt", nets[0]);
     struct result result = train("net: 'net.prototxt'\n" SOLVER, 0, "trained.safetensors");
     free(result.weights);
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {

@@ -14,72 +14,26 @@
 
 #include "lockstep/lockstep.h"
 #include "support/process.h"
+#include "support/nets.h"
 #include "support/support.h"
 
-#define DATA(size, batch)                                                                          \
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "     \
-    "batch_size: " batch " synthetic_param { count: 400 channels: 3 height: " size " width: " size \
-    " } } transform_param { scale: 0.01 } }"
-#define LOSS                                                                                       \
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' inner_product_param { "         \
-    "num_output: 10 weight_filler { type: 'xavier' } } }"                                          \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }"
-#define CONV(name, bottom, outputs)                                                                \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                \
-    "' convolution_param { num_output: " outputs " kernel_size: 3 pad: 1 weight_filler { type: "   \
-    "'msra' } } }"
-#define NORM(name)                                                                                 \
-    "layer { name: '" name "n' type: 'BatchNorm' bottom: '" name "' top: '" name                   \
-    "' batch_norm_param { scale_bias: true } }"                                                    \
-    "layer { name: '" name "r' type: 'ReLU' bottom: '" name "' top: '" name "' }"
-#define POOL(bottom)                                                                               \
-    "layer { name: 'x' type: 'Pooling' bottom: '" bottom "' top: 'x' pooling_param { "             \
-    "kernel_size: 2 stride: 2 } }"
-
 static const struct net {
-    const char *name, *text;
+    const char *name, *file; /* of tests/nets */
 } nets[] = {
-    {"lenet", DATA("28", "64") CONV("c1", "data", "20") CONV("c2", "c1", "50") POOL("c2") LOSS},
-    {"quick", DATA("16", "100") CONV("c1", "data", "32") CONV("c2", "c1", "32")
-                  CONV("c3", "c2", "64") POOL("c3") LOSS},
-    {"batch norm", DATA("24", "64") CONV("c1", "data", "32") NORM("c1") CONV("c2", "c1", "32")
-                       NORM("c2") CONV("c3", "c2", "32") NORM("c3") POOL("c3") LOSS},
-    {"large inner products",
-     DATA("32",
-          "32") "layer { name: 'f1' type: 'InnerProduct' bottom: 'data' top: 'f1' "
-                "inner_product_param { num_output: 2048 weight_filler { type: 'xavier' } } }"
-                "layer { name: 'x' type: 'InnerProduct' bottom: 'f1' top: 'x' "
-                "inner_product_param { num_output: 1000 weight_filler { type: 'xavier' } } }" LOSS},
+    {"lenet", "memory_lenet"},
+    {"quick", "memory_quick"},
+    {"batch norm", "memory_norms"},
+    {"large inner products", "memory_products"},
 };
-#define FULL(name, bottom, outputs)                                                                \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name               \
-    "' inner_product_param { num_output: " outputs " weight_filler { type: 'xavier' } } }"
-
-#define BRANCHES(name, bottom)                                                                     \
-    CONV(name "a", bottom, "16")                                                                   \
-    "layer { name: '" name "b' type: 'Convolution' bottom: '" bottom "' top: '" name               \
-    "b' convolution_param { num_output: 16 kernel_size: 1 weight_filler { type: 'msra' } } }"      \
-    "layer { name: '" name "' type: 'Eltwise' bottom: '" name "a' bottom: '" name "b' top: '" name \
-    "' }"
 
 /* Where a limit changes which plans are tried: rows that are gathered, other layouts, depth. */
 static const struct net tight_nets[] = {
-    {"gathered rows", DATA("32", "64") FULL("f1", "data", "1024") FULL("x", "f1", "2048") LOSS},
-    {"gathered rows behind convolutions",
-     DATA("24", "96") CONV("c1", "data", "16") CONV("c2", "c1", "48") POOL("c2")
-         FULL("f1", "x", "512") FULL("y", "f1", "10") LOSS},
-    {"deep",
-     DATA("16", "48") CONV("c1", "data", "24") CONV("c2", "c1", "24") CONV("c3", "c2", "24")
-         CONV("c4", "c3", "24") CONV("c5", "c4", "24") CONV("c6", "c5", "24") POOL("c6") LOSS},
-    {"branches", DATA("24", "8") BRANCHES("b1", "data") CONV("c1", "b1", "20") BRANCHES("b2", "c1")
-                     FULL("f1", "b2", "100") FULL("x", "f1", "2048") LOSS},
-    {"branches and few samples",
-     DATA("12", "8") CONV("c1", "data", "20") BRANCHES("b1", "c1") BRANCHES("b2", "b1")
-         CONV("c2", "b2", "8") NORM("c2") CONV("c3", "c2", "48") CONV("c4", "c3", "16") NORM("c4")
-             FULL("f1", "c4", "1024") FULL("x", "f1", "100") LOSS},
-    {"deep batch norm",
-     DATA("12", "32") CONV("c1", "data", "17") NORM("c1") CONV("c2", "c1", "17") NORM("c2")
-         CONV("c3", "c2", "33") NORM("c3") CONV("c4", "c3", "33") NORM("c4") POOL("c4") LOSS},
+    {"gathered rows", "memory_gathered"},
+    {"gathered rows behind convolutions", "memory_gathered_behind"},
+    {"deep", "memory_deep"},
+    {"branches", "memory_branches"},
+    {"branches and few samples", "memory_branches_few"},
+    {"deep batch norm", "memory_deep_norms"},
 };
 enum { NETS = sizeof nets / sizeof *nets, WORKERS = 2 };
 
@@ -91,7 +45,7 @@ static void write_solver(const struct net *net, const char *field)
 {
     char solver[400];
     snprintf(solver, sizeof solver, "%s:%s", field, rest_of_solver);
-    ls_test_write_text(ls_test_path("net.prototxt"), net->text);
+    ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net(net->file, NULL));
     ls_test_write_text(ls_test_path("solver.prototxt"), solver);
 }
 
@@ -261,7 +215,7 @@ static void test_snapshots(void **state)
     for (int i = 0; i < NETS; i++) {
         struct figures plan = {0};
         struct watched run = {0};
-        ls_test_write_text(ls_test_path("net.prototxt"), nets[i].text);
+        ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net(nets[i].file, NULL));
         ls_test_write_text(ls_test_path("solver.prototxt"), with_snapshots);
         ls_test_in_child(foresee, &plan, sizeof plan);
         ls_test_in_child(measure_snapshots, &run, sizeof run);

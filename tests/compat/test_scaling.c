@@ -5,18 +5,8 @@
 #include <string.h>
 
 #include "lockstep/lockstep.h"
+#include "support/nets.h"
 #include "support/support.h"
-
-static const char net[] =
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
-    "batch_size: 12 synthetic_param { count: 60 channels: 3 height: 10 width: 10 } } "
-    "transform_param { scale: 0.01 } }"
-    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { "
-    "num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }"
-    "layer { name: 'norm' type: 'BatchNorm' bottom: 'conv' top: 'conv' }"
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'conv' top: 'ip' inner_product_param { "
-    "num_output: 10 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
 
 static const int ranks[] = {1, 2, 3, 12, 4096};
 enum { ROWS = sizeof ranks / sizeof *ranks };
@@ -24,7 +14,7 @@ enum { ROWS = sizeof ranks / sizeof *ranks };
 static struct lockstep_solver *load(void)
 {
     struct lockstep_solver *solver;
-    ls_test_write_text(ls_test_path("net.prototxt"), net);
+    ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net("scaling", NULL));
     ls_test_write_text(ls_test_path("solver.prototxt"),
                        "net: 'net.prototxt' base_lr: 0.001 momentum: 0.9 lr_policy: 'fixed' "
                        "micro_batch: 3 max_iter: 50 snapshot_prefix: 'shot'");

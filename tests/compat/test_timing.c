@@ -9,26 +9,12 @@
 #include <string.h>
 
 #include "lockstep/lockstep.h"
+#include "support/nets.h"
 #include "support/support.h"
 
 enum { BATCH = 12, SIDE = 10, LAYERS = 7 };
 
 static const char *const names[LAYERS] = {"d", "conv", "norm", "relu", "pool", "ip", "loss"};
-
-static const char net[] =
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
-    "batch_size: 12 synthetic_param { count: 60 channels: 3 height: 10 width: 10 } } "
-    "transform_param { scale: 0.01 } }"
-    "layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { "
-    "num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: 'msra' } } }"
-    "layer { name: 'norm' type: 'BatchNorm' bottom: 'conv' top: 'conv' batch_norm_param { "
-    "scale_bias: true } }"
-    "layer { name: 'relu' type: 'ReLU' bottom: 'conv' top: 'conv' }"
-    "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool' pooling_param { kernel_size: "
-    "2 stride: 2 } }"
-    "layer { name: 'ip' type: 'InnerProduct' bottom: 'pool' top: 'ip' inner_product_param { "
-    "num_output: 10 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }";
 
 static struct lockstep_solver *load(const char *rest)
 {
@@ -39,7 +25,7 @@ static struct lockstep_solver *load(const char *rest)
              "net: 'net.prototxt' base_lr: 0.001 momentum: 0.9 lr_policy: 'fixed' "
              "micro_batch: 4 snapshot_prefix: 'shot' snapshot: 1 %s",
              rest);
-    ls_test_write_text(ls_test_path("net.prototxt"), net);
+    ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net("timing", NULL));
     ls_test_write_text(ls_test_path("solver.prototxt"), text);
     int status = lockstep_solver_load(ls_test_path("solver.prototxt"), NULL, 0, &solver, error);
     if (status != 0)

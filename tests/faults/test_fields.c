@@ -18,6 +18,7 @@
 #include "lockstep/lockstep.h"
 #include "schema/fields.h"
 #include "schema/text_format.h"
+#include "support/nets.h"
 #include "support/support.h"
 
 /* Definitions that ask for all memory must get an error, not the machine. */
@@ -29,131 +30,14 @@ const char *__asan_default_options(void)
 
 enum { SECONDS_MAX = 120, MEMORY_MAX = 3 }; /* of a case; in GiB */
 
-#define SOLVER                                                                                     \
-    "base_lr: 0.01 lr_policy: 'inv' gamma: 0.1 power: 0.75 weight_decay: 0.001 "                   \
-    "max_iter: 4 random_seed: 3 solver_mode: CPU "
-
-static const char *const solvers[] = {
-    /* What most nets are made of. */
-    SOLVER "momentum: 0.9 net_param { layer { name: 'd' type: 'Data' top: 'data' top: 'label' "
-           "transform_param { scale: 0.01 crop_size: 8 } data_param { backend: SYNTHETIC "
-           "synthetic_param { count: 40 height: 10 width: 10 } batch_size: 8 } } "
-           "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' param { lr_mult: 1 } "
-           "param { lr_mult: 2 } convolution_param { num_output: 4 kernel_size: 3 "
-           "weight_filler { type: 'gaussian' std: 0.1 } bias_filler { type: 'constant' } } } "
-           "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' relu_param { } } "
-           "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' "
-           "pooling_param { kernel_size: 2 stride: 2 } } "
-           "layer { name: 'i' type: 'InnerProduct' bottom: 'p' top: 'i' inner_product_param { "
-           "num_output: 10 weight_filler { type: 'xavier' } bias_filler { type: 'uniform' } } } "
-           "layer { name: 'o' type: 'Dropout' bottom: 'i' top: 'i' dropout_param { } } "
-           "layer { name: 'a' type: 'Accuracy' bottom: 'i' bottom: 'label' top: 'a' "
-           "accuracy_param { } } "
-           "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' "
-           "loss_weight: 1 loss_param { } softmax_param { } } }",
-    /* Normalisation, the other losses, joins. */
-    SOLVER "type: 'Adam' momentum: 0.9 weight_average { } net_param { "
-           "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { "
-           "shape { dim: 8 dim: 3 dim: 6 dim: 6 } shape { dim: 8 dim: 4 } "
-           "data_filler { type: 'uniform' } data_filler { type: 'constant' value: 1 } } } "
-           "layer { name: 'n' type: 'LRN' bottom: 'x' top: 'n' lrn_param { } } "
-           "layer { name: 'w' type: 'LRN' bottom: 'n' top: 'w' "
-           "lrn_param { norm_region: WITHIN_CHANNEL local_size: 3 } } "
-           "layer { name: 'e' type: 'Eltwise' bottom: 'n' bottom: 'w' top: 'e' "
-           "eltwise_param { coeff: 1 coeff: 0.5 } } "
-           "layer { name: 'v' type: 'Concat' bottom: 'e' bottom: 'w' top: 'v' concat_param { } } "
-           "layer { name: 'p' type: 'Pooling' bottom: 'v' top: 'p' "
-           "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 } } "
-           "layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' flatten_param { } } "
-           "layer { name: 'i' type: 'InnerProduct' bottom: 'f' top: 'i' inner_product_param { "
-           "num_output: 4 weight_filler { type: 'msra' } } } "
-           "layer { name: 's' type: 'Sigmoid' bottom: 'i' top: 's' sigmoid_param { } } "
-           "layer { name: 't' type: 'TanH' bottom: 'i' top: 't' tanh_param { } } "
-           "layer { name: 'k' type: 'SigmoidCrossEntropyLoss' bottom: 't' bottom: 'y' top: 'k' "
-           "loss_param { } } "
-           "layer { name: 'l' type: 'EuclideanLoss' bottom: 's' bottom: 'y' top: 'l' "
-           "loss_weight: 0.5 } }",
-    /* A softmax apart from its loss; augmentation; a test net's worth of solver fields. */
-    SOLVER "type: 'RMSProp' iter_size: 2 net_param { "
-           "layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { "
-           "mirror: true pad: 1 crop_size: 6 mean_value: 20 brightness: 3 contrast_lower: 0.9 "
-           "contrast_upper: 1.1 } data_param { backend: SYNTHETIC shuffle: true "
-           "synthetic_param { count: 40 height: 8 width: 8 } batch_size: 8 } } "
-           "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
-           "num_output: 4 kernel_h: 3 kernel_w: 2 pad_h: 1 pad_w: 0 stride_h: 1 stride_w: 2 "
-           "weight_filler { type: 'positive_unitball' } } } "
-           "layer { name: 'i' type: 'InnerProduct' bottom: 'c' top: 'i' inner_product_param { "
-           "num_output: 10 weight_filler { type: 'gaussian' std: 0.1 sparse: 3 } } } "
-           "layer { name: 's' type: 'Softmax' bottom: 'i' top: 's' softmax_param { } } "
-           "layer { name: 'l' type: 'MultinomialLogisticLoss' bottom: 's' bottom: 'label' "
-           "top: 'l' } }",
-    /* Batch statistics, in the forms that there are, and those of samples. */
-    SOLVER "momentum: 0.9 net_param { "
-           "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { "
-           "shape { dim: 8 dim: 4 dim: 4 dim: 4 } shape { dim: 8 } "
-           "data_filler { type: 'uniform' } data_filler { value: 1 } } } "
-           "layer { name: 'b' type: 'BatchNorm' bottom: 'x' top: 'b' param { name: 'm' } "
-           "param { name: 'v' } param { name: 'f' } batch_norm_param { scale_bias: true "
-           "scale_filler { value: 1 } bias_filler { } } } "
-           "layer { name: 'n' type: 'BN' bottom: 'b' top: 'n' bn_param { slope_filler { value: 1 } "
-           "bias_filler { } } } "
-           "layer { name: 'e' type: 'BN' bottom: 'n' top: 'e' bn_param { scale_filler { value: 1 } "
-           "shift_filler { } } } "
-           "layer { name: 'c' type: 'Scale' bottom: 'e' top: 'e' scale_param { bias_term: true "
-           "filler { value: 1 } bias_filler { } } } "
-           "layer { name: 's' type: 'Bias' bottom: 'e' top: 's' bias_param { filler { } } } "
-           "layer { name: 'g' type: 'GroupNorm' bottom: 's' top: 'g' group_norm_param { groups: 2 "
-           "scale_filler { value: 1 } bias_filler { } } } "
-           "layer { name: 'h' type: 'LayerNorm' bottom: 'g' top: 'h' layer_norm_param { "
-           "scale_filler { value: 1 } bias_filler { } } } "
-           "layer { name: 'j' type: 'InstanceNorm' bottom: 'h' top: 'j' instance_norm_param { "
-           "affine: true scale_filler { value: 1 } bias_filler { } } } "
-           "layer { name: 'k' type: 'MVN' bottom: 'j' top: 'k' mvn_param { } } "
-           "layer { name: 'i' type: 'InnerProduct' bottom: 'k' top: 'i' inner_product_param { "
-           "num_output: 4 weight_filler { type: 'msra' } } } "
-           "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'y' top: 'l' "
-           "loss_param { class_weight: 1 class_weight: 1 class_weight: 2 class_weight: 1 "
-           "label_smoothing: 0.1 normalization: WEIGHTS } } }",
-    /* Shapes, planes of other sizes, functions. */
-    SOLVER "micro_batch: 2 net_param { "
-           "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { "
-           "shape { dim: 8 dim: 4 dim: 4 dim: 4 } shape { dim: 8 dim: 5 dim: 5 } "
-           "data_filler { type: 'uniform' min: 1 max: 2 } data_filler { value: 1 } } } "
-           "layer { name: 'u' type: 'Deconvolution' bottom: 'x' top: 'u' convolution_param { "
-           "num_output: 4 kernel_size: 4 stride: 2 pad: 1 weight_filler { type: 'bilinear' } "
-           "bias_filler { } } } "
-           "layer { name: 'z' type: 'Interp' bottom: 'u' top: 'z' interp_param { height: 6 "
-           "width: 6 } } "
-           "layer { name: 'w' type: 'Interp' bottom: 'z' top: 'w' interp_param { zoom_factor: 2 "
-           "shrink_factor: 2 pad_end: -1 } } "
-           "layer { name: 'q' type: 'Interp' bottom: 'w' bottom: 'z' top: 'q' } "
-           "layer { name: 'v' type: 'Interp' bottom: 'q' top: 'v' interp_param { height: 5 "
-           "width: 5 } } "
-           "layer { name: 'c' type: 'Crop' bottom: 'q' bottom: 'v' top: 'c' crop_param { "
-           "offset: 1 offset: 0 } } "
-           "layer { name: 'p' type: 'PReLU' bottom: 'c' top: 'p' prelu_param { filler { "
-           "value: 0.25 } } } "
-           "layer { name: 'o' type: 'Power' bottom: 'p' top: 'o' power_param { shift: 0.5 } } "
-           "layer { name: 'e' type: 'ELU' bottom: 'o' top: 'e' elu_param { } } "
-           "layer { name: 'f' type: 'Swish' bottom: 'e' top: 'f' swish_param { } } "
-           "layer { name: 'g' type: 'Clip' bottom: 'f' top: 'g' clip_param { min: -5 max: 5 } } "
-           "layer { name: 'h' type: 'Exp' bottom: 'g' top: 'h' exp_param { scale: 0.1 } } "
-           "layer { name: 'i' type: 'Log' bottom: 'h' top: 'i' log_param { shift: 1 } } "
-           "layer { name: 't' type: 'Tile' bottom: 'i' top: 't' tile_param { tiles: 2 } } "
-           "layer { name: 's' type: 'Slice' bottom: 't' top: 's' top: 'r' slice_param { "
-           "slice_point: 4 } } "
-           "layer { name: 'j' type: 'Reshape' bottom: 's' top: 'j' reshape_param { "
-           "shape { dim: 0 dim: 4 dim: -1 } } } "
-           "layer { name: 'k' type: 'Reshape' bottom: 'j' top: 'k' reshape_param { axis: 1 "
-           "num_axes: 2 shape { dim: 4 dim: 5 dim: 5 } } } "
-           "layer { name: 'm' type: 'Reduction' bottom: 'r' top: 'm' loss_weight: 0.1 "
-           "reduction_param { operation: MEAN coeff: 0.5 } } "
-           "layer { name: 'n' type: 'ArgMax' bottom: 'k' top: 'n' propagate_down: false "
-           "argmax_param { axis: 1 } } "
-           "layer { name: 'b' type: 'Threshold' bottom: 'n' top: 'b' threshold_param { } } "
-           "layer { name: 'a' type: 'MeanIoU' bottom: 'k' bottom: 'y' top: 'a' mean_iou_param { } }"
-           "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'k' bottom: 'y' top: 'l' "
-           "loss_param { ignore_label: 3 } } }",
+static const struct {
+    const char *settings, *net; /* a file of tests/nets */
+} solvers[] = {
+    {"momentum: 0.9", "fields_common"},
+    {"type: 'Adam' momentum: 0.9 weight_average { }", "fields_losses"},
+    {"type: 'RMSProp' iter_size: 2", "fields_augmented"},
+    {"momentum: 0.9", "fields_norms"},
+    {"micro_batch: 2", "fields_shapes"},
 };
 enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
@@ -385,8 +269,11 @@ static void sweep(int index, bool own)
     struct walk walk = {.own = own};
     const ProtobufCMessageDescriptor *type = &lockstep__solver_parameter__descriptor;
     char text[300];
-    int status = ls_text_read("base", solvers[index], strlen(solvers[index]), type,
-                              &walk.definition, &error);
+    const char *solver =
+        ls_test_text("base_lr: 0.01 lr_policy: 'inv' gamma: 0.1 power: 0.75 weight_decay: 0.001\n"
+                     "max_iter: 4 random_seed: 3 solver_mode: CPU %s net_param { %s }\n",
+                     solvers[index].settings, ls_test_net(solvers[index].net, NULL));
+    int status = ls_text_read("base", solver, strlen(solver), type, &walk.definition, &error);
     if (status != 0) {
         ls_error_format(&error, text, sizeof text);
         fail_msg("%s", text);

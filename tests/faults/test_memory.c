@@ -11,25 +11,8 @@
 
 #include "base/memory.h"
 #include "lockstep/lockstep.h"
+#include "support/nets.h"
 #include "support/support.h"
-
-static const char net[] =
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
-    "synthetic_param { count: 20 height: 10 width: 10 } batch_size: 4 shuffle: true } "
-    "transform_param { scale: 0.01 crop_size: 8 mirror: true } }"
-    "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
-    "num_output: 3 kernel_size: 3 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'c' }"
-    "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' pooling_param { kernel_size: 2 "
-    "stride: 2 } }"
-    "layer { name: 'n' type: 'LRN' bottom: 'p' top: 'n' }"
-    "layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { "
-    "num_output: 10 weight_filler { type: 'gaussian' std: 0.1 } } }"
-    "layer { name: 'o' type: 'Dropout' bottom: 'i' top: 'i' }"
-    "layer { name: 'a' type: 'Accuracy' bottom: 'i' bottom: 'label' top: 'a' "
-    "include { phase: TEST } }"
-    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'i' bottom: 'label' top: 'l' "
-    "loss_param { ignore_label: 99 } }";
 
 static const char solver[] =
     "net: 'net.prototxt' type: 'Adam' base_lr: 0.01 momentum: 0.9 lr_policy: 'multistep' "
@@ -38,17 +21,6 @@ static const char solver[] =
     "clip_gradients: 5 weight_decay: 0.01 test_on_train: 4 micro_batch: 2 random_seed: 3";
 
 /* Micro-batches that exchange batch statistics, in training and (by its batches) in a test. */
-static const char norm_net[] =
-    "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { backend: SYNTHETIC "
-    "synthetic_param { count: 10 height: 8 width: 8 } batch_size: 5 } }"
-    "layer { name: 'n' type: 'BatchNorm' bottom: 'data' top: 'n' batch_norm_param { group: 3 "
-    "scale_bias: true use_global_stats: false } }"
-    "layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { "
-    "num_output: 10 weight_filler { type: 'xavier' } } }"
-    "layer { name: 'm' type: 'BatchNorm' bottom: 'i' top: 'm' batch_norm_param { group: 1 "
-    "use_global_stats: false } }"
-    "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'm' bottom: 'label' top: 'l' }";
-
 static const char norm_solver[] =
     "net: 'norm.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_interval: 2 "
     "micro_batch: 2 iter_size: 2 snapshot_after_train: false";
@@ -268,8 +240,8 @@ static int prepare(void **state)
     static uint8_t cifar[3 * 3073];
     struct lockstep_error *error = lockstep_error_new();
     ls_test_write(ls_test_path("cifar"), cifar, sizeof cifar);
-    ls_test_write_text(ls_test_path("net.prototxt"), net);
-    ls_test_write_text(ls_test_path("norm.prototxt"), norm_net);
+    ls_test_write_text(ls_test_path("net.prototxt"), ls_test_net("memory_failures", NULL));
+    ls_test_write_text(ls_test_path("norm.prototxt"), ls_test_net("memory_failures_norms", NULL));
     ls_test_write_text(ls_test_path("norm_solver.prototxt"), norm_solver);
     /* One update, to have weights and a snapshot. */
     char text[sizeof solver + 40];

@@ -8,7 +8,7 @@
 
 #include "support/support.h"
 
-enum { NETS = 8, TEXTS = 16, VALUES_MAX = 32 };
+enum { NETS = 16, TEXTS = 16, VALUES_MAX = 32 };
 
 static const char *const letters = "abcdefghijklmnopqrstuvwxyz_0123456789";
 

@@ -21,8 +21,8 @@ struct ls_test_value {
 
 /* The text of tests/nets/<name>.prototxt with its placeholders replaced; `values` ends with a name
  * that is NULL, or is NULL itself. A placeholder without a value and a text without a placeholder
- * fail the running test, with the name of the file. The text belongs to the library; the last eight
- * are valid. */
+ * fail the running test, with the name of the file. The text belongs to the library; the last
+ * sixteen are valid. */
 const char *ls_test_net(const char *name, const struct ls_test_value *values);
 
 /* A formatted text, such as a value; the last sixteen are valid. */

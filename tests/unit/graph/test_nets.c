@@ -1,6 +1,7 @@
 /* All layer types in small nets: shapes, forward and backward ops after the rewrites, parameters
  * and figures. SPDX-License-Identifier: BSD-2-Clause */
 #include "one_net.h"
+#include "support/nets.h"
 
 #define DATA                                                                                       \
     "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' "         \
@@ -8,40 +9,21 @@
 #define IP(name, bottom, n)                                                                        \
     "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name               \
     "' inner_product_param { num_output: " #n " } }\n"
-#define CONV(name, bottom, parameters)                                                             \
-    "layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name                \
-    "' convolution_param { " parameters " } }\n"
-#define DECONV(name, bottom, parameters)                                                           \
-    "layer { name: '" name "' type: 'Deconvolution' bottom: '" bottom "' top: '" name              \
-    "' convolution_param { " parameters " } }\n"
-#define RELU(name, blob)                                                                           \
-    "layer { name: '" name "' type: 'ReLU' bottom: '" blob "' top: '" blob "' }\n"
 #define LOSS(bottom)                                                                               \
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" bottom                                \
     "' bottom: 'label' top: 'loss' }\n"
 
 struct net_case {
-    const char *text, *blobs, *forward, *backward, *parameters, *figures;
+    const char *file; /* of tests/nets */
+    const char *blobs, *forward, *backward, *parameters, *figures;
     bool training;
 };
-
-/* clang-format off: one layer a line */
 
 /* Convolution and inner product take the ReLU behind them in; the first layer's data has no
  * gradient; the accuracy costs nothing backward. */
 static const struct net_case lenet = {
     .training = true,
-    .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5")
-        RELU("relu1",
-             "conv1") "layer { name: 'pool1' type: 'Pooling' bottom: 'conv1' top: 'pool1' "
-                      "pooling_param { "
-                      "kernel_size: 2 stride: 2 } }\n" IP("ip1", "pool1", 50) RELU(
-                          "relu2",
-                          "ip1") "layer { name: 'drop' type: 'Dropout' bottom: 'ip1' top: 'ip1' "
-                                 "}\n" IP("ip2", "ip1",
-                                          10) "layer { name: 'accuracy' type: 'Accuracy' bottom: "
-                                              "'ip2' bottom: 'label' top: 'accuracy' "
-                                              "}\n" LOSS("ip2"),
+    .file = "graph_lenet",
     .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x12x12\nconv1 2x20x12x12\npool1 2x20x6x6\n"
              "ip1 2x50\nip1 2x50\nip1 2x50\nip2 2x10\n",
     .forward = "conv1: convolution\npool1: pooling\nip1: inner product\ndrop: dropout\n"
@@ -58,23 +40,10 @@ static const struct net_case lenet = {
     .figures = "accuracy\nloss 1\n",
 };
 
-/* The same in the test phase: nothing is dropped, kept or differentiated. */
-#define DROP "layer { name: 'drop' type: 'Dropout' bottom: 'conv1' top: 'conv1' }\n"
-#define ACCURACY                                                                                   \
-    "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'label' top: 'accuracy' "      \
-    "top: 'each' include { phase: TEST } }\n"
-#define PROB "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
-
 /* A deconvolution takes in the ReLU behind its bias; without a bias there is nothing to do it
  * with, and a slope below zero needs x. */
 static const struct net_case enlarged = {
-    .text = DATA DECONV("up1", "data", "num_output: 4 kernel_size: 2") RELU("relu1", "up1")
-        DECONV("up2", "up1", "num_output: 4 kernel_size: 2 bias_term: false") RELU("relu2", "up2")
-            DECONV("up3", "up2",
-                   "num_output: 4 kernel_size: 2") "layer { name: 'relu3' type: 'ReLU' bottom: "
-                                                   "'up3' top: 'up3' "
-                                                   "relu_param { negative_slope: -0.5 } }\n" IP(
-                                                       "ip", "up3", 10) LOSS("ip"),
+    .file = "graph_enlarged",
     .blobs = "data 2x3x16x16\nlabel 2\nup1 2x4x17x17\nup1 2x4x17x17\nup2 2x4x18x18\n"
              "up2 2x4x18x18\nup3 2x4x19x19\nup3 2x4x19x19\nip 2x10\n",
     .forward = "up1: deconvolution\nup2: deconvolution\nrelu2: activation\nup3: deconvolution\n"
@@ -85,9 +54,9 @@ static const struct net_case enlarged = {
     .figures = "loss 1\n",
 };
 
+/* The same in the test phase: nothing is dropped, kept or differentiated. */
 static const struct net_case lenet_test = {
-    .text = DATA CONV("conv1", "data", "num_output: 20 kernel_size: 5 stride: 3")
-        DROP IP("ip", "conv1", 10) ACCURACY PROB LOSS("ip"),
+    .file = "graph_lenet_test",
     .blobs = "data 2x3x16x16\nlabel 2\nconv1 2x20x4x4\nconv1 2x20x4x4\nip 2x10\nprob 2x10\n",
     .forward = "conv1: convolution\nip: inner product\naccuracy: accuracy\nprob: softmax\n"
                "loss: softmax loss\n",
@@ -99,25 +68,7 @@ static const struct net_case lenet_test = {
 /* Two branches are joined; both losses count with their weights. */
 static const struct net_case branches = {
     .training = true,
-    .text = DATA CONV("a", "data", "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") CONV(
-        "b", "data",
-        "num_output: 2 kernel_size: 1 bias_term: false") "layer { name: 'join' type: 'Concat' "
-                                                         "bottom: 'a' bottom: 'b' top: 'join' }\n"
-                                                         "layer { name: 'norm' type: 'LRN' bottom: "
-                                                         "'join' top: 'norm' }\n"
-                                                         "layer { name: 'aux' type: 'InnerProduct' "
-                                                         "bottom: 'a' top: 'aux' "
-                                                         "inner_product_param { "
-                                                         "num_output: 10 bias_term: false } }\n"
-                                                         "layer { name: 'loss1' type: "
-                                                         "'SoftmaxWithLoss' bottom: 'aux' bottom: "
-                                                         "'label' top: "
-                                                         "'loss1' loss_weight: 0.3 }\n"
-                                                         "layer { name: 'ip' type: 'InnerProduct' "
-                                                         "bottom: 'norm' top: 'ip' "
-                                                         "inner_product_param { "
-                                                         "num_output: 10 bias_term: false } "
-                                                         "}\n" LOSS("ip"),
+    .file = "graph_branches",
     .blobs = "data 2x3x16x16\nlabel 2\na 2x4x16x16\nb 2x2x16x16\njoin 2x6x16x16\n"
              "norm 2x6x16x16\naux 2x10\nip 2x10\n",
     .forward = "a: convolution\nb: convolution\njoin: concat\nnorm: local response normalisation\n"
@@ -134,80 +85,25 @@ static const struct net_case branches = {
 };
 
 /* A residual block with explicit Split: the sum's gradient is both branches' gradient. */
-static const struct net_case
-    residual =
-        {
-            .training = true,
-            .text = DATA CONV("c1", "data", "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") "layer { name: 'split' type: 'Split' bottom: 'c1' top: 's1' top: 's2' }\n" CONV(
-                "c2", "s1",
-                "num_output: 4 kernel_size: 3 pad: 1 bias_term: false") "layer { name: 'sum' type: "
-                                                                        "'Eltwise' bottom: 'c2' "
-                                                                        "bottom: 's2' top: 'sum' "
-                                                                        "}\n" RELU("relu",
-                                                                                   "sum") "layer { "
-                                                                                          "name: "
-                                                                                          "'pool' "
-                                                                                          "type: "
-                                                                                          "'Pooling"
-                                                                                          "' "
-                                                                                          "bottom: "
-                                                                                          "'sum' "
-                                                                                          "top: "
-                                                                                          "'pool' "
-                                                                                          "pooling_"
-                                                                                          "param { "
-                                                                                          "pool: "
-                                                                                          "AVE "
-                                                                                          "global_"
-                                                                                          "pooling:"
-                                                                                          " true } "
-                                                                                          "}\n"
-                                                                                          "layer { "
-                                                                                          "name: "
-                                                                                          "'flat' "
-                                                                                          "type: "
-                                                                                          "'Flatten"
-                                                                                          "' "
-                                                                                          "bottom: "
-                                                                                          "'pool' "
-                                                                                          "top: "
-                                                                                          "'flat' "
-                                                                                          "}"
-                                                                                          "\n" LOSS(
-                                                                                              "fla"
-                                                                                              "t"),
-            .blobs =
-                "data 2x3x16x16\nlabel 2\nc1 2x4x16x16\ns1 2x4x16x16\ns2 2x4x16x16\nc2 2x4x16x16\n"
-                "sum 2x4x16x16\nsum 2x4x16x16\npool 2x4x1x1\nflat 2x4\n",
-            .forward = "c1: convolution\nc2: convolution\nsum: eltwise\npool: pooling\n"
-                       "flat: view\nloss: softmax loss\n",
-            .backward =
-                "loss: softmax loss backward\nflat: view\npool: pooling backward\n"
+static const struct net_case residual = {
+    .training = true,
+    .file = "graph_residual",
+    .blobs = "data 2x3x16x16\nlabel 2\nc1 2x4x16x16\ns1 2x4x16x16\ns2 2x4x16x16\nc2 2x4x16x16\n"
+             "sum 2x4x16x16\nsum 2x4x16x16\npool 2x4x1x1\nflat 2x4\n",
+    .forward = "c1: convolution\nc2: convolution\nsum: eltwise\npool: pooling\n"
+               "flat: view\nloss: softmax loss\n",
+    .backward = "loss: softmax loss backward\nflat: view\npool: pooling backward\n"
                 "relu: activation backward\nc2: convolution backward weights\nc2: accumulate\n"
                 "c2: convolution backward data\nc2: eltwise\nc1: convolution backward weights\n"
                 "c1: accumulate\n",
-            .parameters = "c1.weight 1\nc2.weight 1\n",
-            .figures = "loss 1\n",
+    .parameters = "c1.weight 1\nc2.weight 1\n",
+    .figures = "loss 1\n",
 };
 
 /* An autoencoder: the input is the target; one loss only watches. */
 static const struct net_case autoencoder = {
     .training = true,
-    .text =
-        "layer { name: 'data' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 8 } "
-        "}\n"
-        "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }\n" IP(
-            "encode", "data",
-            5) "layer { name: 'sig' type: 'Sigmoid' bottom: 'encode' top: 'sig' }\n"
-               "layer { name: 'tanh' type: 'TanH' bottom: 'sig' top: 'sig' }\n" IP(
-                   "decode", "sig",
-                   768) "layer { name: 'cross' type: 'SigmoidCrossEntropyLoss' bottom: 'decode' "
-                        "bottom: 'flat' "
-                        "top: 'cross' }\n"
-                        "layer { name: 'out' type: 'Sigmoid' bottom: 'decode' top: 'out' }\n"
-                        "layer { name: 'distance' type: 'EuclideanLoss' bottom: 'out' bottom: "
-                        "'flat' top: "
-                        "'distance' loss_weight: 0 }\n",
+    .file = "graph_autoencoder",
     .blobs = "data 2x3x16x16\nflat 2x768\nencode 2x5\nsig 2x5\nsig 2x5\ndecode 2x768\nout 2x768\n",
     .forward = "flat: view\nencode: inner product\nsig: activation\ntanh: activation\n"
                "decode: inner product\ncross: sigmoid cross-entropy loss\nout: activation\n"
@@ -224,18 +120,7 @@ static const struct net_case autoencoder = {
 /* Made-up data; a net of probabilities; labels that are counted; what is silenced. */
 static const struct net_case sources = {
     .training = true,
-    .text = "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: [4, 6] } } }\n"
-            "layer { name: 'dummy' type: 'DummyData' top: 'label' top: 'unused' dummy_data_param { "
-            "shape { dim: 4 } shape { dim: [4, 2] } } }\n" IP(
-                "ip", "in",
-                3) "layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }\n"
-                   "layer { name: 'log' type: 'MultinomialLogisticLoss' bottom: 'prob' bottom: "
-                   "'label' top: "
-                   "'log' }\n"
-                   "layer { name: 'valid' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
-                   "top: 'valid' "
-                   "loss_param { ignore_label: 0 } }\n"
-                   "layer { name: 'silence' type: 'Silence' bottom: 'unused' bottom: 'log' }\n",
+    .file = "graph_sources",
     .blobs = "in 2x6\nlabel 2\nunused 2x2\nip 2x3\nprob 2x3\n",
     .forward = "dummy: fill\ndummy: fill\nip: inner product\nprob: softmax loss\n"
                "valid: count labels\nvalid: softmax loss\n",
@@ -249,13 +134,7 @@ static const struct net_case sources = {
 /* One weight in two places has two contributions; where lr_mult is 0 there is none. */
 static const struct net_case shared = {
     .training = true,
-    .text = DATA
-    "layer { name: 'ip1' type: 'InnerProduct' bottom: 'data' top: 'ip1' param { name: 'w' } "
-    "param { lr_mult: 0 } inner_product_param { num_output: 10 } }\n"
-    "layer { name: 'ip2' type: 'InnerProduct' bottom: 'data' top: 'ip2' param { name: 'w' } "
-    "inner_product_param { num_output: 10 bias_term: false } }\n"
-    "layer { name: 'product' type: 'Eltwise' bottom: 'ip1' bottom: 'ip2' top: 'product' "
-    "eltwise_param { operation: PROD } }\n" LOSS("product"),
+    .file = "graph_shared",
     .blobs = "data 2x3x16x16\nlabel 2\nip1 2x10\nip2 2x10\nproduct 2x10\n",
     .forward = "ip1: inner product\nip2: inner product\nproduct: eltwise\nloss: softmax loss\n",
     .backward = "loss: softmax loss backward\nproduct: eltwise backward\n"
@@ -264,8 +143,6 @@ static const struct net_case shared = {
     .parameters = "ip1.weight 2\nip1.bias 0\n",
     .figures = "loss 1\n",
 };
-
-/* clang-format on */
 
 static void compare(const char *what, const struct ls_text *got, const char *wanted)
 {
@@ -313,7 +190,7 @@ static void check_net(void **state)
 {
     const struct net_case *net = *state;
     struct one_net one;
-    open_net(&one, net->text, net->training, 2);
+    open_net(&one, ls_test_net(net->file, NULL), net->training, 2);
     if (one.status != 0)
         fail_msg("%s: %s", one.error.problems[0].place, one.error.problems[0].message);
     check_ops(net, one.graph);
@@ -486,7 +363,7 @@ static void memory_runs_out(void **state)
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
         for (long n = 0;; n++) {
             struct one_net one;
-            open_net(&one, nets[i]->text, true, 2);
+            open_net(&one, ls_test_net(nets[i]->file, NULL), true, 2);
             const struct ls_graph_options options = {.net = &one.net,
                                                      .phase = LOCKSTEP__PHASE__TRAIN,
                                                      .samples = 2,
