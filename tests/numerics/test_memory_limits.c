@@ -9,6 +9,7 @@
 
 #include "numerics/random_net.h"
 #include "numerics/sizes.h"
+#include "ops/devices.h"
 #include "solver/fit.h"
 
 enum { UPDATES = 3 };
@@ -162,7 +163,8 @@ static size_t fit_into(const struct lockstep_solver *solver, size_t memory, doub
     struct ls_error *error = calloc(1, sizeof *error);
     struct ls_trainer *trainer;
     struct ls_fit fit;
-    assert_int_equal(ls_trainer_plan(solver->definition, 2, 0, &trainer, error), 0);
+    assert_int_equal(
+        ls_trainer_plan(solver->definition, ls_device_default(), 2, 0, &trainer, error), 0);
     if (memory == 1) {
         assert_int_equal(ls_fit_of_trainer(trainer, &fit, error), 0);
         assert_int_equal(ls_fit_limit(&fit, 1, &trainer->forecast, error), 0);

@@ -48,7 +48,7 @@ static void check_seed(uint64_t seed, int workers)
     struct ls_text text = make_random_net(seed);
     struct lockstep_solver *solver = load_solver("%s", text.data);
     struct ls_trainer *trainer = NULL;
-    if (ls_trainer_plan(solver->definition, workers, 0, &trainer, error) != 0)
+    if (ls_trainer_plan(solver->definition, ls_device_default(), workers, 0, &trainer, error) != 0)
         fail_msg("%s", error->problems[0].message);
     check_nets(trainer, seed, "without a limit");
     size_t most = ls_net_memory_bytes(trainer->train, workers);
