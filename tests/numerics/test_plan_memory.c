@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/random_net.h"
+#include "ops/devices.h"
 #include "unit/plan/plan_memory.h"
 
 enum { SEEDS = 300 };
