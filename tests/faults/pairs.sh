@@ -89,7 +89,7 @@ restore
 refused 'needs a folder of label maps' 'source: "x"'
 refused 'label_source is for folders' 'source: "x/1.png" label_source: "y"'
 refused 'root_folder is for list files' 'source: "x" label_source: "y" root_folder: "x"'
-refused 'label_pad is larger than 65535' 'source: "x" label_source: "y" label_pad: 65536'
+refused 'label_pad is 65536; it must lie in 0 .. 65535' 'source: "x" label_source: "y" label_pad: 65536'
 segmenting 'source: "x" label_clip: 1' | sed 's/IMAGE_PAIRS/IMAGES/' >net.prototxt
 train 3 'label_clip is for IMAGE_PAIRS' '!Iteration'
 printf 'x/1.png y/1.png\nx/2.png\n' >list
