@@ -76,9 +76,9 @@ function(ls_mutant_in name source test filter expression)
 endfunction()
 ls_mutant_in(EXPONENTS solver/resume.c test_cuts a_resumed_training_writes_the_snapshot_it_was_resumed_from
   "resumed at [0-9]*, nothing done: the snapshots differ from byte")
-ls_mutant_in(ORDINAL engine/run.c test_cuts stop_and_resume_at_every_iteration_gives_same_bits
+ls_mutant_in(ORDINAL engine/micro_batch.c test_cuts stop_and_resume_at_every_iteration_gives_same_bits
   "cut at [0-9]*, resumed: [^ ]*: the snapshots differ from byte")
-ls_mutant_in(TWICE engine/pass.c test_overflow a_repeated_update_advances_the_averages_once
+ls_mutant_in(TWICE engine/step.c test_overflow a_repeated_update_advances_the_averages_once
   "norm.mean is advanced otherwise where the update is repeated")
 ls_mutant_in(LIMIT plan/plan.c test_memory_limits memory_limits_change_no_bit
   "a deep chain, 1 workers, 1 bytes: the snapshots differ from byte")
@@ -136,5 +136,5 @@ target_compile_definitions(lockstep_faulty PRIVATE ls_json_string=ls_program_jso
 set_target_properties(lockstep_faulty PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 foreach(target numerics_faulty_core lockstep_faulty)
   target_compile_definitions(${target} PRIVATE LS_FAULTY_CORE="support/fault.h")
-  target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/engine/run.c)
+  target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/engine/micro_batch.c)
 endforeach()

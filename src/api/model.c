@@ -11,6 +11,10 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/copies.h"
+#include "engine/evaluation.h"
+#include "engine/figures.h"
+#include "engine/read.h"
+#include "engine/step.h"
 #include "ir/layer.h"
 #include "ops/devices.h"
 #include "schema/text_format.h"
@@ -182,7 +186,7 @@ static int load(struct lockstep_model *model, const char *path, const char *weig
     ls_thread_pool_leave(model->engine->pool);
     LS_TRY(status);
     if (model->net->dataset_count > 0)
-        LS_TRY(ls_pass_create(model->engine, model->net, &model->pass, error));
+        LS_TRY(ls_step_create(model->engine, model->net, &model->pass, error));
     return ls_model_init_predictions(model, error);
 }
 
@@ -236,7 +240,7 @@ void lockstep_model_free(struct lockstep_model *model)
     if (model == NULL)
         return;
     ls_model_free_predictions(model);
-    ls_pass_free(model->pass);
+    ls_step_free(model->pass);
     ls_net_close(model->net);
     ls_engine_free(model->engine);
     ls_comm_end(model->comm);
@@ -290,7 +294,7 @@ static void warn(void *user, const char *sentence)
 
 static void tell_skipped(struct lockstep_model *model)
 {
-    int64_t skipped = ls_pass_skipped(model->pass);
+    int64_t skipped = ls_read_skipped(model->pass);
     char text[200];
     ls_net_tell_skipped(model->net, warn, model);
     snprintf(text, sizeof text,
@@ -322,7 +326,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     ls_prefetcher_seek(prefetcher, 0);
     ls_thread_pool_enter(model->engine->pool);
     int status =
-        ls_engine_test(model->pass, prefetcher, batches, stop_asked, model, &totals, inner);
+        ls_evaluation_run(model->pass, prefetcher, batches, stop_asked, model, &totals, inner);
     ls_thread_pool_leave(model->engine->pool);
     ls_prefetcher_close(prefetcher);
     LS_TRY(status);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "engine/compare.h"
 #include "engine/copies.h"
 #include "schema/upgrade.h"
 #include "solver/diff.h"
@@ -248,7 +249,7 @@ int lockstep_trainer_hash(struct lockstep_trainer *trainer, uint64_t *hash,
     struct ls_error *inner = ls_api_error(error);
     struct ls_engine *engine = trainer->inner->engine;
     ls_thread_pool_enter(engine->pool);
-    int status = ls_engine_hash_weights(engine, hash, inner);
+    int status = ls_compare_hash(engine, hash, inner);
     ls_thread_pool_leave(engine->pool);
     return unless_lost(trainer->inner->comm, status, inner);
 }

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "engine/micro_batch.h"
 #include "ir/layer.h"
 #include "transport/comm.h"
 
@@ -184,7 +185,7 @@ static size_t audit_row_doubles(const struct ls_net *net)
 size_t ls_audit_bytes(const struct ls_net *net, int workers)
 {
     const struct ls_graph *graph = ls_net_graph(net);
-    size_t units = (size_t)ls_engine_update_micro_batches(net);
+    size_t units = (size_t)ls_pass_update_micro_batches(net);
     size_t line = graph->parameters->count + graph->sync_count + 2;
     size_t each = ((size_t)graph->record_size + audit_row_doubles(net)) * sizeof(double);
     for (int i = 0; i < net->input_count; i++)
@@ -297,13 +298,13 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
     struct ls_error *error = ls_pass_error();
     memset(line, 0, audit->line * sizeof *line);
     memset(bench->record, 0, pass->record_size * sizeof *bench->record);
-    if (ls_pass_fetch(pass, bench->readers, unit, bench->inputs, error) != 0) {
+    if (ls_micro_batch_fetch(pass, bench->readers, unit, bench->inputs, error) != 0) {
         ls_pass_note_failure(pass, unit, error);
         return;
     }
     struct ls_gradients gradients;
     struct ls_audit_listener listener = {.hash = line};
-    struct ls_context context = ls_pass_context(pass, worker, unit, &gradients);
+    struct ls_context context = ls_micro_batch_context(pass, worker, unit, &gradients);
     ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &context);
     context.partials = bench->record;
     context.contribute = audit_contribute;
@@ -311,8 +312,8 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
     context.sums = context.recorder = &listener;
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)
-        if (ls_pass_compute(pass, worker, plan, worker, segments > 1 ? s : LS_RUN_ALL,
-                            bench->inputs, &context, error) != 0) {
+        if (ls_micro_batch_compute(pass, worker, plan, worker, segments > 1 ? s : LS_RUN_ALL,
+                                   bench->inputs, &context, error) != 0) {
             ls_pass_note_failure(pass, unit, error);
             return;
         }

@@ -1,11 +1,11 @@
-/* Moving averages of batch statistics: one set, advanced once for each group of an update, in the
- * order of batches and groups, from partial results that were kept. See struct ls_averages.
+/* Moving averages of batch statistics. See engine/averages.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/averages.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/pass.h"
 #include "ir/layer.h"
 #include "transport/comm.h"
 
@@ -18,7 +18,7 @@ static int averages_room_for(struct ls_pass *pass, const struct ls_parameter *pa
     return pass->averages[parameter->index] != NULL ? 0 : ls_fail_memory(error, parameter->name);
 }
 
-int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error)
+int ls_averages_create(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     int64_t largest = 0;
@@ -44,7 +44,7 @@ int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error)
     return 0;
 }
 
-void ls_pass_free_averages(struct ls_pass *pass)
+void ls_averages_free(struct ls_pass *pass)
 {
     const struct ls_parameter_set *set = ls_net_graph(pass->net)->parameters;
     for (size_t i = 0; pass->averages != NULL && i < set->count; i++)
@@ -88,7 +88,7 @@ static bool averages_advance(struct ls_pass *pass, const struct ls_sync *sync, d
     return finite;
 }
 
-static int averages_copy_averages(struct ls_pass *pass, bool to_store, struct ls_error *error)
+static int averages_copy(struct ls_pass *pass, bool to_store, struct ls_error *error)
 {
     const struct ls_store *store = pass->engine->store;
     const struct ls_device_memory *memory = store->device->memory;
@@ -104,12 +104,14 @@ static int averages_copy_averages(struct ls_pass *pass, bool to_store, struct ls
     return 0;
 }
 
-int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
+int ls_averages_find(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->averages == NULL)
         return 0;
-    LS_TRY(averages_copy_averages(pass, false, error));
+    LS_TRY(ls_exchange_share_kept(pass->exchange, pass->engine->comm, pass->unit_count,
+                                  pass->owners, error));
+    LS_TRY(averages_copy(pass, false, error));
     LS_TRY(ls_exchange_fetch(pass->exchange, 0, pass->unit_count, error));
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_sync *sync = &graph->syncs[s];
@@ -129,7 +131,7 @@ int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_err
     return 0;
 }
 
-int ls_engine_advance_averages(struct ls_pass *pass, struct ls_error *error)
+int ls_averages_publish(struct ls_pass *pass, struct ls_error *error)
 {
-    return pass->averages != NULL ? averages_copy_averages(pass, true, error) : 0;
+    return pass->averages != NULL ? averages_copy(pass, true, error) : 0;
 }

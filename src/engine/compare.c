@@ -6,6 +6,8 @@
  * ranks; only where it differs more are sent, to find the parameter and the ranks.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/compare.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +79,7 @@ static int compare_hash_weights(struct ls_engine *engine, struct comparison *job
                                  "the weights cannot be read from the %s", engine->device->name);
 }
 
-size_t ls_engine_hash_count(const struct ls_store *store)
+size_t ls_compare_hashes(const struct ls_store *store)
 {
     size_t hashes = store->set->count + (size_t)store->shards->ranks;
     for (size_t i = 0; i < store->set->count; i++)
@@ -97,7 +99,7 @@ static int compare_begin(const struct ls_engine *engine, struct comparison *job,
     return ls_store_all_weights(store, &job->weights, error);
 }
 
-int ls_engine_hash_weights(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
+int ls_compare_hash(struct ls_engine *engine, uint64_t *hash, struct ls_error *error)
 {
     struct comparison job;
     LS_TRY(compare_begin(engine, &job, error));
@@ -183,7 +185,7 @@ static int compare_explain(const struct ls_engine *engine, const uint64_t *param
                    (long long)iteration, who);
 }
 
-int ls_engine_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
+int ls_compare_weights(struct ls_engine *engine, int64_t iteration, struct ls_error *error)
 {
     struct ls_comm *comm = engine->comm;
     if (comm->size == 1) /* nothing to compare with */

@@ -1,11 +1,13 @@
-/* The engine's own memory, and what the figures of a record mean. See engine/engine.h.
+/* The engine's own memory. See engine/engine.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/engine.h"
 
 #include "base/memory.h"
+#include "engine/compare.h"
+#include "engine/norms.h"
+#include "engine/optimizer.h"
 #include "engine/reducer.h"
 #include "engine/work_queue.h"
-#include "ir/layer.h"
 #include "transport/comm.h"
 
 int ls_engine_create(const struct ls_device *device, struct ls_comm *comm, int workers,
@@ -46,7 +48,8 @@ void ls_engine_free(struct ls_engine *engine)
             engine->device->streams->free(engine->streams[w]);
     ls_free((void *)engine->streams);
     ls_thread_pool_free(engine->pool);
-    ls_engine_free_update(engine);
+    ls_optimizer_free(engine->optimizer);
+    ls_norms_free(engine->norms);
     for (int w = 0; w < engine->workers && engine->arenas != NULL; w++)
         engine->device->memory->free(engine->arenas[w]);
     ls_gather_free(&engine->gather, engine->device->memory);
@@ -63,9 +66,13 @@ int ls_engine_create_store(struct ls_engine *engine, struct ls_parameter_set *se
 {
     LS_TRY(ls_store_create(engine->device, set, views, options, &engine->store, error));
     engine->parts = ls_alloc((size_t)engine->comm->size, sizeof *engine->parts);
-    engine->hashes = ls_alloc(ls_engine_hash_count(engine->store), sizeof *engine->hashes);
+    engine->hashes = ls_alloc(ls_compare_hashes(engine->store), sizeof *engine->hashes);
     if (engine->parts == NULL || engine->hashes == NULL)
         return ls_fail_memory(error, "parameters");
+    if (options->training) {
+        LS_TRY(ls_optimizer_create(engine, &engine->optimizer, error));
+        LS_TRY(ls_norms_create(engine, &engine->norms, error));
+    }
     return ls_reducer_create(engine->store, engine->comm, &engine->reducer, error);
 }
 
@@ -144,51 +151,4 @@ int ls_engine_bind(struct ls_engine *engine, struct ls_net *const *nets, size_t 
         for (size_t p = 0; p < nets[i]->plan_count; p++)
             LS_TRY(ls_engine_bind_plan(engine, nets[i], nets[i]->plans[p], error));
     return ls_store_refresh_views(engine->store, engine->pool, error);
-}
-
-/* Intersection over union of class c; -1 where it does not occur. The sums are whole numbers. */
-static double engine_overlap(const struct ls_metric *metric, const double *record, int c)
-{
-    const double *hits = record + metric->offset;
-    double all = hits[metric->overlaps + c] + hits[2 * metric->overlaps + c] - hits[c];
-    return all == 0 ? -1 : hits[c] / all;
-}
-
-static double engine_overlap_figure(const struct ls_metric *metric, const double *record, int i)
-{
-    if (!metric->mean) {
-        double figure = engine_overlap(metric, record, i);
-        return figure < 0 ? 0 : figure;
-    }
-    double sum = 0;
-    int occur = 0;
-    for (int c = 0; c < metric->overlaps; c++) {
-        double figure = engine_overlap(metric, record, c);
-        occur += !(figure < 0);
-        sum += figure < 0 ? 0 : figure;
-    }
-    return occur == 0 ? 0 : sum / occur;
-}
-
-double ls_metric_figure(const struct ls_metric *metric, const double *record, int i)
-{
-    if (metric->overlaps > 0)
-        return engine_overlap_figure(metric, record, i);
-    double sum = record[metric->offset + i];
-    if (metric->is_count || metric->count_offset < 0)
-        return sum;
-    double count = record[metric->count_offset + (metric->count_each ? i : 0)];
-    if (count == 0) /* a loss that divides by nothing keeps its sum; an empty class has figure 0 */
-        return metric->loss_weight != 0 || metric->layer->type->is_loss ? sum : 0;
-    return sum / count;
-}
-
-double ls_totals_loss(const struct ls_graph *graph, const double *record)
-{
-    double loss = 0;
-    for (size_t i = 0; i < graph->metric_count; i++)
-        if (graph->metrics[i].loss_weight != 0)
-            loss += (double)graph->metrics[i].loss_weight *
-                    ls_metric_figure(&graph->metrics[i], record, 0);
-    return loss;
 }

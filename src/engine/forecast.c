@@ -11,6 +11,7 @@
 #include "data/cache.h"
 #include "engine/engine.h"
 #include "engine/exchange.h"
+#include "engine/pass.h"
 #include "engine/rows.h"
 #include "engine/shards.h"
 #include "engine/reducer.h"
@@ -117,7 +118,7 @@ static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int
 
 static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_forecast *forecast)
 {
-    int64_t batches = ls_engine_batches_at_once(net);
+    int64_t batches = ls_pass_batches(net);
     size_t units = (size_t)(batches * ls_batching_most(&net->batching, net->batching.batch));
     size_t records =
         units * ((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);

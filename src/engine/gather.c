@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/pass.h"
+#include "engine/read.h"
 #include "engine/reducer.h"
 
 enum {
@@ -45,14 +46,6 @@ static int gather_reserve(const struct ls_device_memory *memory, float **numbers
         return ls_fail_memory(error, "rows of inner products");
     *size = wanted;
     return 0;
-}
-
-/* The first unit of a wave that is this rank's, from `unit` on; the wave's end: none. */
-static size_t gather_own_unit(const struct ls_pass *pass, const struct ls_wave *wave, size_t unit)
-{
-    while (unit < wave->end && pass->units[unit].slot < 0)
-        unit++;
-    return unit;
 }
 
 int ls_gather_reserve(struct ls_pass *pass, struct ls_error *error)
@@ -107,7 +100,7 @@ static void *const *gather_pointers_of(const struct work *work, size_t unit, boo
     const struct ls_net_plan *plan = work->pass->units[unit].plan;
     return ls_net_step_pointers(plan, work->pass->units[unit].slot,
                                 plan->plan->segment[work->segment],
-                                own ? ls_pass_inputs(work->pass, unit) : NULL);
+                                own ? ls_read_inputs(work->pass, unit) : NULL);
 }
 
 /* What came of a worker's part; all know it after the next barrier. */
@@ -129,14 +122,16 @@ static int gather_copy_rows(const struct work *work, bool back, struct ls_error 
     const struct ls_device *device = pass->engine->device;
     struct ls_stream *stream = pass->engine->streams[work->worker];
     int64_t first = 0;
-    for (size_t unit = gather_own_unit(pass, work->wave, work->wave->begin); unit < work->wave->end;
-         unit = gather_own_unit(pass, work->wave, unit + 1)) {
+    for (size_t unit =
+             ls_scheduler_next(&pass->scheduler, work->wave, work->wave->begin, LS_ANY_WORKER);
+         unit < work->wave->end;
+         unit = ls_scheduler_next(&pass->scheduler, work->wave, unit + 1, LS_ANY_WORKER)) {
         const struct ls_step *step = gather_step_of(work, unit);
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
             if (!back && work->segment == 0)
                 LS_TRY(ls_net_begin(pass->units[unit].plan, pass->units[unit].slot,
-                                    ls_pass_inputs(pass, unit), stream, error));
+                                    ls_read_inputs(pass, unit), stream, error));
             void *const *in = gather_pointers_of(work, unit, true);
             if (back && atomic_load(&gather->failed))
                 pass->units[unit].broken = true;
@@ -157,8 +152,10 @@ static int gather_copy_rows(const struct work *work, bool back, struct ls_error 
 static int64_t gather_rows_of(const struct work *work)
 {
     int64_t rows = 0;
-    for (size_t unit = gather_own_unit(work->pass, work->wave, work->wave->begin);
-         unit < work->wave->end; unit = gather_own_unit(work->pass, work->wave, unit + 1))
+    for (size_t unit = ls_scheduler_next(&work->pass->scheduler, work->wave, work->wave->begin,
+                                         LS_ANY_WORKER);
+         unit < work->wave->end;
+         unit = ls_scheduler_next(&work->pass->scheduler, work->wave, unit + 1, LS_ANY_WORKER))
         rows += ls_plan_gathered(gather_step_of(work, unit)).rows;
     return rows;
 }
@@ -173,7 +170,8 @@ static int64_t gather_tile_columns(const struct ls_gathered *row, int workers)
 static void gather_run_tiles(const struct work *work)
 {
     struct ls_gather *gather = &work->pass->engine->gather;
-    size_t unit = gather_own_unit(work->pass, work->wave, work->wave->begin);
+    size_t unit =
+        ls_scheduler_next(&work->pass->scheduler, work->wave, work->wave->begin, LS_ANY_WORKER);
     const struct ls_prepared *prepared = &gather_step_of(work, unit)->prepared;
     struct ls_gathered row = ls_plan_gathered(gather_step_of(work, unit));
     const struct ls_device *device = work->pass->units[unit].plan->plan->device;
@@ -203,7 +201,7 @@ static void gather_run_tiles(const struct work *work)
 void ls_gather_run(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     const struct work work = {.pass = pass, .wave = wave, .segment = segment, .worker = worker};
-    size_t first = gather_own_unit(pass, wave, wave->begin);
+    size_t first = ls_scheduler_next(&pass->scheduler, wave, wave->begin, LS_ANY_WORKER);
     if (first == wave->end)
         return; /* all are other ranks' */
     struct ls_error *error = ls_pass_error();

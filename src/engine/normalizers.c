@@ -1,12 +1,15 @@
-/* The divisors of losses: true counts over all micro-batches of an update.
+/* The divisors of losses. See engine/normalizers.h.
  *
  * Most follow from the number of samples. Where labels must be counted they are read before the
  * pass, by readers of our own, and the ops that count run alone; labels that depend on learned
  * parameters are counted at a sync point.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/normalizers.h"
+
 #include "base/memory.h"
-#include "engine/pass.h"
+#include "engine/micro_batch.h"
+#include "engine/read.h"
 #include "transport/comm.h"
 
 static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
@@ -26,7 +29,7 @@ static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
     return 0;
 }
 
-int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error)
+int ls_normalizers_create(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     if (!net->plans[0]->plan->has_before || !net->options.training)
@@ -41,7 +44,7 @@ int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error)
     return 0;
 }
 
-void ls_pass_free_normalizers(struct ls_pass *pass)
+void ls_normalizers_free(struct ls_pass *pass)
 {
     size_t workers = (size_t)pass->engine->workers;
     for (size_t i = 0; pass->readers != NULL && i < workers * (size_t)pass->net->dataset_count; i++)
@@ -53,43 +56,18 @@ void ls_pass_free_normalizers(struct ls_pass *pass)
     ls_free(pass->before_inputs);
 }
 
-int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t which,
-                  float *const *inputs, struct ls_error *error)
-{
-    const struct ls_net *net = pass->net;
-    const struct ls_unit *unit = &pass->units[which];
-    const struct ls_graph *graph = unit->plan->plan->graph;
-    for (int i = 0; i < net->input_count; i++) {
-        if (inputs[i] == NULL)
-            continue;
-        const struct ls_shape *shape = &graph->inputs[i].value->shape;
-        int64_t per_sample = ls_shape_size(shape) / shape->dim[0];
-        struct ls_reader *reader = readers[net->inputs[i][0]];
-        bool label = net->inputs[i][1] == 1;
-        for (int64_t s = 0; s < unit->range.count; s++) {
-            float *target = inputs[i] + s * per_sample;
-            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, label ? NULL : target,
-                                   label ? target : NULL, error));
-        }
-    }
-    return 0;
-}
-
 static void normalizers_count_units(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
     float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
     struct ls_reader *const *readers =
         pass->readers + (size_t)worker * (size_t)pass->net->dataset_count;
-    for (;;) {
-        size_t turn = atomic_fetch_add_explicit(&pass->next, 1, memory_order_relaxed);
-        if (turn >= pass->own_count)
-            return;
-        size_t unit = pass->own[turn];
+    size_t unit;
+    while ((unit = ls_scheduler_take(&pass->scheduler)) != SIZE_MAX) {
         const struct ls_unit *what = &pass->units[unit];
         struct ls_error *error = ls_pass_error();
-        if (ls_pass_fetch(pass, readers, unit, inputs, error) != 0) {
-            ls_pass_note_bad_data(pass, unit, error);
+        if (ls_micro_batch_fetch(pass, readers, unit, inputs, error) != 0) {
+            ls_read_note_bad(pass, unit, error);
             continue;
         }
         struct ls_context context = {.stream = pass->engine->streams[worker],
@@ -102,14 +80,14 @@ static void normalizers_count_units(void *argument, int worker)
     }
 }
 
-int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error)
+int ls_normalizers_find(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     if (pass->readers != NULL) {
-        ls_pass_start(pass, NULL, false);
+        ls_pass_begin(pass, NULL, false);
         ls_thread_pool_run(pass->engine->pool, normalizers_count_units, pass);
         LS_TRY(ls_pass_finish(pass, error));
-        LS_TRY(ls_pass_check_data(pass, error));
+        LS_TRY(ls_read_check(pass, error));
         ls_pass_merge_records(pass, 0, pass->unit_count);
     }
     for (size_t i = 0; i < graph->normalizer_count; i++) {
@@ -137,7 +115,7 @@ static double normalizers_sum_counts(const struct ls_pass *pass, size_t begin, s
            normalizers_sum_counts(pass, begin + half, n - half, offset);
 }
 
-int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
+int ls_normalizers_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     double *counts =
@@ -147,7 +125,7 @@ int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error)
                                     pass->owners, pass->unit_count, error);
 }
 
-void ls_pass_merge_count(struct ls_pass *pass, int sync)
+void ls_normalizers_merge_count(struct ls_pass *pass, int sync)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
     int normalizer = graph->syncs[sync].normalizer;

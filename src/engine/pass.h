@@ -1,5 +1,6 @@
-/* What the parts of a pass share: the micro-batches of the job at hand and what they leave.
- * Internal to the engine; others see engine/engine.h.
+/* A pass: the micro-batches of an update, or of some batches of a test, and what they leave. One
+ * per net, reused; engine/step.h and engine/evaluation.h make it run.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_PASS_H
 #define LS_ENGINE_PASS_H
@@ -9,22 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/exchange.h"
-
-/* A micro-batch of the job at hand. */
-struct ls_unit {
-    int64_t update; /* the prefetcher's: which update (a test: which batch) */
-    int index;      /* the prefetcher's: which micro-batch of it */
-    struct ls_batch range;
-    struct ls_net_plan *plan;
-    int rank;    /* of the job: whose it is where they are shared out */
-    int slot;    /* of this rank's units of the wave, its number; -1: another rank's */
-    bool broken; /* a kernel failed: no later step of it runs */
-};
-
-/* Micro-batches that go through the net together, where they exchange partial results. */
-struct ls_wave {
-    size_t begin, end; /* units */
-};
+#include "engine/scheduler.h"
 
 struct ls_audit;
 
@@ -51,7 +37,7 @@ struct ls_pass {
     int64_t skipped;            /* and how many samples' records it has skipped */
     float **blank;              /* by input: zeros for units whose data cannot be read */
 
-    /* The job at hand. */
+    /* The pass at hand. */
     struct ls_prefetcher *prefetcher;
     const struct ls_prefetch_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;        /* by unit: of its plan */
@@ -59,13 +45,8 @@ struct ls_pass {
     bool resent;     /* sums did not fit 48 bits: the pass is repeated with 64 */
     bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
     size_t diverged; /* the unit that ended a pass as divergence */
-    int *owners;     /* by unit: its rank */
-    size_t *own;     /* this rank's units, in order */
-    size_t own_count;
-    _Atomic size_t next;  /* of `own` */
-    bool round;           /* micro-batches can be taken, */
-    size_t round_end;     /* for units before this one */
-    int granted;          /* units that this rank was granted; by the thread that receives grants */
+    int *owners;     /* by unit: its rank, with a work queue as soon as that is known */
+    struct ls_scheduler scheduler;
     pthread_mutex_t lock; /* guards what is below, and `blank` */
     size_t failed_unit;   /* the first unit that failed, SIZE_MAX: none */
     struct ls_error failure;
@@ -86,67 +67,55 @@ static inline bool ls_pass_may_run(const struct ls_pass *pass, size_t unit)
     return pass->units[unit].slot >= 0 || pass->engine->work_queue != NULL;
 }
 
-/* Where the gradients of a micro-batch go. */
-struct ls_gradients {
-    struct ls_contributor contributor;
-    struct ls_recorder recorder;
-};
-/* What a worker's kernels need to see when it runs a unit (engine/run.c). */
-struct ls_context ls_pass_context(struct ls_pass *pass, int worker, size_t unit,
-                                  struct ls_gradients *gradients);
-/* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_net_run. */
-int ls_pass_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
-                    int slot, int segment, float *const *inputs, const struct ls_context *context,
-                    struct ls_error *error);
-/* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: that one is
- * not needed (engine/normalizers.c). */
-int ls_pass_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,
-                  float *const *inputs, struct ls_error *error);
+/* Doubles behind the record of each micro-batch, for what it has read (engine/read.h): whether its
+ * data are bad, and digests by data set. */
+static inline size_t ls_pass_read_size(const struct ls_net *net)
+{
+    _Static_assert(sizeof(struct ls_digests) % sizeof(double) == 0, "digests as doubles");
+    return 1 + (size_t)net->dataset_count * (sizeof(struct ls_digests) / sizeof(double));
+}
 
-/* Partitions the units among the ranks of the job, once they are listed, and lists this rank's. */
-void ls_pass_partition(struct ls_pass *pass);
+/* How many micro-batches an update has at most. */
+int64_t ls_pass_update_micro_batches(const struct ls_net *net);
+/* Batches whose micro-batches are one pass: those of an update, or some of a test. */
+int64_t ls_pass_batches(const struct ls_net *net);
+
+/* Memory for the lists and records of a net's passes. What else belongs to it is made by
+ * ls_step_create. */
+int ls_pass_create(struct ls_engine *engine, struct ls_net *net, struct ls_pass **pass,
+                   struct ls_error *error);
+void ls_pass_free(struct ls_pass *pass);
+
+/* Micro-batches that are listed. */
+size_t ls_pass_units(const struct ls_pass *pass);
+/* Empties the list. */
+void ls_pass_clear(struct ls_pass *pass);
+/* Adds the micro-batches of a batch. *index is the number in the prefetcher of its first one, and
+ * becomes that behind its last. */
+int ls_pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_t update,
+                      int *index, struct ls_error *error);
+/* After the last one: partitions them among the ranks and workers, and makes room for their plans.
+ */
+int ls_pass_make_ready(struct ls_pass *pass, struct ls_error *error);
+
+/* Begins to run the listed units, and ends it: `finish` returns what went wrong first in their
+ * order, or shares the records of all units with the other ranks. */
+void ls_pass_begin(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool training);
+int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
+/* Merges the records of units [begin, end) along the binary tree; the result is in the first. */
+void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
+
 /* An error of the calling thread, cleared, for what a worker finds; the next call gives the same
  * one. (It is large, and every thread of the process has memory for it: so there is only one.) */
 struct ls_error *ls_pass_error(void);
-/* Starts a job over the pass's units (engine/job.c); `finish` returns what went wrong first in
- * their order, or shares the records of all units with the other ranks. */
-void ls_pass_start(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool training);
-int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 /* A failure keeps workers from beginning a wave: it is noted where they all wait for each other
  * before they look, or where none waits for another. What a kernel could not compute may be noted
  * at any time: the pass goes on, and fails when all have run. */
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_error *error);
-
-/* What is read (engine/read.c). */
-int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error);
-void ls_pass_free_read(struct ls_pass *pass);
-void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item);
-/* A unit's data are bad: it runs on zeros, so that ranks keep step, and when all units have run
- * ls_pass_check_data says what was wrong, on all ranks. Anything but LOCKSTEP_DATA is a failure:
- * false. */
-bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_error *error);
-int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error);
-/* The inputs of a unit: its item's, or zeros. */
-float *const *ls_pass_inputs(const struct ls_pass *pass, size_t unit);
-
-/* Runs all units (engine/run.c). */
-void ls_pass_run(struct ls_pass *pass);
-/* Merges the records of units [begin, end) along the binary tree; the result is in the first. */
-void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
-
-/* The divisors of the losses of an update over all units (engine/normalizers.c). */
-int ls_pass_create_normalizers(struct ls_pass *pass, struct ls_error *error);
-void ls_pass_free_normalizers(struct ls_pass *pass);
-int ls_pass_find_normalizers(struct ls_pass *pass, struct ls_error *error);
-/* Of one whose labels were counted during the pass: other ranks' counts first. */
-int ls_pass_share_count(struct ls_pass *pass, int sync, struct ls_error *error);
-void ls_pass_merge_count(struct ls_pass *pass, int sync);
-
-/* Moving averages (engine/averages.c): what they become is found before the weights change, and
- * written afterwards by ls_engine_advance_averages. */
-int ls_pass_create_averages(struct ls_pass *pass, struct ls_error *error);
-void ls_pass_free_averages(struct ls_pass *pass);
-int ls_pass_find_averages(struct ls_pass *pass, int64_t iteration, struct ls_error *error);
+/* A figure of these samples is no number: whether a label is to blame. All ranks call it, since all
+ * have all figures, and all get the answer of the first rank that finds one. */
+int ls_pass_find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
+                           struct ls_error *error);
 
 #endif

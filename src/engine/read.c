@@ -1,31 +1,25 @@
-/* What a pass has read: digests of records by micro-batch, which go to the other ranks with the
- * records of figures, and data that cannot be read.
+/* What a pass has read. See engine/read.h.
  *
  * Behind a unit's record are a number, 1 where its data are bad, and for each data set the words of
  * its digests, as bytes: nothing is computed with them there.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/read.h"
+
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/pass.h"
 #include "transport/comm.h"
 
 enum { WORDS = sizeof(struct ls_digests) / sizeof(double) };
-_Static_assert(sizeof(struct ls_digests) % sizeof(double) == 0, "digests as doubles");
 
-size_t ls_pass_read_size(const struct ls_net *net)
-{
-    return 1 + (size_t)net->dataset_count * WORDS;
-}
-
-int ls_pass_create_read(struct ls_pass *pass, struct ls_error *error)
+int ls_read_create(struct ls_pass *pass, struct ls_error *error)
 {
     pass->tested = ls_alloc((size_t)pass->net->dataset_count + 1, sizeof *pass->tested);
     return pass->tested != NULL ? 0 : ls_fail_memory(error, "a pass");
 }
 
-void ls_pass_free_read(struct ls_pass *pass)
+void ls_read_free(struct ls_pass *pass)
 {
     for (int i = 0; pass->blank != NULL && i < pass->net->input_count; i++)
         ls_free_aligned(pass->blank[i]);
@@ -38,7 +32,7 @@ static double *read_mark_of(const struct ls_pass *pass, size_t unit)
     return ls_pass_record(pass, unit) + pass->record_size;
 }
 
-void ls_pass_note_read(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item)
+void ls_read_note(struct ls_pass *pass, size_t unit, const struct ls_prefetch_item *item)
 {
     memcpy(read_mark_of(pass, unit) + 1, item->digests,
            (size_t)pass->net->dataset_count * sizeof *item->digests);
@@ -63,7 +57,7 @@ static bool read_make_blank(struct ls_pass *pass)
     return made;
 }
 
-bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_error *error)
+bool ls_read_note_bad(struct ls_pass *pass, size_t unit, const struct ls_error *error)
 {
     pthread_mutex_lock(&pass->lock);
     *read_mark_of(pass, unit) = 1;
@@ -78,12 +72,12 @@ bool ls_pass_note_bad_data(struct ls_pass *pass, size_t unit, const struct ls_er
     return soft;
 }
 
-float *const *ls_pass_inputs(const struct ls_pass *pass, size_t unit)
+float *const *ls_read_inputs(const struct ls_pass *pass, size_t unit)
 {
     return pass->items[unit] != NULL ? pass->items[unit]->input : pass->blank;
 }
 
-int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error)
+int ls_read_check(struct ls_pass *pass, struct ls_error *error)
 {
     bool bad = false;
     for (size_t unit = 0; unit < pass->unit_count; unit++)
@@ -99,12 +93,7 @@ int ls_pass_check_data(struct ls_pass *pass, struct ls_error *error)
     return ls_comm_agree(pass->engine->comm, status, error);
 }
 
-size_t ls_pass_units(const struct ls_pass *pass)
-{
-    return pass->unit_count;
-}
-
-void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read)
+void ls_read_of(const struct ls_pass *pass, size_t unit, int dataset, struct ls_read *read)
 {
     const struct ls_batch *range = &pass->units[unit].range;
     int64_t end = range->ordinal + range->count;
@@ -115,12 +104,31 @@ void ls_pass_read(const struct ls_pass *pass, size_t unit, int dataset, struct l
            sizeof read->digests);
 }
 
-int64_t ls_pass_skipped(const struct ls_pass *pass)
+int64_t ls_read_skipped(const struct ls_pass *pass)
 {
     return pass->skipped;
 }
 
-const struct ls_digest *ls_pass_tested(const struct ls_pass *pass, int dataset)
+const struct ls_digest *ls_read_tested(const struct ls_pass *pass, int dataset)
 {
     return &pass->tested[dataset];
+}
+
+void ls_read_begin_test(struct ls_pass *pass)
+{
+    pass->skipped = 0;
+    memset(pass->tested, 0, (size_t)pass->net->dataset_count * sizeof *pass->tested);
+}
+
+void ls_read_add_tested(struct ls_pass *pass)
+{
+    struct ls_read read;
+    for (size_t unit = 0; unit < pass->unit_count; unit++)
+        for (int d = 0; d < pass->net->dataset_count; d++) {
+            ls_read_of(pass, unit, d, &read);
+            ls_digest_add(&pass->tested[d], &read.digests.first);
+            ls_digest_add(&pass->tested[d], &read.digests.middle);
+            ls_digest_add(&pass->tested[d], &read.digests.last);
+            pass->skipped += read.digests.skipped;
+        }
 }

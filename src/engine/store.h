@@ -9,6 +9,7 @@
 #ifndef LS_ENGINE_STORE_H
 #define LS_ENGINE_STORE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "engine/factors.h"
@@ -61,6 +62,19 @@ struct ls_store {
     struct ls_sums *sums;       /* NULL without training */
     struct ls_factors *factors; /* NULL without training */
 };
+
+/* In place of the rank that owns a tile: all ranks handle it. */
+enum { LS_ALL_RANKS = -1 };
+/* For workers that take tiles as they get free: the next one that `owner` (by tile) gives to a
+ * rank; false: there are none left. */
+static inline bool ls_store_next_tile(const struct ls_store *store, _Atomic size_t *next,
+                                      const int *owner, int rank, size_t *index)
+{
+    do
+        *index = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
+    while (*index < store->tile_count && owner[*index] != rank && owner[*index] != LS_ALL_RANKS);
+    return *index < store->tile_count;
+}
 
 /* What a store holds besides weights. */
 struct ls_store_options {

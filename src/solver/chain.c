@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "engine/compare.h"
 #include "solver/trainer.h"
 
 int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error)
@@ -18,7 +19,7 @@ int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error)
     struct ls_chain *chain = &trainer->chain;
     if (trainer->iteration % LS_CHAIN_EVERY != 0)
         return 0;
-    LS_TRY(ls_engine_hash_weights(trainer->engine, &chain->weights, error));
+    LS_TRY(ls_compare_hash(trainer->engine, &chain->weights, error));
     const uint64_t link[3] = {chain->value, (uint64_t)trainer->iteration, chain->weights};
     chain->value = ls_hash(link, sizeof link, 0);
     chain->linked = trainer->iteration;
@@ -36,7 +37,7 @@ int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_erro
     if (!end && chain->linked != trainer->iteration)
         return 0;
     if (end) {
-        LS_TRY(ls_engine_hash_weights(trainer->engine, &event.weights_hash, error));
+        LS_TRY(ls_compare_hash(trainer->engine, &event.weights_hash, error));
         int length =
             snprintf(text, sizeof text, "Hash of the weights: %016" PRIx64, event.weights_hash);
         if (chain->linked >= 0 || chain->value != 0)

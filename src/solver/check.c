@@ -1,5 +1,6 @@
 /* What only the built net, or its weights, can tell about a definition.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/pass.h"
 #include "ir/layer.h"
 #include "snapshot/weights.h"
 #include "solver/notes.h"
@@ -37,12 +38,12 @@ int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error 
         return ls_fail(error, LOCKSTEP_DEFINITION, file, NULL,
                        "the train net has nothing to learn: no loss reaches a parameter whose "
                        "lr_mult is not 0");
-    if (ls_engine_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
+    if (ls_pass_update_micro_batches(trainer->train) * most > LS_SUMS_CONTRIBUTIONS_MAX)
         return ls_fail(
             error, LOCKSTEP_DEFINITION, file, "use a larger micro_batch or a smaller iter_size",
             "an update has %lld micro-batches; at most %d contributions to a gradient "
             "can be added exactly",
-            (long long)ls_engine_update_micro_batches(trainer->train), LS_SUMS_CONTRIBUTIONS_MAX);
+            (long long)ls_pass_update_micro_batches(trainer->train), LS_SUMS_CONTRIBUTIONS_MAX);
     return 0;
 }
 

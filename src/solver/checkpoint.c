@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/text.h"
+#include "engine/compare.h"
 #include "engine/copies.h"
 #include "engine/rows.h"
 #include "snapshot/archive.h"
@@ -313,7 +314,7 @@ static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
 static int compare(struct ls_trainer *trainer, struct ls_error *error)
 {
     ls_thread_pool_enter(trainer->engine->pool);
-    int status = ls_engine_compare_weights(trainer->engine, trainer->iteration, error);
+    int status = ls_compare_weights(trainer->engine, trainer->iteration, error);
     ls_thread_pool_leave(trainer->engine->pool);
     return status;
 }

@@ -10,6 +10,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/cross_check.h"
+#include "engine/pass.h"
+#include "engine/read.h"
 #include "snapshot/archive.h"
 #include "solver/notes.h"
 #include "solver/skipped.h"
@@ -242,7 +244,7 @@ static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error 
 {
     struct ls_read read = {0};
     for (int d = 0; d < trainer->train->dataset_count; d++) {
-        ls_pass_read(trainer->train_pass, unit, d, &read);
+        ls_read_of(trainer->train_pass, unit, d, &read);
         trainer->read[d] = read.digests;
     }
     trainer->unchecked -= read.end - read.begin;
@@ -259,7 +261,7 @@ static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, str
     struct ls_digest found;
     struct ls_read read;
     bool several;
-    ls_pass_read(trainer->train_pass, unit, dataset, &read);
+    ls_read_of(trainer->train_pass, unit, dataset, &read);
     trainer->skipped += read.digests.skipped;
     if (ls_epochs_go_on(epochs, &read.digests, read.begin, read.end, ls_dataset_size(of), &found,
                         &several))
@@ -299,7 +301,7 @@ int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct l
 {
     ls_trainer_report_skipped(trainer);
     for (int d = 0; d < test->net->dataset_count; d++) {
-        const struct ls_digest *now = ls_pass_tested(test->pass, d);
+        const struct ls_digest *now = ls_read_tested(test->pass, d);
         if (test->tested && !ls_digest_equal(&test->digests[d], now))
             return changed(trainer, test->net->datasets[d], "the test before", &test->digests[d],
                            now, error);

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/copies.h"
+#include "engine/evaluation.h"
+#include "engine/figures.h"
 #include "solver/data.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
@@ -36,7 +38,7 @@ int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, con
                                      .count = (size_t)metric->entries,
                                      .loss_weight = (double)metric->loss_weight};
         for (int i = 0; i < metric->entries; i++)
-            *next++ = ls_metric_figure(metric, record, i);
+            *next++ = ls_figures_metric(metric, record, i);
     }
     return 0;
 }
@@ -94,8 +96,8 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     status = open_prefetcher(trainer, test, status, error);
     if (status == 0) {
         ls_prefetcher_seek(test->prefetcher, 0);
-        status = ls_engine_test(test->pass, test->prefetcher, test->batches, stop_asked, &question,
-                                &totals, error);
+        status = ls_evaluation_run(test->pass, test->prefetcher, test->batches, stop_asked,
+                                   &question, &totals, error);
     }
     if (question.status != 0)
         status = question.status;
@@ -107,7 +109,7 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     LS_TRY(status);
     LS_TRY(ls_data_note_test(trainer, test, error));
     *samples = totals.samples;
-    trainer->test_loss = ls_totals_loss(ls_net_graph(test->net), totals.record);
+    trainer->test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
     status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
     return status;
 }

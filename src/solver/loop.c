@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "engine/read.h"
 #include "solver/choice.h"
 #include "solver/ranks.h"
 #include "solver/skipped.h"
@@ -132,7 +133,7 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .iteration_end = loop->end,
                                    .test_net = on_train ? -1 : (int)index,
                                    .samples = samples,
-                                   .skipped = ls_pass_skipped(trainer->tests[index].pass),
+                                   .skipped = ls_read_skipped(trainer->tests[index].pass),
                                    .penalty = (double)NAN,
                                    .outputs = trainer->outputs.items,
                                    .output_count = trainer->outputs.count};

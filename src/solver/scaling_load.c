@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/factors.h"
+#include "engine/pass.h"
 #include "engine/rows.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"

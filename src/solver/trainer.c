@@ -11,6 +11,10 @@
 #include "base/mutant.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/compare.h"
+#include "engine/figures.h"
+#include "engine/norms.h"
+#include "engine/step.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
@@ -171,10 +175,10 @@ static int create_store(struct ls_trainer *trainer, struct ls_error *error)
 static int bind(struct ls_trainer *trainer, struct ls_error *error)
 {
     LS_TRY(ls_engine_bind(trainer->engine, trainer->nets, trainer->test_count + 1, error));
-    LS_TRY(ls_pass_create(trainer->engine, trainer->train, &trainer->train_pass, error));
+    LS_TRY(ls_step_create(trainer->engine, trainer->train, &trainer->train_pass, error));
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(
-            ls_pass_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass, error));
+            ls_step_create(trainer->engine, trainer->tests[i].net, &trainer->tests[i].pass, error));
     return ls_net_prefetcher(trainer->train, INT64_MAX, &trainer->decoded, &trainer->prefetcher,
                              error);
 }
@@ -347,11 +351,11 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
     ls_prefetcher_close(trainer->prefetcher);
-    ls_pass_free(trainer->train_pass);
+    ls_step_free(trainer->train_pass);
     ls_net_close(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++) {
         ls_prefetcher_close(trainer->tests[i].prefetcher);
-        ls_pass_free(trainer->tests[i].pass);
+        ls_step_free(trainer->tests[i].pass);
         ls_net_close(trainer->tests[i].net);
     }
     ls_prefetch_memory_free(&trainer->decoded);
@@ -425,7 +429,7 @@ static int clip(struct ls_trainer *trainer, struct ls_error *error)
     double limit = (double)trainer->solver->clip_gradients, norm = 0;
     if (!(limit > 0))
         return 0;
-    LS_TRY(ls_engine_gradient_norm(trainer->engine, &norm, error));
+    LS_TRY(ls_norms_gradient(trainer->engine, &norm, error));
     if (norm > limit)
         trainer->rule.gradient_scale = (float)(limit / norm);
     return 0;
@@ -447,8 +451,8 @@ static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
     if (!(trainer->solver->weight_decay > 0) || trainer->update_kind == LS_UPDATE_ADAMW ||
         display <= 0 || trainer->iteration % display != 0)
         return 0;
-    return ls_engine_penalty(trainer->engine, trainer->rule.l1, penalty_factor, trainer,
-                             &trainer->penalty, error);
+    return ls_norms_penalty(trainer->engine, trainer->rule.l1, penalty_factor, trainer,
+                            &trainer->penalty, error);
 }
 
 /* Small nets may repeat hundreds of updates: the first three are told one by one, then each time
@@ -494,44 +498,34 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
 
 static int update(struct ls_trainer *trainer, struct ls_error *error)
 {
-    int repeated = 0, not_finite = -1;
+    int repeated = 0;
     bool first = !trainer->compared;
     if (first) /* what each rank has filled by itself, or got from rank 0 */
-        LS_TRY(ls_engine_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
+        LS_TRY(ls_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
     trainer->compared = true;
     if (!trainer->prefetcher_ready)
         ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
     trainer->prefetcher_ready = true;
     trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
-    int status = ls_engine_update(trainer->engine, trainer->train_pass, trainer->prefetcher,
-                                  trainer->iteration, trainer->iteration, &trainer->totals,
-                                  &repeated, error);
+    int status = ls_step_gradients(trainer->train_pass, trainer->prefetcher, trainer->iteration,
+                                   trainer->iteration, &trainer->totals, &repeated, error);
     ls_trainer_report_findings(trainer);
     LS_TRY(status);
     watch_gradients(trainer, repeated > 0);
-    trainer->loss = ls_totals_loss(ls_net_graph(trainer->train), trainer->totals.record);
+    trainer->loss = ls_figures_loss(ls_net_graph(trainer->train), trainer->totals.record);
     trainer->losses[trainer->iteration % trainer->solver->average_loss] = trainer->loss;
     set_rule(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(clip(trainer, error));
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
-    LS_TRY(ls_engine_apply_update(trainer->engine, &request, &not_finite, error));
-    if (not_finite >= 0)
-        return ls_comm_common(
-            trainer->comm,
-            ls_fail(error, LOCKSTEP_DIVERGED, trainer->parameters->items[not_finite]->name,
-                    "a lower base_lr, warm-up or clip_gradients may help; go on from an older "
-                    "snapshot",
-                    "iteration %lld: the update made a weight that is not finite",
-                    (long long)trainer->iteration));
-    LS_TRY(ls_engine_advance_averages(trainer->train_pass, error));
+    LS_TRY(ls_step_apply(trainer->train_pass, &request, trainer->iteration, error));
     trainer->samples += trainer->totals.samples;
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));
     trainer->wanted |= ls_comm_request(trainer->comm, 0);
     return first || trainer->iteration % LS_COMPARE_EVERY == 0
-               ? ls_engine_compare_weights(trainer->engine, trainer->iteration, error)
+               ? ls_compare_weights(trainer->engine, trainer->iteration, error)
                : 0;
 }
 

@@ -4,6 +4,7 @@
 #define LS_SOLVER_TRAINER_H
 
 #include "engine/engine.h"
+#include "engine/figures.h"
 #include "engine/forecast.h"
 #include "lockstep/lockstep.h"
 #include "device/update.h"

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "engine/step.h"
 
 /* ---- Which worker runs what when ------------------------------------------------------------- */
 
@@ -138,7 +139,7 @@ size_t limit_memory(struct training *training, size_t bytes)
     options.activation_bytes = bytes;
     options.workers = trainer->engine->workers;
     options.follow_groups_place = "";
-    ls_pass_free(trainer->train_pass);
+    ls_step_free(trainer->train_pass);
     ls_prefetcher_close(trainer->prefetcher);
     ls_net_close(trainer->train);
     trainer->train_pass = NULL;
@@ -146,7 +147,7 @@ size_t limit_memory(struct training *training, size_t bytes)
     if (ls_net_open(&options, &net, error) != 0)
         fail_msg("%s", error->problems[0].message);
     trainer->train = net;
-    assert_int_equal(ls_pass_create(trainer->engine, net, &trainer->train_pass, error), 0);
+    assert_int_equal(ls_step_create(trainer->engine, net, &trainer->train_pass, error), 0);
     assert_int_equal(
         ls_net_prefetcher(net, INT64_MAX, &trainer->decoded, &trainer->prefetcher, error), 0);
     free(error);

@@ -1,0 +1,72 @@
+/* Evaluation. See engine/evaluation.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/evaluation.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/gather.h"
+#include "engine/read.h"
+#include "engine/run.h"
+
+/* Lists the micro-batches of batches [begin, end). */
+static int evaluation_prepare(struct ls_pass *pass, int64_t begin, int64_t end, int64_t *samples,
+                              struct ls_error *error)
+{
+    ls_pass_clear(pass);
+    for (int64_t b = begin; b < end; b++) {
+        struct ls_batch batch;
+        int index = 0;
+        ls_batching_update(&pass->net->batching, b, &batch);
+        LS_TRY(ls_pass_add_batch(pass, &batch, b, &index, error));
+        *samples += batch.count;
+    }
+    LS_TRY(ls_pass_make_ready(pass, error));
+    return ls_gather_reserve(pass, error);
+}
+
+/* Figures that are no numbers are shown as they are, unless labels are to blame. */
+static int evaluation_check_figures(const struct ls_pass *pass, struct ls_error *error)
+{
+    const struct ls_graph *graph = ls_net_graph(pass->net);
+    for (size_t unit = 0; unit < pass->unit_count; unit++)
+        for (size_t m = 0; m < graph->metric_count; m++)
+            if (isnan(ls_pass_record(pass, unit)[graph->metrics[m].offset])) {
+                const struct ls_batch *range = &pass->units[unit].range;
+                LS_TRY(ls_pass_find_bad_label(pass, range, error));
+                break;
+            }
+    return 0;
+}
+
+int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t batches,
+                      int (*stop)(void *user), void *user, struct ls_totals *totals,
+                      struct ls_error *error)
+{
+    int64_t at_once = ls_pass_batches(pass->net), samples = 0;
+    ls_read_begin_test(pass);
+    memset(pass->total, 0, pass->record_size * sizeof *pass->total);
+    for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
+        pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
+    for (int64_t begin = 0; begin < batches; begin += at_once) {
+        if (stop != NULL && stop(user))
+            return LOCKSTEP_STOPPED;
+        int64_t end = begin + at_once < batches ? begin + at_once : batches;
+        LS_TRY(evaluation_prepare(pass, begin, end, &samples, error));
+        ls_pass_begin(pass, prefetcher, false);
+        ls_run_pass(pass);
+        LS_TRY(ls_pass_finish(pass, error));
+        LS_TRY(ls_read_check(pass, error));
+        LS_TRY(evaluation_check_figures(pass, error));
+        ls_read_add_tested(pass);
+        for (size_t i = 0; i < pass->wave_count; i++) {
+            const struct ls_wave *batch = &pass->waves[i];
+            ls_pass_merge_records(pass, batch->begin, batch->end);
+            for (size_t k = 0; k < pass->record_size; k++)
+                pass->total[k] += ls_pass_record(pass, batch->begin)[k];
+        }
+    }
+    *totals = (struct ls_totals){
+        .record = pass->total, .normalizers = pass->normalizers, .samples = samples};
+    return 0;
+}

@@ -1,0 +1,117 @@
+/* One micro-batch of a pass. See engine/micro_batch.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/micro_batch.h"
+
+#include "base/mutant.h"
+#include "base/thread.h"
+#include "engine/profiler.h"
+#include "engine/read.h"
+#include "transport/comm.h"
+#ifdef LS_FAULTY_CORE
+#include LS_FAULTY_CORE
+#endif
+
+/* ---- Data ------------------------------------------------------------------------------------ */
+
+bool ls_micro_batch_take(struct ls_pass *pass, int worker, size_t unit)
+{
+    struct ls_error *error = ls_pass_error();
+    struct ls_engine *engine = pass->engine;
+    const struct ls_unit *what = &pass->units[unit];
+    if (engine->before_micro_batch != NULL)
+        engine->before_micro_batch(engine->user, worker, (int)unit);
+    pass->items[unit] = NULL;
+    struct ls_profiler *profiler = ls_thread_pool_profiler(engine->pool);
+    uint64_t start = ls_profiler_start(profiler);
+    int status =
+        ls_prefetcher_take(pass->prefetcher, what->update, what->index, &pass->items[unit], error);
+    if (profiler != NULL)
+        profiler->worker[worker].data += ls_nanoseconds() - start;
+    if (status != 0)
+        return ls_read_note_bad(pass, unit, error);
+    ls_read_note(pass, unit, pass->items[unit]);
+    return true;
+}
+
+void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit)
+{
+    if (pass->items[unit] == NULL)
+        return;
+    ls_prefetcher_release(pass->prefetcher, pass->items[unit]);
+    pass->items[unit] = NULL;
+    pass->engine->micro_batches[worker]++;
+}
+
+int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t which,
+                         float *const *inputs, struct ls_error *error)
+{
+    const struct ls_net *net = pass->net;
+    const struct ls_unit *unit = &pass->units[which];
+    const struct ls_graph *graph = unit->plan->plan->graph;
+    for (int i = 0; i < net->input_count; i++) {
+        if (inputs[i] == NULL)
+            continue;
+        const struct ls_shape *shape = &graph->inputs[i].value->shape;
+        int64_t per_sample = ls_shape_size(shape) / shape->dim[0];
+        struct ls_reader *reader = readers[net->inputs[i][0]];
+        bool label = net->inputs[i][1] == 1;
+        for (int64_t s = 0; s < unit->range.count; s++) {
+            float *target = inputs[i] + s * per_sample;
+            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, label ? NULL : target,
+                                   label ? target : NULL, error));
+        }
+    }
+    return 0;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+/* For a mutant: the ordinal of the sample that a run began with, which may be a resume. */
+static int64_t micro_batch_beginning(const struct ls_pass *pass)
+{
+    static int64_t begun;
+    int64_t run = 0;
+    for (int w = 0; w < pass->engine->workers; w++)
+        run += pass->engine->micro_batches[w];
+    begun = run == 0 ? pass->units[0].range.ordinal : begun;
+    return begun;
+}
+
+struct ls_context ls_micro_batch_context(struct ls_pass *pass, int worker, size_t unit,
+                                         struct ls_gradients *gradients)
+{
+    const struct ls_batch *range = &pass->units[unit].range;
+    const struct ls_store *store = pass->engine->store;
+    *gradients = (struct ls_gradients){
+        .contributor = {.sums = store->sums, .worker = worker, .micro_batch = (int)unit},
+        .recorder = {.factors = store->factors, .micro_batch = (int)unit}};
+    struct ls_context context = {.stream = pass->engine->streams[worker],
+                                 .first_ordinal = range->ordinal,
+                                 .samples = range->count,
+                                 .normalizers = pass->normalizers,
+                                 .partials = ls_pass_record(pass, unit),
+                                 .contribute = pass->training ? ls_sums_contribute : NULL,
+                                 .sums = &gradients->contributor,
+                                 .record = pass->training ? ls_factors_record : NULL,
+                                 .recorder = &gradients->recorder};
+    if (LS_MUTANT(ORDINAL))
+        context.first_ordinal -= micro_batch_beginning(pass);
+    ls_exchange_context(pass->exchange, worker, unit, NULL, &context);
+    return context;
+}
+
+int ls_micro_batch_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
+                           int slot, int segment, float *const *inputs,
+                           const struct ls_context *context, struct ls_error *error)
+{
+#ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
+    struct ls_fault fault;
+    ls_fault_begin(&fault, pass->engine->comm->rank, worker, segment, context);
+    int status = ls_net_run(plan, slot, segment, inputs, &fault.context, error);
+    ls_fault_end(&fault);
+    return status;
+#else
+    (void)pass, (void)worker;
+    return ls_net_run(plan, slot, segment, inputs, context, error);
+#endif
+}

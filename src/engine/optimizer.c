@@ -1,0 +1,193 @@
+/* The update of all weights. See engine/optimizer.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/optimizer.h"
+
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "engine/engine.h"
+#include "engine/profiler.h"
+#include "transport/comm.h"
+
+enum {
+    /* Columns of a tile that are computed from factors and applied before the next ones are: their
+     * weights and histories come from memory while they are computed. */
+    STRIP = 128,
+    AT_ONCE = 1024 /* elements of a sum that are read before they are applied: they stay in L1 */
+};
+_Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "all that an update goes through");
+
+struct ls_optimizer {
+    struct ls_update_rule *rules; /* by parameter */
+    /* The largest gradients, by parameter, and one behind the last; then the largest weights. */
+    _Atomic uint32_t *seen;
+    uint32_t *all_seen; /* by rank: the same */
+    size_t parameters;
+    int *owner; /* by tile: the rank that updates it, or LS_ALL_RANKS */
+};
+
+/* All ranks apply gradients from factors, since the reducer does not send the weights concerned. */
+static void optimizer_find_owners(const struct ls_store *store, int *owner)
+{
+    for (size_t i = 0; i < store->tile_count; i++) {
+        const struct ls_tile *tile = &store->tiles[i];
+        owner[i] = store->shards->bucket[tile->parameter] >= 0
+                       ? ls_shards_owner(store->shards, tile->parameter, tile->piece.begin)
+                       : LS_ALL_RANKS;
+    }
+}
+
+int ls_optimizer_create(const struct ls_engine *engine, struct ls_optimizer **out,
+                        struct ls_error *error)
+{
+    const struct ls_store *store = engine->store;
+    size_t count = store->set->count, ranks = (size_t)engine->comm->size;
+    struct ls_optimizer *optimizer = *out = ls_alloc(1, sizeof *optimizer);
+    if (optimizer == NULL)
+        return ls_fail_memory(error, "the update");
+    optimizer->parameters = count;
+    optimizer->rules = ls_alloc(count + 1, sizeof *optimizer->rules);
+    optimizer->seen = ls_alloc(2 * (count + 1), sizeof *optimizer->seen);
+    optimizer->all_seen = ls_alloc(ranks * 2 * (count + 1), sizeof *optimizer->all_seen);
+    optimizer->owner = ls_alloc(store->tile_count + 1, sizeof *optimizer->owner);
+    if (optimizer->rules == NULL || optimizer->seen == NULL || optimizer->all_seen == NULL ||
+        optimizer->owner == NULL)
+        return ls_fail_memory(error, "the update"); /* the engine frees it */
+    optimizer_find_owners(store, optimizer->owner);
+    return 0;
+}
+
+void ls_optimizer_free(struct ls_optimizer *optimizer)
+{
+    if (optimizer == NULL)
+        return;
+    ls_free(optimizer->rules);
+    ls_free((void *)optimizer->seen);
+    ls_free(optimizer->all_seen);
+    ls_free(optimizer->owner);
+    ls_free(optimizer);
+}
+
+/* ---- Tiles ----------------------------------------------------------------------------------- */
+
+struct update {
+    const struct ls_engine *engine;
+    float *const *weights; /* by parameter */
+    _Atomic size_t next;   /* tile */
+};
+
+/* Applies the rule to `n` elements of a parameter from element `begin` on. */
+static void optimizer_apply(const struct update *update, int parameter, size_t begin, size_t n,
+                            const float *gradient, struct ls_update_seen *seen)
+{
+    const struct ls_store *store = update->engine->store;
+    const struct ls_parameter_state *slot = &store->slots[parameter];
+    struct ls_update_slice slice = {
+        .n = n, .gradient = gradient, .weight = update->weights[parameter] + begin};
+    size_t own = begin - slot->shard_begin; /* history and average are there from shard_begin on */
+    slice.average = slot->average != NULL ? slot->average + own : NULL;
+    for (int h = 0; h < LS_HISTORY_MAX; h++)
+        slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
+    struct ls_update_seen found =
+        store->device->update(&update->engine->optimizer->rules[parameter], &slice);
+    seen->gradient = found.gradient > seen->gradient ? found.gradient : seen->gradient;
+    seen->weight = found.weight > seen->weight ? found.weight : seen->weight;
+}
+
+/* One tile of a parameter. Where its gradient is exchanged as factors it is a piece of a matrix:
+ * strip by strip of its columns, the gradient is multiplied out and applied. Else it is one row,
+ * whose gradient is read from the sum, some elements at a time. */
+static void optimizer_update_tile(const struct update *update, const struct ls_tile *tile,
+                                  int worker)
+{
+    const struct ls_store *store = update->engine->store;
+    const int parameter = tile->parameter;
+    const struct ls_parameter_state *slot = &store->slots[parameter];
+    const bool factored = ls_store_has_factors(store, parameter);
+    const size_t strip = factored ? STRIP : tile->piece.columns;
+    struct ls_profiler *profiler = ls_thread_pool_profiler(update->engine->pool);
+    struct ls_update_seen seen = {0};
+    float read[AT_ONCE];
+    for (size_t at = 0; at < tile->piece.columns; at += strip) {
+        struct ls_gradient_piece piece = tile->piece;
+        size_t left = tile->piece.columns - at;
+        piece.begin += at;
+        piece.columns = left < strip ? left : strip;
+        piece.next[0] = update->weights[parameter]; /* what is wanted next is prefetched */
+        for (int h = 0; h < LS_HISTORY_MAX; h++)
+            piece.next[1 + h] = slot->history[h];
+
+        uint64_t start = ls_profiler_start(profiler);
+        float *product = factored ? ls_factors_tile(store->factors, worker) : NULL;
+        if (factored)
+            ls_factors_gradient(store->factors, slot->parameter, &piece, product);
+        uint64_t middle = ls_profiler_start(profiler);
+        for (size_t r = 0; r < piece.rows; r++) {
+            size_t begin = piece.begin + r * piece.row, end = begin + piece.columns;
+            if (factored)
+                optimizer_apply(update, parameter, begin, piece.columns,
+                                product + r * piece.columns, &seen);
+            for (size_t n; !factored && begin < end; begin += n) {
+                n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
+                ls_sums_read(store->sums, parameter, begin, n, read);
+                optimizer_apply(update, parameter, begin, n, read, &seen);
+            }
+        }
+        if (profiler != NULL) {
+            profiler->worker[worker].product[parameter] += middle - start;
+            profiler->worker[worker].update[parameter] += ls_nanoseconds() - middle;
+        }
+    }
+    struct ls_optimizer *optimizer = update->engine->optimizer;
+    ls_raise_to(&optimizer->seen[parameter], seen.gradient);
+    ls_raise_to(&optimizer->seen[optimizer->parameters + 1 + (size_t)parameter], seen.weight);
+}
+
+static void optimizer_update_some(void *argument, int worker)
+{
+    struct update *update = argument;
+    const struct ls_engine *engine = update->engine;
+    size_t index;
+    while (ls_store_next_tile(engine->store, &update->next, engine->optimizer->owner,
+                              engine->comm->rank, &index))
+        optimizer_update_tile(update, &engine->store->tiles[index], worker);
+}
+
+int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *request,
+                     struct ls_error *error)
+{
+    struct ls_optimizer *optimizer = engine->optimizer;
+    struct update update = {.engine = engine};
+    for (size_t i = 0; i < 2 * (optimizer->parameters + 1); i++)
+        atomic_store_explicit(&optimizer->seen[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < optimizer->parameters; i++)
+        request->rule(request->user, engine->store->set->items[i], &optimizer->rules[i]);
+    LS_TRY(ls_store_all_weights(engine->store, &update.weights, error));
+    ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
+    return 0;
+}
+
+/* ---- What was seen --------------------------------------------------------------------------- */
+
+int ls_optimizer_share_seen(struct ls_engine *engine, struct ls_error *error)
+{
+    struct ls_optimizer *optimizer = engine->optimizer;
+    size_t n = 2 * (optimizer->parameters + 1);
+    uint32_t *all = optimizer->all_seen;
+    LS_TRY(ls_comm_all_gather(engine->comm, (const void *)optimizer->seen, n * sizeof *all, all,
+                              error));
+    for (size_t i = 0; i < n * (size_t)engine->comm->size; i++)
+        ls_raise_to(&optimizer->seen[i % n], all[i]);
+    return 0;
+}
+
+uint32_t ls_optimizer_gradient(const struct ls_optimizer *optimizer, int parameter)
+{
+    return atomic_load(&optimizer->seen[parameter]);
+}
+
+uint32_t ls_optimizer_weight(const struct ls_optimizer *optimizer, int parameter)
+{
+    return atomic_load(&optimizer->seen[optimizer->parameters + 1 + (size_t)parameter]);
+}
