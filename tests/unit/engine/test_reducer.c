@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "engine/store.h"
 #include "ops/cpu/device.h"
+#include "support/comm_ranks.h"
 #include "support/support.h"
 #include "transport/local.h"
 
@@ -28,22 +29,18 @@ enum {
 };
 
 struct rank {
-    pthread_t thread;
-    struct ls_transport *transport;
     struct ls_comm *comm;
     struct ls_parameter_set *set;
     struct ls_view_set views;
     struct ls_store *store;
     struct ls_reducer *reducer;
-    int failed; /* the line of the first check that failed; cmocka's are for the main thread */
-    void (*body)(struct rank *rank);
+    int failed; /* the line of the first check that failed */
 };
 
-#define CHECK(rank, condition)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && (rank)->failed == 0)                                                   \
-            (rank)->failed = __LINE__;                                                             \
-    } while (0)
+/* What all ranks of a test do. */
+struct plan {
+    void (*body)(struct rank *rank);
+};
 
 /* ---- A transport that counts ----------------------------------------------------------------- */
 
@@ -94,43 +91,44 @@ static void make_store(struct rank *rank)
     CHECK(rank, rank->store->shards->bucket_count == BUCKETS);
 }
 
-static void *run_rank(void *user)
+static void run_rank(struct comm_rank *base)
 {
-    struct rank *rank = user;
-    const struct ls_comm_options options = {.timeout = PATIENCE};
-    CHECK(rank, ls_comm_create(rank->transport, &options, &rank->comm, NULL) == 0);
-    CHECK(rank, ls_comm_start(rank->comm, 1, NULL, NULL) == 0);
-    make_store(rank);
-    if (rank->failed == 0)
-        rank->body(rank);
-    ls_reducer_free(rank->reducer);
-    ls_store_free(rank->store);
-    ls_parameter_set_free(rank->set);
-    ls_comm_end(rank->comm);
-    return NULL;
+    const struct plan *plan = base->job->user;
+    struct rank rank = {.comm = base->comm};
+    make_store(&rank);
+    if (rank.failed == 0)
+        plan->body(&rank);
+    ls_reducer_free(rank.reducer);
+    ls_store_free(rank.store);
+    ls_parameter_set_free(rank.set);
+    if (base->failed == 0)
+        base->failed = rank.failed;
 }
 
-static void run_ranks(double latency, void (*body)(struct rank *rank))
+static void count_exchanges(struct ls_transport **transports)
 {
-    struct ls_transport *transports[RANKS];
-    struct rank ranks[RANKS] = {0};
-    assert_int_equal(ls_local_transports(RANKS, transports, NULL), 0);
-    ls_local_delay(transports[0], latency, 0);
     real = transports[0]->calls;
     counting = *real;
     counting.exchange = count_exchange;
     for (int r = 0; r < RANKS; r++) {
         left[r] = 0;
         transports[r]->calls = &counting;
-        ranks[r].transport = transports[r];
-        ranks[r].body = body;
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
     }
-    for (int r = 0; r < RANKS; r++)
-        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
-    for (int r = 0; r < RANKS; r++)
-        if (ranks[r].failed != 0)
-            fail_msg("rank %d: the check in line %d", r, ranks[r].failed);
+}
+
+static void count_late_exchanges(struct ls_transport **transports)
+{
+    ls_local_delay(transports[0], 0.02, 0);
+    count_exchanges(transports);
+}
+
+static void run_ranks(bool late, void (*body)(struct rank *rank))
+{
+    struct plan plan = {body};
+    run_comm_job(&(struct comm_job){.ranks = RANKS,
+                                    .body = run_rank,
+                                    .prepare = late ? count_late_exchanges : count_exchanges,
+                                    .user = &plan});
 }
 
 /* ---- Contributions --------------------------------------------------------------------------- */
@@ -246,7 +244,7 @@ static void reduce_in_order(struct rank *rank)
 static void a_bucket_leaves_when_it_is_complete_and_those_before_it_have_left(void **state)
 {
     (void)state;
-    run_ranks(0, reduce_in_order);
+    run_ranks(false, reduce_in_order);
 }
 
 /* Which micro-batches a rank runs shows on the way: nothing leaves before. */
@@ -273,7 +271,7 @@ static void reduce_as_it_shows(struct rank *rank)
 static void nothing_leaves_before_it_is_known_how_much_there_is(void **state)
 {
     (void)state;
-    run_ranks(0, reduce_as_it_shows);
+    run_ranks(false, reduce_as_it_shows);
 }
 
 /* Contributions of rank 1 are so large that their sums have more than 48 bits: all ranks repeat the
@@ -299,7 +297,7 @@ static void reduce_large_sums(struct rank *rank)
 static void sums_that_do_not_fit_are_sent_again_with_more_bits(void **state)
 {
     (void)state;
-    run_ranks(0, reduce_large_sums);
+    run_ranks(false, reduce_large_sums);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
@@ -342,7 +340,7 @@ static void exchange_weights(struct rank *rank)
 static void weights_are_there_when_their_bucket_was_waited_for(void **state)
 {
     (void)state;
-    run_ranks(0.02, exchange_weights);
+    run_ranks(true, exchange_weights);
 }
 
 /* A process by itself has no reducer, and all calls do nothing. */

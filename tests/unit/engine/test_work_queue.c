@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "support/comm_ranks.h"
 #include "support/support.h"
 #include "transport/local.h"
 #include "transport/failure_detector.h"
@@ -21,19 +22,12 @@ struct message {
 };
 
 struct rank {
-    pthread_t thread;
     struct ls_transport *transport;
     pthread_barrier_t *barrier;
     size_t taken[TRAINERS]; /* units, by trainer */
     int failed;             /* a line; cmocka's checks are for the main thread */
     int owners[UNITS];      /* of the last round */
 };
-
-#define CHECK(rank, condition)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && (rank)->failed == 0)                                                   \
-            (rank)->failed = __LINE__;                                                             \
-    } while (0)
 
 static void granted(void *user, size_t unit)
 {
@@ -75,37 +69,27 @@ static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
     ls_work_queue_free(queue);
 }
 
-static void *run_rank(void *user)
+static struct rank ranks[RANKS];
+
+static void run_rank(struct comm_rank *base)
 {
-    struct rank *rank = user;
-    struct ls_comm *comm = NULL;
-    struct ls_comm_options options = {.timeout = 60, .dynamic = true};
-    CHECK(rank, ls_comm_create(rank->transport, &options, &comm, NULL) == 0);
-    CHECK(rank, ls_comm_start(comm, 1, NULL, NULL) == 0);
+    struct rank *rank = &ranks[base->comm->rank];
+    rank->transport = base->transport;
+    rank->barrier = base->job->user;
     for (int trainer = 0; trainer < TRAINERS; trainer++)
-        run_round(rank, comm, trainer);
-    ls_comm_end(comm);
-    return NULL;
+        run_round(rank, base->comm, trainer);
+    base->failed = rank->failed;
 }
 
 static void messages_of_earlier_rounds_are_ignored(void **state)
 {
     (void)state;
-    struct ls_transport *transports[RANKS];
-    struct rank ranks[RANKS] = {{0}};
     pthread_barrier_t barrier;
-    assert_int_equal(ls_local_transports(RANKS, transports, NULL), 0);
     pthread_barrier_init(&barrier, NULL, RANKS);
-    for (int r = 0; r < RANKS; r++) {
-        ranks[r].transport = transports[r];
-        ranks[r].barrier = &barrier;
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
-    }
-    for (int r = 0; r < RANKS; r++)
-        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
+    run_comm_job(
+        &(struct comm_job){.ranks = RANKS, .dynamic = true, .body = run_rank, .user = &barrier});
     pthread_barrier_destroy(&barrier);
     for (int r = 0; r < RANKS; r++) {
-        assert_int_equal(ranks[r].failed, 0);
         for (int trainer = 0; trainer < TRAINERS; trainer++)
             assert_int_equal(ranks[r].taken[trainer], r == 0 ? 1 : UNITS - 1);
         for (int unit = 0; unit < UNITS; unit++)

@@ -4,63 +4,20 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/comm.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "support/comm_ranks.h"
 #include "support/support.h"
 #include "transport/local.h"
 
 enum { RANKS_MAX = 5, ITEMS = 23, WORDS = 7 };
 
-struct rank {
-    pthread_t thread;
-    struct ls_transport *transport;
-    struct ls_comm *comm;
-    struct ls_error *error;
-    int failed; /* the line of the first check that failed; cmocka's are for the main thread */
-    void (*body)(struct rank *rank);
-};
-
-#define CHECK(rank, condition)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && (rank)->failed == 0)                                                   \
-            (rank)->failed = __LINE__;                                                             \
-    } while (0)
-
-/* Rank r has r + 1 workers. */
-static void *run_rank(void *user)
+static void run_ranks(int size, void (*body)(struct comm_rank *rank))
 {
-    struct rank *rank = user;
-    const struct ls_comm_options options = {.timeout = 60};
-    CHECK(rank, ls_comm_create(rank->transport, &options, &rank->comm, rank->error) == 0);
-    CHECK(rank, ls_comm_start(rank->comm, rank->comm->rank + 1, NULL, rank->error) == 0);
-    rank->body(rank);
-    ls_comm_end(rank->comm);
-    return NULL;
-}
-
-static void run_ranks(int size, void (*body)(struct rank *rank))
-{
-    struct ls_transport *transports[RANKS_MAX];
-    struct rank ranks[RANKS_MAX] = {0};
-    assert_int_equal(ls_local_transports(size, transports, NULL), 0);
-    for (int r = 0; r < size; r++) {
-        ranks[r].transport = transports[r];
-        ranks[r].body = body;
-        ranks[r].error = calloc(1, sizeof *ranks[r].error);
-        assert_non_null(ranks[r].error);
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
-    }
-    for (int r = 0; r < size; r++)
-        assert_int_equal(pthread_join(ranks[r].thread, NULL), 0);
-    for (int r = 0; r < size; r++) {
-        if (ranks[r].failed != 0)
-            fail_msg("rank %d of %d: the check in line %d", r, size, ranks[r].failed);
-        free(ranks[r].error);
-    }
+    run_comm_job(&(struct comm_job){.ranks = size, .growing = true, .body = body});
 }
 
 /* What rank `rank` hands in as word `i` of round `round`. */
@@ -73,7 +30,7 @@ static uint32_t word(int round, int rank, int i)
 
 /* Several rounds in a row, with blocks of other sizes: the memory in between grows and is reused.
  */
-static void all_gather(struct rank *rank)
+static void all_gather(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
     for (int round = 0; round < 5; round++) {
@@ -89,7 +46,7 @@ static void all_gather(struct rank *rank)
 }
 
 /* Items of three words at a stride of five; what lies between them stays as it is. */
-static void all_gather_items(struct rank *rank)
+static void all_gather_items(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
     for (int round = 0; round < 8; round++) {
@@ -109,7 +66,7 @@ static void all_gather_items(struct rank *rank)
     }
 }
 
-static void broadcast(struct rank *rank)
+static void broadcast(struct comm_rank *rank)
 {
     uint32_t data[WORDS];
     for (int round = 0; round < 3; round++) {
@@ -123,7 +80,7 @@ static void broadcast(struct rank *rank)
 
 /* Rank r has r % 3 words, so that some ranks have none; two lists of parts, of which one is used.
  */
-static void gather_to_rank_0(struct rank *rank)
+static void gather_to_rank_0(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
     struct ls_range part[2 * RANKS_MAX];
@@ -148,7 +105,7 @@ static void gather_to_rank_0(struct rank *rank)
 
 /* Workers count: rank r has r + 1 of them, and as many items of each 15 where there are five ranks.
  */
-static void items_belong_to_ranks_by_workers(struct rank *rank)
+static void items_belong_to_ranks_by_workers(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
     int all = comm->size * (comm->size + 1) / 2, before = comm->rank * (comm->rank + 1) / 2;
@@ -164,7 +121,7 @@ static void items_belong_to_ranks_by_workers(struct rank *rank)
     CHECK(rank, end == (comm->size > 1 ? before + comm->rank + 1 : all));
 }
 
-static void for_all_sizes(void (*body)(struct rank *rank))
+static void for_all_sizes(void (*body)(struct comm_rank *rank))
 {
     for (int size = 1; size <= RANKS_MAX; size++)
         run_ranks(size, body);
@@ -236,7 +193,7 @@ static void no_communicator_is_one_rank(void **state)
 
 /* Ranks 1 and 2 fail, each for a reason of its own: all have rank 1's status; those for which all
  * went well have its message, too, and go on together. */
-static void agree_on_failure(struct rank *rank)
+static void agree_on_failure(struct comm_rank *rank)
 {
     int own = rank->comm->rank, status = 0;
     CHECK(rank, ls_comm_agree(rank->comm, 0, rank->error) == 0);
@@ -265,7 +222,7 @@ static void all_ranks_agree_on_the_first_failure(void **state)
 }
 
 /* Rank 1 fails where the others do not and wait for it: they are not left waiting. */
-static void give_up_or_wait(struct rank *rank)
+static void give_up_or_wait(struct comm_rank *rank)
 {
     uint32_t mine = 1, all[RANKS_MAX];
     if (rank->comm->rank == 1) {
@@ -281,7 +238,7 @@ static void give_up_or_wait(struct rank *rank)
 }
 
 /* What all ranks have found ends no job: all go on together after it. */
-static void find_the_same(struct rank *rank)
+static void find_the_same(struct comm_rank *rank)
 {
     uint32_t mine = 1, all[RANKS_MAX];
     int status = rank->comm->rank == 1 ? LOCKSTEP_DATA : 0;

@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "support/transports.h"
+#include "support/comm_ranks.h"
 #include "support/support.h"
 
 enum { RANKS_MAX = 5 };
@@ -18,12 +19,6 @@ struct rank {
     struct ls_transport *transport;
     int failed; /* the line of the first check that failed; cmocka's are for the main thread */
 };
-
-#define CHECK(rank, condition)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && (rank)->failed == 0)                                                   \
-            (rank)->failed = __LINE__;                                                             \
-    } while (0)
 
 /* Runs `body` in a thread for each rank, and ends the transports. */
 static void run_ranks(int size, void (*prepare)(struct ls_transport **), void *(*body)(void *))
