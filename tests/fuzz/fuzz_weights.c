@@ -9,48 +9,22 @@
 #include <unistd.h>
 
 #include "snapshot/weights.h"
+#include "support/read_weights.h"
+
+enum { LAYERS = 9 /* enough of them: each one looks at all layers */ };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-/* Reads every number, so that a sanitizer sees a blob that is shorter than its shape. */
-static int store(void *user, const struct ls_weight_target *target, const float *data,
-                 struct ls_error *error)
-{
-    (void)error;
-    volatile float *sum = user;
-    for (int64_t i = 0; i < ls_shape_size(&target->shape); i++)
-        *sum += data[i];
-    return 0;
-}
 
 static void read_weights(const char *path, enum ls_weights_set set)
 {
     struct ls_weights weights;
     struct ls_error error = {0};
-    float sum = 0;
     if (ls_weights_read(path, set, &weights, &error) != 0) {
         if (error.count == 0 || weights.layer_count != 0)
             abort(); /* a failure without a reason, or with half a result */
         return;
     }
-    for (size_t i = 0; i < weights.layer_count; i++) {
-        const struct ls_weight_layer *layer = &weights.layers[i];
-        for (int b = 0; b < layer->blob_count; b++) {
-            if (!layer->blobs[b].present)
-                continue;
-            struct ls_weight_target target = {.layer = layer->name,
-                                              .blob = b,
-                                              .blob_count = layer->blob_count,
-                                              .shape = layer->blobs[b].shape,
-                                              .store = store,
-                                              .user = &sum};
-            struct ls_weights_report report = {0};
-            ls_weights_apply(&weights, &target, 1, &report, &error);
-            ls_weights_report_free(&report);
-        }
-        if (i == 8)
-            break; /* enough of them: each one looks at all layers */
-    }
+    ls_test_read_weights(&weights, LAYERS, &error);
     ls_weights_free(&weights);
 }
 

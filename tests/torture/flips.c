@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "snapshot/archive.h"
 #include "snapshot/weights.h"
+#include "support/read_weights.h"
 
 enum { BITS_MAX = 32, BLOCK = 512, DRAWS = 2 + 2 * BITS_MAX };
 
@@ -120,21 +121,10 @@ static void try_snapshot(struct file *file, const char *damage)
 
 /* ---- Caffemodels ----------------------------------------------------------------------------- */
 
-static int look_at(void *user, const struct ls_weight_target *target, const float *data,
-                   struct ls_error *error)
-{
-    (void)error;
-    volatile float *sum = user;
-    for (int64_t i = 0; i < ls_shape_size(&target->shape); i++)
-        *sum += data[i];
-    return 0;
-}
-
 static void try_caffemodel(struct file *file, const char *damage)
 {
     struct ls_weights weights;
     struct ls_error error = {0};
-    float sum = 0;
     file->tried++;
     if (ls_weights_read(file->path, LS_WEIGHTS_BEST, &weights, &error) != 0) {
         file->refused += error.count > 0;
@@ -143,21 +133,7 @@ static void try_caffemodel(struct file *file, const char *damage)
             printf("WRONG: %s, %s: refused without a reason\n", file->name, damage);
         return;
     }
-    for (size_t i = 0; i < weights.layer_count; i++)
-        for (int b = 0; b < weights.layers[i].blob_count; b++) {
-            const struct ls_weight_layer *layer = &weights.layers[i];
-            if (!layer->blobs[b].present)
-                continue;
-            struct ls_weight_target target = {.layer = layer->name,
-                                              .blob = b,
-                                              .blob_count = layer->blob_count,
-                                              .shape = layer->blobs[b].shape,
-                                              .store = look_at,
-                                              .user = &sum};
-            struct ls_weights_report report = {0};
-            ls_weights_apply(&weights, &target, 1, &report, &error);
-            ls_weights_report_free(&report);
-        }
+    ls_test_read_weights(&weights, weights.layer_count, &error);
     ls_weights_free(&weights);
 }
 

@@ -2,6 +2,7 @@
 #include "trainings/data_files.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "support/support.h"
@@ -19,25 +20,35 @@ uint8_t pixel(uint32_t sample, uint32_t label, uint32_t at, uint32_t width)
     return (uint8_t)(noise + bar);
 }
 
+void write_idx(const char *images, const char *labels, uint32_t n, uint32_t height, uint32_t width,
+               const uint8_t *pixels, const uint8_t *names)
+{
+    size_t size = (size_t)n * height * width;
+    uint8_t *bytes = calloc(16 + size, 1);
+    bytes[2] = 8;
+    bytes[3] = 3;
+    put_u32(bytes + 4, n);
+    put_u32(bytes + 8, height);
+    put_u32(bytes + 12, width);
+    memcpy(bytes + 16, pixels, size);
+    ls_test_write(images, bytes, 16 + size);
+    bytes[3] = 1;
+    memcpy(bytes + 8, names, n);
+    ls_test_write(labels, bytes, 8 + n);
+    free(bytes);
+}
+
 void write_idx_pair(const char *images, const char *labels, uint32_t n, uint32_t side)
 {
     size_t size = (size_t)side * side;
-    uint8_t *bytes = calloc(16 + n * size, 1), *names = calloc(8 + n, 1);
-    bytes[2] = names[2] = 8;
-    bytes[3] = 3;
-    names[3] = 1;
-    put_u32(bytes + 4, n);
-    put_u32(bytes + 8, side);
-    put_u32(bytes + 12, side);
-    put_u32(names + 4, n);
+    uint8_t *pixels = calloc(n, size), *names = calloc(n, 1);
     for (uint32_t i = 0; i < n; i++) {
-        names[8 + i] = (uint8_t)(i * 7 % 10);
+        names[i] = (uint8_t)(i * 7 % 10);
         for (uint32_t k = 0; k < size; k++)
-            bytes[16 + i * size + k] = pixel(i, names[8 + i], k, side);
+            pixels[i * size + k] = pixel(i, names[i], k, side);
     }
-    ls_test_write(images, bytes, 16 + n * size);
-    ls_test_write(labels, names, 8 + n);
-    free(bytes);
+    write_idx(images, labels, n, side, side, pixels, names);
+    free(pixels);
     free(names);
 }
 
