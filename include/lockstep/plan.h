@@ -34,7 +34,7 @@ struct lockstep_plan_layer {
     uint64_t kept;       /* of what it writes, what stays for the backward pass */
     uint64_t scratch;    /* the most that one of its steps needs for itself */
     uint64_t parameters; /* its own; those that it shares are the owner's */
-    uint64_t views;      /* copies of its parameters in other layouts */
+    uint64_t views;      /* copies of its parameters in other layouts and types */
     uint64_t gradients;  /* exact sums */
     uint64_t state;      /* what the optimizer remembers, and averages of the weights */
 };
@@ -44,14 +44,15 @@ struct lockstep_plan_step {
     const char *layer;          /* NULL: none */
     const char *op;             /* "convolution backward data" */
     const char *implementation; /* "jit:avx512_core" */
-    const char *layout;         /* of what it writes first; NULL: nothing */
-    uint64_t scratch;           /* bytes */
-    int backward;               /* part of the backward pass */
-    int slow;                   /* a reference path */
-    int reorder;                /* changes nothing but a layout */
-    int recomputed;             /* computes again what was not kept */
-    int sync;                   /* other micro-batches are waited for here */
-    int gathered;               /* all workers share it, for the rows of all micro-batches */
+    const char *layout; /* of what it writes first, and its type where that is not F32: "nChw16c",
+                           "plain I32"; NULL: it writes nothing */
+    uint64_t scratch;   /* bytes */
+    int backward;       /* part of the backward pass */
+    int slow;           /* a reference path */
+    int reorder;        /* changes nothing but a layout */
+    int recomputed;     /* computes again what was not kept */
+    int sync;           /* other micro-batches are waited for here */
+    int gathered;       /* all workers share it, for the rows of all micro-batches */
     /* A chain begins: this step and those behind it, so many in all, are done together, some
      * channels at a time, so that they find in the caches what they share. 0: none begins. */
     size_t chain;

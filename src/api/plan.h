@@ -14,6 +14,7 @@ struct ls_plan_net {
     struct lockstep_plan_layer *layers;
     struct lockstep_plan_step *steps;
     char (*implementations)[64]; /* by step */
+    char (*layouts)[64];         /* by step: "nChw16c", "plain I32" */
     const char **library_layers;
 };
 

@@ -106,12 +106,15 @@ static void show_step(const struct ls_plan *plan, size_t index, struct ls_plan_n
     if (row != NULL && step->prepared.scratch_bytes > row->scratch)
         row->scratch = step->prepared.scratch_bytes;
     memcpy(rows->implementations[index], step->prepared.implementation, 64);
+    if (out != NULL && out->layout != NULL)
+        snprintf(rows->layouts[index], sizeof rows->layouts[index], "%s%s%s",
+                 ls_layout_name(out->layout, out->shape.rank), out->type != LS_F32 ? " " : "",
+                 out->type != LS_F32 ? ls_dtype_name(out->type) : "");
     rows->steps[index] = (struct lockstep_plan_step){
         .layer = op->layer != NULL ? op->layer->name : NULL,
         .op = ls_op_kind_name(op->kind),
         .implementation = rows->implementations[index],
-        .layout = out != NULL && out->layout != NULL ? ls_layout_name(out->layout, out->shape.rank)
-                                                     : NULL,
+        .layout = out != NULL && out->layout != NULL ? rows->layouts[index] : NULL,
         .scratch = step->prepared.scratch_bytes,
         .backward = op->backward,
         .slow = step->prepared.slow,
@@ -129,7 +132,9 @@ static int make_steps(const struct ls_plan *plan, struct ls_plan_net *rows, stru
     const struct ls_layer **writer = ls_alloc(plan->graph->value_count + 1, sizeof *writer);
     rows->steps = ls_alloc(plan->step_count + 1, sizeof *rows->steps);
     rows->implementations = ls_alloc(plan->step_count + 1, sizeof *rows->implementations);
-    if (rows->steps == NULL || rows->implementations == NULL || writer == NULL) {
+    rows->layouts = ls_alloc(plan->step_count + 1, sizeof *rows->layouts);
+    if (rows->steps == NULL || rows->implementations == NULL || rows->layouts == NULL ||
+        writer == NULL) {
         ls_free((void *)writer);
         return ls_fail_memory(error, "a plan");
     }
@@ -180,5 +185,6 @@ void ls_plan_rows_free(struct ls_plan_net *rows)
     ls_free(rows->layers);
     ls_free(rows->steps);
     ls_free(rows->implementations);
+    ls_free(rows->layouts);
     ls_free((void *)rows->library_layers);
 }

@@ -239,13 +239,15 @@ static void stop_gradient(struct ls_layer *layer)
 static int set_up(struct builder *builder, struct ls_layer *layer)
 {
     struct ls_error *error = builder->error;
+    const size_t first = builder->graph->op_count;
     LS_TRY(layer->type->setup(layer, error));
     LS_TRY(ls_graph_attach_parameters(builder->graph, layer, error));
     LS_TRY(layer->type->forward(layer, error));
     if (builder->graph->failed)
         return ls_fail_memory(error, "the graph");
     stop_gradient(layer);
-    return emit_loss_weights(layer, error);
+    LS_TRY(emit_loss_weights(layer, error));
+    return ls_layer_check_types(layer, first, error);
 }
 
 static int add_layer(struct builder *builder, const Lockstep__LayerParameter *definition)

@@ -210,6 +210,8 @@ void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value)
         graph->failed = true;
         return;
     }
+    if (op->kind == LS_OP_VIEW && value != NULL && op->inputs > 0 && op->input[0] != NULL)
+        value->type = op->input[0]->type;
     for (int i = 0; i < op->inputs && value != NULL; i++) {
         const struct ls_value *input = op->input[i];
         if (input == NULL)

@@ -97,7 +97,8 @@ struct ls_graph {
  * On a failed allocation these return NULL, or do nothing, and set graph->failed; they accept what
  * they return, so that a layer can emit straight through without a check. */
 
-/* A new arena value with the sample axis and rows of `like` (which may be NULL: mixes samples). */
+/* A new arena value of F32 with the sample axis and rows of `like` (which may be NULL: mixes
+ * samples). */
 struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
                                 const struct ls_shape *shape, const struct ls_value *like);
 /* The value of the layer's blob `index`. */
@@ -106,7 +107,8 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
                                 const struct ls_shape *shape, enum ls_dtype type);
 /* A new op behind all others; then its inputs and outputs in order (NULL for an absent optional
- * one). Outputs become `learned` and `needs_grad` where an input is. */
+ * one). Outputs become `learned` and `needs_grad` where an input is; a VIEW has the type of what it
+ * is a view of. */
 struct ls_op *ls_graph_op(struct ls_graph *graph, enum ls_op_kind kind);
 void ls_op_in(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);
 void ls_op_out(struct ls_graph *graph, struct ls_op *op, struct ls_value *value);

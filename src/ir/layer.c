@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ir/op_type.h"
+
 void ls_graph_cost(const struct ls_graph *graph, struct ls_cost *cost)
 {
     *cost = (struct ls_cost){0};
@@ -50,6 +52,36 @@ int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const vo
     va_end(arguments);
     ls_layer_place(layer, message, field, place);
     return ls_fail(error, LOCKSTEP_DEFINITION, place, hint, "%s: %s", layer->name, text);
+}
+
+/* The first type of a set, for messages. */
+static enum ls_dtype first_type(unsigned types)
+{
+    int type = 0;
+    while (type + 1 < LS_DTYPES && (types >> type & 1) == 0)
+        type++;
+    return (enum ls_dtype)type;
+}
+
+int ls_layer_check_types(const struct ls_layer *layer, size_t first, struct ls_error *error)
+{
+    for (size_t o = first; o < layer->graph->op_count; o++) {
+        const struct ls_op *op = layer->graph->ops[o];
+        for (int i = 0; i < op->inputs; i++) {
+            const struct ls_value *value = op->input[i];
+            unsigned types = ls_op_input_types(op->kind, i);
+            if (value == NULL || (types >> value->type & 1) != 0)
+                continue;
+            const char *wanted = ls_dtype_name(first_type(types));
+            char hint[120];
+            snprintf(hint, sizeof hint, "declare it as %s where it is handed in", wanted);
+            return ls_layer_fail(layer, error, NULL, "bottom", hint,
+                                 "'%s' has elements of type %s, but the %s of a %s layer takes %s",
+                                 value->name, ls_dtype_name(value->type), ls_op_kind_name(op->kind),
+                                 layer->type->type, wanted);
+        }
+    }
+    return 0;
 }
 
 int ls_layer_axis(const struct ls_layer *layer, struct ls_error *error, const void *message,

@@ -89,6 +89,10 @@ int ls_layer_fail(const struct ls_layer *layer, struct ls_error *error, const vo
                   const char *field, const char *hint, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
+/* Refuses, as a mistake of the definition, what ops from number `first` on read of the layer's
+ * bottoms with elements of a type that they do not take (ir/op_type.h). */
+int ls_layer_check_types(const struct ls_layer *layer, size_t first, struct ls_error *error);
+
 /* The axis that a field names (may be negative), checked; -1 after a failure was reported. When
  * `samples_ok` is false, an axis that holds samples (or lies before it) is refused with an
  * explanation. */

@@ -193,6 +193,12 @@ const char *ls_op_kind_name(enum ls_op_kind kind)
     return (unsigned)kind < LS_OP_KINDS ? op_types[kind].name : "unknown op";
 }
 
+unsigned ls_op_input_types(enum ls_op_kind kind, int input)
+{
+    unsigned types = input < LS_OP_TYPED_MAX ? op_types[kind].types[input] : 0;
+    return types != 0 ? types : LS_TYPES(F32);
+}
+
 bool ls_op_has_effect(enum ls_op_kind kind)
 {
     return op_types[kind].effect != LS_EFFECT_NONE;

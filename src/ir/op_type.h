@@ -31,7 +31,11 @@ struct ls_op_labels {
     int ignore_label;
 };
 
-enum { LS_OP_BACKWARD_MAX = 2 };
+enum { LS_OP_BACKWARD_MAX = 2, LS_OP_TYPED_MAX = 2 };
+
+/* A set of element types. */
+#define LS_TYPES(type) (1U << LS_##type)
+#define LS_TYPES_ANY   (~0U)
 
 struct ls_op_type {
     enum ls_op_kind kind;
@@ -43,6 +47,8 @@ struct ls_op_type {
     /* What follows may be left out of a record. */
     bool heavy; /* is recomputed only to keep to a limit on memory (plan/budget.c) */
     enum ls_op_kind backward[LS_OP_BACKWARD_MAX]; /* what its gradients are made of, then 0 */
+    /* By input, the types that its elements may have; 0, and for inputs behind these: F32 alone. */
+    unsigned types[LS_OP_TYPED_MAX];
     /* Sets what the op takes from input 1 as labels of classes; NULL: it takes none. */
     void (*labels)(const struct ls_op *op, struct ls_op_labels *labels);
     /* Adds what decides the result besides shapes and inputs to a hash, for kernels whose bits are
@@ -58,6 +64,9 @@ struct ls_op_type {
 enum { LS_PREDICTS_INPUT_MAX = 5 };
 
 const struct ls_op_type *ls_op_type(enum ls_op_kind kind);
+
+/* The types that the elements of an input may have. */
+unsigned ls_op_input_types(enum ls_op_kind kind, int input);
 
 /* Bytes of all operands of an op, each once. */
 double ls_op_operand_bytes(const struct ls_op *op);

@@ -134,8 +134,38 @@ static void numbers_are_not_converted_to_integers(void **state)
     options.workers = 1;
     assert_int_not_equal(lockstep_trainer_create(solver, &options, &trainer, error), 0);
     assert_non_null(strstr(lockstep_error_text(error),
-                           "large: the device CPU cannot convert 'data' from F32 to I8"));
+                           "large: the device cpu cannot convert 'data' from F32 to I8"));
     lockstep_error_free(error);
+    lockstep_solver_free(solver);
+}
+
+/* What is not F32 is named in a plan, and counted by its bytes. */
+static void plans_show_types(void **state)
+{
+    (void)state;
+    struct lockstep_solver *solver = make_solver("");
+    struct lockstep_plan_options options;
+    struct lockstep_plan *plan = NULL;
+    uint64_t views[2];
+    size_t converted = 0;
+    lockstep_plan_options_init(&options);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        narrow_products(narrow ? NARROW_VIEWED : NARROW_ROUNDED, LS_BF16);
+        assert_int_equal(lockstep_plan_training(solver, &options, &plan, NULL), 0);
+        const struct lockstep_plan_net *net = lockstep_plan_net(plan, 0);
+        views[narrow] = lockstep_plan_memory(plan)->views;
+        for (size_t i = 0; i < net->step_count; i++) {
+            bool typed =
+                net->steps[i].layout != NULL && strstr(net->steps[i].layout, "F16") != NULL;
+            if (typed)
+                assert_string_equal(net->steps[i].layout, "plain BF16");
+            assert_int_equal(typed, narrow && net->steps[i].reorder && !net->steps[i].backward);
+            converted += typed;
+        }
+        lockstep_plan_free(plan);
+    }
+    assert_int_equal(converted, 3);
+    assert_int_equal(views[1] - views[0], 2 * (256 * 200 + 200 * 40 + 40 * 10));
     lockstep_solver_free(solver);
 }
 
@@ -145,6 +175,7 @@ int main(void)
         cmocka_unit_test(views_hold_the_weights_of_every_update),
         cmocka_unit_test(ranks_have_views_of_the_same_weights),
         cmocka_unit_test(a_resume_brings_views_up_to_date),
+        cmocka_unit_test(plans_show_types),
         cmocka_unit_test(numbers_are_not_converted_to_integers),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

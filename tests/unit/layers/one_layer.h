@@ -6,6 +6,7 @@
  *   /R   each sample has R rows (default 1)
  *   @A   its samples lie along axis A (default 0)
  *   ?    it has no axis of samples
+ *   %T   its elements are of type T, "%I32" (default F32)
  * The graph has as many samples as the first bottom, or 10.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -44,6 +45,7 @@ static inline const char *add_bottom(struct one_layer *one, int index, const cha
     int64_t rows = 1;
     bool samples = true, learned = false;
     int axis = 0;
+    enum ls_dtype type = LS_F32;
     for (;;) {
         char *end;
         shape.dim[shape.rank++] = strtoll(text, &end, 10);
@@ -59,6 +61,11 @@ static inline const char *add_bottom(struct one_layer *one, int index, const cha
             rows = strtoll(text + 1, NULL, 10);
         if (*text == '@')
             axis = (int)strtol(text + 1, NULL, 10);
+        if (*text == '%') {
+            char name[16];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 1, " !?/@"), text + 1);
+            assert_true(ls_dtype_find(name, &type));
+        }
     }
     struct ls_value *value =
         ls_graph_value(one->graph, layer->definition->bottom[index], &shape, NULL);
@@ -67,6 +74,7 @@ static inline const char *add_bottom(struct one_layer *one, int index, const cha
     value->rows = samples ? rows : 0;
     value->learned = learned;
     value->needs_grad = learned;
+    value->type = type;
     layer->bottom[index] = value;
     if (index == 0)
         one->graph->samples = shape.dim[axis] / rows;
@@ -169,6 +177,7 @@ static inline int run_forward(struct one_layer *one)
     LS_TRY(one->layer->type->setup(one->layer, &one->error));
     LS_TRY(make_blobs(one));
     LS_TRY(one->layer->type->forward(one->layer, &one->error));
+    LS_TRY(ls_layer_check_types(one->layer, 0, &one->error));
     return one->graph->failed ? LOCKSTEP_RESOURCE : 0;
 }
 
@@ -209,6 +218,8 @@ static inline void describe_shape(struct ls_text *text, const struct ls_value *v
         ls_text_format(text, "@%d", value->sample_axis);
     if (value->storage != LS_STORE_NONE && value->rows > 1)
         ls_text_format(text, "/%lld", (long long)value->rows);
+    if (value->type != LS_F32)
+        ls_text_format(text, "%%%s", ls_dtype_name(value->type));
     if (value->needs_grad)
         ls_text_add(text, "!");
 }

@@ -316,9 +316,54 @@ static void every_type_has_lines_for_every_place_of_samples(void **state)
     }
 }
 
+static bool reads_integers(const struct ls_op *op)
+{
+    for (int i = 0; i < op->inputs && op->kind != LS_OP_VIEW; i++)
+        if (op->input[i] != NULL && op->input[i]->type == LS_I32)
+            return true;
+    return false;
+}
+
+/* A layer that reads a bottom with elements of another type is refused, where the definition names
+ * it; one that does not read it hands it on with its type. */
+static void other_types_are_refused_or_handed_on(void **state)
+{
+    (void)state;
+    int refused = 0, handed_on = 0;
+    for (int i = 0; i < CASES; i++) {
+        for (int b = 0; strncmp(cases[i].tops, "no: ", 4) != 0; b++) {
+            struct one_layer one;
+            open_layer(&one, cases[i].text, cases[i].bottoms, true);
+            bool there = b < one.layer->bottoms;
+            if (there)
+                one.layer->bottom[b]->type = LS_I32;
+            int status = there ? run_forward(&one) : 0;
+            for (size_t o = 0; there && status == 0 && o < one.graph->op_count; o++)
+                if (reads_integers(one.graph->ops[o]))
+                    fail_msg("%s on %s: bottom %d was read as what it is not", cases[i].text,
+                             cases[i].bottoms, b);
+            for (int t = 0; there && status == 0 && t < one.layer->tops;)
+                handed_on += one.layer->top[t++]->type == LS_I32;
+            if (status != 0) {
+                const struct ls_problem *problem = &one.error.problems[0];
+                assert_int_equal(status, LOCKSTEP_DEFINITION);
+                assert_non_null(strstr(problem->message, "has elements of type I32, but the "));
+                assert_non_null(strstr(problem->hint, "declare it as F32"));
+                assert_memory_equal(problem->place, "net.prototxt:1:", 15);
+                refused++;
+            }
+            close_layer(&one);
+            if (!there)
+                break;
+        }
+    }
+    assert_true(refused > CASES / 3 && handed_on > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_types_are_refused_or_handed_on),
         cmocka_unit_test(samples_lie_where_the_table_says),
         cmocka_unit_test(every_type_has_lines_for_every_place_of_samples),
     };

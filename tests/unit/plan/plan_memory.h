@@ -35,7 +35,8 @@ static inline uint64_t mix_mark(uint64_t mark, uint64_t with)
 }
 
 /* What an op writes follows from the op and from what it reads: a recomputation marks its copies as
- * the step marked the values that they are copies of. A view holds what its source holds. */
+ * the step marked the values that they are copies of. A view holds what its source holds, and so
+ * does a value in another layout or type. */
 static inline void set_op_contents(uint64_t *contents, const struct ls_op *op)
 {
     uint64_t mark = mix_mark((uint64_t)op->kind + 1, (uint64_t)(uintptr_t)op->layer);
@@ -43,7 +44,7 @@ static inline void set_op_contents(uint64_t *contents, const struct ls_op *op)
         mark = mix_mark(mark, op->input[i] != NULL ? contents[op->input[i]->index] : 1);
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL)
-            contents[op->output[i]->index] = op->kind == LS_OP_VIEW
+            contents[op->output[i]->index] = op->kind == LS_OP_VIEW || op->kind == LS_OP_REORDER
                                                  ? contents[op->input[0]->index]
                                                  : mix_mark(mark, (uint64_t)i + 1) | 1;
 }

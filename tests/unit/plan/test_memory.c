@@ -1,7 +1,7 @@
-/* Random graphs, planned with kernels that do nothing: whatever the branches, views, in-place
- * kernels, scratch memory, sync points, chains and budgets, no step overwrites what is still
- * needed, recomputations give every reader the value it had in the graph, and no byte of the arena
- * is reserved for nothing.
+/* Random graphs, planned with kernels that do nothing: whatever the element types, branches, views,
+ * in-place kernels, scratch memory, sync points, chains and budgets, no step overwrites what is
+ * still needed, recomputations give every reader the value it had in the graph, and no byte of the
+ * arena is reserved for nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
@@ -39,15 +39,33 @@ static int run_no_channels(const struct ls_prepared *prepared, void *const *in, 
     return 0;
 }
 
+static const enum ls_dtype types[] = {LS_F32, LS_BF16, LS_F64, LS_F16, LS_F32, LS_F32};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* Kernels want some of their inputs in another type, by the op alone. */
+static int ask_for_types(const struct ls_op *op, struct ls_op_layouts *layouts,
+                         struct ls_error *error)
+{
+    (void)error;
+    for (int i = 0; i < op->inputs; i++) {
+        layouts->in[i] = &ls_layout_plain;
+        if (op->input[i]->shape.dim[1] % 7 == 1)
+            layouts->in_type[i] = types[op->input[i]->shape.dim[1] / 7 % TYPES];
+    }
+    return 0;
+}
+
 #define KERNEL(kind_, place)                                                                       \
     {                                                                                              \
-        .kind = (kind_), .in_place = (place), .prepare = prepare, .run_channels = run_no_channels  \
+        .kind = (kind_), .in_place = (place), .prepare = prepare, .run_channels = run_no_channels, \
+        .layouts = ask_for_types                                                                   \
     }
 static const struct ls_kernel product = KERNEL(LS_OP_INNER_PRODUCT, -1),
                               activation = KERNEL(LS_OP_ACTIVATION, 0),
                               activation_back = KERNEL(LS_OP_ACTIVATION_BACKWARD, 1),
                               eltwise = KERNEL(LS_OP_ELTWISE, LS_IN_PLACE_ANY),
                               slice = KERNEL(LS_OP_SLICE, -1),
+                              reorder = {.kind = LS_OP_REORDER, .in_place = -1},
                               view = {.kind = LS_OP_VIEW, .in_place = -1},
                               sync = {.kind = LS_OP_SYNC, .in_place = -1},
                               loss = {.kind = LS_OP_SUM_LOSS, .in_place = -1};
@@ -55,7 +73,8 @@ static const struct ls_kernel product = KERNEL(LS_OP_INNER_PRODUCT, -1),
 static const struct ls_kernel *const *kernels(void)
 {
     static const struct ls_kernel *const list[] = {
-        &product, &activation, &activation_back, &eltwise, &slice, &view, &sync, &loss, NULL};
+        &product, &activation, &activation_back, &eltwise, &slice, &view,
+        &sync,    &loss,       &reorder,         NULL};
     return list;
 }
 
@@ -91,7 +110,9 @@ static int draw(struct made *made, int from, int to)
 static struct ls_value *new_value(struct made *made, int64_t width)
 {
     const struct ls_shape shape = {.rank = 2, .dim = {4, width}};
-    return ls_graph_value(made->graph, "v", &shape, NULL);
+    struct ls_value *value = ls_graph_value(made->graph, "v", &shape, NULL);
+    value->type = types[draw(made, 0, TYPES - 1)];
+    return value;
 }
 
 static int64_t draw_width(struct made *made)
@@ -186,7 +207,7 @@ static bool waits_for_others(const void *user, int64_t group)
 
 /* What was seen in all plans, so that the test knows that it saw everything. */
 static struct seen {
-    size_t shared, stashed, chained, recomputed, kept, plans;
+    size_t shared, stashed, chained, recomputed, kept, converted, plans;
 } seen;
 
 /* Each step that was in the graph writes what it wrote there, though it may read copies. */
@@ -195,7 +216,7 @@ static void check_results(const struct made *made, const struct memory_check *ch
     for (size_t s = 0; s < check->plan->step_count; s++) {
         const struct ls_step *step = &check->plan->steps[s];
         const struct ls_op *op = step->prepared.op;
-        for (int i = 0; i < op->outputs && !step->recomputed; i++)
+        for (int i = 0; i < op->outputs && !step->recomputed && op->kind != LS_OP_REORDER; i++)
             if (check->contents[op->output[i]->index] != made->contents[op->output[i]->index])
                 fail_msg("seed %d: step %zu reads another value than in the graph", (int)made->seed,
                          s);
@@ -229,6 +250,8 @@ static size_t check_seed(uint64_t seed, size_t budget)
     seen.stashed += check.stashed;
     seen.chained += check.chained;
     seen.recomputed += plan->recomputations;
+    for (size_t s = 0; s < plan->step_count; s++)
+        seen.converted += plan->steps[s].prepared.op->kind == LS_OP_REORDER;
     seen.kept += kept;
     seen.plans++;
     size_t bytes = plan->arena_bytes + plan->stashed_bytes;
@@ -247,10 +270,11 @@ static void no_value_is_overwritten_while_it_is_needed(void **state)
             (void)check_seed(seed, (least + most) / 2);
     }
     print_message("%zu plans: %zu steps in place, %zu in chains, %zu values stashed, %zu kept, %zu "
-                  "recomputations\n",
-                  seen.plans, seen.shared, seen.chained, seen.stashed, seen.kept, seen.recomputed);
+                  "recomputations, %zu conversions\n",
+                  seen.plans, seen.shared, seen.chained, seen.stashed, seen.kept, seen.recomputed,
+                  seen.converted);
     assert_true(seen.shared > 0 && seen.chained > 0 && seen.stashed > 0 && seen.kept > 0 &&
-                seen.recomputed > 0);
+                seen.recomputed > 0 && seen.converted > 0);
 }
 
 int main(void)
