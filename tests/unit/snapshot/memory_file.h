@@ -10,7 +10,7 @@
 #include "support/support.h"
 
 /* The path of a file with this content; the next call gives it another one. */
-static const char *memory_file(const void *bytes, size_t size)
+static inline const char *memory_file(const void *bytes, size_t size)
 {
     static int file = -1;
     static char path[64];
