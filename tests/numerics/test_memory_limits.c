@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
-#include "numerics/random_net.h"
+#include "trainings/random_net.h"
 #include "numerics/sizes.h"
 #include "ops/devices.h"
 #include "solver/fit.h"

@@ -2,7 +2,7 @@
  * number of workers, in training and in tests, no step overwrites what is still needed.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "numerics/random_net.h"
+#include "trainings/random_net.h"
 #include "ops/devices.h"
 #include "unit/plan/plan_memory.h"
 

@@ -12,7 +12,7 @@
 
 #include "engine/pass.h"
 #include "ir/layer.h"
-#include "numerics/random_net.h"
+#include "trainings/random_net.h"
 #include "ops/cpu/isa.h"
 
 enum { UPDATES = 2 };

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
-#include "numerics/random_net.h"
+#include "trainings/random_net.h"
 
 enum { UPDATES = 5, CUT = 2 };
 

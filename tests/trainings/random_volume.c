@@ -1,23 +1,18 @@
-/* Layers over three axes in small random networks. See numerics/random_net.h.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANDOM_VOLUME_H
-#define LS_TESTS_NUMERICS_RANDOM_VOLUME_H
-
-#include "numerics/random_layers.h"
+/* Volumes in random networks: see random_volume.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/random_volume.h"
 
 struct volume {
     struct blob blob; /* name and channels */
     int extent[3];
 };
 
-static inline void emit_list(struct random_net *net, const char *field, const int values[3])
+static void emit_list(struct random_net *net, const char *field, const int values[3])
 {
     EMIT("%s: [%d, %d, %d] ", field, values[0], values[1], values[2]);
 }
 
 /* Windows along all three axes, and the extents that they make. */
-static inline void emit_windows(struct random_net *net, struct volume *volume, bool dilate)
+static void emit_windows(struct random_net *net, struct volume *volume, bool dilate)
 {
     int kernel[3], stride[3], pad[3], dilation[3];
     for (int i = 0; i < 3; i++) {
@@ -34,7 +29,7 @@ static inline void emit_windows(struct random_net *net, struct volume *volume, b
         emit_list(net, "dilation", dilation);
 }
 
-static inline void emit_volume_layer(struct random_net *net, struct volume *volume)
+static void emit_volume_layer(struct random_net *net, struct volume *volume)
 {
     struct blob *blob = &volume->blob;
     bool small = volume->extent[0] * volume->extent[1] * volume->extent[2] <= 200;
@@ -78,8 +73,7 @@ static inline void emit_volume_layer(struct random_net *net, struct volume *volu
     EMIT("}\n");
 }
 
-/* Channels taken for the depth of a volume, layers over three axes, and a plane again. */
-static inline struct blob emit_volume(struct random_net *net, const struct blob *bottom)
+struct blob emit_volume(struct random_net *net, const struct blob *bottom)
 {
     int channels = bottom->channels % 3 == 0 ? 3 : bottom->channels % 2 == 0 ? 2 : 1;
     if (bottom->channels * bottom->height * bottom->width > 3000)
@@ -98,5 +92,3 @@ static inline struct blob emit_volume(struct random_net *net, const struct blob 
          top.width);
     return top;
 }
-
-#endif

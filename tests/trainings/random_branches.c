@@ -1,15 +1,8 @@
-/* Parts of small random networks with several ways through them, or with axes in other places. See
- * numerics/random_net.h.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANDOM_BRANCHES_H
-#define LS_TESTS_NUMERICS_RANDOM_BRANCHES_H
+/* Branches of random networks: see random_branches.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/random_branches.h"
 
-#include "numerics/random_layers.h"
-
-/* A convolution that keeps height and width; with `shared`, its parameters have that name. */
-static inline struct blob emit_same(struct random_net *net, const struct blob *bottom, int channels,
-                                    int kernel, const char *shared)
+struct blob emit_same(struct random_net *net, const struct blob *bottom, int channels, int kernel,
+                      const char *shared)
 {
     struct blob top = begin_layer(net, "Convolution", bottom);
     top.channels = channels;
@@ -21,8 +14,8 @@ static inline struct blob emit_same(struct random_net *net, const struct blob *b
     return top;
 }
 
-static inline struct blob join(struct random_net *net, const char *type, const struct blob *a,
-                               const struct blob *b)
+static struct blob join(struct random_net *net, const char *type, const struct blob *a,
+                        const struct blob *b)
 {
     struct blob top = *a;
     snprintf(top.name, sizeof top.name, "%s%d", type, ++net->layers);
@@ -31,8 +24,7 @@ static inline struct blob join(struct random_net *net, const char *type, const s
     return top;
 }
 
-/* Two ways through convolutions (one way may be no layer at all), joined again. */
-static inline struct blob emit_branch(struct random_net *net, const struct blob *bottom)
+struct blob emit_branch(struct random_net *net, const struct blob *bottom)
 {
     char name[24];
     int kernel = toss(net) ? 1 : 3, channels = draw(net, 1, 6);
@@ -57,8 +49,7 @@ static inline struct blob emit_branch(struct random_net *net, const struct blob 
     return top;
 }
 
-/* Cut in two along the channels, joined again the other way round. */
-static inline struct blob emit_slice(struct random_net *net, const struct blob *bottom)
+struct blob emit_slice(struct random_net *net, const struct blob *bottom)
 {
     bool blocks = toss(net);
     struct blob from = *bottom;
@@ -82,8 +73,7 @@ static inline struct blob emit_slice(struct random_net *net, const struct blob *
     return top;
 }
 
-/* Repeated, or with its axes in other places, or taken apart into rows and put together again. */
-static inline struct blob emit_shape(struct random_net *net, const struct blob *bottom)
+struct blob emit_shape(struct random_net *net, const struct blob *bottom)
 {
     int kind = draw(net, 0, 2), channels = bottom->channels;
     bool small = channels * bottom->height * bottom->width <= 600;
@@ -118,8 +108,7 @@ static inline struct blob emit_shape(struct random_net *net, const struct blob *
     return top;
 }
 
-/* Each channel of each sample by a number that the sample itself gives it. */
-static inline struct blob emit_gate(struct random_net *net, const struct blob *bottom)
+struct blob emit_gate(struct random_net *net, const struct blob *bottom)
 {
     struct blob by = begin_layer(net, "Reduction", bottom), flat = *bottom;
     EMIT("reduction_param { axis: 2 operation: %s } }\n", toss(net) ? "MEAN" : "ASUM coeff: 0.1");
@@ -132,5 +121,3 @@ static inline struct blob emit_gate(struct random_net *net, const struct blob *b
     EMIT("scale_param { axis: 0 } }\n");
     return top;
 }
-
-#endif

@@ -1,13 +1,10 @@
-/* Losses of small random networks. See numerics/random_net.h.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANDOM_LOSSES_H
-#define LS_TESTS_NUMERICS_RANDOM_LOSSES_H
+/* Losses of random networks: see random_losses.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/random_losses.h"
 
-#include "numerics/random_branches.h"
+#include "trainings/random_branches.h"
 
-static inline void emit_loss(struct random_net *net, const char *type, const struct blob *a,
-                             const char *b, const char *rest)
+void emit_loss(struct random_net *net, const char *type, const struct blob *a, const char *b,
+               const char *rest)
 {
     int index = ++net->layers;
     EMIT("layer { name: 'loss%d' type: '%s' bottom: '%s' bottom: '%s' top: 'loss%d' loss_weight: "
@@ -16,7 +13,7 @@ static inline void emit_loss(struct random_net *net, const char *type, const str
 }
 
 /* Of each position, whose labels come from the data, or are what another part of the net thinks. */
-static inline void emit_map_loss(struct random_net *net, const struct blob *bottom)
+static void emit_map_loss(struct random_net *net, const struct blob *bottom)
 {
     static const char *const modes[] = {"ignore_label: 0", "normalization: WEIGHTS",
                                         "ignore_label: 1 normalization: FULL label_smoothing: 0.2",
@@ -52,8 +49,7 @@ static inline void emit_map_loss(struct random_net *net, const struct blob *bott
     ("loss_param { normalization: WEIGHTS ignore_label: 2 label_smoothing: 0.1\n"                  \
      "  class_weight: [1, 0.5, 1, 2, 0, 1, 3, 1, 1, 0.1] }")
 
-/* A further loss on a blob in the middle of the net. */
-static inline void emit_side_loss(struct random_net *net, const struct blob *bottom)
+void emit_side_loss(struct random_net *net, const struct blob *bottom)
 {
     static const char *const modes[] = {
         "", "loss_param { ignore_label: 4 }", "loss_param { ignore_label: 7 normalization: FULL }",
@@ -99,5 +95,3 @@ static inline void emit_side_loss(struct random_net *net, const struct blob *bot
         emit_loss(net, "EuclideanLoss", &x, y.name, "");
     }
 }
-
-#endif

@@ -1,45 +1,17 @@
-/* Layers of small random networks, one after another: the text of each, with parameters that are
- * drawn. See numerics/random_net.h.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANDOM_LAYERS_H
-#define LS_TESTS_NUMERICS_RANDOM_LAYERS_H
+/* Layers of random networks: see random_layers.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/random_layers.h"
 
-#include "base/text.h"
-#include "trainings/training.h"
-
-struct random_net {
-    uint64_t key, drawn;
-    struct ls_text text;
-    int layers; /* so far; numbers their names */
-    int batch, iter_size;
-    int channels, height, width; /* of the data */
-    int group;                   /* of most layers that normalise by the batch; 0: all of it */
-    int grouped, others;         /* how many have that group, and another one */
-};
-
-struct blob {
-    char name[24];
-    int channels, height, width; /* height 0: samples x channels only */
-};
-
-/* Uniform in [low, high]. */
-static inline int draw(struct random_net *net, int low, int high)
+int draw(struct random_net *net, int low, int high)
 {
     return low + (int)ls_random_below(net->key, 0, net->drawn++, (uint32_t)(high - low + 1));
 }
 
-static inline bool toss(struct random_net *net)
+bool toss(struct random_net *net)
 {
     return draw(net, 0, 1) == 1;
 }
 
-/* Appends to the text of `net`. */
-#define EMIT(...) ls_text_format(&net->text, __VA_ARGS__)
-
-/* Begins a layer with one bottom; its top is named after it. */
-static inline struct blob begin_layer(struct random_net *net, const char *type,
-                                      const struct blob *bottom)
+struct blob begin_layer(struct random_net *net, const char *type, const struct blob *bottom)
 {
     struct blob top = *bottom;
     snprintf(top.name, sizeof top.name, "%.12s%d", type, ++net->layers);
@@ -48,12 +20,7 @@ static inline struct blob begin_layer(struct random_net *net, const char *type,
     return top;
 }
 
-struct window {
-    int kernel, stride, pad, dilation;
-};
-
-/* A window along an axis of `extent`; the extent it makes is *out, at least 1. */
-static inline struct window draw_window(struct random_net *net, int extent, bool dilate, int *out)
+struct window draw_window(struct random_net *net, int extent, bool dilate, int *out)
 {
     for (;;) {
         struct window w = {draw(net, 1, 5), draw(net, 1, 2), draw(net, 0, 2),
@@ -66,7 +33,7 @@ static inline struct window draw_window(struct random_net *net, int extent, bool
     }
 }
 
-static inline void emit_filler(struct random_net *net)
+static void emit_filler(struct random_net *net)
 {
     static const char *const fillers[] = {"type: 'xavier'", "type: 'msra'",
                                           "type: 'gaussian' std: 0.1",
@@ -76,7 +43,7 @@ static inline void emit_filler(struct random_net *net)
         EMIT(" bias_filler { type: 'constant' value: 0.1 }");
 }
 
-static inline struct blob emit_convolution(struct random_net *net, const struct blob *bottom)
+struct blob emit_convolution(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = begin_layer(net, "Convolution", bottom);
     struct window h = draw_window(net, bottom->height, true, &top.height);
@@ -97,7 +64,7 @@ static inline struct blob emit_convolution(struct random_net *net, const struct 
 
 /* The extent where it is rounded up, as in layers/pooling.c; 0 if that asks for a window that lies
  * behind the input. */
-static inline int ceil_extent(int extent, const struct window *w, bool any_pad)
+static int ceil_extent(int extent, const struct window *w, bool any_pad)
 {
     int last = (extent + 2 * w->pad - w->kernel + w->stride - 1) / w->stride;
     if (any_pad && last * w->stride >= extent + w->pad)
@@ -105,7 +72,7 @@ static inline int ceil_extent(int extent, const struct window *w, bool any_pad)
     return last * w->stride - w->pad >= extent ? 0 : last + 1;
 }
 
-static inline struct blob emit_pooling(struct random_net *net, const struct blob *bottom)
+struct blob emit_pooling(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = begin_layer(net, "Pooling", bottom);
     const char *method = toss(net) ? "MAX" : "AVE";
@@ -129,7 +96,7 @@ static inline struct blob emit_pooling(struct random_net *net, const struct blob
     return top;
 }
 
-static inline struct blob emit_norm(struct random_net *net, const struct blob *bottom)
+struct blob emit_norm(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = begin_layer(net, "LRN", bottom);
     EMIT("lrn_param { local_size: %d alpha: 0.1 beta: 0.75 norm_region: %s } }\n",
@@ -137,8 +104,7 @@ static inline struct blob emit_norm(struct random_net *net, const struct blob *b
     return top;
 }
 
-/* Planes may grow, but not without end. */
-static inline struct blob emit_deconvolution(struct random_net *net, const struct blob *bottom)
+struct blob emit_deconvolution(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = begin_layer(net, "Deconvolution", bottom);
     bool fixed = draw(net, 0, 2) == 0, small = bottom->height * bottom->width <= 150;
@@ -157,7 +123,7 @@ static inline struct blob emit_deconvolution(struct random_net *net, const struc
     return top;
 }
 
-static inline struct blob emit_interp(struct random_net *net, const struct blob *bottom)
+struct blob emit_interp(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = begin_layer(net, "Interp", bottom);
     int cut = bottom->height > 2 && bottom->width > 2 && toss(net) ? draw(net, 1, 2) : 0;
@@ -182,8 +148,7 @@ static inline struct blob emit_interp(struct random_net *net, const struct blob 
     }
 }
 
-/* To what a convolution without padding makes of it, somewhere inside. */
-static inline struct blob emit_crop(struct random_net *net, const struct blob *bottom)
+struct blob emit_crop(struct random_net *net, const struct blob *bottom)
 {
     struct blob size = begin_layer(net, "Convolution", bottom);
     int h = draw(net, 1, bottom->height < 4 ? bottom->height : 4);
@@ -204,9 +169,7 @@ static inline struct blob emit_crop(struct random_net *net, const struct blob *b
     return top;
 }
 
-/* Begins a layer that keeps the shape, in place or not. (The data are read by others, too.) */
-static inline struct blob begin_either(struct random_net *net, const char *type,
-                                       const struct blob *bottom)
+struct blob begin_either(struct random_net *net, const char *type, const struct blob *bottom)
 {
     if (!toss(net) || strcmp(bottom->name, "data") == 0)
         return begin_layer(net, type, bottom);
@@ -215,8 +178,7 @@ static inline struct blob begin_either(struct random_net *net, const char *type,
     return *bottom;
 }
 
-/* A factor for each channel, or for more, or for none (then there is a bias). */
-static inline struct blob emit_scale(struct random_net *net, const struct blob *bottom)
+struct blob emit_scale(struct random_net *net, const struct blob *bottom)
 {
     const char *filler = "filler { type: 'uniform' min: 0.5 max: 1.5 }";
     int axes = bottom->height == 0 || draw(net, 0, 2) > 0 ? 1 : draw(net, 2, 3);
@@ -231,8 +193,7 @@ static inline struct blob emit_scale(struct random_net *net, const struct blob *
     return top;
 }
 
-/* By the batch or by a few of its samples; with what it can take in, or some of it, behind it. */
-static inline struct blob emit_batch_norm(struct random_net *net, const struct blob *bottom)
+struct blob emit_batch_norm(struct random_net *net, const struct blob *bottom)
 {
     int kind = draw(net, 0, 3);
     bool other = draw(net, 0, 3) == 0;
@@ -256,8 +217,7 @@ static inline struct blob emit_batch_norm(struct random_net *net, const struct b
     return top;
 }
 
-/* A layer that keeps the shape, in place or not. */
-static inline struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
+struct blob emit_pointwise(struct random_net *net, const struct blob *bottom)
 {
     static const char *const types[] = {"ReLU",  "Sigmoid",   "TanH",      "Dropout",      "ELU",
                                         "Swish", "PReLU",     "BNLL",      "AbsVal",       "MVN",
@@ -280,8 +240,8 @@ static inline struct blob emit_pointwise(struct random_net *net, const struct bl
     return top;
 }
 
-static inline struct blob emit_product(struct random_net *net, const struct blob *bottom,
-                                       int outputs, const char *shared)
+struct blob emit_product(struct random_net *net, const struct blob *bottom, int outputs,
+                         const char *shared)
 {
     struct blob top = begin_layer(net, "InnerProduct", bottom);
     top.channels = outputs;
@@ -294,8 +254,7 @@ static inline struct blob emit_product(struct random_net *net, const struct blob
     return top;
 }
 
-/* Products so large that their gradients are kept as factors, or would be were they not shared. */
-static inline struct blob emit_large_products(struct random_net *net, const struct blob *bottom)
+struct blob emit_large_products(struct random_net *net, const struct blob *bottom)
 {
     struct blob top = emit_product(net, bottom, draw(net, 190, 300), NULL);
     const char *shared = draw(net, 0, 3) == 0 ? "large" : NULL;
@@ -320,5 +279,3 @@ static inline struct blob emit_large_products(struct random_net *net, const stru
     }
     return top;
 }
-
-#endif

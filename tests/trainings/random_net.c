@@ -1,22 +1,17 @@
-/* Small random networks: text of a solver with its net, valid by construction, a function of a
- * seed. Every kind of layer, odd extents, branches, shared parameters, several losses.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_NUMERICS_RANDOM_NET_H
-#define LS_TESTS_NUMERICS_RANDOM_NET_H
+/* Small random networks: see random_net.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "trainings/random_net.h"
 
-#include "numerics/random_branches.h"
-#include "numerics/random_losses.h"
-#include "numerics/random_volume.h"
+#include "trainings/random_branches.h"
+#include "trainings/random_losses.h"
+#include "trainings/random_volume.h"
 
-/* Files that random nets read: write them once. */
-static inline void write_random_net_data(void)
+void write_random_net_data(void)
 {
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 101, 11);
     write_cifar(ls_test_path("cifar.bin"), 61);
 }
 
-static inline void emit_source(struct random_net *net)
+static void emit_source(struct random_net *net)
 {
     int kind = draw(net, 0, 2), crop = draw(net, 9, 14);
     net->channels = kind == 0 ? 1 : kind == 1 ? 3 : draw(net, 1, 4);
@@ -38,7 +33,7 @@ static inline void emit_source(struct random_net *net)
              draw(net, 40, 90), net->channels, net->height, net->width);
 }
 
-static inline struct blob emit_data(struct random_net *net)
+static struct blob emit_data(struct random_net *net)
 {
     static const char *const lasts[] = {"WRAP", "PARTIAL", "DROP"};
     EMIT("layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n");
@@ -48,7 +43,7 @@ static inline struct blob emit_data(struct random_net *net)
     return (struct blob){"data", net->channels, net->height, net->width};
 }
 
-static inline void emit_solver(struct random_net *net, uint64_t seed)
+static void emit_solver(struct random_net *net, uint64_t seed)
 {
     static const char *const types[] = {
         "base_lr: 0.01 momentum: 0.9 weight_decay: 0.001",
@@ -79,8 +74,7 @@ static inline void emit_solver(struct random_net *net, uint64_t seed)
         EMIT("test_interval: 2 test_on_train: %d\n", draw(net, 24, 40)); /* a batch at least */
 }
 
-/* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
-static inline struct ls_text make_random_net(uint64_t seed)
+struct ls_text make_random_net(uint64_t seed)
 {
     struct random_net made = {.key = ls_random_key(seed, LS_RANDOM_TEST, "net")}, *net = &made;
     net->batch = draw(net, 7, 24);
@@ -116,5 +110,3 @@ static inline struct ls_text make_random_net(uint64_t seed)
         EMIT("follow_groups: true\n");
     return net->text;
 }
-
-#endif

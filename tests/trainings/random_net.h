@@ -1,0 +1,17 @@
+/* Small random networks: text of a solver with its net, valid by construction, a function of a
+ * seed. Every kind of layer, odd extents, branches, shared parameters, several losses.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_TESTS_RANDOM_NET_H
+#define LS_TESTS_RANDOM_NET_H
+
+#include "base/text.h"
+#include "trainings/training.h"
+
+/* Files that random nets read: write them once. */
+void write_random_net_data(void);
+
+/* Text of a solver; free it with ls_text_free. An update has at least 7 micro-batches. */
+struct ls_text make_random_net(uint64_t seed);
+
+#endif
