@@ -4,7 +4,7 @@
 #define LS_API_MODEL_H
 
 #include "data/transform.h"
-#include "engine/exchange.h"
+#include "engine/prediction.h"
 #include "schema/net.h"
 #include "solver/trainer.h"
 
@@ -26,14 +26,9 @@ struct lockstep_model {
     char **classes;     /* names, NULL where not known */
     size_t class_count;
 
-    int data_input;                /* which graph input takes the samples */
-    int64_t input_size;            /* numbers of a sample */
-    size_t output_size;            /* numbers that a sample yields */
-    struct ls_net_plan *single;    /* the plan for one sample */
-    struct ls_exchange *exchange;  /* sync points of single samples, by worker */
-    double **records;              /* by worker: what metrics write to during predictions */
-    double *normalizers;           /* ones */
-    float **zeros;                 /* by graph input: stands in for labels */
+    struct ls_prediction *prediction;
+    int64_t input_size;            /* numbers of a sample; 0: the net has no input */
+    size_t output_size;            /* numbers that a sample yields; 0: none */
     struct ls_reader *reader;      /* of the first data layer, or NULL */
     struct ls_transform transform; /* of pictures, where there is no data layer */
     struct ls_definition *trained; /* the definition in the weights file, or NULL */

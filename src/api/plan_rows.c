@@ -64,13 +64,6 @@ static int make_layers(const struct ls_graph *graph, const struct ls_view_set *v
     return 0;
 }
 
-static const struct ls_value *root_of(const struct ls_value *value)
-{
-    while (value->same_memory != NULL)
-        value = value->same_memory;
-    return value;
-}
-
 /* Adds to the layers that wrote it in the forward pass what the backward pass reads. `writer` has
  * room for a layer by value. */
 static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
@@ -80,7 +73,7 @@ static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
         const struct ls_op *op = plan->steps[s].prepared.op;
         bool backward = op->backward || plan->steps[s].recomputed;
         for (int i = 0; i < op->inputs && op->backward; i++) {
-            const struct ls_value *root = op->input[i] != NULL ? root_of(op->input[i]) : NULL;
+            const struct ls_value *root = op->input[i] != NULL ? ls_value_root(op->input[i]) : NULL;
             struct lockstep_plan_layer *row =
                 root != NULL ? row_of(rows, writer[root->index]) : NULL;
             if (row == NULL || root->storage != LS_STORE_ARENA)
@@ -89,11 +82,11 @@ static void add_kept(const struct ls_plan *plan, const struct ls_layer **writer,
             writer[root->index] = NULL; /* once */
         }
         for (int i = 0; i < op->outputs && !backward; i++)
-            if (op->output[i] != NULL && writer[root_of(op->output[i])->index] == NULL)
-                writer[root_of(op->output[i])->index] = op->layer;
+            if (op->output[i] != NULL && writer[ls_value_root(op->output[i])->index] == NULL)
+                writer[ls_value_root(op->output[i])->index] = op->layer;
         for (int i = 0; i < op->outputs && plan->steps[s].recomputed; i++)
             if (op->output[i] != NULL)
-                writer[root_of(op->output[i])->index] = NULL; /* made anew: not kept */
+                writer[ls_value_root(op->output[i])->index] = NULL; /* made anew: not kept */
     }
 }
 

@@ -1,10 +1,9 @@
-/* Predictions: one sample a micro-batch, samples taken by workers as they get free.
+/* Predictions, behind the public interface: what is predicted, pictures and samples.
  *
  * The value that counts is the softmax inside a SoftmaxWithLoss layer; without one, the last top
  * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -50,22 +49,6 @@ struct ls_value *ls_model_output(const struct ls_graph *graph)
     for (int rank = 1; rank <= LS_PREDICTS_INPUT_MAX && value == NULL; rank++)
         value = of_last_op(graph, rank);
     return value;
-}
-
-/* Copies sample 0 of a value to plain order. */
-static void copy_plain(const struct ls_value *value, const float *source, float *target)
-{
-    const struct ls_shape *shape = &value->shape;
-    int64_t block = value->layout->block;
-    int64_t channels = shape->rank > 1 ? shape->dim[1] : 1;
-    int64_t inner = ls_shape_count(shape, 2, shape->rank);
-    if (block <= 1) {
-        memcpy(target, source, (size_t)(channels * inner) * sizeof *target);
-        return;
-    }
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t i = 0; i < inner; i++)
-            target[c * inner + i] = source[(c / block * inner + i) * block + c % block];
 }
 
 /* ---- Preparation ----------------------------------------------------------------------------- */
@@ -120,93 +103,31 @@ static int init_transform(struct lockstep_model *model, struct ls_error *error)
     return status;
 }
 
-static int allocate(struct lockstep_model *model, struct ls_error *error)
-{
-    const struct ls_graph *graph = ls_net_graph(model->net);
-    int workers = model->engine->workers;
-    model->records = ls_alloc((size_t)workers, sizeof *model->records);
-    model->normalizers = ls_alloc(graph->normalizer_count + 1, sizeof *model->normalizers);
-    model->zeros = ls_alloc(graph->input_count + 1, sizeof *model->zeros);
-    bool ready = model->records != NULL && model->normalizers != NULL && model->zeros != NULL;
-    for (int w = 0; w < workers && ready; w++)
-        ready = (model->records[w] =
-                     ls_alloc((size_t)graph->record_size + 1, sizeof **model->records)) != NULL;
-    for (size_t i = 0; i < graph->normalizer_count && ready; i++)
-        model->normalizers[i] = 1;
-    const struct ls_graph *single = model->single->plan->graph;
-    for (size_t i = 0; i < graph->input_count && ready; i++) {
-        size_t bytes = ls_value_bytes(single->inputs[i].value);
-        ready = (model->zeros[i] = ls_alloc_aligned(bytes)) != NULL;
-    }
-    return ready ? 0 : ls_fail_memory(error, "predictions");
-}
-
-/* A sample is a batch of its own where a net normalises by the batch in its test phase. */
-static int create_exchange(struct lockstep_model *model, struct ls_error *error)
-{
-    int workers = model->engine->workers;
-    struct ls_exchange_options options = {.graph = model->single->plan->graph,
-                                          .device = model->engine->device,
-                                          .workers = workers,
-                                          .units = workers,
-                                          .largest = 1,
-                                          .batch = 1,
-                                          .batches = workers};
-    LS_TRY(ls_exchange_create(&options, &model->exchange, error));
-    for (int w = 0; w < workers; w++)
-        ls_exchange_add(model->exchange, &(struct ls_batch){.count = 1},
-                        &(struct ls_micro){.count = 1}, 1, (size_t)w);
-    return 0;
-}
-
 int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error)
 {
-    struct ls_micro one = {.count = 1};
-    if (model->net->varying >= 0)
-        memcpy(one.shape, model->net->plans[0]->shape, sizeof one.shape);
-    LS_TRY(ls_net_require(model->net, &one, &model->single, error));
-    model->single->kept = true;
-    LS_TRY(ls_engine_make_room(model->engine, model->net, model->single->plan, error));
-    LS_TRY(ls_engine_bind_plan(model->engine, model->net, model->single, error));
-    LS_TRY(create_exchange(model, error));
-    const struct ls_net_plan *plan = model->single;
-    const struct ls_graph *graph = plan->plan->graph;
-    model->data_input = -1;
-    for (size_t i = 0; i < graph->input_count && model->data_input < 0; i++)
-        if (graph->inputs[i].top == 0)
-            model->data_input = (int)i;
-    if (plan->output != NULL)
-        model->output_size = (size_t)ls_shape_size(&plan->output->shape);
-    if (model->data_input >= 0)
-        model->input_size = ls_shape_size(&graph->inputs[model->data_input].value->shape);
-    if (model->net->dataset_count > 0)
-        LS_TRY(ls_reader_open(model->net->datasets[0], &model->reader, error));
-    return allocate(model, error);
+    LS_TRY(ls_prediction_create(model->engine, model->net, &model->prediction, error));
+    const struct ls_value *input = ls_prediction_input(model->prediction);
+    const struct ls_value *output = ls_prediction_output(model->prediction);
+    model->input_size = input != NULL ? ls_shape_size(&input->shape) : 0;
+    model->output_size = output != NULL ? (size_t)ls_shape_size(&output->shape) : 0;
+    return model->net->dataset_count > 0
+               ? ls_reader_open(model->net->datasets[0], &model->reader, error)
+               : 0;
 }
 
 void ls_model_free_predictions(struct lockstep_model *model)
 {
-    for (int w = 0; model->records != NULL && w < model->engine->workers; w++)
-        ls_free(model->records[w]);
-    for (size_t i = 0; model->zeros != NULL && i < ls_net_graph(model->net)->input_count; i++)
-        ls_free_aligned(model->zeros[i]);
-    ls_exchange_free(model->exchange);
-    ls_free(model->records);
-    ls_free(model->normalizers);
-    ls_free(model->zeros);
+    ls_prediction_free(model->prediction);
     ls_reader_close(model->reader);
     ls_transform_free(&model->transform);
 }
 
 void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3])
 {
-    const struct ls_graph *graph = model->single->plan->graph;
-    shape[0] = shape[1] = shape[2] = model->data_input >= 0 ? 1 : 0;
-    if (model->data_input < 0)
-        return;
-    const struct ls_shape *input = &graph->inputs[model->data_input].value->shape;
-    for (int i = 1; i < input->rank; i++)
-        shape[i < 3 ? i - 1 : 2] *= input->dim[i];
+    const struct ls_value *input = ls_prediction_input(model->prediction);
+    shape[0] = shape[1] = shape[2] = input != NULL ? 1 : 0;
+    for (int i = 1; input != NULL && i < input->shape.rank; i++)
+        shape[i < 3 ? i - 1 : 2] *= input->shape.dim[i];
 }
 
 size_t lockstep_model_output_size(const struct lockstep_model *model)
@@ -216,69 +137,13 @@ size_t lockstep_model_output_size(const struct lockstep_model *model)
 
 size_t lockstep_model_output_positions(const struct lockstep_model *model)
 {
-    const struct ls_value *output = model->single->output;
+    const struct ls_value *output = ls_prediction_output(model->prediction);
     if (output == NULL || output->shape.rank < 3)
         return 1;
     return (size_t)ls_shape_count(&output->shape, 2, output->shape.rank);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
-
-struct prediction {
-    struct lockstep_model *model;
-    const float *input;
-    float *output;
-    size_t count;
-    _Atomic size_t next;
-    atomic_flag failed;
-    int status; /* of the worker that failed first */
-    struct ls_error *error;
-};
-
-/* Where a value lies after a run: in the memory of the worker's slot, or, if it is an input under
- * another shape, with that one. */
-static const float *find_value(const struct ls_net_plan *plan, int worker, float *const *inputs,
-                               const struct ls_value *value)
-{
-    while (value->same_memory != NULL)
-        value = value->same_memory;
-    if (value->storage == LS_STORE_INPUT)
-        return inputs[value->input];
-    const struct ls_binding *binding = &plan->bindings[worker];
-    const unsigned char *memory =
-        plan->plan->stashed[value->index] ? binding->stashed : binding->arena;
-    return (const float *)(memory + plan->plan->offset[value->index]);
-}
-
-static void predict_some(void *argument, int worker)
-{
-    struct prediction *prediction = argument;
-    struct lockstep_model *model = prediction->model;
-    const struct ls_net_plan *plan = model->single;
-    const struct ls_graph *graph = plan->plan->graph;
-    float *inputs[LS_OP_VALUES_MAX] = {NULL};
-    for (size_t i; (i = atomic_fetch_add(&prediction->next, 1)) < prediction->count;) {
-        for (size_t k = 0; k < graph->input_count; k++)
-            inputs[k] = model->zeros[k];
-        inputs[model->data_input] = (float *)prediction->input + i * (size_t)model->input_size;
-        struct ls_context context = {.stream = model->engine->streams[worker],
-                                     .first_ordinal = (int64_t)i,
-                                     .samples = 1,
-                                     .normalizers = model->normalizers,
-                                     .partials = model->records[worker]};
-        ls_exchange_context(model->exchange, worker, (size_t)worker, NULL, &context);
-        static _Thread_local struct ls_error error;
-        ls_error_clear(&error);
-        int status = ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context, &error);
-        if (status != 0 && !atomic_flag_test_and_set(&prediction->failed)) {
-            prediction->status = status;
-            if (prediction->error != NULL)
-                *prediction->error = error;
-        }
-        copy_plain(plan->output, find_value(plan, worker, inputs, plan->output),
-                   prediction->output + i * model->output_size);
-    }
-}
 
 /* There is room for samples of one size only. */
 static int check_one_size(const struct lockstep_model *model, struct ls_error *error)
@@ -293,24 +158,14 @@ static int check_one_size(const struct lockstep_model *model, struct ls_error *e
 static int predict(struct lockstep_model *model, const float *input, size_t count, float *output,
                    struct ls_error *error)
 {
-    const struct ls_graph *graph = ls_net_graph(model->net);
-    if (model->data_input < 0 || graph->input_count > LS_OP_VALUES_MAX)
+    if (ls_prediction_input(model->prediction) == NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no input to predict from");
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
     LS_TRY(check_one_size(model, error));
-    struct prediction prediction = {.model = model,
-                                    .input = input,
-                                    .output = output,
-                                    .count = count,
-                                    .failed = ATOMIC_FLAG_INIT,
-                                    .error = error};
-    ls_thread_pool_enter(model->engine->pool);
-    ls_thread_pool_run(model->engine->pool, predict_some, &prediction);
-    ls_thread_pool_leave(model->engine->pool);
-    return prediction.status;
+    return ls_prediction_run(model->prediction, input, count, output, error);
 }
 
 int lockstep_model_predict(struct lockstep_model *model, const float *input, size_t count,

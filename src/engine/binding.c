@@ -18,11 +18,9 @@ struct bound_to {
 static void *binding_locate(const struct ls_plan *plan, const struct bound_to *to,
                             const struct ls_value *value, const struct ls_binding *binding)
 {
-    if (value == NULL)
+    const struct ls_value *root = ls_value_root(value);
+    if (root == NULL)
         return NULL;
-    const struct ls_value *root = value;
-    while (root->same_memory != NULL)
-        root = root->same_memory;
     switch (root->storage) {
     case LS_STORE_ARENA:
         if (plan->offset[root->index] == SIZE_MAX)
@@ -74,9 +72,7 @@ static struct ls_wait binding_wait_of(const struct ls_step *step, const struct l
     struct ls_wait wait = {-1, -1};
     const struct ls_op *op = step->prepared.op;
     for (int i = 0; i < op->inputs; i++) {
-        const struct ls_value *root = op->input[i];
-        while (root != NULL && root->same_memory != NULL)
-            root = root->same_memory;
+        const struct ls_value *root = ls_value_root(op->input[i]);
         if (root == NULL || root->storage != LS_STORE_PARAMETER)
             continue;
         int bucket = store->shards->bucket[root->parameter->index];
@@ -225,9 +221,8 @@ uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worke
 /* The root of a value that comes from outside, else NULL. */
 static const struct ls_value *binding_input_root(const struct ls_value *value)
 {
-    while (value != NULL && value->same_memory != NULL)
-        value = value->same_memory;
-    return value != NULL && value->storage == LS_STORE_INPUT ? value : NULL;
+    const struct ls_value *root = ls_value_root(value);
+    return root != NULL && root->storage == LS_STORE_INPUT ? root : NULL;
 }
 
 bool ls_net_reads_before(const struct ls_net *net, int input)
@@ -264,6 +259,17 @@ void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size
         binding_set_inputs(plan->plan->steps[step].prepared.op, pointers,
                            binding->inputs != NULL ? binding->inputs : inputs);
     return pointers;
+}
+
+const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
+                         float *const *inputs)
+{
+    const struct ls_binding *binding = &plan->bindings[slot];
+    const struct ls_value *root = ls_value_root(value);
+    if (root->storage == LS_STORE_INPUT)
+        return plan->plan->device->memory->host_memory ? inputs[root->input]
+                                                       : binding->inputs[root->input];
+    return binding_locate(plan->plan, NULL, root, binding);
 }
 
 /* A plan that is run on one micro-batch. */

@@ -34,9 +34,7 @@ static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
     type->labels(op, &consumer->labels);
     if (consumer->labels.classes == 0)
         return false;
-    const struct ls_value *label = op->input[1];
-    while (label->same_memory != NULL)
-        label = label->same_memory;
+    const struct ls_value *label = ls_value_root(op->input[1]);
     if (label->storage != LS_STORE_INPUT || net->inputs[label->input][0] < 0)
         return false;
     consumer->dataset = net->inputs[label->input][0];

@@ -160,6 +160,11 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *con
 void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
                                   float *const *inputs);
 
+/* Where a value lies after a run in a slot, in the device's memory: one of the arena, or an input
+ * under another shape. */
+const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
+                         float *const *inputs);
+
 /* Begins (on) to take the time that each step of a bound plan takes, from zero, or ends it; it ends
  * by itself when the plan is bound anew. Not while workers run. */
 int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error);

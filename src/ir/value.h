@@ -70,6 +70,15 @@ struct ls_value {
     struct ls_value *same_memory; /* this value lies where that one lies (views, in-place ops) */
 };
 
+/* The value whose memory this one lies in: itself, unless it is a view or was written in place.
+ * NULL for NULL. */
+static inline const struct ls_value *ls_value_root(const struct ls_value *value)
+{
+    while (value != NULL && value->same_memory != NULL)
+        value = value->same_memory;
+    return value;
+}
+
 /* Bytes that a value takes in its layout; a value without one is plain. */
 size_t ls_value_bytes(const struct ls_value *value);
 /* Elements, padding included, that a parameter has in its layout. */

@@ -1,5 +1,5 @@
 /* A core that computes wrongly now and then, for builds with LS_FAULTY_CORE (cmake/mutants.cmake):
- * engine/run.c runs micro-batches through here.
+ * engine/micro_batch.c runs micro-batches through here.
  *
  * LOCKSTEP_FAULT=RANK,WORKER,EVERY,WHAT: of what this worker of this rank computes, be it for an
  * update or to audit one, every EVERY-th micro-batch leaves one bit that is wrong, in WHAT:

@@ -1,0 +1,235 @@
+/* Predictions. See engine/prediction.h.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/prediction.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "engine/exchange.h"
+#include "engine/pass.h"
+
+struct ls_prediction {
+    struct ls_engine *engine;
+    struct ls_net_plan *plan;     /* for one sample */
+    int data_input;               /* which graph input takes the samples; -1: none */
+    struct ls_exchange *exchange; /* sync points of single samples, by worker */
+    double **records;             /* by worker: what metrics write to */
+    double *normalizers;          /* ones */
+    struct bench {
+        float **inputs; /* by graph input */
+        void *output;   /* a copy of it, where the host cannot read the device's memory */
+    } * benches;        /* by worker */
+    float **zeros;      /* by graph input: stands in for labels */
+};
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static int prediction_allocate(struct ls_prediction *prediction, struct ls_error *error)
+{
+    const struct ls_net_plan *plan = prediction->plan;
+    const struct ls_graph *graph = plan->plan->graph;
+    const struct ls_device *device = prediction->engine->device;
+    size_t workers = (size_t)prediction->engine->workers;
+    prediction->records = ls_alloc(workers, sizeof *prediction->records);
+    prediction->benches = ls_alloc(workers, sizeof *prediction->benches);
+    prediction->normalizers =
+        ls_alloc(graph->normalizer_count + 1, sizeof *prediction->normalizers);
+    prediction->zeros = ls_alloc(graph->input_count + 1, sizeof *prediction->zeros);
+    bool ready = prediction->records != NULL && prediction->benches != NULL &&
+                 prediction->normalizers != NULL && prediction->zeros != NULL;
+    for (size_t w = 0; w < workers && ready; w++) {
+        double **record = &prediction->records[w];
+        struct bench *bench = &prediction->benches[w];
+        *record = ls_alloc((size_t)graph->record_size + 1, sizeof **record);
+        bench->inputs = ls_alloc(graph->input_count + 1, sizeof *bench->inputs);
+        ready = *record != NULL && bench->inputs != NULL;
+        if (ready && plan->output != NULL && !device->memory->host_memory)
+            ready = (bench->output = ls_alloc_aligned(ls_value_bytes(plan->output))) != NULL;
+    }
+    for (size_t i = 0; i < graph->normalizer_count && ready; i++)
+        prediction->normalizers[i] = 1;
+    for (size_t i = 0; i < graph->input_count && ready; i++)
+        ready = (prediction->zeros[i] = ls_alloc_aligned(ls_value_bytes(graph->inputs[i].value))) !=
+                NULL;
+    return ready ? 0 : ls_fail_memory(error, "predictions");
+}
+
+/* A sample is a batch of its own where a net normalises by the batch in its test phase. */
+static int prediction_create_exchange(struct ls_prediction *prediction, struct ls_error *error)
+{
+    int workers = prediction->engine->workers;
+    struct ls_exchange_options options = {.graph = prediction->plan->plan->graph,
+                                          .device = prediction->engine->device,
+                                          .workers = workers,
+                                          .units = workers,
+                                          .largest = 1,
+                                          .batch = 1,
+                                          .batches = workers};
+    LS_TRY(ls_exchange_create(&options, &prediction->exchange, error));
+    for (int w = 0; w < workers; w++)
+        ls_exchange_add(prediction->exchange, &(struct ls_batch){.count = 1},
+                        &(struct ls_micro){.count = 1}, 1, (size_t)w);
+    return 0;
+}
+
+static int prediction_create(struct ls_prediction *prediction, struct ls_net *net,
+                             struct ls_error *error)
+{
+    struct ls_engine *engine = prediction->engine;
+    struct ls_micro one = {.count = 1};
+    if (net->varying >= 0)
+        memcpy(one.shape, net->plans[0]->shape, sizeof one.shape);
+    LS_TRY(ls_net_require(net, &one, &prediction->plan, error));
+    prediction->plan->kept = true;
+    LS_TRY(ls_engine_make_room(engine, net, prediction->plan->plan, error));
+    LS_TRY(ls_engine_bind_plan(engine, net, prediction->plan, error));
+    LS_TRY(prediction_create_exchange(prediction, error));
+    const struct ls_graph *graph = prediction->plan->plan->graph;
+    for (size_t i = 0; i < graph->input_count && prediction->data_input < 0; i++)
+        if (graph->inputs[i].top == 0)
+            prediction->data_input = (int)i;
+    return prediction_allocate(prediction, error);
+}
+
+int ls_prediction_create(struct ls_engine *engine, struct ls_net *net, struct ls_prediction **out,
+                         struct ls_error *error)
+{
+    *out = NULL;
+    struct ls_prediction *prediction = ls_alloc(1, sizeof *prediction);
+    if (prediction == NULL)
+        return ls_fail_memory(error, "predictions");
+    prediction->engine = engine;
+    prediction->data_input = -1;
+    int status = prediction_create(prediction, net, error);
+    if (status != 0)
+        ls_prediction_free(prediction);
+    else
+        *out = prediction;
+    return status;
+}
+
+void ls_prediction_free(struct ls_prediction *prediction)
+{
+    if (prediction == NULL)
+        return;
+    size_t workers = (size_t)prediction->engine->workers;
+    for (size_t w = 0; w < workers; w++) {
+        if (prediction->records != NULL)
+            ls_free(prediction->records[w]);
+        if (prediction->benches != NULL) {
+            ls_free((void *)prediction->benches[w].inputs);
+            ls_free_aligned(prediction->benches[w].output);
+        }
+    }
+    for (size_t i = 0; prediction->zeros != NULL && i < prediction->plan->plan->graph->input_count;
+         i++)
+        ls_free_aligned(prediction->zeros[i]);
+    ls_exchange_free(prediction->exchange);
+    ls_free(prediction->records);
+    ls_free(prediction->benches);
+    ls_free(prediction->normalizers);
+    ls_free((void *)prediction->zeros);
+    ls_free(prediction);
+}
+
+const struct ls_value *ls_prediction_input(const struct ls_prediction *prediction)
+{
+    const struct ls_graph *graph = prediction->plan->plan->graph;
+    return prediction->data_input >= 0 ? graph->inputs[prediction->data_input].value : NULL;
+}
+
+const struct ls_value *ls_prediction_output(const struct ls_prediction *prediction)
+{
+    return prediction->plan->output;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+struct samples {
+    struct ls_prediction *prediction;
+    const float *input;
+    float *output;
+    size_t count;
+    _Atomic size_t next;
+    atomic_flag failed;
+    int status; /* of the worker that failed first */
+    struct ls_error *error;
+};
+
+/* Copies the one sample of a value to plain order. */
+static void prediction_copy(const struct ls_value *value, const float *source, float *target)
+{
+    const struct ls_shape *shape = &value->shape;
+    int64_t block = value->layout->block;
+    int64_t channels = shape->rank > 1 ? shape->dim[1] : 1;
+    int64_t inner = ls_shape_count(shape, 2, shape->rank);
+    if (block <= 1) {
+        memcpy(target, source, (size_t)(channels * inner) * sizeof *target);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < inner; i++)
+            target[c * inner + i] = source[(c / block * inner + i) * block + c % block];
+}
+
+/* One sample, in the memory of a worker. */
+static int prediction_run_sample(const struct samples *samples, size_t sample, int worker,
+                                 struct ls_error *error)
+{
+    const struct ls_prediction *prediction = samples->prediction;
+    const struct ls_net_plan *plan = prediction->plan;
+    const struct ls_graph *graph = plan->plan->graph;
+    const struct ls_value *input = graph->inputs[prediction->data_input].value;
+    float **inputs = prediction->benches[worker].inputs;
+    for (size_t i = 0; i < graph->input_count; i++)
+        inputs[i] = prediction->zeros[i];
+    inputs[prediction->data_input] =
+        (float *)samples->input + sample * (size_t)ls_shape_size(&input->shape);
+    struct ls_context context = {.stream = prediction->engine->streams[worker],
+                                 .first_ordinal = (int64_t)sample,
+                                 .samples = 1,
+                                 .normalizers = prediction->normalizers,
+                                 .partials = prediction->records[worker]};
+    ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &context);
+    LS_TRY(ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context, error));
+    const struct ls_device_memory *memory = prediction->engine->device->memory;
+    const void *numbers = ls_net_value(plan, worker, plan->output, inputs);
+    if (!memory->host_memory) {
+        void *copy = prediction->benches[worker].output;
+        LS_TRY(memory->read(NULL, copy, numbers, ls_value_bytes(plan->output), error));
+        numbers = copy;
+    }
+    prediction_copy(plan->output, numbers,
+                    samples->output + sample * (size_t)ls_shape_size(&plan->output->shape));
+    return 0;
+}
+
+static void prediction_run_some(void *argument, int worker)
+{
+    struct samples *samples = argument;
+    for (size_t i; (i = atomic_fetch_add(&samples->next, 1)) < samples->count;) {
+        struct ls_error *error = ls_pass_error();
+        int status = prediction_run_sample(samples, i, worker, error);
+        if (status != 0 && !atomic_flag_test_and_set(&samples->failed)) {
+            samples->status = status;
+            if (samples->error != NULL)
+                *samples->error = *error;
+        }
+    }
+}
+
+int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
+                      float *output, struct ls_error *error)
+{
+    struct samples samples = {.prediction = prediction,
+                              .input = input,
+                              .output = output,
+                              .count = count,
+                              .failed = ATOMIC_FLAG_INIT,
+                              .error = error};
+    ls_thread_pool_enter(prediction->engine->pool);
+    ls_thread_pool_run(prediction->engine->pool, prediction_run_some, &samples);
+    ls_thread_pool_leave(prediction->engine->pool);
+    return samples.status;
+}

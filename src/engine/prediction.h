@@ -1,0 +1,29 @@
+/* Predictions: the forward pass over samples that a caller hands in, each a micro-batch by itself.
+ * Workers take them as they get free.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_PREDICTION_H
+#define LS_ENGINE_PREDICTION_H
+
+#include "engine/engine.h"
+
+struct ls_prediction;
+
+/* For a net in its test phase, which names the value that is predicted (ls_net_options.output); the
+ * engine has its store. Net and engine outlive it. */
+int ls_prediction_create(struct ls_engine *engine, struct ls_net *net,
+                         struct ls_prediction **prediction, struct ls_error *error);
+void ls_prediction_free(struct ls_prediction *prediction);
+
+/* The input that takes the samples, as one sample has it; NULL: the net has none. (Other inputs,
+ * such as labels, are zeros.) */
+const struct ls_value *ls_prediction_input(const struct ls_prediction *prediction);
+/* What is predicted, for one sample; NULL: the net has no such value. */
+const struct ls_value *ls_prediction_output(const struct ls_prediction *prediction);
+
+/* `count` samples, one behind the other; what is predicted for each, in plain order, to `output`.
+ * Input and output must be there. */
+int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
+                      float *output, struct ls_error *error);
+
+#endif
