@@ -129,8 +129,9 @@ static void make_build_info(void)
     ls_text_add(&text, "devices=");
     for (int i = 0; i < LS_DEVICES; i++)
         ls_text_format(&text, "%s%s", ls_devices[i]->name, i + 1 < LS_DEVICES ? ", " : "\n");
-    if (ls_device_default()->describe(&text, NULL) != 0)
-        ls_text_add(&text, "kernels=unknown: out of memory\n");
+    for (int i = 0; i < LS_DEVICES; i++)
+        if (ls_devices[i]->describe != NULL && ls_devices[i]->describe(&text, NULL) != 0)
+            ls_text_add(&text, "kernels=unknown: out of memory\n");
     build_info = text.data;
 }
 

@@ -98,7 +98,7 @@ struct ls_device {
     void (*give_thread_back)(int threads);
     /* Chooses the instruction set, before the first net is planned; NULL: there is no choice. */
     int (*select_isa)(const char *name, struct ls_error *error);
-    /* What `lockstep --version` says of it: lines "key=value". */
+    /* (optional) What `lockstep --version` says of it: lines "key=value". */
     int (*describe)(struct ls_text *text, struct ls_error *error);
     /* What decides the bits of kernels (docs/numerics.md, section 11). */
     const struct ls_device_environment *environment;
@@ -115,7 +115,8 @@ struct ls_device_environment {
     /* Appends what the kernel library's arithmetic depends on: isa, its version, caches. */
     void (*describe)(struct ls_text *text);
     /* A hash of what the kernels that are not the library's give for fixed inputs, the same with
-     * every instruction set. LOCKSTEP_RESOURCE when memory runs out. */
+     * every instruction set. LOCKSTEP_RESOURCE when memory runs out. NULL: they use arithmetic that
+     * rounds correctly and SLEEF's functions in double, of which there is a hash anyway. */
     int (*own)(uint64_t *hash, struct ls_error *error);
     /* Whether the bits of a step depend on its shapes and the kernel that was chosen for them, so
      * that `probe` is for it; NULL: of none. */

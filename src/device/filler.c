@@ -129,3 +129,17 @@ int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter 
         return resolve_uniform(filler, parameter, error);
     return resolve_shaped(filler, parameter, shape, error);
 }
+
+int ls_filler_resolve_op(struct ls_filler *filler, const struct ls_op *op, int64_t *each,
+                         struct ls_error *error)
+{
+    const struct ls_fill_attr *attr = &op->attr.fill;
+    struct ls_shape sample = op->output[0]->shape;
+    if (op->output[0]->sample_axis == 0)
+        sample.dim[0] = op->output[0]->rows;
+    *each = ls_shape_size(&sample);
+    LS_TRY(ls_filler_resolve(filler, attr->filler, &sample, error));
+    if (attr->filler == NULL)
+        filler->first = (double)attr->value;
+    return 0;
+}

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "ir/shape.h"
+#include "ir/op.h"
 #include "lockstep.pb-c.h"
 
 enum ls_filler_kind {
@@ -37,5 +37,11 @@ struct ls_filler {
  * the filler cannot fill. */
 int ls_filler_resolve(struct ls_filler *filler, const Lockstep__FillerParameter *parameter,
                       const struct ls_shape *shape, struct ls_error *error);
+
+/* The filler of an op FILL. One that looks at the shape sees that of one sample, so that what a
+ * number is cannot depend on how many samples it happens to be computed with: the op's output is
+ * filled `each` numbers at a time, one sample after the other, or all at once. */
+int ls_filler_resolve_op(struct ls_filler *filler, const struct ls_op *op, int64_t *each,
+                         struct ls_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ops/cpu/device.h"
-#include "ops/reference/device.h"
+#include "ops/reference/reference.h"
 
 const struct ls_device *const ls_devices[LS_DEVICES] = {
     &ls_device_cpu,

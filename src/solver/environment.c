@@ -169,8 +169,10 @@ static int describe(const struct ls_trainer *trainer, struct ls_text *text, stru
         environment_of(net)->describe(text);
     LS_TRY(probe_net(net, &hash, error));
     ls_text_format(text, "net=%016" PRIx64 "\n", add_layouts(trainer, hash));
-    LS_TRY(environment_of(net)->own(&hash, error));
-    ls_text_format(text, "own=%016" PRIx64 "\n", hash);
+    if (environment_of(net)->own != NULL) {
+        LS_TRY(environment_of(net)->own(&hash, error));
+        ls_text_format(text, "own=%016" PRIx64 "\n", hash);
+    }
     ls_text_format(text, "functions=%016" PRIx64 "\n", hash_functions(net->options.device));
     if (decodes(net))
         LS_TRY(add_decoders(text, error));

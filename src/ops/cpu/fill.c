@@ -22,22 +22,15 @@ static bool fill_accepts(const struct ls_op *op)
 
 static int fill_prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
-    const struct ls_op *op = prepared->op;
-    const struct ls_value *value = op->output[0];
-    const struct ls_fill_attr *attr = &op->attr.fill;
-    struct ls_shape sample = value->shape;
-    if (value->sample_axis == 0)
-        sample.dim[0] = value->rows;
+    int64_t each;
     struct ls_filler *filler = ls_alloc(1, sizeof *filler);
     if (filler == NULL)
         return ls_fail_memory(error, "a filler");
-    int status = ls_filler_resolve(filler, attr->filler, &sample, error);
+    int status = ls_filler_resolve_op(filler, prepared->op, &each, error);
     if (status != 0) {
         ls_free(filler);
         return status;
     }
-    if (attr->filler == NULL)
-        filler->first = attr->value;
     prepared->state = filler;
     return ls_own_prepare(prepared, error);
 }

@@ -10,176 +10,163 @@
 
 /* ---- By the batch ---------------------------------------------------------------------------- */
 
-/* The parts of the micro-batch; NULL: it is normalised by saved averages. */
-static const struct ls_parts *parts_of(const struct ls_ref_call *call)
+/* A part of the micro-batch. By saved averages all of it is one. */
+static struct ls_part part_of(const struct ls_call *call, const struct ls_value *x, int p,
+                              int *count)
 {
     const int moments = call->op->attr.batch_norm.moments;
+    *count = 1;
     if (moments < 0)
-        return NULL;
-    return &call->context->parts[call->op->layer->graph->syncs[moments].grouping];
+        return (struct ls_part){.count = x->shape.dim[0]};
+    const int grouping = call->op->layer->graph->syncs[moments].grouping;
+    *count = call->context->parts[grouping].count;
+    return call->context->parts[grouping].part[p];
 }
 
-/* An element of x: its part and channel, how many elements these have, and what it is normalised
- * by. */
-struct place {
-    int part;
-    int64_t c, padded, count;
-    double inverse, scale, x_hat, z, dz; /* dz: the gradient behind f; backward only */
-};
-
-/* Where the merged numbers of a sync are for an element, `arrays` of them for each channel. */
-static const float *merged_at(const struct ls_ref_call *call, int sync, const struct place *place,
-                              int arrays)
+static int64_t rows_of(const struct ls_value *x)
 {
-    const struct ls_part *part = &parts_of(call)->part[place->part];
-    return call->context->merged[sync] + part->merged * arrays * place->padded + place->c;
+    return x->rows > 0 ? x->rows : 1;
 }
 
-static double *partial_of(const struct ls_ref_call *call, int sync, const struct place *place)
+/* Number j of channel c of a part of x. */
+static int64_t place_of(const struct ls_value *x, const struct ls_part *part, int64_t c, int64_t j)
 {
-    return call->context->partial[sync] + place->part * (2 * place->padded + LS_SYNC_ROW_END);
+    const int64_t points = ls_shape_count(&x->shape, 2, x->shape.rank);
+    return ((part->first * rows_of(x) + j / points) * x->shape.dim[1] + c) * points + j % points;
 }
 
-/* Which part and channel element i of x is of. */
-static struct place locate(const struct ls_ref_call *call, const struct ls_value *x, int64_t i)
+/* Sets the row of partial results of part p to zeros and its count. */
+static double *start_row(const struct ls_call *call, const struct ls_value *x, int sync, int p,
+                         const struct ls_part *part)
 {
-    const struct ls_ref_split split = ls_ref_split(x, 1, 1);
-    const struct ls_parts *parts = parts_of(call);
-    const int64_t row = i / split.inner / split.dim, rows = x->rows > 0 ? x->rows : 1;
-    struct place place = {.c = ls_ref_along(&split, i), .padded = ls_sync_round(split.dim)};
-    if (parts == NULL)
-        return place;
-    while (row >= (parts->part[place.part].first + parts->part[place.part].count) * rows)
-        place.part++;
-    place.count = parts->part[place.part].count * rows * split.inner;
-    return place;
-}
-
-/* The same with what it is normalised by; inputs from `first` on: (mean, variance, factor),
- * (scale), (bias). */
-static struct place normalise(const struct ls_ref_call *call, int x, int first, int64_t i)
-{
-    const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
-    const float *a = ls_ref_in(call, first), *b = ls_ref_in(call, first + 1);
-    const float *factor = ls_ref_in(call, first + 2), *scale = ls_ref_in(call, first + 3);
-    const float *bias = ls_ref_in(call, first + 4), *y = ls_ref_in(call, 2);
-    struct place place = locate(call, call->op->input[x], i);
-    double mean, by = factor != NULL ? (double)*factor : 1;
-    if (attr->moments >= 0) {
-        const float *merged = merged_at(call, attr->moments, &place, 4);
-        mean = (double)merged[0] + (double)merged[place.padded];
-        place.inverse = (double)merged[2 * place.padded];
-    } else {
-        double variance = b == NULL || by == 0 ? 1 : (double)b[place.c] / by;
-        mean = a == NULL || by == 0 ? 0 : (double)a[place.c] / by;
-        place.inverse = 1 / sqrt((variance < 0 ? 0 : variance) + (double)attr->eps);
-    }
-    place.scale = scale != NULL ? (double)scale[place.c] : 1;
-    place.x_hat = (ls_ref_at(call, x, i) - mean) * place.inverse;
-    place.z = place.scale * place.x_hat + (bias != NULL ? (double)bias[place.c] : 0);
-    if (x == 0)
-        return place;
-    place.dz = ls_ref_at(call, 0, i);
-    if (attr->relu)
-        place.dz =
-            ls_ref_relu_backward(place.dz, y != NULL ? y[i] > 0 : place.z > 0, attr->relu_slope);
-    return place;
-}
-
-/* Zeroes the rows of partial results for a sync and sets their counts. */
-static void start_rows(const struct ls_ref_call *call, int sync, const struct ls_value *x)
-{
-    const struct ls_parts *parts = parts_of(call);
-    const int64_t sample = ls_ref_size(x) / x->shape.dim[0] * (x->rows > 0 ? x->rows : 1);
-    for (int p = 0; p < parts->count; p++) {
-        const struct place place = locate(call, x, parts->part[p].first * sample);
-        double *row = partial_of(call, sync, &place);
-        memset(row, 0, (size_t)(2 * place.padded + LS_SYNC_ROW_END) * sizeof *row);
-        row[2 * place.padded] = (double)place.count;
-    }
+    const int64_t padded = ls_sync_round(x->shape.dim[1]), length = 2 * padded + LS_SYNC_ROW_END;
+    double *row = call->context->partial[sync] + p * length;
+    memset(row, 0, (size_t)length * sizeof *row);
+    row[2 * padded] =
+        (double)(part->count * rows_of(x) * ls_shape_count(&x->shape, 2, x->shape.rank));
+    return row;
 }
 
 /* The means first, then the squares around them. */
-static void moments(const struct ls_ref_call *call)
+static void moments(const struct ls_call *call)
 {
     const struct ls_value *x = call->op->input[0];
-    const int sync = call->op->attr.batch_norm.moments;
-    start_rows(call, sync, x);
-    for (int64_t i = 0; i < 2 * ls_ref_size(x); i++) {
-        const bool second = i >= ls_ref_size(x);
-        const int64_t at = second ? i - ls_ref_size(x) : i;
-        const struct place place = locate(call, x, at);
-        double *row = partial_of(call, sync, &place), apart = ls_ref_at(call, 0, at);
-        if (second) {
-            apart -= row[place.c] / (double)place.count;
-            row[place.padded + place.c] += apart * apart;
-        } else {
-            row[place.c] += apart;
+    const int64_t channels = x->shape.dim[1], padded = ls_sync_round(channels);
+    for (int p = 0, parts = 1; p < parts; p++) {
+        const struct ls_part part = part_of(call, x, p, &parts);
+        double *row = start_row(call, x, call->op->attr.batch_norm.moments, p, &part);
+        const int64_t count = (int64_t)row[2 * padded];
+        for (int64_t c = 0; c < channels; c++) {
+            for (int64_t j = 0; j < count; j++)
+                row[c] += ls_at(call, 0, place_of(x, &part, c, j)) / (double)count;
+            for (int64_t j = 0; j < count; j++) {
+                const double apart = ls_at(call, 0, place_of(x, &part, c, j)) - row[c];
+                row[padded + c] += apart * apart;
+            }
         }
     }
-    const struct ls_parts *parts = parts_of(call);
-    for (int64_t k = 0; k < parts->count * x->shape.dim[1]; k++) {
-        struct place place = {.part = (int)(k / x->shape.dim[1]),
-                              .padded = ls_sync_round(x->shape.dim[1])};
-        double *row = partial_of(call, sync, &place);
-        row[k % x->shape.dim[1]] /= row[2 * place.padded];
-    }
 }
 
-static double batch_norm(const struct ls_ref_call *call, int64_t i)
-{
-    const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
-    const double z = normalise(call, 0, 1, i).z;
-    return attr->relu ? ls_ref_relu(z, attr->relu_slope) : z;
-}
+/* What an element of x is normalised by, and what comes of it. */
+struct normal {
+    double inverse, scale, x_hat, z, dz; /* dz: the gradient behind f; backward only */
+    const float *means;                  /* of dz and, `padded` further on, of dz x^ */
+    int64_t c, padded;
+    int part;
+};
 
-static int64_t batch_norm_sums(const struct ls_ref_call *call, int64_t i, double term[2])
+static struct normal normalise(const struct ls_call *call, int64_t i)
 {
     const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
-    const struct place place = normalise(call, 1, 3, i);
-    term[0] = place.dz * place.x_hat;
-    term[1] = place.dz;
-    if (attr->sums >= 0 && attr->moments >= 0) {
-        if (i == 0)
-            start_rows(call, attr->sums, call->op->input[1]);
-        double *row = partial_of(call, attr->sums, &place) + place.c;
-        row[0] += term[1];
-        row[place.padded] += term[0];
-    }
-    return place.c;
-}
-
-static double batch_norm_backward(const struct ls_ref_call *call, int64_t i)
-{
-    const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
-    struct place place = normalise(call, 1, 3, i);
+    const int x = call->op->kind == LS_OP_BATCH_NORM ? 0 : 1, first = x == 0 ? 1 : 3;
+    const struct ls_value *value = call->op->input[x];
+    const struct ls_axes axes = ls_axes(value, 1, 1);
+    const int64_t c = ls_along(&axes, i), row = i / axes.inner / axes.dim;
+    const float *a = ls_in(call, first), *b = ls_in(call, first + 1);
+    const float *factor = ls_in(call, first + 2), *scale = ls_in(call, first + 3);
+    const float *bias = ls_in(call, first + 4), *y = ls_in(call, 2);
+    struct normal normal = {.c = c, .padded = ls_sync_round(axes.dim)};
+    double by = factor != NULL ? (double)*factor : 1, mean = 0, variance = 1;
     if (attr->moments >= 0) {
-        const float *means = merged_at(call, attr->sums, &place, 2);
-        place.dz -= (double)means[0] + place.x_hat * (double)means[place.padded];
+        int parts;
+        struct ls_part part = part_of(call, value, 0, &parts);
+        while (row >= (part.first + part.count) * rows_of(value))
+            part = part_of(call, value, ++normal.part, &parts);
+        const float *merged =
+            call->context->merged[attr->moments] + part.merged * 4 * normal.padded;
+        mean = (double)merged[c] + (double)merged[normal.padded + c];
+        normal.inverse = (double)merged[2 * normal.padded + c];
+        if (call->op->kind == LS_OP_BATCH_NORM_BACKWARD)
+            normal.means = call->context->merged[attr->sums] + part.merged * 2 * normal.padded + c;
+    } else {
+        mean = a != NULL && by != 0 ? (double)a[c] / by : 0;
+        variance = b != NULL && by != 0 ? (double)b[c] / by : 1;
+        normal.inverse = 1 / sqrt((variance < 0 ? 0 : variance) + (double)attr->eps);
     }
-    return place.scale * place.inverse * place.dz;
+    normal.scale = scale != NULL ? (double)scale[c] : 1;
+    normal.x_hat = (ls_at(call, x, i) - mean) * normal.inverse;
+    normal.z = normal.scale * normal.x_hat + (bias != NULL ? (double)bias[c] : 0);
+    if (x > 0)
+        normal.dz = ls_at(call, 0, i);
+    if (x > 0 && attr->relu)
+        normal.dz =
+            ls_relu_backward(normal.dz, y != NULL ? y[i] > 0 : normal.z > 0, attr->relu_slope);
+    return normal;
+}
+
+static double batch_norm(const struct ls_call *call, int64_t i)
+{
+    const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
+    const double z = normalise(call, i).z;
+    return attr->relu ? ls_relu(z, attr->relu_slope) : z;
+}
+
+/* dscale and dbias; partial results where the statistics are those of a batch. */
+static int64_t batch_norm_sums(const struct ls_call *call, int64_t i, double term[2])
+{
+    const struct ls_batch_norm_attr *attr = &call->op->attr.batch_norm;
+    const struct normal normal = normalise(call, i);
+    term[0] = normal.dz * normal.x_hat;
+    term[1] = normal.dz;
+    if (attr->sums < 0 || attr->moments < 0)
+        return normal.c;
+    for (int p = 0, parts = 1; i == 0 && p < parts; p++) {
+        const struct ls_part part = part_of(call, call->op->input[1], p, &parts);
+        start_row(call, call->op->input[1], attr->sums, p, &part);
+    }
+    double *row = call->context->partial[attr->sums] + normal.c;
+    row += normal.part * (2 * normal.padded + LS_SYNC_ROW_END);
+    row[0] += term[1];
+    row[normal.padded] += term[0];
+    return normal.c;
+}
+
+static double batch_norm_backward(const struct ls_call *call, int64_t i)
+{
+    struct normal normal = normalise(call, i);
+    if (normal.means != NULL)
+        normal.dz -= (double)normal.means[0] + normal.x_hat * (double)normal.means[normal.padded];
+    return normal.scale * normal.inverse * normal.dz;
 }
 
 /* ---- By sample ------------------------------------------------------------------------------- */
 
-/* Larger ratios belong to deviations that are nothing but eps, where x^ is next to 0. */
-static const double largest_ratio = 1e30;
 enum { STATS = 4 };
 
 /* Numbers of a group of values. */
-static int64_t group_size(const struct ls_ref_call *call)
+static int64_t group_size(const struct ls_call *call)
 {
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
-    const struct ls_ref_split split = ls_ref_split(call->op->input[0], attr->axis, 1);
-    return split.dim / attr->groups * split.inner;
+    const struct ls_axes axes = ls_axes(call->op->input[0], attr->axis, 1);
+    return axes.dim / attr->groups * axes.inner;
 }
 
 /* Which number of scale and bias is for element i. */
-static int64_t factor_of(const struct ls_ref_call *call, int64_t i)
+static int64_t factor_of(const struct ls_call *call, int64_t i)
 {
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
-    const struct ls_ref_split split = ls_ref_split(call->op->input[0], attr->axis, 1);
-    return attr->elements ? i % (split.dim * split.inner) : ls_ref_along(&split, i);
+    const struct ls_axes axes = ls_axes(call->op->input[0], attr->axis, 1);
+    return attr->elements ? i % (axes.dim * axes.inner) : ls_along(&axes, i);
 }
 
 static double x_hat(const float *stats, double x)
@@ -187,100 +174,73 @@ static double x_hat(const float *stats, double x)
     return (x - (double)stats[0] - (double)stats[1]) * (double)stats[2];
 }
 
-static void measure(const struct ls_ref_call *call, int64_t first, float stats[STATS])
+static void measure(const struct ls_call *call, int64_t first, float stats[STATS])
 {
+    /* Larger ratios belong to deviations that are nothing but eps, where x^ is next to 0. */
+    static const double largest_ratio = 1e30;
     const struct ls_normalize_attr *attr = &call->op->attr.normalize;
-    const int64_t n = group_size(call);
-    const double eps = (double)attr->eps;
-    double sum = 0, squares = 0, deviation = 1, ratio = 0;
-    for (int64_t i = first; i < first + n; i++)
-        sum += ls_ref_at(call, 0, i);
-    const double mean = sum / (double)n;
-    for (int64_t i = first; i < first + n; i++)
-        squares += (ls_ref_at(call, 0, i) - mean) * (ls_ref_at(call, 0, i) - mean);
-    if (attr->variance) {
-        const double root = sqrt(squares / (double)n);
-        deviation = attr->behind ? root + eps : sqrt(squares / (double)n + eps);
-        ratio = !attr->behind ? 1 : root > 0 ? deviation / root : 0;
-    }
+    const double n = (double)group_size(call), eps = (double)attr->eps;
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < group_size(call); i++)
+        mean += ls_at(call, 0, first + i) / n;
+    for (int64_t i = 0; i < group_size(call); i++)
+        variance += (ls_at(call, 0, first + i) - mean) * (ls_at(call, 0, first + i) - mean) / n;
+    const double root = sqrt(variance),
+                 deviation = attr->behind ? root + eps : sqrt(variance + eps);
+    const double ratio = !attr->behind ? 1 : root > 0 ? deviation / root : 0;
     stats[0] = (float)mean;
     stats[1] = (float)(mean - (double)stats[0]);
-    stats[2] = (float)(1 / deviation);
-    stats[3] = (float)(ratio < largest_ratio ? ratio : largest_ratio);
+    stats[2] = attr->variance ? (float)(1 / deviation) : 1;
+    stats[3] = attr->variance ? (float)(ratio < largest_ratio ? ratio : largest_ratio) : 0;
 }
 
-static void normalize(const struct ls_ref_call *call)
+static void normalize(const struct ls_call *call)
 {
-    const float *scale = ls_ref_in(call, 1), *bias = ls_ref_in(call, 2);
+    const float *scale = ls_in(call, 1), *bias = ls_in(call, 2);
     const int64_t n = group_size(call);
-    float *kept = call->op->outputs > 1 ? call->out[1] : NULL, stats[STATS];
-    for (int64_t i = 0; i < ls_ref_size(call->op->input[0]); i++) {
+    float stats[STATS] = {0};
+    for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
         const int64_t f = factor_of(call, i);
         if (i % n == 0)
             measure(call, i, stats);
-        if (i % n == 0 && kept != NULL)
-            memcpy(kept + i / n * STATS, stats, sizeof stats);
-        ((float *)call->out[0])[i] =
-            (float)((scale != NULL ? (double)scale[f] : 1) * x_hat(stats, ls_ref_at(call, 0, i)) +
-                    (bias != NULL ? (double)bias[f] : 0));
+        for (int64_t k = 0; i % n == 0 && k < STATS && call->sum[1] != NULL; k++)
+            call->sum[1][i / n * STATS + k] = (double)stats[k];
+        call->sum[0][i] = (scale != NULL ? (double)scale[f] : 1) * x_hat(stats, ls_at(call, 0, i)) +
+                          (bias != NULL ? (double)bias[f] : 0);
     }
 }
 
 /* in: dy, x, stats, (scale). */
-static void normalize_data(const struct ls_ref_call *call)
+static void normalize_data(const struct ls_call *call)
 {
-    const float *scale = ls_ref_in(call, 3);
+    const float *scale = ls_in(call, 3), *stats = call->in[2];
     const int64_t n = group_size(call);
-    for (int64_t first = 0; first < ls_ref_size(call->op->input[0]); first += n) {
-        const float *stats = (const float *)call->in[2] + first / n * STATS;
+    for (int64_t first = 0; first < ls_size(call->op->input[0]); first += n, stats += STATS) {
         double plain = 0, along = 0;
         for (int64_t i = first; i < first + 2 * n; i++) { /* the sums first, then dx */
             const int64_t at = i < first + n ? i : i - n;
-            const double hat = x_hat(stats, ls_ref_at(call, 1, at));
-            double dz = ls_ref_at(call, 0, at);
-            dz *= scale != NULL ? (double)scale[factor_of(call, at)] : 1;
+            const double hat = x_hat(stats, ls_at(call, 1, at));
+            const double factor = scale != NULL ? (double)scale[factor_of(call, at)] : 1;
+            const double dz = factor * ls_at(call, 0, at);
             plain += i == at ? dz / (double)n : 0;
             along += i == at ? dz * hat / (double)n * (double)stats[3] : 0;
-            if (i != at)
-                ((float *)call->out[0])[at] =
-                    (float)((dz - plain - hat * along) * (double)stats[2]);
+            call->sum[0][at] = (dz - plain - hat * along) * (double)stats[2];
         }
     }
 }
 
-static int64_t normalize_sums(const struct ls_ref_call *call, int64_t i, double term[2])
+static int64_t normalize_sums(const struct ls_call *call, int64_t i, double term[2])
 {
     const float *stats = (const float *)call->in[2] + i / group_size(call) * STATS;
-    term[1] = ls_ref_at(call, 0, i);
-    term[0] = term[1] * x_hat(stats, ls_ref_at(call, 1, i));
+    term[1] = ls_at(call, 0, i);
+    term[0] = term[1] * x_hat(stats, ls_at(call, 1, i));
     return factor_of(call, i);
 }
 
 /* ---- By what is around ----------------------------------------------------------------------- */
 
-/* The sum of f over the places around one: `size` channels, or size x size positions. */
-static double sum_around(const struct ls_ref_call *call, int64_t at,
-                         double (*f)(const struct ls_ref_call *call, int64_t at))
-{
-    const struct ls_lrn_attr *attr = &call->op->attr.lrn;
-    const struct ls_value *x = call->op->input[0];
-    const int first = attr->within ? 2 : 1; /* the first axis that it goes along */
-    const struct ls_ref_split rows = ls_ref_split(x, first, 1);
-    const int64_t half = attr->size / 2, width = attr->within ? rows.inner : 1;
-    double sum = 0;
-    for (int64_t i = -half; i <= half; i++)
-        for (int64_t j = attr->within ? -half : 0; j <= (attr->within ? half : 0); j++) {
-            const int64_t row = ls_ref_along(&rows, at) + i, column = at % width + j;
-            if (row >= 0 && row < rows.dim && column >= 0 && column < width)
-                sum += f(call, at + i * rows.inner + j);
-        }
-    return sum;
-}
-
-static double square_at(const struct ls_ref_call *call, int64_t at)
-{
-    return ls_ref_at(call, 0, at) * ls_ref_at(call, 0, at);
-}
+/* s */
+static double lrn_scale(const struct ls_call *call, int64_t at);
 
 /* alpha / n, or alpha / n^2 within planes. */
 static double share_of(const struct ls_lrn_attr *attr)
@@ -288,49 +248,61 @@ static double share_of(const struct ls_lrn_attr *attr)
     return (double)attr->alpha / ((double)attr->size * (attr->within ? (double)attr->size : 1));
 }
 
-static double lrn_scale(const struct ls_ref_call *call, int64_t at)
+/* The sum over the places around one, `size` channels or size x size positions, of x^2; `ratios`:
+ * of y dy / s. */
+static double sum_around(const struct ls_call *call, int64_t at, bool ratios)
+{
+    const struct ls_lrn_attr *attr = &call->op->attr.lrn;
+    const struct ls_axes rows = ls_axes(call->op->input[0], attr->within ? 2 : 1, 1);
+    const int64_t half = attr->size / 2, width = attr->within ? rows.inner : 1;
+    const int a = ratios ? 1 : 0, b = ratios ? 2 : 0;
+    double sum = 0;
+    for (int64_t i = -half; i <= half; i++)
+        for (int64_t j = attr->within ? -half : 0; j <= (attr->within ? half : 0); j++) {
+            const int64_t row = ls_along(&rows, at) + i, column = at % width + j;
+            const int64_t to = at + i * rows.inner + j;
+            if (row >= 0 && row < rows.dim && column >= 0 && column < width)
+                sum += ls_at(call, a, to) * ls_at(call, b, to) / (ratios ? lrn_scale(call, to) : 1);
+        }
+    return sum;
+}
+
+static double lrn_scale(const struct ls_call *call, int64_t at)
 {
     const struct ls_lrn_attr *attr = &call->op->attr.lrn;
     if (call->op->kind == LS_OP_LRN_BACKWARD && !attr->within)
-        return ls_ref_at(call, 3, at);
-    return (attr->within ? 1 : (double)attr->k) + share_of(attr) * sum_around(call, at, square_at);
+        return ls_at(call, 3, at);
+    return (attr->within ? 1 : (double)attr->k) + share_of(attr) * sum_around(call, at, false);
 }
 
-static double ratio_at(const struct ls_ref_call *call, int64_t at)
-{
-    return ls_ref_at(call, 1, at) * ls_ref_at(call, 2, at) / lrn_scale(call, at);
-}
-
-static void lrn(const struct ls_ref_call *call)
+static void lrn(const struct ls_call *call)
 {
     const double beta = (double)call->op->attr.lrn.beta;
-    float *scale = call->op->outputs > 1 ? call->out[1] : NULL;
-    for (int64_t i = 0; i < ls_ref_size(call->op->input[0]); i++) {
+    for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
         const double s = lrn_scale(call, i);
-        ((float *)call->out[0])[i] =
-            (float)(ls_ref_at(call, 0, i) * Sleef_cinz_powd1_u10purec(s, -beta));
-        if (scale != NULL)
-            scale[i] = (float)s;
+        call->sum[0][i] = ls_at(call, 0, i) * Sleef_cinz_powd1_u10purec(s, -beta);
+        if (call->sum[1] != NULL)
+            call->sum[1][i] = s;
     }
 }
 
 /* in: x, y, dy, (scale). */
-static double lrn_backward(const struct ls_ref_call *call, int64_t i)
+static double lrn_backward(const struct ls_call *call, int64_t i)
 {
     const struct ls_lrn_attr *attr = &call->op->attr.lrn;
     const double beta = (double)attr->beta;
-    return ls_ref_at(call, 2, i) * Sleef_cinz_powd1_u10purec(lrn_scale(call, i), -beta) -
-           2 * share_of(attr) * beta * ls_ref_at(call, 0, i) * sum_around(call, i, ratio_at);
+    return ls_at(call, 2, i) * Sleef_cinz_powd1_u10purec(lrn_scale(call, i), -beta) -
+           2 * share_of(attr) * beta * ls_at(call, 0, i) * sum_around(call, i, true);
 }
 
-const struct ls_ref_compute ls_ref_norms[LS_OP_KINDS] = {
+const struct ls_compute ls_ref_norms[LS_OP_KINDS] = {
     [LS_OP_MOMENTS] = {.run = moments},
     [LS_OP_BATCH_NORM] = {.element = batch_norm},
     [LS_OP_BATCH_NORM_SUMS] = {.terms = batch_norm_sums},
     [LS_OP_BATCH_NORM_BACKWARD] = {.element = batch_norm_backward},
-    [LS_OP_NORMALIZE] = {.run = normalize},
-    [LS_OP_NORMALIZE_DATA] = {.run = normalize_data},
+    [LS_OP_NORMALIZE] = {.add = normalize},
+    [LS_OP_NORMALIZE_DATA] = {.add = normalize_data},
     [LS_OP_NORMALIZE_SUMS] = {.terms = normalize_sums},
-    [LS_OP_LRN] = {.run = lrn},
+    [LS_OP_LRN] = {.add = lrn},
     [LS_OP_LRN_BACKWARD] = {.element = lrn_backward},
 };
