@@ -1,8 +1,7 @@
-/* Weights that Caffe trained: they classify as many test samples right as an independent program
- * found, in files of the old form (V1 layers, four extents) and the new one; and what we write of
- * them reads back equal.
- *
- * Both data sets and the weights come from the data folder; CIFAR-10 lies there packed by xz.
+/* Weights that Caffe trained, in files of the old form (V1 layers, four extents) and the new
+ * one: they classify as many test samples correctly as an independent program found, and the
+ * files that Lockstep writes of them read back equal. The data sets and the weights come from
+ * the data folder, where CIFAR-10 is packed by xz.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <fcntl.h>
@@ -48,8 +47,8 @@ static double figure(const struct lockstep_output *outputs, size_t count, const 
     return 0;
 }
 
-/* Whether `right` of the tested samples were right; another instruction set may decide otherwise on
- * one or two whose best classes are very close. */
+/* `right` of the tested samples are classified correctly; another instruction set may decide
+ * otherwise for one or two whose best classes are very close. */
 static void expect_right(const char *net, const char *weights, int64_t iterations, int64_t tested,
                          int right)
 {

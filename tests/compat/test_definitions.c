@@ -1,5 +1,6 @@
-/* One net said in every form that Caffe's definitions have had trains to the same bytes, and as a
- * net for deployment predicts the same numbers.
+/* One net in every form that Caffe's definitions have had: it trains to the same bytes, and
+ * predicts the same numbers as a net for deployment.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +209,8 @@ static void stages_and_levels(void **state)
                 1);
 }
 
-/* What people write by hand: no separators, all separators, comments, both kinds of brackets. */
+/* Text as people write it by hand: no separators, all separators, comments, both kinds of
+ * brackets. */
 static void text_as_people_write_it(void **state)
 {
     (void)state;

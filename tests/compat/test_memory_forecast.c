@@ -1,7 +1,7 @@
-/* What a plan foretells against what a training touches: for small networks of every kind, in
- * processes of their own, the anonymous memory that the kernel counts after a few updates and a
- * test. And limits: a training that fits into less computes the same bits, one that does not says
- * what would.
+/* A plan's forecast of memory against the memory that a training touches. For small networks of
+ * every kind, in processes of their own, the kernel counts anonymous memory after a few updates
+ * and a test. A training within a limit computes the same bits; one that does not fit says what
+ * would.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <limits.h>
@@ -26,7 +26,7 @@ static const struct net {
     {"large inner products", "memory_products"},
 };
 
-/* Where a limit changes which plans are tried: rows that are gathered, other layouts, depth. */
+/* Nets for which a limit changes which plans are tried: gathered rows, other layouts, depth. */
 static const struct net tight_nets[] = {
     {"gathered rows", "memory_gathered"},
     {"gathered rows behind convolutions", "memory_gathered_behind"},
@@ -142,8 +142,8 @@ static void test_forecasts(void **state)
     }
 }
 
-/* Weights, activations and decoded samples of a test phase lie where those of training do. What it
- * adds are its plan, the code of its kernels and a thread that decodes: as the forecast says. */
+/* Weights, activations and decoded samples of a test phase use the memory of training. A test
+ * phase adds its plan, the code of its kernels and a decoding thread, as the forecast says. */
 static void test_tests_add_nothing(void **state)
 {
     (void)state;
@@ -320,8 +320,8 @@ static uint64_t bytes_of_tenths(uint64_t tenths)
     return tenths * 1048576 / 10;
 }
 
-/* A user who follows the message gets a plan; a tenth less, the least that it tells apart, is
- * refused with the same figure, however close to the least a limit was. */
+/* A limit taken from the message gives a plan. With a tenth of a MiB less, the smallest step of
+ * that figure, the training is refused with the same figure, however close the limit was. */
 static void check_least(const struct net *net, int count)
 {
     char reason[2000] = "";

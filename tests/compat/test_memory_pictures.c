@@ -1,6 +1,6 @@
-/* Memory of pictures: what a plan foretells of data that are decoded, and of what is kept of them,
- * against what a training touches, in processes of their own. Pictures are large beside the net, so
- * that decoding them is what takes memory.
+/* Memory of pictures: a plan's forecast for decoding and for caches against the memory that a
+ * training touches, in processes of their own. Pictures are large compared with the net, so that
+ * decoding takes most of the memory.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <malloc.h>
@@ -110,7 +110,7 @@ static int foresee(void *result)
     return 0;
 }
 
-/* Three epochs. What is freed between two pictures stays with the process and is counted. */
+/* Three epochs. Memory that is freed between two pictures stays with the process and is counted. */
 static int measure(void *result)
 {
     struct figures *figures = result;
@@ -155,7 +155,7 @@ static void test_decoding(void **state)
     }
 }
 
-/* What is kept is listed apart: the total is the same with it, to the byte. */
+/* The cache is listed by itself: the total with it is the same, to the byte. */
 static void test_kept_apart(void **state)
 {
     enum { ENTRY_MAX = 32 };

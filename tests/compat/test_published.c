@@ -1,6 +1,7 @@
-/* The networks that Caffe publishes with its examples, said in our own words and at a quarter of
- * their width: they are built with the shapes that their papers give, one update is the same on one
- * and two workers, and their figures come out by name.
+/* The networks of Caffe's examples, described independently and at a quarter of their width:
+ * they have the shapes that their papers give, one update is the same on one and two workers,
+ * and their figures have the expected names.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Plans for several ranks through the public interface: from updates that are timed here and from
- * seconds that are given, and what is refused. How fast anything is does not matter.
+/* Plans for several ranks through the public interface: from updates that are timed here, from
+ * given seconds, and options that are refused. Speed does not matter.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>

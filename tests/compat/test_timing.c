@@ -1,6 +1,6 @@
-/* Timing and tuning through the public interface: every layer is there, all parts add up to the
- * iteration, operations are those of the definition, nothing is written, and mistakes are told.
- * How fast anything is does not matter.
+/* Timing and tuning through the public interface: every layer is listed, all parts add up to the
+ * iteration, operations are those of the definition, nothing is written, and mistakes are
+ * reported. Speed does not matter.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <dirent.h>
@@ -127,8 +127,8 @@ static void test_time(void **state)
     time_with(2, "max_iter: 1", 5, 1);
 }
 
-/* Large inner products are computed for all micro-batches of a batch together, so that their
- * weights are read once a batch, and once is what counts; there are two batches an update. */
+/* Large inner products are computed for all micro-batches of a batch together: their weights are
+ * read, and counted, once for each batch; an update has two batches. */
 static void test_gathered_bytes(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_gathered_bytes(void **state)
     lockstep_solver_free(solver);
 }
 
-/* What is said of micro-batches is what they are where they follow the groups of batch norm. */
+/* The reported micro-batches are the actual ones where they follow the groups of batch norm. */
 static void test_groups(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A test phase that could not begin, for want of memory at any place, leaves the training what it
- * was: it goes on, though the test may have taken the memory that it decodes into.
+/* A test phase that cannot begin because memory runs out, at any allocation, leaves the training
+ * as it was: training continues, even where the test has taken its memory for decoding.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"

@@ -1,10 +1,10 @@
 /* Every number of a definition, with values that make no sense there: 0, -1, huge ones, NaN.
  *
- * The fields come from the schema's own descriptors, so that none is forgotten: in each message of
- * a few small solvers (their nets are inside) every scalar field is set to every hostile value, as
- * an only value and as a list. Each of these definitions must either train, or fail with a status
- * that fits and with a message that names its place; it must not crash, hang, or leak (the
- * sanitizers look at that).
+ * The fields come from the schema's own descriptors, so that none is forgotten. In each message
+ * of a few small solvers with their nets, every scalar field is set to every hostile value, as a
+ * single value and as a list. Each of these definitions must either train, or fail with a status
+ * that fits and a message that names its place; it must not crash, hang, or leak (sanitizers
+ * check that).
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>

@@ -1,7 +1,7 @@
-/* No memory, at every place where memory is asked for: one allocation after the other fails, in a
- * whole small training and in everything else that the library does. Each time the call must end
- * with LOCKSTEP_RESOURCE and a message, or do without what it did not get; it must not crash, leak
- * (the sanitizers look at that) or leave a file half-written, and the same call afterwards works.
+/* Memory runs out at every allocation: one after the other fails, in a whole small training and
+ * in everything else that the library does. Each time the call must end with LOCKSTEP_RESOURCE
+ * and a message, or succeed without that memory. It must not crash, leak (sanitizers check that)
+ * or leave a file half-written, and the same call must work afterwards.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <dirent.h>
@@ -185,8 +185,8 @@ static void sweep(const char *what, int (*call)(struct lockstep_error *error), l
     if (call(error) != 0)
         fail_msg("%s, afterwards: %s", what, lockstep_error_text(error));
     printf("%s: %ld allocations were missed, %ld were not needed\n", what, failed, without);
-    /* A handful may be optional: copies in a cache, hints of messages. Snapshots between updates,
-     * and the removal of old ones, may fail with a warning, also in the trainings of a
+    /* A few allocations are optional: copies in a cache, hints of messages. Snapshots between
+     * updates, and the removal of old ones, may fail with a warning, also in the trainings of a
      * verification. */
     assert_true(failed > 5 && without < 8);
     lockstep_error_free(error);

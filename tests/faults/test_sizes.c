@@ -1,7 +1,7 @@
-/* What cannot be done with pictures that differ in size. It is found before anything is trained; of
- * data with very many sizes, when the size comes up. The message names the layer, the size and a
- * record that has it, the weights stay what they were, and the same call fails again in the same
- * way.
+/* Nets and settings that cannot work with pictures of different sizes. They are refused before
+ * training begins; with very many sizes, when the size is met. The message names the layer, the
+ * size and a record that has it, the weights stay as they were, and the same call fails again in
+ * the same way.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "numerics/sizes.h"
@@ -18,8 +18,8 @@ static void check_says(struct lockstep_error *error, const char *const *parts)
 
 enum { SIZES_TRIED = 256 /* before a training begins */ };
 
-/* "even": sizes 16 x 12 in front, then 13 x 10 among them. "crowd": so many even sizes that nothing
- * tries them all, and an odd one behind them. */
+/* "even": pictures of 16 x 12, with one of 13 x 10 among them. "crowd": so many even sizes that
+ * not all of them are tried before a training, and an odd size behind them. */
 static void write_pictures(void)
 {
     for (int i = 0; i < 8; i++)
@@ -47,8 +47,8 @@ static void refuse(struct lockstep_solver *solver, const char *const *parts)
     lockstep_solver_free(solver);
 }
 
-/* Refuses a net whose data have a size that it cannot take. `type` is what the net may leave open.
- */
+/* Refuses a net on data with a size that it cannot take. `type` is that of a layer that the file
+ * leaves open. */
 static void refuse_size(const char *file, const char *type, const char *const *parts)
 {
     refuse(make_solver(SGD "max_iter: 9 micro_batch: 2", "even", "batch_size: 4", "",
@@ -56,7 +56,7 @@ static void refuse_size(const char *file, const char *type, const char *const *p
            parts);
 }
 
-/* Its weights have the shape that pictures give them. */
+/* The weights of an inner product depend on the size of the pictures. */
 static void sizes_that_an_inner_product_cannot_take_are_refused(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void groups_of_different_sizes_are_refused(void **state)
 
 /* ---- Models ---------------------------------------------------------------------------------- */
 
-/* A model is tested on such pictures, on more sizes than plans are kept for, and refuses to predict
+/* A model is tested on pictures of more sizes than plans are kept for, and refuses to predict
  * for them. */
 static void a_model_is_tested_on_sizes_and_refuses_to_predict(void **state)
 {

@@ -1,5 +1,6 @@
-/* What golden networks use, held against the library's own tables, so that a new layer type, kernel
- * or source without a golden network fails.
+/* The golden networks use everything in the library's own tables: a new layer type, kernel or
+ * source without a golden network fails.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "golden/golden.h"
 
@@ -55,7 +56,7 @@ void golden_note_use(const struct ls_trainer *trainer)
     used.policy[trainer->schedule.policy] = true;
 }
 
-/* What hands in numbers of the caller's, in nets that are not trained here, computes nothing. */
+/* Layers for numbers of the caller, in nets that are not trained here, compute nothing. */
 static bool computes(const struct ls_layer_type *type)
 {
     return strcmp(type->type, "Input") != 0;

@@ -37,7 +37,7 @@ static uint32_t short_hash(const void *bytes, size_t size, uint32_t seed)
 
 /* ---- What decides the bits ------------------------------------------------------------------- */
 
-/* Kernels of Lockstep's own name themselves; reorders change no bit, whatever does them. */
+/* Lockstep's own kernels have names; reorders change no bit, with any kernel. */
 static bool is_own(const struct ls_step *step)
 {
     enum ls_op_kind kind = step->prepared.op->kind;
@@ -82,7 +82,7 @@ static void take_key(const struct run *run, const char *isa, struct golden_key *
     take_word("cache=", key->cache, sizeof key->cache);
 }
 
-/* ---- What comes of it ------------------------------------------------------------------------ */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 static void take_names(const struct run *run, struct golden_bits *bits)
 {

@@ -1,7 +1,7 @@
-/* Audits on a build with a core that computes wrongly now and then (support/fault.h): they find it,
- * name it, and the training ends with the bytes of one on sound cores, whatever part of what a
- * micro-batch leaves is wrong, on any number of workers and ranks. A core that is always wrong ends
- * the training, with its name.
+/* Audits on a build in which one core computes wrongly now and then (support/fault.h). Audits
+ * find and name the core, and the training ends with the bytes of one on sound cores, whichever
+ * result of a micro-batch is wrong, on any number of workers and ranks. A core that is always
+ * wrong ends the training, with its name.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/audit.h"
@@ -22,7 +22,7 @@ static int setup(void **state)
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 
-/* Batch norm over the batch (waves), convolutions, factors; several batches an update. */
+/* Batch norm over the batch, convolutions, factors; several batches in an update. */
 static struct lockstep_solver *normed(void)
 {
     return make_solver("momentum: 0.9 micro_batch: 3 iter_size: 2");
@@ -92,7 +92,7 @@ static void set_fault(int rank, int worker, int every, const char *what)
     assert_int_equal(setenv("LOCKSTEP_FAULT", text, 1), 0);
 }
 
-/* Trains with a core that makes `what` wrong; must end like a training on sound ones. */
+/* Trains with a core that makes `what` wrong; must end as a training on sound cores does. */
 static void check_found(struct lockstep_solver *solver, struct job job, const char *const *what,
                         const char *name)
 {
@@ -149,8 +149,8 @@ static void faults_in_a_plain_net_are_found(void **state)
     assert_true(faulty.own > 0 && faulty.of_audits > 0);
 }
 
-/* What is not finite is looked at again, also where next to nothing is audited. (In these jobs the
- * last core does more than EVERY computations without audits, too.) */
+/* A result that is not finite is computed again even where almost nothing is audited. (In these
+ * jobs the last core does more than EVERY computations without audits, too.) */
 static void what_is_not_finite_is_computed_again_almost_without_audits(void **state)
 {
     (void)state;

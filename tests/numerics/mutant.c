@@ -33,7 +33,7 @@ int __wrap_ls_engine_create(const struct ls_device *device, struct ls_comm *comm
     *schedule = (struct schedule){.lock = PTHREAD_MUTEX_INITIALIZER,
                                   .moved = PTHREAD_COND_INITIALIZER,
                                   .workers = workers,
-                                  .dawdler = -1,
+                                  .slow_worker = -1,
                                   .last = held_until};
     (*engine)->before_micro_batch = follow_schedule;
     (*engine)->user = schedule;

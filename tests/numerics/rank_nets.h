@@ -1,6 +1,5 @@
-/* A small training for tests of jobs' snapshots: parts of its parameters lie with several ranks,
- * others with all of them; parameters are in the layouts of kernels, or plain; some are not
- * learned.
+/* A small training for tests of jobs' snapshots: some parameters are divided among ranks, others
+ * are whole on each rank; they lie in kernels' layouts or plainly; some are not trained.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_NUMERICS_RANK_NETS_H

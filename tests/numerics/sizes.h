@@ -1,4 +1,4 @@
-/* Pictures of different sizes for tests, with label maps, and nets that work on any size.
+/* Pictures of different sizes with label maps, and nets that accept any size.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_NUMERICS_SIZES_H

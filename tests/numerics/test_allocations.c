@@ -1,9 +1,8 @@
-/* Nothing is allocated after the first iteration: not through base/memory.h, not by the C library
- * behind its back. What the kernel library and the C++ library under it allocate to run a kernel
- * they must give back: what is alive does not grow.
- *
- * This program has its own malloc, which notes who called: addresses of other libraries than the C
- * library's are theirs, all the rest is ours.
+/* After the first iteration a training allocates nothing, neither through base/memory.h nor
+ * through the C library. The kernel library and the C++ library under it may allocate while a
+ * kernel runs, but must free all of it: the memory in use does not grow. This program has its
+ * own malloc, which looks at the caller's address: calls from the C library and from Lockstep
+ * count as ours, calls from other libraries as theirs.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
@@ -128,8 +127,8 @@ struct window {
     bool closed;
 };
 
-/* From the display of iteration 4, when everything has happened once, to that of iteration
- * 24; a link of the chain of hashes lies between. */
+/* From the display of iteration 4, when everything has happened once, to the display of
+ * iteration 24. In between a hash of the weights joins the chain of hashes. */
 static void take_event(void *user, const struct lockstep_event *event)
 {
     struct window *window = user;
@@ -148,8 +147,8 @@ static void take_event(void *user, const struct lockstep_event *event)
     }
 }
 
-/* A test in every second iteration, a display in each, and whatever else happens between two
- * updates: clipping, a penalty, an average of weights. */
+/* Tests in every second iteration, a display in each, and everything else that happens between
+ * two updates: clipping, a penalty, an average of weights. */
 static struct lockstep_solver *solver_for(const char *solver, const char *layers)
 {
     return load_solver(

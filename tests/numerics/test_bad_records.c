@@ -1,7 +1,7 @@
-/* Trainings that skip bad records (on_bad_record: SKIP): the losses, tests and weights of a
- * training on data in which the next good record was written in the place of each bad one, on any
- * number of workers and ranks, with a cache or without, with little memory, stopped and resumed or
- * not. Ranks and resumes with other bad records are found.
+/* Trainings that skip bad records (on_bad_record: SKIP). Losses, tests and weights are those of
+ * a training on data in which the next good record replaces each bad one: on any number of
+ * workers and ranks, with and without a cache, in little memory, and after a resume. Ranks and
+ * resumes with other bad records are found.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/ranks.h"
@@ -11,9 +11,9 @@ enum { RECORDS = 31, SIDE = 12, UPDATES = 6 };
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-/* The pictures of a folder, of one size or of several, and for each pattern a list, in which bad
- * records are damaged files or have labels of no class, and one where others stand in their place.
- */
+/* The pictures of a folder, of one size or of several. For each pattern there are two lists: one
+ * in which bad records are damaged files or have labels of no class, and one in which other
+ * records replace them. */
 static const bool patterns[][RECORDS] = {
     {true},
     {[RECORDS - 1] = true},
@@ -242,7 +242,7 @@ static void training_stopped_at_a_bad_record_resumes_with_skip(void **state)
     lockstep_solver_free(skip);
 }
 
-/* ---- What is counted and told ---------------------------------------------------------------- */
+/* ---- Counts and reports ---------------------------------------------------------------------- */
 
 static int run_to_end(struct rank *rank, struct ls_trainer *trainer)
 {
@@ -251,8 +251,8 @@ static int run_to_end(struct rank *rank, struct ls_trainer *trainer)
     return rank->status;
 }
 
-/* In 72 samples of 31 each record comes twice or three times: of four that are bad 8 to 12. All
- * ranks count all. */
+/* 72 samples of 31 records: each record comes twice or three times, so that four bad ones count
+ * 8 to 12 times. All ranks count all of them. */
 static void all_ranks_count_the_same_bad_records(void **state)
 {
     (void)state;
@@ -321,8 +321,8 @@ static void a_record_that_is_bad_on_one_rank_only_is_found(void **state)
     }
 }
 
-/* Of many records ranks compare some at their start, and the others when one of them has trained on
- * them; records that are bad on both ranks are no difference. */
+/* Of many records, ranks compare some at their start, and each other one when a rank has trained
+ * on it. Records that are bad on both ranks are no difference. */
 static const char *write_long_list(const char *name, int bad)
 {
     enum { LINES = 900 };

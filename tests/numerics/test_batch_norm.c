@@ -1,7 +1,6 @@
-/* The promise for batch statistics: small residual nets with batch norm give the same snapshot,
- * byte for byte, on any number of workers, whatever the groups, the batch and its micro-batches,
- * however long workers take, stopped and resumed or not; and so do figures of tests by the
- * statistics of batches.
+/* Batch statistics: small residual nets with batch norm give the same snapshot, byte for byte,
+ * on any number of workers: with any groups, batches and micro-batches, with slow workers, and
+ * after a resume. The figures of tests that use the statistics of batches are the same, too.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -50,8 +49,8 @@ static void train_a_while(struct training *training, int64_t updates)
     count_micro_batches(training);
 }
 
-/* Trains on one worker and on others, one of which dawdles: on each number of them, or on one that
- * is another every time. Takes the solver. */
+/* Trains on one worker and on several, one of which is slow: on each number of workers, or
+ * (`all` is false) on another number in each call. Frees the solver. */
 static void check(struct lockstep_solver *solver, int64_t updates, bool all, const char *what)
 {
     static int turn;
@@ -64,7 +63,7 @@ static void check(struct lockstep_solver *solver, int64_t updates, bool all, con
         if (!all && i != 1 + turn % (COUNTS - 1))
             continue;
         struct training *training = start(solver, counts[i], NULL, NULL);
-        training->schedule.dawdler = (i + turn) % counts[i];
+        training->schedule.slow_worker = (i + turn) % counts[i];
         train_a_while(training, updates);
         check_same(first, snapshot(training), "%s, %d workers", what, counts[i]);
         finish(training);
@@ -153,8 +152,8 @@ static void any_workers_give_same_bits_with_clipping_adam_and_averages(void **st
                      6, false, "%s", settings[i]);
 }
 
-/* One layer whose groups lie within micro-batches among others that exchange: what was merged for a
- * micro-batch is its own until its backward pass. */
+/* One layer has groups within micro-batches, others exchange statistics: the merged statistics
+ * of a micro-batch stay its own until its backward pass. */
 static void any_workers_give_same_bits_with_different_groups_in_one_net(void **state)
 {
     (void)state;

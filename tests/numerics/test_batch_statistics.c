@@ -1,6 +1,7 @@
-/* Batch statistics are those of the batch: losses, gradients and moving averages of whole updates
- * against plain loops in double precision over all of their samples, for micro-batches of any size
- * and data far from zero. Averages advance once for each group, in order, and only by updates.
+/* Batch statistics are those of the whole batch. Losses, gradients and moving averages of whole
+ * updates are compared with plain loops in double precision over all samples, for micro-batches
+ * of any size and for data far from zero. Averages advance once for each group, in order, and
+ * only in updates.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -210,7 +211,7 @@ static void advance(struct update *u, const struct reference_batch_norm *norm, c
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* `least`: of what the tolerance is a part, where all that is expected is smaller. */
+/* `least`: where all expected numbers are smaller, the tolerance is a part of this. */
 static void check_closer(const float *values, const double *expected, int n, double tolerance,
                          double least, const char *what, const char *name)
 {
@@ -229,8 +230,8 @@ static void check_close(const float *values, const double *expected, int n, doub
     check_closer(values, expected, n, tolerance, 0, what, name);
 }
 
-/* The norm behind takes out most of what the first one scales and adds, so that these gradients are
- * sums that almost cancel; this is the size of what they are sums of. */
+/* The next norm removes most of what the first one scales and adds, so that these gradients are
+ * sums that almost cancel; this is the size of their terms. */
 static double size_of_terms(const struct update *u, enum parameter which)
 {
     double squares = 0;
@@ -309,7 +310,7 @@ static void updates_are_those_of_a_reference_in_double(void **state)
             }
 }
 
-/* Pixels far from zero, whose squares have no room in a float for what they differ by. */
+/* Pixels far from zero: a float that holds their squares has no bits left for their differences. */
 static void means_far_from_zero_lose_no_variance(void **state)
 {
     (void)state;
@@ -396,8 +397,7 @@ static void a_repeated_update_advances_the_averages_once(void **state)
 
 /* ---- Saved averages in training -------------------------------------------------------------- */
 
-/* Norms that are frozen have the averages that training left, before and after; gradients take them
- * for constants. */
+/* Frozen norms keep the averages that training left; gradients treat these as constants. */
 static void frozen_norms_keep_their_averages(void **state)
 {
     (void)state;
@@ -461,8 +461,8 @@ static void frozen_norms_keep_their_averages(void **state)
 
 /* ---- Nothing to spread ----------------------------------------------------------------------- */
 
-/* A group of one sample has one value a channel behind the first norm: variance 0, so that what
- * comes out is the bias, and no gradient goes on. */
+/* A group of one sample has one value for each channel behind the first norm. Its variance is 0,
+ * so that the output is the bias and the gradient is 0. */
 static void a_group_of_one_sample_gives_the_bias_and_no_gradient(void **state)
 {
     (void)state;

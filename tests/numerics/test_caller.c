@@ -1,6 +1,6 @@
-/* What the program that calls the library has set in its thread does not show in the results:
- * rounding, traps, denormals, OpenMP's threads, the locale; neither before it calls nor in its
- * callbacks. And it finds all of that as it left it.
+/* The state of the calling thread does not change the results: rounding, traps, denormals,
+ * OpenMP's threads, the locale, whether it is set before a call or in a callback. After a call
+ * the thread finds its state as it was.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <fenv.h>

@@ -1,7 +1,7 @@
-/* Chains, steps that are carried out together some channels at a time, change no bit: a net with
- * residual sums, batch norm and convolutions of single channels, large enough for chains, is
- * trained and tested with them and without; and with other bytes in what their steps write, and in
- * their scratch memory, before every part of them.
+/* Chains (steps that are carried out together, some channels at a time) change no bit. A net
+ * with residual sums, batch norm and convolutions of single channels, large enough for chains,
+ * is trained and tested with chains and without, and with other bytes in the outputs and the
+ * scratch memory of each part.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -157,7 +157,7 @@ static void compare(int group, bool limited, struct found *found)
     free(with.data);
 }
 
-/* Statistics of samples within the micro-batch: whole batch norms are chains, with all that stands
+/* Statistics of groups within a micro-batch: a whole batch norm is one chain, with everything in
  * between. */
 static void chains_of_norms_within_micro_batches_change_no_bit(void **state)
 {
@@ -170,7 +170,7 @@ static void chains_of_norms_within_micro_batches_change_no_bit(void **state)
     assert_true(found.backward >= 2);
 }
 
-/* Sync points that other micro-batches are waited for at are no part of any. */
+/* A sync point at which other micro-batches are awaited is never part of a chain. */
 static void chains_beside_sync_points_change_no_bit(void **state)
 {
     (void)state;

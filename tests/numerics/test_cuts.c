@@ -1,6 +1,6 @@
-/* Stopping and going on leaves no trace: wherever a training is cut, by a number of iterations, by
- * a request between updates or in the middle of a test, all of its snapshots are the same bytes,
- * and the same one is the best.
+/* A stop and a resume leave no trace. Wherever a training is cut (after some iterations, by a
+ * request between updates, in the middle of a test), all of its snapshots are the same bytes,
+ * and the same snapshot is the best.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -38,7 +38,7 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Everything that the whole training left is there; what else there is, is removed. */
+/* All files of the uninterrupted training are there; other files are removed. */
 static void check_files(const char *whole, const char *cut, const char *what)
 {
     for (int i = -1; i <= END; i++) {
@@ -85,7 +85,7 @@ static void stop_and_resume_at_every_iteration_gives_same_bits(void **state)
     }
 }
 
-/* What is read is all that was written: a snapshot of a training that has just been resumed is the
+/* A resume reads everything that a snapshot holds: a training that was just resumed writes the
  * file that it was resumed from. */
 static void a_resumed_training_writes_the_snapshot_it_was_resumed_from(void **state)
 {
@@ -134,8 +134,8 @@ static int run_asking(const struct lockstep_solver *solver, struct asker *asker,
     return status;
 }
 
-/* Stops at every question that a run asks, between updates and in tests, until there are no more;
- * or has a snapshot written there. */
+/* At every poll of a run, between updates and in tests, until there are no more: stops there, or
+ * writes a snapshot. */
 static void check_questions(const struct lockstep_solver *solver, enum lockstep_request answer)
 {
     bool stops = answer == LOCKSTEP_SNAPSHOT_AND_STOP;
@@ -201,8 +201,8 @@ static void run_shown(int window, int64_t until, const char *resume, struct show
     lockstep_error_free(error);
 }
 
-/* A resume may change average_loss: a shorter window is as if it had always been short, a longer
- * one is the mean of what is known. */
+/* A resume may change average_loss. With a shorter window the loss is that of a training that
+ * always had it; with a longer one it is the mean of the known losses. */
 static void a_resume_may_change_the_window_of_the_average_loss(void **state)
 {
     enum { CUT = 7, SHORT = 2, LONG = 5 };

@@ -100,7 +100,7 @@ static void check_divergence(const struct lockstep_solver *solver,
     "layer { name: 'data' type: 'Data' top: 'data' top: 'label'\n"                                 \
     "  data_param { backend: IDX source: '%s' label_source: '%s' batch_size: 100 } }\n"
 
-/* The first update throws the weights far away; the second finds no number there. */
+/* The first update makes the weights huge; the second one's loss is not finite. */
 static void a_loss_that_is_not_finite_ends_the_training(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void a_loss_that_is_not_finite_ends_the_training(void **state)
     lockstep_solver_free(solver);
 }
 
-/* Labels that are no class of the net, which only reading them can show. */
+/* Labels outside the classes of the net, which are found only when they are read. */
 static void a_label_that_is_no_class_ends_the_training(void **state)
 {
     (void)state;
@@ -232,8 +232,8 @@ static void note_sign(void *user, const struct lockstep_event *event)
     snprintf(sign->text, sizeof sign->text, "%s", event->text);
 }
 
-/* The weights become so large between two updates that their gradient is `growth` powers of two
- * above all before it. What is said and what a snapshot remembers. */
+/* Between two updates the weights grow so much that their gradient is 2^`growth` times its
+ * earlier maximum: the notices, and what a snapshot keeps of them. */
 static void grow(const struct lockstep_solver *solver, int workers, int growth, struct sign *sign,
                  char *note, size_t size)
 {
@@ -255,7 +255,7 @@ static void grow(const struct lockstep_solver *solver, int workers, int growth, 
     finish(training);
 }
 
-/* A gradient that grows by 2^16 is told with its parameter, what it means and what may help; one
+/* A gradient that grows by 2^16 is reported with its parameter, an explanation and a hint; one
  * that grows by 2^5 is not. */
 static void a_gradient_that_grows_suddenly_is_told(void **state)
 {
@@ -282,7 +282,8 @@ static void a_gradient_that_grows_suddenly_is_told(void **state)
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-/* Loss and gradient are finite, the step is not: known only when it is done, and said at once. */
+/* Loss and gradient are finite, the new weights are not: this is found after the update, and
+ * reported at once. */
 static void weights_that_are_not_finite_end_the_training(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* The note of the numeric environment: the same for any number of workers and any limit on memory,
- * another one for other caches or other shapes, and none of oneDNN's where nothing is oneDNN's.
- * Ranks and resumes refuse another one. Running out of memory while it is made is no environment.
+/* The note of the numeric environment. It is the same for any number of workers and any limit on
+ * memory, differs for other caches and other shapes, and names oneDNN only where oneDNN computes
+ * something. Ranks and resumes with another environment are refused. Running out of memory while
+ * the note is made is an error.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
@@ -21,7 +22,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* ---- What is in it --------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 /* The environment of a trainer; the caller frees it. `memory` 0: no limit. */
 static char *environment_of(const struct lockstep_solver *solver, int workers, uint64_t memory)
@@ -103,7 +104,8 @@ static struct lockstep_solver *product_solver(int outputs)
         ls_test_path("images"), ls_test_path("labels"), outputs);
 }
 
-/* The shapes of the net at hand are what is probed; what is the same for all stays the same. */
+/* Probes use the shapes of the net; probes that do not depend on shapes give the same for all
+ * nets. */
 static void the_environment_follows_the_shapes_of_the_net(void **state)
 {
     (void)state;
@@ -123,7 +125,7 @@ static void the_environment_follows_the_shapes_of_the_net(void **state)
     lockstep_solver_free(larger);
 }
 
-/* 144 x 300 weights are Lockstep's own matter, where there are fused operations. */
+/* 144 x 300 weights need no library where the CPU has fused operations. */
 static void libraries_that_compute_nothing_are_not_named(void **state)
 {
     (void)state;
@@ -236,7 +238,8 @@ static void ranks_with_other_caches_do_not_train(void **state)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Whichever allocation fails: the status says so, or nothing was needed of it. */
+/* Each allocation fails in turn: the status is LOCKSTEP_RESOURCE, or the allocation was not
+ * needed. */
 static void no_memory_is_no_environment(void **state)
 {
     (void)state;

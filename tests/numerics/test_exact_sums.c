@@ -1,5 +1,5 @@
-/* Exact sums as an update uses them: how large their error is, that the order of contributions
- * cannot matter, and when an update is repeated with another exponent.
+/* Exact sums as an update uses them: the size of their error, their independence of the order of
+ * contributions, and when an update is repeated with another exponent.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -200,7 +200,8 @@ static void the_first_contribution_sets_the_exponent(void **state)
     }
 }
 
-/* What an exponent of 38 takes: less than 2^12. What is small is no reason to repeat. */
+/* An exponent of 38 holds contributions below 2^12. Small ones are no reason to repeat an
+ * update. */
 static void what_an_exponent_cannot_hold_asks_for_a_repeat(void **state)
 {
     (void)state;
@@ -390,7 +391,7 @@ static void rows_have_exponents_of_their_own(void **state)
         check_rows(way & 1, way & 2);
 }
 
-/* A row is seen for the first time, then seldom: one repeat, if it is very small, and no more. */
+/* A row is seen for the first time, then seldom: at most one repeat, if the row is very small. */
 static void a_new_row_asks_for_one_repeat_at_most(void **state)
 {
     (void)state;
@@ -422,7 +423,7 @@ static void a_new_row_asks_for_one_repeat_at_most(void **state)
     ls_sums_free(sums);
 }
 
-/* Gradients that alternate settle at the larger ones: repeats of 200 updates. */
+/* Gradients that alternate in size settle at the larger exponent: repeats in 200 updates. */
 static void alternating_gradients_settle_at_the_larger_exponent(void **state)
 {
     (void)state;
@@ -446,7 +447,7 @@ static void alternating_gradients_settle_at_the_larger_exponent(void **state)
         }
 }
 
-/* A gradient that outgrows its recent past is told, whether or not an update is repeated. */
+/* A gradient that outgrows its recent past is reported, whether or not the update is repeated. */
 static void a_gradient_that_outgrows_its_past_is_told(void **state)
 {
     (void)state;

@@ -1,5 +1,7 @@
-/* Inner products whose gradient is exchanged as factors: the same bytes on any number of workers,
- * with every solver, stopped and resumed, clipped, ragged; and the gradients of exact sums.
+/* Inner products whose gradients are exchanged as factors: the same bytes on any number of
+ * workers, with every solver, with clipping and ragged batches, and after a resume; the
+ * gradients are those of exact sums.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
@@ -12,8 +14,8 @@ enum { SAMPLES = 137 };
 static const int counts[] = {1, 2, 3, 5};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
-/* Of 256 pixels 160 numbers, of these 256 (with the weights lying the other way round), of these
- * 10: the first two are large enough. `param` may name their weights and biases. */
+/* Inner products of 256 x 160, 160 x 256 (with transposed weights) and 256 x 10: the first two
+ * are large enough for factors. `param` may name their weights and biases. */
 static struct lockstep_solver *make_solver(const char *settings, const char *data,
                                            const char *const param[2])
 {
@@ -126,8 +128,7 @@ static float *gradient_of(struct training *training, size_t index, size_t *size)
     return values;
 }
 
-/* Weights with names of their own count as shared, even with a single user: their gradients are
- * sums. */
+/* Named weights count as shared, even with a single user: their gradients are exact sums. */
 static void gradients_from_factors_are_those_of_exact_sums(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void gradients_from_factors_are_those_of_exact_sums(void **state)
     lockstep_solver_free(other);
 }
 
-/* Nothing is summed at all: no update is measured before, none repeated. */
+/* A net without exact sums: no update is measured first, and none is repeated. */
 static void a_net_without_sums_is_neither_measured_nor_repeated(void **state)
 {
     (void)state;
@@ -220,8 +221,9 @@ static void layers_use_factors_while_an_update_has_few_rows(void **state)
     }
 }
 
-/* What is not finite ends the run before the weights change, with the same words on any number of
- * workers. (Finite factors whose product is not: tests/unit/engine/test_factors.c.) */
+/* A number that is not finite ends the run before the weights change, with the same message on
+ * any number of workers. (Finite factors whose product is not finite:
+ * tests/unit/engine/test_factors.c.) */
 static void check_divergence(float weight, float bias, const char *named)
 {
     struct lockstep_solver *solver = make_solver("base_lr: 0.05 ", "batch_size: 20 ", unshared);

@@ -1,13 +1,15 @@
-/* Large inner products that all workers compute for the rows of all micro-batches together: the
- * same bytes on any number of workers, as without (where memory is short), in training and tests.
+/* Large inner products that all workers compute for the rows of all micro-batches together. They
+ * give the same bytes on any number of workers, and the bytes of separate products (where memory
+ * is short), in training and in tests.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/model.h"
 #include "trainings/training.h"
 
 enum { SAMPLES = 61, GATHERED = 4, UPDATES = 4 };
 
-/* Two layers of 8 MiB, one of which has its weights lying the other way round; the first layer and
- * the last are too small. */
+/* Two layers of 8 MiB, one of them with transposed weights; the first layer and the last are too
+ * small. */
 static struct lockstep_solver *make_solver(const char *settings, const char *data)
 {
     return load_solver(
@@ -87,7 +89,8 @@ static void products_are_gathered_where_memory_allows(void **state)
     lockstep_solver_free(solver);
 }
 
-/* One micro-batch has no other to share with; micro-batches of many rows need not. */
+/* A single micro-batch has no other to share the weights with; micro-batches of many rows need
+ * not. */
 static void products_are_gathered_where_that_saves_work(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* A limit on memory changes no bit: nets of many kinds are trained with no limit, with one half way
- * to the smallest plan there is, and with the smallest, on one worker and on three. Snapshots are
- * the same bytes, and plans really are smaller.
+/* A limit on memory changes no bit. Nets of many kinds are trained without a limit, with one
+ * half way to the smallest plan, and with the smallest, on one worker and on three: snapshots
+ * are the same bytes, and plans are really smaller.
  *
- * LOCKSTEP_NETS="FIRST COUNT" runs other random nets than those of every day.
+ * LOCKSTEP_NETS="FIRST COUNT" runs other random nets than the usual ones.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
@@ -178,8 +178,8 @@ static size_t fit_into(const struct lockstep_solver *solver, size_t memory, doub
     return total;
 }
 
-/* Between what a training takes and the least that it can do with, less is recomputed than for the
- * least: also where micro-batches of two sizes, or tests, each need something else. */
+/* With a limit between the least memory and all that a training can use, less is recomputed than
+ * with the least; also where micro-batches of two sizes, or tests, have different needs. */
 static void more_memory_means_less_recomputation(void **state)
 {
     (void)state;

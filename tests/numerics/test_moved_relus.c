@@ -1,6 +1,7 @@
-/* Gradients that go back through a ReLU elsewhere than the definition has it (graph/move_relu.c),
- * and losses that a softmax takes in, are what they were: trainings of nets in which this is done,
- * and of the same nets with one more gradient, of zeros, in its way.
+/* Two rewrites leave the numbers alone: gradients that pass a ReLU at another place than in the
+ * definition (graph/move_relu.c), and a softmax that becomes part of its loss. Nets in which
+ * this is done are compared with the same nets in which one more gradient, of zeros, prevents
+ * it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -74,7 +75,7 @@ static void moved_relus_give_the_bits_of_relus_in_place(void **state)
     }
 }
 
-/* Within rounding; the first loss, for which nothing was learned yet, has the same bits. */
+/* Equal within rounding; the first loss, before any update, has the same bits. */
 static void softmax_within_the_loss_learns_as_two_layers(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Divisors of losses are those of the whole update: a batch whose ignored labels lie unevenly over
- * its micro-batches has the gradient of the one big micro-batch, with several losses that count
- * differently, over several batches, and where labels are computed by learned layers; it is the
- * same to the byte on any number of workers. Where nothing counts, nothing happens.
+/* Losses are divided by counts over the whole update. A batch whose ignored labels lie unevenly
+ * over its micro-batches has the gradient of one large micro-batch: with several losses that
+ * count differently, over several batches, and where the net computes the labels. It is the same
+ * to the byte on any number of workers. Where no label counts, nothing changes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -160,7 +160,8 @@ static void splitting_a_batch_keeps_the_gradient_with_labels_by_statistics(void 
     check_splits(bright_labels, SPLITS_OF_A_BATCH);
 }
 
-/* Else the tests above would see nothing: an average over micro-batches is far from it. */
+/* Otherwise the tests above would prove nothing: the average over micro-batches is far from the
+ * gradient of the batch. */
 static void the_average_over_micro_batches_is_another_gradient(void **state)
 {
     (void)state;
@@ -291,7 +292,7 @@ static void updates_in_which_no_label_counts_change_nothing(void **state)
     lockstep_solver_free(solver);
 }
 
-/* Updates in which nothing counts between others: training goes on with finite weights. */
+/* Updates without labels that count, between others: training goes on with finite weights. */
 static void updates_without_labels_between_others_keep_weights_finite(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Gradients that outgrow their exact sums: the update is repeated with other exponents, to the same
- * bytes on any number of workers, and the log says so.
+/* Gradients that outgrow their exact sums: the update is repeated with other exponents, with the
+ * same bytes on any number of workers, and the log reports it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -86,7 +86,7 @@ static void spoil_row(struct training *training)
     }
 }
 
-/* Of many repeated updates the log tells the first three, the 10th, the 100th. */
+/* Of many repeated updates the log reports the first three, the 10th and the 100th. */
 static void of_many_repeats_only_some_are_told(void **state)
 {
     (void)state;
@@ -103,8 +103,8 @@ static void of_many_repeats_only_some_are_told(void **state)
     lockstep_solver_free(solver);
 }
 
-/* An update that is repeated advances the moving averages once: they are what they are without the
- * repeat, which begins from the same weights. */
+/* A repeated update advances the moving averages once: they are those of an update without a
+ * repeat, which starts from the same weights. */
 static void a_repeated_update_advances_the_averages_once(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void snapshots_of_numerics_1_give_all_rows_one_exponent(void **state)
     lockstep_solver_free(solver);
 }
 
-/* States that no training has become the nearest that are possible, in every layout. */
+/* States that no training can reach become the nearest possible ones, in every layout. */
 static void impossible_states_become_the_nearest_possible(void **state)
 {
     (void)state;
@@ -229,8 +229,8 @@ static void impossible_states_become_the_nearest_possible(void **state)
 
 enum { JUMP_SAMPLES = 400, JUMP_SIDE = 4 };
 
-/* Half the samples are faint and want 1, the others are bright and want 255: the gradient of their
- * distance jumps by about 2^16 between the halves. */
+/* Half of the samples are dark with target 1, the others bright with target 255: the gradient
+ * jumps by about 2^16 between the halves. */
 static struct lockstep_solver *jumping_solver(void)
 {
     static uint8_t pixels[JUMP_SAMPLES][JUMP_SIDE * JUMP_SIDE], labels[JUMP_SAMPLES];
@@ -255,8 +255,8 @@ static struct lockstep_solver *jumping_solver(void)
         ls_test_path("jump-images"), ls_test_path("jump-labels"));
 }
 
-/* Up after 5 updates, down after 10, up, down, up: exponents follow, and what has been large stays
- * so for a while. No update is repeated. */
+/* The gradients jump up after 5 updates, down after 10, and so on. Exponents follow, and stay
+ * large for a while. No update is repeated. */
 static void gradients_that_jump_repeat_no_update_and_resume_with_same_bits(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-/* What a kernel computes does not depend on what was in its outputs or its scratch memory before,
- * and the lanes behind the last channel of a blocked value are zero: random networks are trained
- * and tested with both filled with other bytes before every single step. Nor does it matter what an
- * update finds in the memory of workers, of micro-batches and of sync points; with memory as short
- * as can be, too.
+/* The results of a kernel do not depend on what was in its outputs or its scratch memory before,
+ * and the lanes behind the last channel of a blocked value are zero. Random networks are trained
+ * and tested while both are filled with other bytes before every step; also the memory of
+ * workers, micro-batches and sync points before an update, and with as little memory as
+ * possible.
  *
- * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the ones of every day, LOCKSTEP_ISA=avx2 the
+ * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the usual ones, LOCKSTEP_ISA=avx2 the
  * kernels of another instruction set.
  *
  * SPDX-License-Identifier: BSD-2-Clause */

@@ -1,7 +1,7 @@
-/* The promise over random networks: weights, histories, exponents and losses are the same bytes on
- * any number of workers, in any memory, in a second run, and after a stop.
+/* Random networks: weights, histories, exponents and losses are the same bytes on any number of
+ * workers, with any amount of memory, in a second run, and after a stop.
  *
- * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the ones of every day.
+ * LOCKSTEP_NETS="FIRST COUNT" runs other seeds than the usual ones.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 enum { UPDATES = 5, CUT = 2 };
 
-/* What came of a training. One that diverges must do so at the same place, too. */
+/* The result of a training. One that diverges must do so at the same place, too. */
 struct result {
     int status;
     int64_t updates;

@@ -1,5 +1,5 @@
-/* Ranks whose data are not the same: found, whichever record it is, before an update of it is in a
- * snapshot; data that one rank cannot read end the job on all with a snapshot.
+/* Ranks with different data. Any record that differs is found before an update with it is in a
+ * snapshot. Data that one rank cannot read end the job on all ranks, with a snapshot.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <unistd.h>
@@ -76,7 +76,7 @@ static void a_record_that_differs_between_ranks_is_found(void **state)
             assert_non_null(strstr(message, name));
             in_training++;
         }
-        /* 72 samples are trained on: what is behind them need not be found, unless it is sampled */
+        /* 72 samples are trained on: a record behind them is found only if it is sampled */
         assert_true(found || records[k] >= 72);
         free_ranks(&job, ranks);
         free(prefix);

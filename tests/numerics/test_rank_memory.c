@@ -1,6 +1,6 @@
-/* Ranks of a job with limits on memory of their own: what each of them recomputes and gathers is
- * its own affair, for any numbers of workers, shared out or taken by who is free, in updates of
- * several batches and in tests. The same bytes on every rank as in a process by itself.
+/* Ranks with different limits on memory: each rank decides by itself what it recomputes and
+ * gathers. Every rank gives the bytes of a single process, for any numbers of workers, with a
+ * static partition or a work queue, in updates of several batches and in tests.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/ranks.h"
@@ -41,8 +41,9 @@ static int do_nothing(struct rank *rank, struct ls_trainer *trainer)
     return 0;
 }
 
-/* The least that each rank's trainer can do with, as the message says it to users, with
- * micro-batches that are not shared out, which takes more: with exactly that there is a plan. */
+/* The least memory of each rank's trainer, taken from the message that a user gets: found with a
+ * work queue, which takes more than a static partition, so that exactly this much is always
+ * enough for a plan. */
 static void find_least(const struct lockstep_solver *solver, const int *workers, size_t *least)
 {
     struct job job = {.solver = solver,
@@ -70,7 +71,7 @@ static void find_least(const struct lockstep_solver *solver, const int *workers,
     free_ranks(&job, ranks);
 }
 
-/* ---- The promise ----------------------------------------------------------------------------- */
+/* ---- The same bits --------------------------------------------------------------------------- */
 
 static bool gathers[RANKS]; /* of the job at hand, by rank */
 
@@ -85,7 +86,8 @@ static void check_limits(const struct net *net, int iter_size, const int *worker
     struct bytes alone = run_alone(solver, UPDATES);
     size_t least[RANKS];
     find_least(solver, workers, least);
-    for (int turn = 0; turn < 4; turn++) { /* the one, the other, both; the one, shared out */
+    for (int turn = 0; turn < 4;
+         turn++) { /* rank 0 is limited, then rank 1, then both; rank 0 with a static partition */
         struct job job = {.solver = solver,
                           .ranks = RANKS,
                           .updates = UPDATES,

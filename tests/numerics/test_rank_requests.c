@@ -1,5 +1,6 @@
-/* What is asked of any rank of a job is done by all in the same iteration; what fails for one rank
- * is known to all; events are rank 0's; weights that are not the same everywhere are found.
+/* Requests and failures in a job. A request to any rank is carried out by all ranks in the same
+ * iteration; a failure of one rank is known to all; rank 0 alone reports events; weights that
+ * differ between ranks are found.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
@@ -238,7 +239,7 @@ static void weights_that_differ_between_ranks_are_found_with_parameter_and_rank(
     lockstep_solver_free(solver);
 }
 
-/* A rank's own weight is told before the first update, whatever it would make of the others'. */
+/* A weight that differs on one rank is reported before the first update. */
 static void fill_otherwise(struct ls_trainer *trainer, int rank)
 {
     for (size_t i = 0; i < trainer->parameters->count; i++)

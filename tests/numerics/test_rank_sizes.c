@@ -1,6 +1,6 @@
-/* Pictures that differ in size, on several ranks: every batch is cut in another way, a rank may
- * have nothing of it, plans are made and forgotten as sizes come; the bytes are those of a process
- * by itself. Micro-batches are shared out, or taken by who is free.
+/* Pictures of different sizes on several ranks. Each batch is cut in another way, a rank may
+ * have no part of it, and plans are made and discarded as sizes appear. Every rank gives the
+ * bytes of a single process, with a static partition and with a work queue.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/ranks.h"
@@ -18,7 +18,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* A loss against what the net itself takes each pixel for: labels are counted on the way. */
+/* A loss whose labels are the net's own predictions: they are counted during the pass. */
 #define OWN_LABELS                                                                                 \
     "layer { name: 'taken' type: 'ArgMax' bottom: 'score' top: 'taken' argmax_param { axis: 1 } "  \
     "}\n"                                                                                          \

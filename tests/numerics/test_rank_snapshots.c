@@ -1,6 +1,6 @@
-/* Snapshots of jobs: the same bytes for any number of ranks, and a resume on any other number of
- * them goes on with the same bits. Rank 0 alone reads and writes files; what fails for it fails for
- * all. What the optimizer remembers lies with the ranks, a part with each.
+/* Snapshots of jobs: the same bytes for any number of ranks, and a resume on another number of
+ * ranks continues with the same bits. Rank 0 alone reads and writes files; its failures are
+ * failures of all ranks. Each rank holds a part of the optimizer's state.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <signal.h>
@@ -239,7 +239,7 @@ static int write_without_room(struct rank *rank, struct ls_trainer *trainer)
     return ls_snapshots_take(trainer, true, rank->error);
 }
 
-/* Rank 0's disk is full: at once, in the middle of what the others hand in, at the end. */
+/* Rank 0's disk is full: at once, while the other ranks send their parts, or at the end. */
 static void a_full_disk_of_rank_0_fails_the_snapshot_on_all_ranks(void **state)
 {
     (void)state;
@@ -338,8 +338,8 @@ static void every_rank_reads_the_whole_gradient(void **state)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Notes how many elements of history and averages this rank has, and all ranks would without
- * other ranks; of parameters whose gradients are reduced as sums. */
+/* Notes how many elements of history and averages this rank has, and how many one rank alone
+ * would have; for parameters whose gradients are exact sums. */
 static int count_state(struct rank *rank, struct ls_trainer *trainer)
 {
     size_t here = 0, all = 0;

@@ -1,5 +1,5 @@
-/* What ranks hand to each other in an update, counted, against what a plan says, and against the
- * promise: at most 3 (R - 1) / R of the bytes of the parameters that are reduced as sums, and
+/* The bytes that ranks send in an update, counted, against a plan's forecast, and against the
+ * limit: at most 3 (R - 1) / R of the bytes of the parameters that are reduced as sums, besides
  * factors.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -27,12 +27,12 @@ static const struct net {
 static int setup(void **state)
 {
     (void)state;
-    /* An epoch is over before FIRST: data are compared in the first one only. */
+    /* An epoch ends before update FIRST: data are compared only in the first epoch. */
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 24, 12);
     return 0;
 }
 
-/* Bytes that all ranks together have handed to others in so many updates, with all before. */
+/* Bytes that all ranks together have sent in so many updates, including those before the first. */
 static void count(const struct lockstep_solver *solver, int ranks, int updates,
                   uint64_t sent[LS_TRAFFICS])
 {

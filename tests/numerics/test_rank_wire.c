@@ -1,5 +1,6 @@
-/* Sums that do not fit in the 48 bits that they take between ranks: they go again with 64, and what
- * is trained are the bits of one process.
+/* Sums that do not fit in the 48 bits that they have between ranks are sent again with 64 bits,
+ * and the training has the bits of a single process.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/ranks.h"
 
@@ -21,7 +22,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* An update as usual, one with exponents that make sums large, some more. */
+/* One ordinary update, one whose exponents make sums large, one more. */
 static int train_with_large_sums(struct rank *rank, struct ls_trainer *trainer)
 {
     struct ls_sums *sums = trainer->store->sums;

@@ -1,6 +1,6 @@
-/* The promise on several ranks: the same losses, figures of tests, divisors and weights on every
- * rank of a job, byte for byte, as in a process by itself, for any number of ranks and of workers
- * of each, shared out or taken by who is free. A record that cannot be read ends the job.
+/* Several ranks: losses, figures of tests, divisors and weights on every rank of a job are those
+ * of a single process, byte for byte, for any number of ranks and of workers of each rank, with
+ * a static partition and with a work queue. A record that cannot be read ends the job.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/pass.h"
@@ -83,7 +83,7 @@ static struct lockstep_solver *make_solver(const struct net *net)
         net->settings, net_on(data, net));
 }
 
-/* ---- The promise ----------------------------------------------------------------------------- */
+/* ---- The same bits --------------------------------------------------------------------------- */
 
 static const struct {
     int ranks, workers[RANKS_MAX];
@@ -137,7 +137,7 @@ static void any_ranks_give_the_bits_of_one_process(void **state)
         check_net(&nets[i], false, 0);
 }
 
-/* Who runs what is decided by chance. */
+/* The work queue gives micro-batches to ranks in an order that depends on timing. */
 static void work_queue_gives_the_bits_of_one_process(void **state)
 {
     (void)state;
@@ -170,8 +170,8 @@ static void hold(const struct rank *rank)
     pthread_mutex_unlock(&race.lock);
 }
 
-/* A rank that is slow gets less to do: one micro-batch, and maybe the one that it has ahead. (The
- * first update is left out, which is begun twice, to measure gradients.) */
+/* A slow rank gets less to do: one micro-batch, and perhaps the one that it has requested ahead.
+ * (The first update does not count: it is begun twice, to measure gradients.) */
 static void a_slow_rank_gets_less_to_do(void **state)
 {
     static const struct net slow[] = {
@@ -220,7 +220,7 @@ static void write_pictures(void)
     ls_test_write_text(ls_test_path("list"), text);
 }
 
-/* All ranks learn of the record after the pass, so that they can keep the last update together. */
+/* All ranks learn of the record after the pass, so that all keep the weights of the last update. */
 static void check_broken(const char *norms, bool dynamic)
 {
     const struct net net = {.file = "ranks_normed", .first = norms, .second = norms};

@@ -1,5 +1,5 @@
-/* Rows of sums that are touched rarely, or differ much in size, under an optimizer that would blow
- * up any noise in them: a training stays beside a simulation in plain code.
+/* Rows of exact sums that are rarely touched, or that differ much in size, under an optimizer
+ * that would amplify any noise in them: a training is compared with a simulation in plain code.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -171,9 +171,9 @@ static void rare_rows_stay_within_rounding_of_a_simulation(void **state)
 
 enum { APART = 5, STEEP_UPDATES = 80 /* powers of two between neighbours */ };
 
-/* As above, with classes whose scores count 2^(-APART c) each: the gradients of the rows of the
- * weights differ by 2^45, and those of rare words are 2^-8 of that. Adam makes steps of one size of
- * all of them. Every weight stays within rounding of the simulation. */
+/* As above, with a factor of 2^(-APART c) on the scores of class c: the gradients of the rows of
+ * the weights differ by 2^45, and those of rare words are 2^-8 of that. Adam makes steps of one
+ * size from all of them. Every weight stays within rounding of the simulation. */
 static void rows_of_very_different_size_stay_within_rounding_of_a_simulation(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Every sample is read once for each visit, on any number of workers, and becomes part of one
- * micro-batch, cut by a rule that knows the definition only.
+/* Every sample is read once in each epoch, on any number of workers, and belongs to one micro-
+ * batch, which follows from the definition alone.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -37,8 +37,8 @@ static int64_t reads_of(const struct ls_net *net)
     return (int64_t)ls_dataset_reads(net->datasets[0]);
 }
 
-/* Replaces the prefetcher, which decodes ahead without end, by one that ends with update `end`;
- * what was decoded ahead by then is known to be no more. */
+/* Replaces the prefetcher, which decodes ahead without end, by one that ends with update `end`,
+ * so that it is known how much has been decoded ahead. */
 static void end_prefetcher_at(struct training *training, int64_t end)
 {
     struct ls_trainer *trainer = training->trainer->inner;
@@ -108,8 +108,8 @@ static void updates_read_every_sample_once_a_visit(void **state)
         }
 }
 
-/* What decoding ahead may add, with a prefetcher that never ends: not more than its `prefetch`
- * batches (four), and the same once more for what was thrown away after the measurement. */
+/* What decoding ahead may add, with a prefetcher that never ends: at most its `prefetch` batches
+ * (four), and the same once more for what was discarded after the measurement. */
 static void decoding_ahead_reads_no_more_than_its_batches(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void a_test_phase_reads_every_sample_once(void **state)
     }
 }
 
-/* The micro-batches that the workers begin: each number of an update once, on any number of
+/* The micro-batches that the workers begin: each one of an update once, on any number of
  * workers, in any order. */
 struct tally {
     pthread_mutex_t lock;

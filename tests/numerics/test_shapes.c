@@ -1,7 +1,7 @@
-/* Layers that cut, repeat, sum up and reshape: the bytes of a training do not depend on the number
- * of workers, and what is computed of a batch, figures of the whole batch included, does not depend
- * on its micro-batches but for rounding. The last batch of an epoch is smaller than what the
- * definition writes into its shapes.
+/* Layers that cut, repeat, sum up and reshape. The bytes of a training do not depend on the
+ * number of workers; the cut into micro-batches changes results (also figures of the whole
+ * batch) by rounding only. The last batch of an epoch is smaller than the batch that the
+ * definition's shapes name.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>

@@ -1,15 +1,15 @@
-/* One parameter for layers that see other axes in it: as it is and transposed, in one piece and cut
- * into groups. Their kernels may want layouts between which no reorder leads. The gradient is the
- * sum of those that the layers' own parameters would have, and the bytes of a training do not
- * depend on the number of workers.
+/* A parameter that two layers use in different ways: as it is and transposed, or whole and in
+ * groups. Their kernels may ask for layouts between which there is no reorder. The gradient is
+ * the sum of the gradients that separate parameters would have, and the bytes of a training do
+ * not depend on the number of workers.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
 #include "trainings/training.h"
 
-/* With `filters` and `matrix` the names of the second layers' weights: those of the first ones are
- * 'w' and 'v'. */
+/* `filters` and `matrix` are the names of the second layers' weights; those of the first layers
+ * are 'w' and 'v'. */
 static struct lockstep_solver *make_solver(const char *filters, const char *matrix)
 {
     return load_solver(

@@ -1,4 +1,5 @@
-/* The rows of lockstep_plan have the chains of the plan that is carried out (plan/chain.c).
+/* The rows of lockstep_plan show the chains of the plan that training runs (plan/chain.c).
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
 

@@ -1,6 +1,6 @@
-/* Pictures that differ in size: the gradient of an update is that of its samples one by one,
- * divisors of losses are true counts over all of them, batch statistics those of all their pixels,
- * and the figures of a test exact over the set.
+/* Pictures of different sizes: the gradient of an update is that of its samples one by one,
+ * losses are divided by true counts over all samples, batch statistics are those of all pixels,
+ * and the figures of a test are exact over the set.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
@@ -246,8 +246,8 @@ static void evaluate(struct training *training, double figures[TEST_FIGURES])
         figures[i] = outputs[i].values[0];
 }
 
-/* Accuracy and overlap are exact, and so the same however samples are put together; so is the loss
- * to rounding; on any number of workers all are the same bits. */
+/* Accuracy and overlap are exact, and therefore the same for any batches; the loss is the same
+ * within rounding. On any number of workers all have the same bits. */
 static void figures_do_not_depend_on_how_samples_are_put_together(void **state)
 {
     (void)state;

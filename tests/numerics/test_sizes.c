@@ -1,7 +1,7 @@
-/* Pictures that differ in size: a fully-convolutional net that trains on them gives the same
- * snapshot, byte for byte, on any number of workers, stopped and resumed or not. Memory does not
- * grow with the number of sizes, and neither do plans, and forgetting them changes nothing; nor
- * does an update that found no memory.
+/* Pictures of different sizes: a fully-convolutional net gives the same snapshot, byte for byte,
+ * on any number of workers and after a resume. Neither memory nor the number of plans grows with
+ * the number of sizes, and discarding plans changes nothing; nor does an update that ran out of
+ * memory.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
@@ -17,7 +17,7 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 
 /* ---- Any number of workers ------------------------------------------------------------------- */
 
-/* A loss against what the net itself takes each pixel for, without those of one class. */
+/* A loss whose labels are the net's own predictions, without those of one class. */
 #define OWN_LABELS                                                                                 \
     "layer { name: 'taken' type: 'ArgMax' bottom: 'score' top: 'taken' argmax_param { axis: 1 } "  \
     "}\n"                                                                                          \
@@ -82,7 +82,7 @@ static void any_workers_give_same_bits_with_pictures_of_many_sizes(void **state)
         int64_t micro_batches = 0;
         for (int i = 0; i < COUNTS; i++) {
             struct training *training = start(solver, counts[i], NULL, NULL);
-            training->schedule.dawdler = (v + i) % counts[i];
+            training->schedule.slow_worker = (v + i) % counts[i];
             step(training, UPDATES);
             int64_t total = count_micro_batches(training);
             struct bytes bytes = snapshot(training);
@@ -143,8 +143,8 @@ static void evaluate(struct training *training, double figures[TEST_FIGURES])
         figures[i] = outputs[i].values[0];
 }
 
-/* Tests on pictures that are larger than any seen in training: the memory that both nets share
- * moves, and training goes on as if nothing had been. */
+/* Tests on pictures that are larger than any in training: the memory that both nets share moves,
+ * and training continues with the same bits. */
 static void tests_on_larger_pictures_change_no_bit_of_training(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static size_t largest_arena(const struct ls_net *net)
     return most;
 }
 
-/* More sizes than plans are kept for: plans come and go, and come again. A run that starts in
- * between has others than one that has seen all. */
+/* More sizes than plans are kept for: plans are discarded and made again. A run that starts in
+ * between has kept other plans than one that has seen all sizes. */
 static void more_sizes_than_plans_are_kept_give_same_bits(void **state)
 {
     (void)state;
@@ -241,8 +241,8 @@ static void more_sizes_than_plans_are_kept_give_same_bits(void **state)
 
 /* ---- No memory ------------------------------------------------------------------------------- */
 
-/* Steps with failures armed after more and more allocations until an update succeeds; how often one
- * failed. What failed left no trace: the update is tried again. */
+/* Steps while more and more allocations succeed before one fails, until an update succeeds;
+ * returns how many failed. A failure leaves no trace: the update is tried again. */
 static long step_without_memory(struct training *training, void (*arm)(long), long after)
 {
     int64_t before = lockstep_trainer_iteration(training->trainer);
@@ -259,9 +259,9 @@ static long step_without_memory(struct training *training, void (*arm)(long), lo
     }
 }
 
-/* Allocations fail, one or all from one on, while updates see sizes for the first time. The weights
- * are in the end what they would have been. Where only one fails, a thread that decodes ahead may
- * take it, and the update succeeds; where all fail the update itself meets one. */
+/* One allocation fails, or all from one on, while updates meet new sizes. In the end the weights
+ * are those of a training without failures. Where only one fails, a thread that decodes ahead
+ * may meet the failure, and the update succeeds; where all fail, the update itself meets one. */
 static void failed_allocations_for_new_sizes_change_no_bit(void **state)
 {
     (void)state;

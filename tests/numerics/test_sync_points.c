@@ -1,6 +1,6 @@
-/* Where micro-batches wait for each other: at one point forward and one backward for each batch
- * norm, or nowhere, where groups fit micro-batches. What cannot be is refused by name, a record
- * that cannot be read ends the training without a deadlock, and a net that has learned by batch
+/* Sync points: one forward and one backward for each batch norm whose groups span micro-batches,
+ * none where groups fit micro-batches. Impossible settings are refused by name, a record that
+ * cannot be read ends the training without a deadlock, and a net that was trained with batch
  * statistics predicts each sample by itself.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -101,9 +101,9 @@ static struct bytes train(struct lockstep_solver *solver, int workers)
     return bytes;
 }
 
-/* Exchanged or not, the same numbers are merged: groups that are micro-batches give the bits of
- * micro-batches that are groups; a group larger than the batch is the batch; and a layer whose
- * groups wait for no other gives its bits among others that wait. */
+/* The same numbers are merged with and without an exchange. Groups that are micro-batches give
+ * the bits of micro-batches that are groups; a group larger than the batch is the batch; and a
+ * layer whose groups need no exchange has the same bits beside layers that exchange. */
 static void exchanged_statistics_have_the_bits_of_local_ones(void **state)
 {
     (void)state;
@@ -154,7 +154,8 @@ static void groups_that_make_no_sense_are_refused(void **state)
                   "a batch of 0 samples");
 }
 
-/* Averages that were never made: found when weights are loaded, told before anything is done. */
+/* Averages that were never made: found when weights are loaded, and reported before anything is
+ * computed. */
 static void check_no_averages(struct lockstep_solver *solver, const char *text)
 {
     struct training *training = start(solver, 2, "none", NULL);
@@ -266,8 +267,8 @@ static void predict(struct lockstep_model *model, const float *input, size_t cou
     lockstep_error_free(error);
 }
 
-/* What a sample is predicted to be is its own affair: alone or among others, before a test of the
- * net by batches or after, on any number of workers. */
+/* The prediction for a sample does not depend on other samples, on a test of the net by batches
+ * before it, or on the number of workers. */
 static void check_predictions(const char *fields, const char *weights, float *first)
 {
     float input[SAMPLES * INPUT], output[SAMPLES * CLASSES], alone[CLASSES];

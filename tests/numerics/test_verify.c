@@ -1,6 +1,6 @@
-/* Verification: it finds that what must not matter does not, of a training with tests, averages and
- * a best snapshot, in all forms; and where something is changed on purpose it names the update,
- * the parameter, the element, both values and both trainings.
+/* lockstep_verify. It passes a training with tests, averages and a best snapshot in all forms;
+ * where a test changes something on purpose, it names the update, the parameter, the element,
+ * both values and both trainings.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/weights.h"
@@ -310,7 +310,7 @@ static void failures_in_a_training_are_told_as_by_training(void **state)
     lockstep_error_free(error);
 }
 
-/* A request for a snapshot is none to stop: there is nothing here that would be worth one. */
+/* A request for a snapshot is not a stop: verification has nothing worth keeping. */
 struct requests {
     enum lockstep_request request;
     int trained;
@@ -358,7 +358,7 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
     return no_threads ? EAGAIN : create(thread, attributes, run, argument);
 }
 
-/* No rank can be started, and nothing is left of their links (which a sanitizer sees). */
+/* No rank can be started: nothing is left of their transports (a sanitizer checks this). */
 static void ranks_that_cannot_start_leave_nothing_behind(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
-/* Nets over volumes (three spatial axes): the bytes of a training do not depend on the number of
- * workers, on any instruction set, with micro-batches that leave a smaller one at the end, batch
- * norm over the whole batch, and a small last batch; and its weights go through files of
- * both kinds.
+/* Nets over volumes (three spatial axes). The bytes of a training do not depend on the number of
+ * workers, on any instruction set, with uneven micro-batches, batch norm over the whole batch,
+ * and a small last batch. The weights survive both file formats.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <sys/wait.h>

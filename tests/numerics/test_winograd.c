@@ -1,6 +1,6 @@
 /* Training with Winograd's algorithm: the same bytes on any number of workers, with any limit on
- * memory, over stops and resumes, and it learns what the direct algorithm learns. What AUTO
- * resolves to is the same training as what is written out.
+ * memory, and after a resume; and it learns as well as the direct algorithm. AUTO trains as the
+ * algorithm that it chooses.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -30,8 +30,8 @@ static double train(const char *algorithm, int workers, struct bytes *bytes)
     return loss;
 }
 
-/* Some updates in which it is all at once: more batches than one, clipping, the average of weights,
- * a limit on memory (0: none), and a stop after `cut` updates (0: none) with a resume on `then`
+/* Some updates with everything at once: several batches, clipping, an average of weights, a
+ * limit on memory (0: none), and a stop after `cut` updates (0: none) with a resume on `then`
  * workers. */
 struct course {
     int workers, cut, then;
@@ -116,7 +116,8 @@ static void winograd_learns_as_the_direct_algorithm(void **state)
     free(winograd.data);
 }
 
-/* Where there is none, AUTO is the direct algorithm, to the bit but for the definition. */
+/* Where Winograd's algorithm is missing, AUTO is the direct algorithm, to the bit (but for the
+ * definition in the snapshot). */
 static void auto_without_winograd_is_the_direct_algorithm(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The promise: the same training gives the same snapshot, byte for byte, on any number of workers,
- * however long each of them takes, stopped and resumed or not, tested in between or not.
+/* The same training gives the same snapshot, byte for byte, on any number of workers: with slow
+ * workers, after a resume, and with tests in between.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "trainings/training.h"
@@ -71,7 +71,7 @@ static struct lockstep_solver *cifar_solver(const char *settings)
 
 /* ---- Comparisons ----------------------------------------------------------------------------- */
 
-/* Trains with each number of workers; snapshots and the work done must be the same. */
+/* Trains with each number of workers; snapshots and numbers of micro-batches must be the same. */
 static void check_counts(const struct lockstep_solver *solver, int64_t updates, const char *what)
 {
     struct bytes first = {0};
@@ -146,7 +146,7 @@ static void any_workers_give_same_bits_with_every_optimizer(void **state)
     }
 }
 
-/* Samples without a valid label count nowhere; how many an update has is counted before it. */
+/* Samples without a valid label count nowhere; the labels of an update are counted before it. */
 static void any_workers_give_same_bits_with_ignored_labels(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void any_workers_give_same_bits_with_ignored_labels(void **state)
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-/* One worker takes its time: others run what it would have run. */
+/* One worker is slow: others run the micro-batches that it would have run. */
 static void a_slow_worker_changes_no_bit(void **state)
 {
     (void)state;
@@ -180,20 +180,20 @@ static void a_slow_worker_changes_no_bit(void **state)
     struct bytes first = snapshot(alone);
     finish(alone);
     for (int workers = 2; workers <= 4; workers++)
-        for (int dawdler = 0; dawdler < workers; dawdler++) {
+        for (int slow_worker = 0; slow_worker < workers; slow_worker++) {
             struct training *training = start(solver, workers, NULL, NULL);
-            training->schedule.dawdler = dawdler;
+            training->schedule.slow_worker = slow_worker;
             step(training, 10);
             count_micro_batches(training);
-            check_same(first, snapshot(training), "worker %d of %d dawdles", dawdler, workers);
+            check_same(first, snapshot(training), "worker %d of %d is slow", slow_worker, workers);
             finish(training);
         }
     free(first.data);
     lockstep_solver_free(solver);
 }
 
-/* In each update one micro-batch is begun only when the last one has been: certain to come in
- * another order than on one worker. (The builds that break the contract run this test, too.) */
+/* In each update one micro-batch is held back until the last one has begun: the order certainly
+ * differs from that on one worker. (The mutants run this test, too.) */
 static void a_micro_batch_held_back_changes_no_bit(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void check_resume(const struct lockstep_solver *solver, struct bytes whol
                "stopped at %d on %d workers, continued on %d", half, before, after);
 }
 
-/* Numbers that are denormal in between are zero there, whichever worker computes them. */
+/* Denormal intermediate results are flushed to zero on every worker. */
 static void any_workers_give_same_bits_with_denormal_numbers(void **state)
 {
     (void)state;
@@ -295,8 +295,8 @@ static void add_figures(struct training *training, struct bytes *figures)
     }
 }
 
-/* A test phase uses the trainer's memory and its weights' place, and leaves no trace; its figures
- * are those of any number of workers. */
+/* A test phase runs in the trainer's memory, with averaged weights in place of its weights, and
+ * leaves no trace; its figures are the same on any number of workers. */
 static void test_phases_leave_no_trace_and_have_same_figures_on_any_workers(void **state)
 {
     (void)state;
@@ -329,7 +329,8 @@ static void test_phases_leave_no_trace_and_have_same_figures_on_any_workers(void
         struct bytes mine = {0};
         for (int round = 0; round < 3; round++) {
             step(training, 3);
-            /* In each batch of the test micro-batch 1 is begun after 3: another order of ends. */
+            /* In each batch of the test micro-batch 1 is begun after micro-batch 3, so that they
+             * end in another order. */
             training->schedule.last = counts[i] > 1 ? 3 : 0;
             add_figures(training, &mine);
             training->schedule.last = 0;

@@ -1,4 +1,5 @@
-/* Processes of their own, and what memory one has touched.
+/* Runs work in a process of its own, and counts the memory that it has touched.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_PROCESS_H
 #define LS_TESTS_PROCESS_H
@@ -12,8 +13,8 @@ double ls_test_anonymous_memory(void);
  * sanitizer takes some). */
 void ls_test_skip_uncounted(void);
 
-/* Does `work` in a process of its own and brings back the `size` bytes of `result` that it filled;
- * a work that does not return 0 fails the running test. */
+/* Runs `work` in a process of its own and returns the `size` bytes of `result` that it filled;
+ * `work` that does not return 0 fails the running test. */
 void ls_test_in_child(int (*work)(void *result), void *result, size_t size);
 
 #endif

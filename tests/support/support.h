@@ -1,4 +1,5 @@
-/* What tests share: a directory to write to, the data sets, files, one way to skip.
+/* Helpers of all tests: a directory to write to, the data sets, files, one way to skip.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_SUPPORT_H
 #define LS_TESTS_SUPPORT_H

@@ -1,5 +1,6 @@
-/* What every transport between ranks must do, whatever carries it. Each function is called by all
- * ranks of a job; it returns 0, or the line of transports.c at which something was wrong.
+/* Requirements of every transport between ranks. Each function is called by all ranks of a job;
+ * it returns 0, or the line of transports.c at which a check failed.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_LINKS_H
 #define LS_TESTS_LINKS_H

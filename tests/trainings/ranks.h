@@ -1,5 +1,5 @@
-/* Trainings on several ranks within one process: each rank is a thread with a trainer of its own,
- * and they speak through local transports.
+/* Trainings on several ranks within one process: each rank is a thread with a trainer of its
+ * own; they communicate through local transports.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_RANKS_H
@@ -34,7 +34,7 @@ struct job {
     const struct lockstep_solver *other[RANKS_MAX]; /* of a rank that has another; else NULL */
 };
 
-/* What came of it for one rank. cmocka's checks are for the main thread. */
+/* The results of one rank. cmocka's checks are for the main thread. */
 struct rank {
     const struct job *job;
     int rank;
@@ -58,7 +58,7 @@ int put_weights(struct rank *rank, const struct ls_trainer *trainer);
 void run_job(const struct job *job, struct rank *ranks);
 void free_ranks(const struct job *job, struct rank *ranks);
 
-/* The process by itself that a job on several ranks must equal; the caller frees the bytes. */
+/* The bytes of a single process, which those of a job must equal; the caller frees them. */
 struct bytes run_alone(const struct lockstep_solver *solver, int updates);
 
 /* Every rank of the job ends with the bytes of `expected`. */

@@ -38,7 +38,7 @@ static void hold_back(struct schedule *schedule, int micro_batch)
 void follow_schedule(void *user, int worker, int micro_batch)
 {
     struct schedule *schedule = user;
-    if (worker == schedule->dawdler) {
+    if (worker == schedule->slow_worker) {
         uint32_t microseconds = ls_random_below(2, 0, schedule->delays++, 2000);
         nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
     }
@@ -101,7 +101,7 @@ struct training *start_on(const struct lockstep_solver *solver, int workers, con
     training->schedule = (struct schedule){.lock = PTHREAD_MUTEX_INITIALIZER,
                                            .moved = PTHREAD_COND_INITIALIZER,
                                            .workers = workers,
-                                           .dawdler = -1};
+                                           .slow_worker = -1};
     lockstep_train_options_init(&options);
     options.workers = workers;
     options.isa = isa;

@@ -1,5 +1,5 @@
-/* Trainings of tests: solvers from text, trainings on a number of workers with a say in which
- * worker runs what when, snapshots as bytes.
+/* Trainings of tests: solvers from text, trainings on a number of workers whose order of micro-
+ * batches a test may change, snapshots as bytes.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_TRAINING_H
@@ -21,9 +21,9 @@
 
 enum { WORKERS_MAX = 8 };
 
-/* Workers meet: a worker that takes a micro-batch other than an update's first waits until all
- * have taken one. So each worker is certain to run some, whatever the machine does; the first
- * update needs more micro-batches than workers. */
+/* Workers wait for each other: a worker that takes a micro-batch other than an update's first
+ * waits until all workers have taken one. So each worker certainly runs some; the first update
+ * needs more micro-batches than workers. */
 struct schedule {
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -33,8 +33,8 @@ struct schedule {
     /* Micro-batch 1 of each update is held back until micro-batch `last` is begun; 0: it is not. */
     int last;
     int64_t held, released;
-    /* This worker dawdles before each micro-batch; -1: none. */
-    int dawdler;
+    /* This worker sleeps before each micro-batch; -1: none. */
+    int slow_worker;
     uint32_t delays;
 };
 
@@ -55,12 +55,12 @@ struct bytes {
 /* Called before each micro-batch, of which `user` is the schedule. */
 void follow_schedule(void *user, int worker, int micro_batch);
 
-/* A solver from text; it may hold its net as net_param { ... }. Must be valid. */
+/* A solver from text, which may hold its net as net_param { ... } and must be valid. */
 struct lockstep_solver *load_solver(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A trainer on `workers` workers that meet; from a snapshot if `resume` is not NULL. `isa` pins the
- * instruction set (may be NULL), `prefix` (may be NULL) is that of its snapshots in the test's
- * directory. */
+/* A trainer on `workers` workers that wait for each other as the schedule says; from a snapshot
+ * if `resume` is not NULL. `isa` pins the instruction set (may be NULL), `prefix` (may be NULL)
+ * is the prefix of its snapshots in the test's directory. */
 struct training *start_on(const struct lockstep_solver *solver, int workers, const char *isa,
                           const char *prefix, const char *resume);
 struct training *start(const struct lockstep_solver *solver, int workers, const char *prefix,
@@ -70,8 +70,8 @@ void finish(struct training *training);
 /* So many updates, none of which may fail. */
 void step(struct training *training, int64_t updates);
 
-/* The train net anew, before the first update, with plans for `bytes` of activations (1: the
- * smallest there are). Returns the memory that it takes. */
+/* Makes the train net again, before the first update, with plans for `bytes` of activations (1:
+ * the smallest possible). Returns the memory that it takes. */
 size_t limit_memory(struct training *training, size_t bytes);
 
 /* How many micro-batches all workers have run together; each must have run some. */
@@ -93,8 +93,8 @@ bool same_bytes(struct bytes a, struct bytes b);
 void check_same(struct bytes first, struct bytes other, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Trains for some updates on 1, 2, 3 and 5 workers, all of which work: the same bytes. `isa` may be
- * NULL. */
+/* Trains on 1, 2, 3 and 5 workers, all of which run micro-batches: the bytes must be the same.
+ * `isa` may be NULL. */
 void check_workers(const struct lockstep_solver *solver, const char *isa, int64_t updates);
 
 #endif

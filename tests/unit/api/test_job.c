@@ -44,7 +44,8 @@ static void test_shares(void **state)
     struct ls_card partly[] = {card("a", 1, 0xff), card("a", 1, 0xf0)};
     assert_int_equal(ls_job_share(partly, 2, 0, 8), 6);
     assert_int_equal(ls_job_share(partly, 2, 1, 4), 2);
-    /* Containers of one machine under other names, and machines that say nothing of themselves. */
+    /* Containers of one machine with different host names, and machines that do not identify
+     * themselves. */
     struct ls_card names[] = {card("a", 1, 0xf), card("b", 1, 0xf), card("c", 0, 0xf),
                               card("d", 0, 0xf)};
     assert_int_equal(ls_job_share(names, 4, 0, 4), 2);
@@ -214,8 +215,8 @@ static void test_differences(void **state)
     lockstep_solver_free(other);
 }
 
-/* Whatever decides the course of a training: rates and what they are made of, the length, what is
- * computed on the way, snapshots, tests. */
+/* Every setting that decides the course of a training: rates and their parameters, the length,
+ * extra computations, snapshots, tests. */
 static const char *const settings[] = {
     "base_lr=0.02",
     "lr_policy=cosine",
@@ -247,7 +248,7 @@ static const char *const settings[] = {
     "weight_average.decay=0.9",
 };
 
-/* A rank that has one of them otherwise is found before the first update, by the field's name. */
+/* A rank with another value of a setting is found before the first update, by the field's name. */
 static void test_settings(void **state)
 {
     (void)state;

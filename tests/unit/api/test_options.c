@@ -1,4 +1,6 @@
-/* Options of callers who were compiled with an older lockstep.h, with a newer one, or never set.
+/* Options of programs that were compiled with an older lockstep.h, with a newer one, or that
+ * never set struct_size.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "api/options.h"
 

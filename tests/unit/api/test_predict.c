@@ -1,5 +1,6 @@
-/* Predictions: that are the input itself under another shape, and lie where the input lies; and
- * where oneDNN fails.
+/* Predictions that are the input itself in another shape, in the input's memory; and failures of
+ * oneDNN.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -93,7 +94,8 @@ static void write_large(void)
                        "    bias_term: false algorithm: DIRECT } }\n");
 }
 
-/* It is told once, whether the caller wants to hear why or not, and forgotten by the next one. */
+/* A failure is reported once, whether the caller asks for the reason or not, and forgotten by
+ * the next call. */
 static void test_failing_library(void **state)
 {
     (void)state;

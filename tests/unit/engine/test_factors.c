@@ -1,4 +1,6 @@
-/* Factors of gradients: places of rows, and what is not finite, by itself or as a product.
+/* Factors of gradients: the place of each row, and numbers that are not finite, in a factor or
+ * in their product.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* From the sums of a record to the figures that are reported.
+/* Figures that are reported are computed from the sums of a record.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* The reducer over transports between threads: buckets leave when this rank's last contribution to
- * them is made, in one order; sums are those of one process; sums that do not fit on their way are
- * sent again; weights are there when they are waited for.
+/* The reducer over transports between threads. Buckets are sent when this rank has made its last
+ * contribution to them, in one order on all ranks; sums are those of a single process; sums that
+ * do not fit are sent again; weights are complete after a wait for them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/reducer.h"
@@ -142,8 +142,8 @@ static float contribution(int unit, int parameter, int use, size_t element)
     return (float)((unit * 7 + parameter * 31 + use * 3 + (int)element) % 1000 - 500);
 }
 
-/* All that this rank's micro-batches contribute to a parameter, but for the last `but` uses; times
- * `scale`. */
+/* All contributions of this rank's micro-batches to a parameter except the last `but` uses,
+ * times `scale`. */
 static void contribute(struct rank *rank, int parameter, int but, float scale)
 {
     static _Thread_local float gradient[30000];
@@ -169,8 +169,8 @@ static void contribute_bucket(struct rank *rank, int bucket, float scale)
             contribute(rank, p, 0, scale);
 }
 
-/* What this rank owns of the sums is that of all micro-batches, contributions of rank r times
- * scale[r]. */
+/* The part of the sums that this rank owns is that of all micro-batches, with contributions of
+ * rank r times scale[r]. */
 static void check_sums(struct rank *rank, const float *scale)
 {
     const int64_t *all = ls_sums_all(rank->store->sums);
@@ -207,7 +207,8 @@ static const float ones[RANKS] = {1, 1, 1};
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* Buckets 2, 0, 1 and 3 become complete: 2 waits for 1, for all ranks go through them in order. */
+/* Buckets become complete in the order 2, 0, 1, 3: bucket 2 waits for 1, because all ranks send
+ * them in one order. */
 static void reduce_in_order(struct rank *rank)
 {
     struct ls_reducer *reducer = rank->reducer;
@@ -274,8 +275,8 @@ static void nothing_leaves_before_it_is_known_how_much_there_is(void **state)
     run_ranks(false, reduce_as_it_shows);
 }
 
-/* Contributions of rank 1 are so large that their sums have more than 48 bits: all ranks repeat the
- * pass with 64, and the next passes have them, too. */
+/* Contributions of rank 1 are so large that their sums need more than 48 bits: all ranks repeat
+ * the pass with 64 bits, and use 64 in the next passes. */
 static void reduce_large_sums(struct rank *rank)
 {
     static const float large[RANKS] = {1, (float)(1 << 20), 1};
@@ -307,7 +308,7 @@ static float weight(int round, int rank, size_t place)
     return (float)(round * 16 + rank + 1) + (float)(place % 97) / 128;
 }
 
-/* Owners change their parts; on a slow network, a bucket has all parts when it was waited for. */
+/* Owners change their shards; on a slow network, a bucket has all shards after a wait for it. */
 static void exchange_weights(struct rank *rank)
 {
     struct ls_store *store = rank->store;

@@ -1,5 +1,7 @@
-/* What workers' memory must have room for: every plan, alone in a worker's block or with what its
- * micro-batches hold, and no more than that asks for. SPDX-License-Identifier: BSD-2-Clause */
+/* The memory of workers has room for every plan, alone in a worker's block or beside what its
+ * micro-batches keep, and for no more than that.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +79,8 @@ static void every_plan_fits_into_the_room_and_needs_all_of_it(void **state)
     }
 }
 
-/* A plan of one segment adds what it needs more than the rest, in the block with the least. */
+/* A plan of one segment adds the bytes that it needs beyond the other plans to the block that
+ * has least. */
 static void a_plan_alone_adds_what_it_needs_more_to_the_block_with_least(void **state)
 {
     (void)state;

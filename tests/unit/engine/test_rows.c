@@ -26,8 +26,8 @@ static void rows_follow_from_shapes(void **state)
     assert_int_equal(rows((struct ls_shape){4, {1, 8, 3, 3}}), 8);
 }
 
-/* Numbers of rows are laid out as fp32, which holds each up to 2^24: beyond that two rows would
- * have one number, or one behind the last. */
+/* Numbers of rows are stored as fp32, which is exact up to 2^24: beyond that two rows would have
+ * one number, or a row a number behind the last. */
 static void numbers_of_rows_are_exact(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Flat arrays and the parts of ranks: everything belongs to exactly one rank, parts begin where
- * tiles do, and are about even.
+/* Flat arrays and the shards of ranks: every element belongs to exactly one rank, shards begin
+ * at tiles, and have about the same size.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/shards.h"
 
@@ -8,7 +9,8 @@
 
 enum { PARAMETERS = 9 };
 
-/* A net: weights and biases, one that is exchanged as factors, one that is not learned. */
+/* A net: weights and biases, a weight that is exchanged as factors, a parameter that is not
+ * trained. */
 static const size_t elements[PARAMETERS] = {2400, 32, 25600, 32, 0, 2359296, 512, 5130, 10};
 
 /* Every element of every parameter belongs to the one rank whose own range it is in. */

@@ -1,5 +1,5 @@
-/* The work queue between two ranks: a rank that is free gets all that is left, and a message that
- * belongs to a round of an earlier trainer of the same job changes nothing.
+/* The work queue between two ranks: a rank that is free gets all remaining micro-batches, and a
+ * message of an earlier trainer of the same job changes nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/work_queue.h"
@@ -44,7 +44,8 @@ static void take_all(struct rank *rank, struct ls_work_queue *queue, int trainer
     }
 }
 
-/* One round, in which rank 0 is slow: rank 1 takes all that is not given to rank 0 beforehand. */
+/* One round, in which rank 0 is slow: rank 1 takes all micro-batches that were not given to rank
+ * 0 at the start. */
 static void run_round(struct rank *rank, struct ls_comm *comm, int trainer)
 {
     struct ls_work_queue *queue = NULL;

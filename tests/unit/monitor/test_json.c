@@ -1,4 +1,5 @@
-/* JSON that is written: what strings and numbers become, whatever is in them.
+/* JSON that is written: any strings and numbers become valid JSON.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Sequences of events and the exact text that becomes of them.
+/* Sequences of events and the exact text that they produce.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -193,7 +194,7 @@ static void test_a_line_every_ten_seconds(void **state)
     close_screen(&screen);
 }
 
-/* Where there is no `display` the loss is told all the same: twenty times, and at the end. */
+/* Without `display` the loss is still printed: twenty times, and at the end. */
 static void test_without_display(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Random graphs, planned with kernels that do nothing: whatever the element types, branches, views,
- * in-place kernels, scratch memory, sync points, chains and budgets, no step overwrites what is
- * still needed, recomputations give every reader the value it had in the graph, and no byte of the
- * arena is reserved for nothing.
+/* Random graphs, planned with kernels that do nothing. With any element types, branches, views,
+ * in-place kernels, scratch memory, sync points, chains and budgets, no step overwrites memory
+ * that is still needed, recomputation gives every reader the value that it has in the graph, and
+ * no byte of the arena is unused.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
@@ -18,7 +18,8 @@
 
 /* ---- A device of nothing -------------------------------------------------------------------- */
 
-/* Scratch memory and channels follow from the op's own shape: a recomputation has the same. */
+/* Scratch memory and channels follow from the op's own shape, so that a recomputation has the
+ * same. */
 static int prepare(struct ls_prepared *prepared, struct ls_error *error)
 {
     (void)error;
@@ -210,7 +211,7 @@ static struct seen {
     size_t shared, stashed, chained, recomputed, kept, converted, plans;
 } seen;
 
-/* Each step that was in the graph writes what it wrote there, though it may read copies. */
+/* Each step of the graph writes the values that it writes there, though it may read copies. */
 static void check_results(const struct made *made, const struct memory_check *check)
 {
     for (size_t s = 0; s < check->plan->step_count; s++) {

@@ -1,5 +1,5 @@
-/* Plans of small graphs made by hand, with kernels that do nothing: what is recomputed, that
- * readers read what they should, that nothing that is alive overlaps, and that budgets are kept.
+/* Plans of small graphs made by hand, with kernels that do nothing: which steps are recomputed,
+ * that steps read the right values, that no two live values overlap, and that budgets are kept.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
@@ -129,8 +129,9 @@ static const struct ls_value *root_of(const struct ls_value *value)
     return value;
 }
 
-/* Runs the plan with numbers for contents: each write puts the value's own (a copy has that of what
- * it is a copy of, which `meaning` knows) into its memory, each read finds what it should. */
+/* Runs the plan with numbers in the values' memory: each write puts the value's own number there
+ * (a copy has the number of its original, which `meaning` knows), each read must find the number
+ * that it expects. */
 static void check_contents(const struct ls_plan *plan)
 {
     static const void *memory[1 << 16];
@@ -175,7 +176,8 @@ static void without_a_limit_nothing_dear_is_recomputed(void **state)
     ls_plan_free(plan);
 }
 
-/* The smallest plan of a chain grows like the root of its length; no step is recomputed twice. */
+/* The smallest plan of a chain grows with the square root of its length; no step is recomputed
+ * twice. */
 static void the_smallest_plan_grows_like_the_root_of_the_length(void **state)
 {
     (void)state;
@@ -195,7 +197,8 @@ static void the_smallest_plan_grows_like_the_root_of_the_length(void **state)
     }
 }
 
-/* Every budget between the smallest and all is kept, and less memory is never less work. */
+/* Every budget between the smallest and the largest is kept, and less memory never means less
+ * work. */
 static void every_budget_is_kept(void **state)
 {
     (void)state;
@@ -212,8 +215,8 @@ static void every_budget_is_kept(void **state)
     ls_plan_free(least);
 }
 
-/* A chain whose results have different sizes: whatever the budget, a larger one is no more work,
- * and fits what it fits into. */
+/* A chain whose results have different sizes: a larger budget never means more work, and is
+ * kept. */
 static void more_memory_is_never_more_work(void **state)
 {
     (void)state;
@@ -257,10 +260,9 @@ static void a_thousand_products_fit_budgets(void **state)
     }
 }
 
-/* A cheap step between dear ones, whose output alone the backward pass reads beside what it was
- * made from: it is done again rather than kept. A sum lies where the operand lay that nothing
- * reads.
- */
+/* A cheap step between expensive ones, whose output only the backward pass reads, beside its
+ * input: it is recomputed rather than kept. A sum takes the place of an operand that no later
+ * step reads. */
 static void cheap_steps_are_recomputed_rather_than_kept(void **state)
 {
     (void)state;

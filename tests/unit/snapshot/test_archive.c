@@ -163,8 +163,8 @@ static void test_names_are_checked(void **state)
     ls_archive_free(&archive);
 }
 
-/* A damaged copy must be refused or, where the damage makes it the file of another training, not be
- * taken for one of ours. */
+/* A damaged copy must be refused or, where the damage turns it into the file of another
+ * training, not be accepted as one of ours. */
 static void expect_damaged(const char *path, size_t at)
 {
     struct ls_archive read;

@@ -1,4 +1,6 @@
-/* The catalog of snapshots: the newest whole one, what may go, the best, what interruptions leave.
+/* The catalog of snapshots: the newest complete one, which ones may be removed, the best one,
+ * and remains of interruptions.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <signal.h>
@@ -175,7 +177,7 @@ static void test_best(void **state)
     assert_memory_equal(a, b, size[0]);
     free(a);
     free(b);
-    /* A later snapshot of the same iteration is a new file: the best one stays what it was. */
+    /* A later snapshot of the same iteration is a new file: the best one stays as it was. */
     assert_int_equal(write_at(eight, 8, 11, NULL), 0);
     a = ls_test_read(best, &size[1]);
     assert_int_equal(size[0], size[1]);

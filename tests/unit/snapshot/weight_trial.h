@@ -1,5 +1,7 @@
-/* What the tests of weights share: targets that write down what they get, and caffemodels of every
- * form, made by hand. SPDX-License-Identifier: BSD-2-Clause */
+/* Helpers of the tests of weights: targets that record the blobs that they get, and caffemodels
+ * of every form, made by hand.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_WEIGHT_TRIAL_H
 #define LS_TESTS_WEIGHT_TRIAL_H
 

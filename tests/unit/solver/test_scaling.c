@@ -65,8 +65,8 @@ static void one_rank_pays_for_computation_only(void **state)
     assert_float_equal(predict(&example, &link, 1).pass, 3 * 0.011, 1e-9);
 }
 
-/* Half of each bucket goes and comes: 3 MiB of sums at 1 GB/s are 3.1 ms. The second layer's leave
- * 2 ms before the pass ends, the first layer's at its end. */
+/* Half of each bucket is sent and received: 3 MiB of sums at 1 GB/s take 3.1 ms. The second
+ * layer's are sent 2 ms before the pass ends, the first layer's at its end. */
 static void two_ranks_pay_for_what_the_pass_does_not_hide(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void two_ranks_pay_for_what_the_pass_does_not_hide(void **state)
     assert_int_equal(row.state, 4 * ELEMENTS);
 }
 
-/* With a fast link all that is left is the last bucket's latency, and the first weights'. */
+/* With a fast link only the latency of the last bucket and of the first weights remains. */
 static void a_fast_link_leaves_only_latencies(void **state)
 {
     (void)state;
@@ -111,8 +111,8 @@ static void messages_to_each_rank_cost_time(void **state)
     assert_true(row.transfer >= 4 * 4e-6);
 }
 
-/* Nets whose micro-batches wait for each other: all of a rank's go through a layer before its
- * gradients leave, so that more is hidden; sync points cost a small exchange each. */
+/* Nets with sync points: all micro-batches of a rank pass a layer before its gradients are sent,
+ * so that more is hidden; each sync point costs a small exchange. */
 static void sync_points_cost_small_exchanges_and_hide_more(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void sync_points_cost_small_exchanges_and_hide_more(void **state)
     assert_int_equal(row.sent.small, 100 + 4 * (16 + 1000));
 }
 
-/* Gathered steps take what they take, however few micro-batches a rank has. */
+/* Gathered steps take the same time, however few micro-batches a rank has. */
 static void gathered_steps_cost_the_same_on_any_ranks(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void factors_are_exchanged_as_rows(void **state)
     assert_true(row.wait_sums >= 6e-3 + ELEMENTS * 6e-9 * 3 / 4 - 0.002);
 }
 
-/* More ranks than micro-batches idle; what a rank owns is a whole number of tiles. */
+/* Ranks beyond the number of micro-batches idle; a rank owns a whole number of tiles. */
 static void more_ranks_than_micro_batches_idle(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void more_ranks_than_micro_batches_idle(void **state)
     assert_true(row.seconds > predict(&example, &link, 8).seconds);
 }
 
-/* What is exchanged is never more than three times the parameters' bytes, less the own part. */
+/* Ranks never exchange more than three times the bytes of the parameters that they do not own. */
 static void traffic_stays_within_three_times_the_parameters(void **state)
 {
     (void)state;

@@ -33,8 +33,8 @@ static struct scene {
 
 static inline double clock_of(void *user)
 {
-    /* Once it has said what there is to say, a rank need not give others time; those still hear of
-     * it at their own pace, however late their threads run. */
+    /* A rank that has reported need not give others time, so that its clock runs faster; the
+     * others receive the report at their own pace, however late their threads run. */
     bool has_told = scene.told > 0 && scene.teller == (int)(intptr_t)user;
     long tick = has_told ? 100 * scene.tick : scene.tick;
     long own = atomic_fetch_add(&scene.own[(intptr_t)user], tick);
@@ -94,7 +94,7 @@ static inline void close_scene(void)
     }
 }
 
-/* All ranks of a set of bits take turns for so many seconds, or until one has reported. */
+/* Polls all ranks of a set of bits in turn for so many seconds, or until one has reported. */
 static inline void let_pass(double seconds, unsigned ranks)
 {
     int told = atomic_load(&scene.told);

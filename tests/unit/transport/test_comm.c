@@ -1,5 +1,6 @@
-/* The communicator over transports between threads: each collective against what one process would
- * compute, for jobs of every small size; agreement on a failure; a rank that gives up.
+/* The communicator over transports between threads: each collective is compared with the result
+ * of a single process, for jobs of every small size; all ranks agree on a failure; a rank gives
+ * up.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/comm.h"
@@ -28,8 +29,7 @@ static uint32_t word(int round, int rank, int i)
 
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
-/* Several rounds in a row, with blocks of other sizes: the memory in between grows and is reused.
- */
+/* Several rounds, with blocks of other sizes: the memory between ranks grows and is reused. */
 static void all_gather(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
@@ -103,8 +103,7 @@ static void gather_to_rank_0(struct comm_rank *rank)
     CHECK(rank, ls_comm_agree(comm, 0, rank->error) == 0);
 }
 
-/* Workers count: rank r has r + 1 of them, and as many items of each 15 where there are five ranks.
- */
+/* Items are shared by workers: rank r has r + 1 workers and as many items for each. */
 static void items_belong_to_ranks_by_workers(struct comm_rank *rank)
 {
     struct ls_comm *comm = rank->comm;
@@ -191,8 +190,8 @@ static void no_communicator_is_one_rank(void **state)
 
 /* ---- Failures -------------------------------------------------------------------------------- */
 
-/* Ranks 1 and 2 fail, each for a reason of its own: all have rank 1's status; those for which all
- * went well have its message, too, and go on together. */
+/* Ranks 1 and 2 fail for different reasons: all ranks get the status of rank 1; ranks without a
+ * failure also get its message, and continue together. */
 static void agree_on_failure(struct comm_rank *rank)
 {
     int own = rank->comm->rank, status = 0;

@@ -1,8 +1,9 @@
 /* The failure detector: ranks that are silent, that hang, and that die.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "detector_scene.h"
 
-/* ---- Who is silent --------------------------------------------------------------------------- */
+/* ---- Silence --------------------------------------------------------------------------------- */
 
 static void ranks_that_work_raise_no_alarm(void **state)
 {
@@ -54,8 +55,8 @@ static void a_stopped_process_is_reported_as_stopped(void **state)
     close_scene();
 }
 
-/* Of each machine one rank says that rank 0 is silent; the others give it some seconds to end the
- * job. */
+/* One rank of each machine reports that rank 0 is silent; the others give it some seconds to end
+ * the job. */
 static void one_rank_of_each_machine_reports_that_rank_0_is_silent(void **state)
 {
     (void)state;
@@ -74,7 +75,7 @@ static void one_rank_of_each_machine_reports_that_rank_0_is_silent(void **state)
     close_scene();
 }
 
-/* A rank that is at work still does not believe that all are done: it goes on watching. */
+/* A rank that still computes does not believe that all ranks are done: it goes on watching. */
 static void a_rank_at_work_goes_on_watching_after_an_early_end(void **state)
 {
     (void)state;
@@ -100,7 +101,7 @@ static void without_a_timeout_silence_is_never_reported(void **state)
     close_scene();
 }
 
-/* Who was away himself does not say that others were silent. */
+/* A rank that slept does not report that others were silent. */
 static void a_rank_that_slept_reports_no_silence_of_others(void **state)
 {
     (void)state;
@@ -116,8 +117,8 @@ static void a_rank_that_slept_reports_no_silence_of_others(void **state)
     close_scene();
 }
 
-/* A rank that was stopped, and is woken up to be ended with all others, says nothing of those that
- * are gone already; if it stays alive, it does. */
+/* A rank that was stopped, and is continued only to be ended with the job, reports nothing of
+ * ranks that are gone already; if it stays alive, it does. */
 static void a_rank_woken_to_be_ended_reports_nothing(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void a_rank_woken_to_be_ended_reports_nothing(void **state)
     close_scene();
 }
 
-/* What others told it of deaths meanwhile is no better than what it sees. */
+/* Deaths that others reported while it slept are trusted no more than what it sees itself. */
 static void a_rank_that_slept_does_not_trust_deaths_told_meanwhile(void **state)
 {
     (void)state;
@@ -148,7 +149,7 @@ static void a_rank_that_slept_does_not_trust_deaths_told_meanwhile(void **state)
     close_scene();
 }
 
-/* ---- Who hangs ------------------------------------------------------------------------------- */
+/* ---- Hangs ----------------------------------------------------------------------------------- */
 
 static void a_rank_that_hangs_is_reported_with_its_layer(void **state)
 {
@@ -204,7 +205,7 @@ static void ranks_that_all_wait_for_each_other_are_reported(void **state)
     close_scene();
 }
 
-/* ---- Who dies -------------------------------------------------------------------------------- */
+/* ---- Deaths ---------------------------------------------------------------------------------- */
 
 static void a_death_on_the_machine_of_rank_0_is_reported_at_once(void **state)
 {

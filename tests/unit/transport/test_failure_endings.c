@@ -1,8 +1,10 @@
-/* The failure detector at the end of a job: ranks that give up, ranks that leave, and messages that
- * are none of its own. SPDX-License-Identifier: BSD-2-Clause */
+/* The failure detector at the end of a job: ranks that give up, ranks that leave, and messages
+ * of other parts.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "detector_scene.h"
 
-/* ---- Who gives up ---------------------------------------------------------------------------- */
+/* ---- Giving up ------------------------------------------------------------------------------- */
 
 struct part {
     pthread_t thread;
@@ -66,7 +68,8 @@ static void a_rank_that_gives_up_is_reported_with_its_reason(void **state)
     close_scene();
 }
 
-/* Several do: the first of them is named, once. Where rank 0 does nothing, they end it. */
+/* Several ranks give up: the first of them is reported, once. Where rank 0 does nothing, they
+ * end the job. */
 static void of_several_ranks_that_give_up_the_first_is_named(void **state)
 {
     (void)state;
@@ -87,7 +90,7 @@ static void of_several_ranks_that_give_up_the_first_is_named(void **state)
     close_scene();
 }
 
-/* ---- Who leaves ------------------------------------------------------------------------------ */
+/* ---- Leaving --------------------------------------------------------------------------------- */
 
 static void leave(const int statuses[RANKS], int result)
 {
@@ -131,7 +134,7 @@ static void a_finished_job_is_watched_no_more(void **state)
     close_scene();
 }
 
-/* It has failed, and the others wait for what it will never do. */
+/* A rank has failed, and the others wait for a collective that it will never join. */
 static void a_rank_that_fails_while_others_wait_ends_the_job(void **state)
 {
     (void)state;

@@ -115,7 +115,8 @@ static void slow_down(struct ls_transport **transports)
     ls_local_delay(transports[0], 0.002, 1e6);
 }
 
-/* Bytes at a million a second: the second of two waits for the first, a small one goes between. */
+/* A million bytes a second: the second of two transfers waits for the first, a small one goes in
+ * between. */
 static void *measure(void *user)
 {
     static uint32_t data[4][2][5000];
@@ -155,7 +156,7 @@ static void mute_last(struct ls_transport **transports)
     ls_local_mute(transports[2]);
 }
 
-/* Rank 2 hangs: it sends nothing, its collectives never end, until rank 0 ends the job. */
+/* Rank 2 hangs: it sends nothing, and its collectives do not end until rank 0 ends the job. */
 static void *wait_for_mute(void *user)
 {
     struct rank *rank = user;

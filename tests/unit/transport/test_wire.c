@@ -1,4 +1,5 @@
-/* Sums on their way between ranks: what is packed in 48 bits and added is what integers give.
+/* Sums between ranks: packing in 48 bits, adding and unpacking gives what integers give.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "support/support.h"
 #include "transport/wire.h"
