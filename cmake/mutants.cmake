@@ -58,7 +58,7 @@ endfunction()
 
 set(held test_workers a_micro_batch_held_back_changes_no_bit "held back, 2 workers")
 ls_mutant(SOUND "" ${held})
-ls_mutant(FLOATS transport/sums.c ${held})
+ls_mutant(FLOATS ops/cpu/accumulator.c ${held})
 ls_mutant(GENERATOR ops/cpu/dropout.c ${held})
 ls_mutant(FORGETFUL engine/run.c ${held})
 ls_mutant(STATISTICS engine/exchange.c test_batch_norm any_workers_give_same_bits_with_any_groups

@@ -5,6 +5,7 @@
 #ifndef LS_DEVICE_DEVICE_H
 #define LS_DEVICE_DEVICE_H
 
+#include "device/accumulator.h"
 #include "device/exact.h"
 #include "device/factors.h"
 #include "device/filler.h"
@@ -18,29 +19,10 @@ struct ls_device_environment;
 struct ls_converter;
 struct ls_text;
 
-/* Exact sums: what device/exact.h says, with one exponent for all elements, one for each, or one
- * for each lane (element i is in lane i % LS_EXACT_LANES). Functions of the same kind give the same
- * bits, on every device. */
+/* Figures of numbers in the device's memory. The same bits on every device. */
 struct ls_device_sums {
-    /* sum[i] = (`first`) or += gradient[i] * 2^exponent, rounded to the nearest integer, ties to
-     * even. Return the bits of the largest |gradient[i]|; unless that is less than
-     * 2^LS_EXACT_LIMIT units, what was added is meaningless (but nothing worse than that).
-     * largest[i], or that of the lane, is raised to |gradient[i]|'s bits. */
-    uint32_t (*add)(int64_t *sum, const float *gradient, size_t n, int exponent, bool first);
-    uint32_t (*add_each)(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
-                         uint32_t *largest, bool first);
-    uint32_t (*add_lanes)(int64_t *sum, const float *gradient, size_t n,
-                          const int32_t exponent[LS_EXACT_LANES], uint32_t largest[LS_EXACT_LANES],
-                          bool first);
-    /* The same without adding. */
+    /* The bits of the largest |x[i]|; 0 for n = 0. */
     uint32_t (*largest)(const float *x, size_t n);
-    uint32_t (*largest_each)(const float *x, size_t n, uint32_t *largest);
-    uint32_t (*largest_lanes)(const float *x, size_t n, uint32_t largest[LS_EXACT_LANES]);
-    /* out[i] = sum[i] * 2^-exponent: rounded to double, scaled, rounded to float. */
-    uint32_t (*to_float)(const int64_t *sum, int exponent, float *out, size_t n);
-    void (*to_float_each)(const int64_t *sum, const int32_t *exponent, float *out, size_t n);
-    void (*to_float_lanes)(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
-                           size_t n);
     /* Sums of x^2 and |x| in double, over chunks of LS_EXACT_CHUNK elements in a fixed order, which
      * are added in the order of ls_sum_doubles. */
     double (*squares)(const float *x, size_t n);
@@ -81,6 +63,7 @@ struct ls_device {
     void (*fill)(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                  size_t n);
     const struct ls_device_sums *sums;
+    const struct ls_device_accumulator *accumulator; /* exact sums of gradients */
     /* Computes the piece of the gradient of the weights, or of the bias, without gaps. */
     void (*weight_gradient)(const struct ls_factoring *factoring,
                             const struct ls_factor_rows *factors,

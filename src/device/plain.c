@@ -24,81 +24,12 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Exponents and largest: one for all (step 0), one for each of `lanes` neighbours. `sum` NULL: only
- * measured. */
-static uint32_t add_to(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
-                       uint32_t *largest, size_t lanes, bool first)
-{
-    uint32_t all = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = bits_of(gradient[i]);
-        all = larger(all, bits);
-        if (largest != NULL)
-            largest[i % lanes] = larger(largest[i % lanes], bits);
-        if (sum == NULL)
-            continue;
-        double units = ldexp((double)gradient[i], exponent[i % lanes]);
-        units = fabs(units) < 0x1p62 ? units : 0; /* meaningless, and judged by `largest` */
-        sum[i] = (int64_t)((first ? 0 : (uint64_t)sum[i]) + (uint64_t)llrint(units));
-    }
-    return all;
-}
-
-static uint32_t add(int64_t *sum, const float *gradient, size_t n, int exponent, bool first)
-{
-    const int32_t all = exponent;
-    return add_to(sum, gradient, n, &all, NULL, 1, first);
-}
-
-static uint32_t add_each(int64_t *sum, const float *gradient, size_t n, const int32_t *exponent,
-                         uint32_t *largest, bool first)
-{
-    return add_to(sum, gradient, n, exponent, largest, n + 1, first);
-}
-
-static uint32_t add_lanes(int64_t *sum, const float *gradient, size_t n,
-                          const int32_t exponent[LS_EXACT_LANES], uint32_t largest[LS_EXACT_LANES],
-                          bool first)
-{
-    return add_to(sum, gradient, n, exponent, largest, LS_EXACT_LANES, first);
-}
-
 static uint32_t largest(const float *x, size_t n)
 {
-    return add_to(NULL, x, n, NULL, NULL, 1, true);
-}
-
-static uint32_t largest_each(const float *x, size_t n, uint32_t *each)
-{
-    return add_to(NULL, x, n, NULL, each, n + 1, true);
-}
-
-static uint32_t largest_lanes(const float *x, size_t n, uint32_t lane[LS_EXACT_LANES])
-{
-    return add_to(NULL, x, n, NULL, lane, LS_EXACT_LANES, true);
-}
-
-static uint32_t to_float(const int64_t *sum, int exponent, float *out, size_t n)
-{
     uint32_t all = 0;
-    for (size_t i = 0; i < n; i++) {
-        out[i] = (float)ldexp((double)sum[i], -exponent);
-        all = larger(all, bits_of(out[i]));
-    }
+    for (size_t i = 0; i < n; i++)
+        all = larger(all, bits_of(x[i]));
     return all;
-}
-
-static void to_float_each(const int64_t *sum, const int32_t *exponent, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to_float(sum + i, exponent[i], out + i, 1);
-}
-
-static void to_float_lanes(const int64_t *sum, const int32_t exponent[LS_EXACT_LANES], float *out,
-                           size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to_float(sum + i, exponent[i % LS_EXACT_LANES], out + i, 1);
 }
 
 /* Chunks by halves, and the elements of one in 16 lanes, which are added by halves, too. */
@@ -129,15 +60,7 @@ static double magnitudes(const float *x, size_t n)
 }
 
 const struct ls_device_sums ls_plain_sums = {
-    .add = add,
-    .add_each = add_each,
-    .add_lanes = add_lanes,
     .largest = largest,
-    .largest_each = largest_each,
-    .largest_lanes = largest_lanes,
-    .to_float = to_float,
-    .to_float_each = to_float_each,
-    .to_float_lanes = to_float_lanes,
     .squares = squares,
     .magnitudes = magnitudes,
 };

@@ -9,6 +9,10 @@
 #include "device/device.h"
 
 extern const struct ls_device_sums ls_plain_sums;
+extern const struct ls_device_accumulator ls_plain_accumulator;
+/* What an ACCUMULATE op does. */
+void ls_plain_accumulate(struct ls_accumulator *accumulator, int micro_batch, int parameter,
+                         const float *gradient);
 
 struct ls_update_seen ls_plain_update(const struct ls_update_rule *rule,
                                       const struct ls_update_slice *slice);

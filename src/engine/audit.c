@@ -221,23 +221,39 @@ void ls_audit_begin(struct ls_audit *audit)
 
 /* ---- Listening ------------------------------------------------------------------------------- */
 
-static void audit_contribute(void *user, int parameter, const float *gradient, size_t elements)
+static int audit_before(void *user, const struct ls_op *op, const float *numbers,
+                        const struct ls_context *context, struct ls_error *error)
 {
     struct ls_audit_listener *listener = user;
-    uint64_t *hash = &listener->hash[parameter];
-    *hash = ls_hash_wide(gradient, elements * sizeof *gradient, *hash + 1);
-    if (listener->contribute != NULL)
-        listener->contribute(listener->sums, parameter, gradient, elements);
+    const bool record = op->kind == LS_OP_RECORD;
+    const struct ls_parameter *parameter = record ? op->attr.record.parameter : op->attr.parameter;
+    uint64_t *hash = &listener->hash[parameter->index];
+    uint64_t seed = *hash + 1 + (record ? 1 + (uint64_t)op->attr.record.side : 0);
+    size_t bytes = ls_value_bytes(op->input[0]);
+    LS_TRY(listener->device->streams->wait(context->stream, error));
+    LS_TRY(listener->device->memory->hash(numbers, bytes, seed, hash, error));
+    return listener->observer.before != NULL
+               ? listener->observer.before(listener->observer.user, op, numbers, context, error)
+               : 0;
 }
 
-static void audit_record(void *user, const struct ls_parameter *parameter, enum ls_factor_side side,
-                         const float *numbers, size_t count)
+static int audit_after(void *user, const struct ls_op *op, const struct ls_context *context,
+                       struct ls_error *error)
 {
     struct ls_audit_listener *listener = user;
-    uint64_t *hash = &listener->hash[parameter->index];
-    *hash = ls_hash_wide(numbers, count * sizeof *numbers, *hash + 2 + (uint64_t)side);
-    if (listener->record != NULL)
-        listener->record(listener->recorder, parameter, side, numbers, count);
+    return listener->observer.after != NULL
+               ? listener->observer.after(listener->observer.user, op, context, error)
+               : 0;
+}
+
+/* Hashes what a run hands over into a line. */
+static void audit_observe(const struct ls_audit *audit, struct ls_audit_listener *listener,
+                          uint64_t *line, struct ls_run *run)
+{
+    *listener = (struct ls_audit_listener){
+        .device = audit->pass->engine->device, .hash = line, .observer = run->observer};
+    run->observer =
+        (struct ls_observer){.before = audit_before, .after = audit_after, .user = listener};
 }
 
 /* The worker and core that made a line. */
@@ -257,21 +273,14 @@ static int audit_core_of(const struct ls_audit *audit, const uint64_t *line)
 }
 
 void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
-                     struct ls_audit_listener *listener, struct ls_context *context)
+                     struct ls_audit_listener *listener, struct ls_run *run)
 {
     if (!audit->doubts)
         audit->runners[unit] = audit_signature(worker);
     if (audit->index[unit] < 0)
         return;
     uint64_t *line = audit_line_of(audit, 0, (size_t)audit->index[unit]);
-    *listener = (struct ls_audit_listener){.hash = line,
-                                           .contribute = context->contribute,
-                                           .sums = context->sums,
-                                           .record = context->record,
-                                           .recorder = context->recorder};
-    context->contribute = audit_contribute;
-    context->record = audit_record;
-    context->sums = context->recorder = listener;
+    audit_observe(audit, listener, line, run);
     line[audit->things] = audit_signature(worker);
 }
 
@@ -302,18 +311,19 @@ static void audit_compute_one(struct ls_audit *audit, size_t item, int worker)
         ls_pass_note_failure(pass, unit, error);
         return;
     }
-    struct ls_gradients gradients;
-    struct ls_audit_listener listener = {.hash = line};
-    struct ls_context context = ls_micro_batch_context(pass, worker, unit, &gradients);
-    ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &context);
-    context.partials = bench->record;
-    context.contribute = audit_contribute;
-    context.record = audit_record;
-    context.sums = context.recorder = &listener;
+    struct ls_audit_listener listener;
+    struct ls_run run = ls_micro_batch_prepare(pass, worker, unit);
+    ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &run.context);
+    run.inputs = bench->inputs;
+    run.context.partials = bench->record;
+    run.context.accumulator = NULL; /* nothing of it is added */
+    run.factors = NULL;
+    run.observer = (struct ls_observer){0};
+    audit_observe(audit, &listener, line, &run);
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)
-        if (ls_micro_batch_compute(pass, worker, plan, worker, segments > 1 ? s : LS_RUN_ALL,
-                                   bench->inputs, &context, error) != 0) {
+        if (ls_micro_batch_compute(pass, plan, worker, segments > 1 ? s : LS_RUN_ALL, &run,
+                                   error) != 0) {
             ls_pass_note_failure(pass, unit, error);
             return;
         }

@@ -46,15 +46,12 @@ void ls_audit_begin_update(struct ls_audit *audit);
 void ls_audit_begin(struct ls_audit *audit);
 /* What a worker's kernels leave of a unit goes through here, if the unit is audited. */
 struct ls_audit_listener {
-    uint64_t *hash; /* by parameter */
-    void (*contribute)(void *sums, int parameter, const float *gradient, size_t elements);
-    void *sums; /* with `contribute`, where it goes on to; NULL: nowhere */
-    void (*record)(void *recorder, const struct ls_parameter *parameter, enum ls_factor_side side,
-                   const float *numbers, size_t count);
-    void *recorder;
+    const struct ls_device *device;
+    uint64_t *hash;              /* by parameter */
+    struct ls_observer observer; /* what else observes the run */
 };
 void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
-                     struct ls_audit_listener *listener, struct ls_context *context);
+                     struct ls_audit_listener *listener, struct ls_run *run);
 
 /* After all units have run, and what ranks share is there; nothing else runs meanwhile. *wrong: the
  * pass must be repeated. LOCKSTEP_DIFFERENT: computations differ, and none is known to be right. */

@@ -276,8 +276,9 @@ const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct 
 struct run {
     const struct ls_net_plan *plan;
     const struct ls_binding *binding;
-    float *const *inputs;
-    const struct ls_context *context;
+    const struct ls_run *what;
+    float *const *inputs;       /* where the device finds them */
+    struct ls_context *context; /* what kernels see */
 };
 
 static void **binding_pointers_of(const struct run *run, size_t i)
@@ -307,22 +308,50 @@ static int binding_check_step(const struct run *run, size_t i, int status)
     return status;
 }
 
+static int binding_run_kernel(const struct run *run, size_t i)
+{
+    const struct ls_step *step = &run->plan->plan->steps[i];
+    void **in = binding_pointers_of(run, i);
+    binding_set_inputs(step->prepared.op, in, run->inputs);
+    return step->prepared.kernel->run(&step->prepared, run->binding->local[i], in,
+                                      in + step->prepared.op->inputs, binding_scratch_of(run, i),
+                                      run->context);
+}
+
+/* An op that hands a part of a gradient over: to the accumulator, or to the factors. */
+static int binding_hand_over(const struct run *run, size_t i)
+{
+    const struct ls_op *op = run->plan->plan->steps[i].prepared.op;
+    const struct ls_observer *observer = &run->what->observer;
+    void **in = binding_pointers_of(run, i);
+    binding_set_inputs(op, in, run->inputs);
+    bool record = op->kind == LS_OP_RECORD;
+    if (observer->before != NULL)
+        LS_TRY(observer->before(observer->user, op, in[0], run->context, run->context->error));
+    if (record ? run->what->factors != NULL : run->context->accumulator != NULL) {
+        if (record)
+            run->context->factor =
+                ls_factors_target(run->what->factors, &op->attr.record, run->context->micro_batch);
+        LS_TRY(binding_run_kernel(run, i));
+    }
+    return observer->after != NULL
+               ? observer->after(observer->user, op, run->context, run->context->error)
+               : 0;
+}
+
 static int binding_run_step(const struct run *run, size_t i, bool all)
 {
     const struct ls_plan *what = run->plan->plan;
     const struct ls_step *step = &what->steps[i];
     const struct ls_op *op = step->prepared.op;
-    void **in = binding_pointers_of(run, i);
     int status = 0;
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
-    if (op->kind != LS_OP_SYNC) {
-        binding_set_inputs(op, in, run->inputs);
-        status =
-            step->prepared.kernel->run(&step->prepared, run->binding->local[i], in, in + op->inputs,
-                                       binding_scratch_of(run, i), run->context);
-    } else if (all || !step->cut) {
+    if (op->kind == LS_OP_ACCUMULATE || op->kind == LS_OP_RECORD)
+        status = binding_hand_over(run, i);
+    else if (op->kind != LS_OP_SYNC)
+        status = binding_run_kernel(run, i);
+    else if (all || !step->cut)
         binding_merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
-    }
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
     return binding_check_step(run, i, status);
@@ -397,25 +426,29 @@ static int binding_run_steps(const struct run *run, int segment)
     return 0;
 }
 
-int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
-               const struct ls_context *context, struct ls_error *error)
+int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
+               struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_device *device = plan->plan->device;
-    struct ls_context observed = *context;
-    struct run run = {.plan = plan, .binding = binding, .inputs = inputs, .context = &observed};
-    observed.error = error;
+    const size_t record = (size_t)plan->plan->graph->record_size * sizeof *binding->record;
+    struct ls_context context = what->context;
+    struct run run = {.plan = plan,
+                      .binding = binding,
+                      .what = what,
+                      .inputs = what->inputs,
+                      .context = &context};
+    context.error = error;
     if (segment <= 0) /* the micro-batch begins */
-        LS_TRY(ls_net_begin(plan, slot, inputs, context->stream, error));
+        LS_TRY(ls_net_begin(plan, slot, what->inputs, context.stream, error));
     if (!device->memory->host_memory) {
         run.inputs = binding->inputs;
-        observed.partials = binding->record;
+        context.partials = binding->record;
     }
     int status = binding_run_steps(&run, segment);
     if (status == 0 && !device->memory->host_memory)
-        status = device->memory->read(
-            context->stream, context->partials, binding->record,
-            (size_t)plan->plan->graph->record_size * sizeof *binding->record, error);
-    int left = device->streams->wait(context->stream, error);
+        status = device->memory->read(context.stream, what->context.partials, binding->record,
+                                      record, error);
+    int left = device->streams->wait(context.stream, error);
     return status != 0 ? status : left;
 }

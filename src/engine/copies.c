@@ -129,8 +129,8 @@ static int copies_gather_sums(const struct ls_engine *engine, int parameter,
     const size_t count = slot->shard_end - slot->shard_begin;
     float *there = gradient->device, *here = gradient->host;
     if (count > 0)
-        ls_sums_read(engine->store->sums, parameter, slot->shard_begin, count,
-                     there + slot->shard_begin);
+        LS_TRY(ls_sums_read(engine->store->sums, parameter, slot->shard_begin, count,
+                            there + slot->shard_begin, error));
     LS_TRY(ls_mirror_read(gradient, 0, bytes, error));
     LS_TRY(copies_gather_parts(engine, parameter, here + slot->shard_begin, here, error));
     LS_TRY(ls_comm_broadcast(engine->comm, here, bytes, error));

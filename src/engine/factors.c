@@ -4,18 +4,16 @@
 
 #include <float.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
 
 struct factor {
     const struct ls_factoring *of;
     float *side[LS_FACTOR_SIDES]; /* `capacity` rows */
     size_t capacity, rows;
-    _Atomic uint32_t largest[LS_FACTOR_SIDES]; /* bits, of the update */
-    _Atomic int first_not_finite;              /* micro-batch; INT_MAX: none */
+    uint32_t largest[LS_FACTOR_SIDES]; /* bits, of the update */
+    int first_not_finite;              /* micro-batch; INT_MAX: none */
 };
 
 struct ls_factors {
@@ -26,9 +24,8 @@ struct ls_factors {
     size_t *first; /* [micro-batch, and one behind the last][factor]: rows */
     size_t micro_batches, micro_batch_capacity;
     int workers;
-    float *tiles; /* one a worker */
-    void (*recorded)(void *user, size_t factor, enum ls_factor_side side);
-    void *user;
+    float *tiles;             /* one a worker */
+    struct ls_mirror largest; /* [micro-batch][factor][side]: bits of what was recorded */
 };
 
 enum { TILE = LS_FACTOR_TILE_ROWS * LS_FACTOR_TILE_COLUMNS };
@@ -86,6 +83,7 @@ void ls_factors_free(struct ls_factors *factors)
     ls_free(factors->items);
     ls_free(factors->index);
     ls_free(factors->first);
+    ls_mirror_free(&factors->largest);
     ls_free(factors);
 }
 
@@ -121,6 +119,18 @@ static void factors_count_rows(const struct ls_factors *factors, const struct ls
     }
 }
 
+static size_t factors_largest_bytes(const struct ls_factors *factors, size_t micro_batches)
+{
+    return micro_batches * factors->count * LS_FACTOR_SIDES * sizeof(uint32_t);
+}
+
+/* Where the largest number of a side is, for a micro-batch. */
+static size_t factors_largest_at(const struct ls_factors *factors, size_t micro_batch,
+                                 size_t factor, size_t side)
+{
+    return (micro_batch * factors->count + factor) * LS_FACTOR_SIDES + side;
+}
+
 int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *graphs,
                      size_t micro_batches, struct ls_error *error)
 {
@@ -134,6 +144,11 @@ int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *g
         if (longer == NULL)
             return ls_fail_memory(error, "factors of gradients");
         factors->first = longer;
+        factors->micro_batch_capacity = 0;
+        ls_mirror_free(&factors->largest);
+        LS_TRY(ls_mirror_create(&factors->largest, factors->device->memory,
+                                factors_largest_bytes(factors, micro_batches),
+                                "factors of gradients", error));
         factors->micro_batch_capacity = micro_batches;
     }
     memset(factors->first, 0, count * sizeof *factors->first);
@@ -151,32 +166,51 @@ int ls_factors_place(struct ls_factors *factors, const struct ls_graph *const *g
 
 /* ---- Updates --------------------------------------------------------------------------------- */
 
-void ls_factors_begin(struct ls_factors *factors)
+int ls_factors_begin(struct ls_factors *factors, struct ls_error *error)
 {
+    size_t bytes = factors_largest_bytes(factors, factors->micro_batches);
     for (size_t f = 0; f < factors->count; f++) {
         struct factor *factor = &factors->items[f];
         for (int side = 0; side < LS_FACTOR_SIDES; side++)
-            atomic_store_explicit(&factor->largest[side], 0, memory_order_relaxed);
-        atomic_store_explicit(&factor->first_not_finite, INT_MAX, memory_order_relaxed);
+            factor->largest[side] = 0;
+        factor->first_not_finite = INT_MAX;
     }
+    return bytes > 0 ? factors->device->memory->zero(NULL, factors->largest.device, bytes, error)
+                     : 0;
 }
 
-void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
-                       enum ls_factor_side side, const float *numbers, size_t count)
+size_t ls_factors_of(const struct ls_factors *factors, const struct ls_parameter *parameter)
 {
-    const struct ls_recorder *from = recorder;
-    const struct ls_factors *factors = from->factors;
-    size_t index = (size_t)factors->index[parameter->index];
-    struct factor *factor = &factors->items[index];
-    size_t row = factors->first[(size_t)from->micro_batch * factors->count + index];
-    memcpy(factor->side[side] + row * (size_t)factor->of->size[side], numbers,
-           count * sizeof *numbers);
-    uint32_t largest = factors->device->sums->largest(numbers, count);
-    ls_raise_to(&factor->largest[side], largest);
-    if (largest >= LS_NOT_FINITE)
-        ls_lower_to(&factor->first_not_finite, from->micro_batch);
-    if (factors->recorded != NULL)
-        factors->recorded(factors->user, index, side);
+    return (size_t)factors->index[parameter->index];
+}
+
+struct ls_factor_target ls_factors_target(const struct ls_factors *factors,
+                                          const struct ls_record_attr *record, int micro_batch)
+{
+    size_t index = ls_factors_of(factors, record->parameter);
+    const struct factor *factor = &factors->items[index];
+    size_t row = ls_factors_row(factors, index, (size_t)micro_batch);
+    return (struct ls_factor_target){
+        .rows = factor->side[record->side] + row * (size_t)factor->of->size[record->side],
+        .largest = (uint32_t *)factors->largest.device +
+                   factors_largest_at(factors, (size_t)micro_batch, index, (size_t)record->side)};
+}
+
+int ls_factors_collect(struct ls_factors *factors, struct ls_error *error)
+{
+    const uint32_t *largest = factors->largest.host;
+    LS_TRY(ls_mirror_read(&factors->largest, 0,
+                          factors_largest_bytes(factors, factors->micro_batches), error));
+    for (size_t f = 0; f < factors->count; f++)
+        for (size_t m = 0; m < factors->micro_batches; m++)
+            for (size_t side = 0; side < LS_FACTOR_SIDES; side++) {
+                struct factor *factor = &factors->items[f];
+                uint32_t bits = largest[factors_largest_at(factors, m, f, side)];
+                factor->largest[side] = bits > factor->largest[side] ? bits : factor->largest[side];
+                if (bits >= LS_NOT_FINITE && (int)m < factor->first_not_finite)
+                    factor->first_not_finite = (int)m;
+            }
+    return 0;
 }
 
 /* ---- Several ranks --------------------------------------------------------------------------- */
@@ -198,32 +232,24 @@ const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, s
     return factors->items[factor].of->weight;
 }
 
-void ls_factors_tell(struct ls_factors *factors,
-                     void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
-                     void *user)
-{
-    factors->recorded = recorded;
-    factors->user = user;
-}
-
 void ls_factors_note(const struct ls_factors *factors, struct ls_factor_note *notes)
 {
     for (size_t f = 0; f < factors->count; f++) {
         const struct factor *factor = &factors->items[f];
-        for (int side = 0; side < LS_FACTOR_SIDES; side++)
-            notes[f].largest[side] =
-                atomic_load_explicit(&factor->largest[side], memory_order_relaxed);
-        notes[f].first_not_finite =
-            atomic_load_explicit(&factor->first_not_finite, memory_order_relaxed);
+        memcpy(notes[f].largest, factor->largest, sizeof notes[f].largest);
+        notes[f].first_not_finite = factor->first_not_finite;
     }
 }
 
 void ls_factors_hear(struct ls_factors *factors, const struct ls_factor_note *notes)
 {
     for (size_t f = 0; f < factors->count; f++) {
+        struct factor *factor = &factors->items[f];
         for (int side = 0; side < LS_FACTOR_SIDES; side++)
-            ls_raise_to(&factors->items[f].largest[side], notes[f].largest[side]);
-        ls_lower_to(&factors->items[f].first_not_finite, notes[f].first_not_finite);
+            if (notes[f].largest[side] > factor->largest[side])
+                factor->largest[side] = notes[f].largest[side];
+        if (notes[f].first_not_finite < factor->first_not_finite)
+            factor->first_not_finite = notes[f].first_not_finite;
     }
 }
 
@@ -297,7 +323,7 @@ bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int 
     for (size_t f = 0; f < factors->count; f++) {
         const struct factor *factor = &factors->items[f];
         const struct ls_parameter *which = factor->of->weight;
-        int bad = atomic_load_explicit(&factor->first_not_finite, memory_order_relaxed);
+        int bad = factor->first_not_finite;
         if (bad == INT_MAX && all_have_run && !factors_bounded(factor)) {
             bad = factors_first_overflow(factors, f, which);
             int bias = factors_first_overflow(factors, f, factor->of->bias);
@@ -329,17 +355,4 @@ void ls_factors_gradient(const struct ls_factors *factors, const struct ls_param
 float *ls_factors_tile(const struct ls_factors *factors, int worker)
 {
     return factors->tiles + (size_t)worker * TILE;
-}
-
-bool ls_factors_equal(const struct ls_factors *a, const struct ls_factors *b)
-{
-    bool same = a->count == b->count;
-    for (size_t f = 0; same && f < a->count; f++) {
-        const struct factor *x = &a->items[f], *y = &b->items[f];
-        same = x->rows == y->rows;
-        for (int side = 0; same && side < LS_FACTOR_SIDES; side++)
-            same = memcmp(x->side[side], y->side[side],
-                          ls_factor_bytes(x->of, (enum ls_factor_side)side, x->rows)) == 0;
-    }
-    return same;
 }

@@ -35,10 +35,6 @@ float *ls_factors_side(const struct ls_factors *factors, size_t factor, enum ls_
 size_t ls_factors_row(const struct ls_factors *factors, size_t factor, size_t micro_batch);
 /* The weight whose gradient it is. */
 const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, size_t factor);
-/* (optional) Sets a function to call when a micro-batch has recorded one side. */
-void ls_factors_tell(struct ls_factors *factors,
-                     void (*recorded)(void *user, size_t factor, enum ls_factor_side side),
-                     void *user);
 /* Notes that all ranks exchange about their rows before ls_factors_finite. */
 struct ls_factor_note {
     uint32_t largest[LS_FACTOR_SIDES]; /* bits */
@@ -48,15 +44,14 @@ void ls_factors_note(const struct ls_factors *factors, struct ls_factor_note *no
 void ls_factors_hear(struct ls_factors *factors, const struct ls_factor_note *notes);
 
 /* Begins an update. */
-void ls_factors_begin(struct ls_factors *factors);
-/* What a micro-batch records through: see ls_context.record. */
-struct ls_recorder {
-    struct ls_factors *factors;
-    int micro_batch;
-};
-void ls_factors_record(void *recorder, const struct ls_parameter *parameter,
-                       enum ls_factor_side side, const float *numbers, size_t count);
-/* After all workers are done: whether all factors and, where all micro-batches have run, all
+int ls_factors_begin(struct ls_factors *factors, struct ls_error *error);
+/* Where the RECORD op of a micro-batch writes, and which factor it is of. */
+struct ls_factor_target ls_factors_target(const struct ls_factors *factors,
+                                          const struct ls_record_attr *record, int micro_batch);
+size_t ls_factors_of(const struct ls_factors *factors, const struct ls_parameter *parameter);
+/* Learns what was recorded, after all workers are done. */
+int ls_factors_collect(struct ls_factors *factors, struct ls_error *error);
+/* After that: whether all factors and, where all micro-batches have run, all
  * gradients are finite. If not, the first micro-batch whose rows make it so, and the parameter. */
 bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
                        int *micro_batch);
@@ -66,7 +61,5 @@ void ls_factors_gradient(const struct ls_factors *factors, const struct ls_param
                          const struct ls_gradient_piece *piece, float *gradient);
 /* Memory of a worker for a tile of a gradient. */
 float *ls_factors_tile(const struct ls_factors *factors, int worker);
-/* Whether two trainings have the same factors. */
-bool ls_factors_equal(const struct ls_factors *a, const struct ls_factors *b);
 
 #endif

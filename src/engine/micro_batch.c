@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "engine/profiler.h"
 #include "engine/read.h"
+#include "engine/reducer.h"
 #include "transport/comm.h"
 #ifdef LS_FAULTY_CORE
 #include LS_FAULTY_CORE
@@ -77,41 +78,51 @@ static int64_t micro_batch_beginning(const struct ls_pass *pass)
     return begun;
 }
 
-struct ls_context ls_micro_batch_context(struct ls_pass *pass, int worker, size_t unit,
-                                         struct ls_gradients *gradients)
+/* A contribution, or one side of factors, was given to the worker's stream. */
+static int micro_batch_handed_over(void *user, const struct ls_op *op,
+                                   const struct ls_context *context, struct ls_error *error)
 {
-    const struct ls_batch *range = &pass->units[unit].range;
-    const struct ls_store *store = pass->engine->store;
-    *gradients = (struct ls_gradients){
-        .contributor = {.sums = store->sums, .worker = worker, .micro_batch = (int)unit},
-        .recorder = {.factors = store->factors, .micro_batch = (int)unit}};
-    struct ls_context context = {.stream = pass->engine->streams[worker],
-                                 .first_ordinal = range->ordinal,
-                                 .samples = range->count,
-                                 .normalizers = pass->normalizers,
-                                 .partials = ls_pass_record(pass, unit),
-                                 .contribute = pass->training ? ls_sums_contribute : NULL,
-                                 .sums = &gradients->contributor,
-                                 .record = pass->training ? ls_factors_record : NULL,
-                                 .recorder = &gradients->recorder};
-    if (LS_MUTANT(ORDINAL))
-        context.first_ordinal -= micro_batch_beginning(pass);
-    ls_exchange_context(pass->exchange, worker, unit, NULL, &context);
-    return context;
+    struct ls_reducer *reducer = user;
+    return op->kind == LS_OP_RECORD
+               ? ls_reducer_recorded(reducer, &op->attr.record, context, error)
+               : ls_reducer_contributed(reducer, op->attr.parameter->index, context, error);
 }
 
-int ls_micro_batch_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
-                           int slot, int segment, float *const *inputs,
-                           const struct ls_context *context, struct ls_error *error)
+struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t unit)
+{
+    const struct ls_batch *range = &pass->units[unit].range;
+    const struct ls_engine *engine = pass->engine;
+    struct ls_run run = {.context = {.stream = engine->streams[worker],
+                                     .worker = worker,
+                                     .micro_batch = (int)unit,
+                                     .first_ordinal = range->ordinal,
+                                     .samples = range->count,
+                                     .normalizers = pass->normalizers,
+                                     .partials = ls_pass_record(pass, unit)}};
+    if (pass->training) {
+        run.context.accumulator = ls_sums_accumulator(engine->store->sums);
+        run.factors = engine->store->factors;
+    }
+    if (pass->training && pass->reduces)
+        run.observer =
+            (struct ls_observer){.after = micro_batch_handed_over, .user = engine->reducer};
+    if (LS_MUTANT(ORDINAL))
+        run.context.first_ordinal -= micro_batch_beginning(pass);
+    ls_exchange_context(pass->exchange, worker, unit, NULL, &run.context);
+    return run;
+}
+
+int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan *plan, int slot,
+                           int segment, const struct ls_run *run, struct ls_error *error)
 {
 #ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
     struct ls_fault fault;
-    ls_fault_begin(&fault, pass->engine->comm->rank, worker, segment, context);
-    int status = ls_net_run(plan, slot, segment, inputs, &fault.context, error);
+    ls_fault_begin(&fault, pass->engine->comm->rank, segment, run);
+    int status = ls_net_run(plan, slot, segment, &fault.run, error);
     ls_fault_end(&fault);
     return status;
 #else
-    (void)pass, (void)worker;
-    return ls_net_run(plan, slot, segment, inputs, context, error);
+    (void)pass;
+    return ls_net_run(plan, slot, segment, run, error);
 #endif
 }

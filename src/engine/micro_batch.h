@@ -10,18 +10,11 @@
 bool ls_micro_batch_take(struct ls_pass *pass, int worker, size_t unit);
 void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit);
 
-/* Where the gradients of a micro-batch go. */
-struct ls_gradients {
-    struct ls_contributor contributor;
-    struct ls_recorder recorder;
-};
-/* What a worker's kernels need to see when it runs a unit. */
-struct ls_context ls_micro_batch_context(struct ls_pass *pass, int worker, size_t unit,
-                                         struct ls_gradients *gradients);
+/* What a worker needs to run a unit; the inputs are not set. */
+struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t unit);
 /* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_net_run. */
-int ls_micro_batch_compute(const struct ls_pass *pass, int worker, const struct ls_net_plan *plan,
-                           int slot, int segment, float *const *inputs,
-                           const struct ls_context *context, struct ls_error *error);
+int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan *plan, int slot,
+                           int segment, const struct ls_run *run, struct ls_error *error);
 /* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: that one is
  * not needed. */
 int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,

@@ -148,15 +148,34 @@ enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
  * segments up to the first. Nothing to do where the device works in the host's memory. */
 int ls_net_begin(const struct ls_net_plan *plan, int slot, float *const *inputs,
                  struct ls_stream *stream, struct ls_error *error);
-/* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
- * concern this micro-batch alone), or what comes before the pass. `inputs` holds a pointer by graph
- * input, in the host's memory. All is done when it returns. Fails where a kernel does, naming the
- * layer. */
-int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, float *const *inputs,
-               const struct ls_context *context, struct ls_error *error);
+/* Is told of the ops that hand a part of a gradient over, ACCUMULATE and RECORD: before it runs (or
+ * in place of that), what it takes, in the device's memory; afterwards, that it was given to the
+ * stream. Either may be NULL. A status other than 0 ends the run. */
+struct ls_observer {
+    int (*before)(void *user, const struct ls_op *op, const float *numbers,
+                  const struct ls_context *context, struct ls_error *error);
+    int (*after)(void *user, const struct ls_op *op, const struct ls_context *context,
+                 struct ls_error *error);
+    void *user;
+};
 
-/* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as for ls_net_run,
- * NULL: those that lie there are not asked for. */
+/* A micro-batch that runs. */
+struct ls_run {
+    float *const *inputs; /* a pointer by graph input, in the host's memory */
+    struct ls_context context;
+    struct ls_factors *factors; /* where RECORD ops write; NULL: these do not run. Likewise
+                                   ACCUMULATE ops without an accumulator in `context` */
+    struct ls_observer observer;
+};
+
+/* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
+ * concern this micro-batch alone), or what comes before the pass. All is done when it returns.
+ * Fails where a kernel does, naming the layer. */
+int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *run,
+               struct ls_error *error);
+
+/* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as in struct
+ * ls_run, NULL: those that lie there are not asked for. */
 void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
                                   float *const *inputs);
 

@@ -70,12 +70,15 @@ static void normalizers_count_units(void *argument, int worker)
             ls_read_note_bad(pass, unit, error);
             continue;
         }
-        struct ls_context context = {.stream = pass->engine->streams[worker],
-                                     .first_ordinal = what->range.ordinal,
-                                     .samples = what->range.count,
-                                     .normalizers = pass->normalizers,
-                                     .partials = ls_pass_record(pass, unit)};
-        if (ls_net_run(what->plan, worker, LS_RUN_BEFORE, inputs, &context, error) != 0)
+        const struct ls_run run = {.inputs = inputs,
+                                   .context = {.stream = pass->engine->streams[worker],
+                                               .worker = worker,
+                                               .micro_batch = (int)unit,
+                                               .first_ordinal = what->range.ordinal,
+                                               .samples = what->range.count,
+                                               .normalizers = pass->normalizers,
+                                               .partials = ls_pass_record(pass, unit)}};
+        if (ls_net_run(what->plan, worker, LS_RUN_BEFORE, &run, error) != 0)
             ls_pass_note_failure(pass, unit, error);
     }
 }

@@ -49,6 +49,7 @@ struct measure {
     float *const *weights; /* by parameter; NULL: of the gradient */
     bool l1;
     _Atomic size_t next; /* tile */
+    _Atomic int status;  /* of a sum that could not be read */
 };
 
 /* Sum over the weights of a tile, row by row. */
@@ -83,7 +84,10 @@ static void norms_measure_some(void *argument, int worker)
                                 gradient);
             partial[0] = engine->device->sums->squares(gradient, piece->rows * piece->columns);
         } else {
-            ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial);
+            int status = ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns,
+                                         partial, NULL);
+            if (status != 0)
+                atomic_store(&measure->status, status);
         }
     }
 }
@@ -94,6 +98,10 @@ static int norms_measure(struct measure *measure, struct ls_error *error)
     const struct ls_engine *engine = measure->engine;
     const size_t bytes = CHUNKS_PER_TILE * sizeof *engine->norms->partial;
     ls_thread_pool_run(engine->pool, norms_measure_some, measure);
+    int status = atomic_load(&measure->status);
+    if (status != 0)
+        return ls_fail(error, status, NULL, NULL, "the %s cannot read a gradient",
+                       engine->device->name);
     return ls_comm_all_gather_items(engine->comm, engine->norms->partial, bytes, bytes,
                                     engine->norms->owner, engine->store->tile_count, error);
 }

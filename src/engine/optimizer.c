@@ -25,6 +25,8 @@ struct ls_optimizer {
     uint32_t *all_seen; /* by rank: the same */
     size_t parameters;
     int *owner; /* by tile: the rank that updates it, or LS_ALL_RANKS */
+    const struct ls_device_memory *memory;
+    float *read; /* the device's, AT_ONCE elements a worker: of a sum */
 };
 
 /* All ranks apply gradients from factors, since the reducer does not send the weights concerned. */
@@ -47,12 +49,15 @@ int ls_optimizer_create(const struct ls_engine *engine, struct ls_optimizer **ou
     if (optimizer == NULL)
         return ls_fail_memory(error, "the update");
     optimizer->parameters = count;
+    optimizer->memory = engine->device->memory;
+    optimizer->read =
+        optimizer->memory->create((size_t)engine->workers * AT_ONCE * sizeof *optimizer->read);
     optimizer->rules = ls_alloc(count + 1, sizeof *optimizer->rules);
     optimizer->seen = ls_alloc(2 * (count + 1), sizeof *optimizer->seen);
     optimizer->all_seen = ls_alloc(ranks * 2 * (count + 1), sizeof *optimizer->all_seen);
     optimizer->owner = ls_alloc(store->tile_count + 1, sizeof *optimizer->owner);
     if (optimizer->rules == NULL || optimizer->seen == NULL || optimizer->all_seen == NULL ||
-        optimizer->owner == NULL)
+        optimizer->owner == NULL || optimizer->read == NULL)
         return ls_fail_memory(error, "the update"); /* the engine frees it */
     optimizer_find_owners(store, optimizer->owner);
     return 0;
@@ -66,6 +71,7 @@ void ls_optimizer_free(struct ls_optimizer *optimizer)
     ls_free((void *)optimizer->seen);
     ls_free(optimizer->all_seen);
     ls_free(optimizer->owner);
+    optimizer->memory->free(optimizer->read);
     ls_free(optimizer);
 }
 
@@ -75,6 +81,7 @@ struct update {
     const struct ls_engine *engine;
     float *const *weights; /* by parameter */
     _Atomic size_t next;   /* tile */
+    _Atomic int status;    /* of a sum that could not be read */
 };
 
 /* Applies the rule to `n` elements of a parameter from element `begin` on. */
@@ -98,8 +105,7 @@ static void optimizer_apply(const struct update *update, int parameter, size_t b
 /* One tile of a parameter. Where its gradient is exchanged as factors it is a piece of a matrix:
  * strip by strip of its columns, the gradient is multiplied out and applied. Else it is one row,
  * whose gradient is read from the sum, some elements at a time. */
-static void optimizer_update_tile(const struct update *update, const struct ls_tile *tile,
-                                  int worker)
+static void optimizer_update_tile(struct update *update, const struct ls_tile *tile, int worker)
 {
     const struct ls_store *store = update->engine->store;
     const int parameter = tile->parameter;
@@ -108,7 +114,7 @@ static void optimizer_update_tile(const struct update *update, const struct ls_t
     const size_t strip = factored ? STRIP : tile->piece.columns;
     struct ls_profiler *profiler = ls_thread_pool_profiler(update->engine->pool);
     struct ls_update_seen seen = {0};
-    float read[AT_ONCE];
+    float *read = update->engine->optimizer->read + (size_t)worker * AT_ONCE;
     for (size_t at = 0; at < tile->piece.columns; at += strip) {
         struct ls_gradient_piece piece = tile->piece;
         size_t left = tile->piece.columns - at;
@@ -130,7 +136,9 @@ static void optimizer_update_tile(const struct update *update, const struct ls_t
                                 product + r * piece.columns, &seen);
             for (size_t n; !factored && begin < end; begin += n) {
                 n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
-                ls_sums_read(store->sums, parameter, begin, n, read);
+                int status = ls_sums_read(store->sums, parameter, begin, n, read, NULL);
+                if (status != 0)
+                    atomic_store(&update->status, status);
                 optimizer_apply(update, parameter, begin, n, read, &seen);
             }
         }
@@ -165,7 +173,10 @@ int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *r
         request->rule(request->user, engine->store->set->items[i], &optimizer->rules[i]);
     LS_TRY(ls_store_all_weights(engine->store, &update.weights, error));
     ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
-    return 0;
+    int status = atomic_load(&update.status);
+    return status == 0 ? 0
+                       : ls_fail(error, status, NULL, NULL, "the %s cannot read a gradient",
+                                 engine->device->name);
 }
 
 /* ---- What was seen --------------------------------------------------------------------------- */

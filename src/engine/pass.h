@@ -42,6 +42,7 @@ struct ls_pass {
     const struct ls_prefetch_item **items; /* by unit: held while a wave runs */
     const struct ls_graph **graphs;        /* by unit: of its plan */
     bool training;
+    bool reduces;    /* what is contributed goes to other ranks */
     bool resent;     /* sums did not fit 48 bits: the pass is repeated with 64 */
     bool wrong;      /* an audit has found that a micro-batch was computed wrongly, or doubts it */
     size_t diverged; /* the unit that ended a pass as divergence */

@@ -186,13 +186,15 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
         inputs[i] = prediction->zeros[i];
     inputs[prediction->data_input] =
         (float *)samples->input + sample * (size_t)ls_shape_size(&input->shape);
-    struct ls_context context = {.stream = prediction->engine->streams[worker],
-                                 .first_ordinal = (int64_t)sample,
-                                 .samples = 1,
-                                 .normalizers = prediction->normalizers,
-                                 .partials = prediction->records[worker]};
-    ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &context);
-    LS_TRY(ls_net_run(plan, worker, LS_RUN_ALL, inputs, &context, error));
+    struct ls_run run = {.inputs = inputs,
+                         .context = {.stream = prediction->engine->streams[worker],
+                                     .worker = worker,
+                                     .first_ordinal = (int64_t)sample,
+                                     .samples = 1,
+                                     .normalizers = prediction->normalizers,
+                                     .partials = prediction->records[worker]}};
+    ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &run.context);
+    LS_TRY(ls_net_run(plan, worker, LS_RUN_ALL, &run, error));
     const struct ls_device_memory *memory = prediction->engine->device->memory;
     const void *numbers = ls_net_value(plan, worker, plan->output, inputs);
     if (!memory->host_memory) {

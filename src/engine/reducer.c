@@ -3,6 +3,9 @@
  * A bucket's sums are exchanged in chunks, each a stretch of every rank's part, so that the buffers
  * for packed and received sums stay small.
  *
+ * Messages are sent from the host's memory. Where the device has memory of its own the progress
+ * thread copies what leaves, and what has arrived.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/reducer.h"
 
@@ -36,13 +39,16 @@ struct reduction {
     } * chunks;
     size_t chunk_count;
     struct ls_collective weights;
-    _Atomic int left; /* parameters that are incomplete here */
+    _Atomic int left;         /* parameters that are incomplete here */
+    struct ls_event **events; /* by worker: its last contribution */
 };
 
 struct ls_reducer {
     struct ls_store *store;
     struct ls_comm *comm;
-    float *flat;                  /* the store's weights */
+    int workers;
+    float *flat, *weights;        /* the store's weights, and where the host has them */
+    int64_t *sums;                /* where the host has the sums */
     struct reduction *reductions; /* by bucket */
     size_t reduction_count;
     struct ls_factor_reducer *factors;
@@ -57,6 +63,7 @@ struct ls_reducer {
     _Atomic bool too_large;     /* a sum did not fit 48 bits */
     _Atomic bool not_converted; /* a view of weights that have arrived */
     _Atomic bool surplus;       /* a contribution came after its bucket was sent */
+    _Atomic int device_status;  /* of the device, where the progress thread used it */
     struct note *notes;         /* of this rank, then of all */
     size_t *blocks;             /* the progress thread's: [4 * ranks] */
 };
@@ -71,6 +78,40 @@ static void reducer_stretch(const struct chunk *chunk, int rank, size_t *begin, 
     size_t first = chunk->begin < part ? chunk->begin : part, left = part - first;
     *begin = cut[rank] + first;
     *count = left < chunk->count ? left : chunk->count;
+}
+
+/* What the device failed with is reported by the next wait. */
+static void reducer_note_device(struct ls_reducer *reducer, int status)
+{
+    if (status != 0)
+        atomic_store(&reducer->device_status, status);
+}
+
+static int reducer_check_device(const struct ls_reducer *reducer, struct ls_error *error)
+{
+    int status = atomic_load(&reducer->device_status);
+    if (status == 0)
+        status = ls_factor_reducer_status(reducer->factors);
+    return status == 0 ? 0
+                       : ls_fail(error, status, NULL, NULL,
+                                 "the %s failed while gradients and weights were exchanged",
+                                 reducer->store->device->name);
+}
+
+/* To the host, or back to the device. */
+static void reducer_bring(struct ls_reducer *reducer, void *host, const void *device, size_t bytes)
+{
+    const struct ls_device_memory *memory = reducer->store->device->memory;
+    if (!memory->host_memory && bytes > 0)
+        reducer_note_device(reducer, memory->read(NULL, host, device, bytes, NULL));
+}
+
+static void reducer_take_back(struct ls_reducer *reducer, void *device, const void *host,
+                              size_t bytes)
+{
+    const struct ls_device_memory *memory = reducer->store->device->memory;
+    if (!memory->host_memory && bytes > 0)
+        reducer_note_device(reducer, memory->write(NULL, device, host, bytes, NULL));
 }
 
 static struct staging *reducer_take_staging(struct ls_reducer *reducer,
@@ -90,12 +131,17 @@ static int reducer_start_sums(struct ls_collective *collective, struct ls_transp
     struct ls_reducer *reducer = chunk->reducer;
     const struct ls_shards *shards = reducer->store->shards;
     const struct ls_bucket *bucket = chunk->reduction->bucket;
-    const int64_t *sums = ls_sums_all(reducer->store->sums);
+    int64_t *sums = reducer->sums;
+    const int64_t *device_sums = ls_sums_all(reducer->store->sums);
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     size_t at = 0, own, count;
+    for (int w = 0; w < reducer->workers && chunk->begin == 0; w++)
+        reducer_note_device(reducer, reducer->store->device->streams->event_wait(
+                                         chunk->reduction->events[w], NULL));
     for (size_t i = bucket->first; i <= bucket->last && chunk->begin == 0; i++)
-        ls_sums_clear_rest(reducer->store->sums, shards->order[i]);
+        reducer_note_device(reducer,
+                            ls_sums_clear_rest(reducer->store->sums, shards->order[i], NULL));
     chunk->staging = reducer_take_staging(reducer, collective);
     reducer_stretch(chunk, reducer->comm->rank, &own, &count);
     for (int r = 0; r < reducer->comm->size; r++) {
@@ -105,6 +151,8 @@ static int reducer_start_sums(struct ls_collective *collective, struct ls_transp
         bytes[r] = mine ? 0 : ls_wire_bytes(n, reducer->wide);
         offset[r] = at;
         at += bytes[r];
+        if (!mine)
+            reducer_bring(reducer, sums + begin, device_sums + begin, n * sizeof *sums);
         if (!mine && !ls_wire_pack(chunk->staging->out + offset[r], sums + begin, n, reducer->wide))
             atomic_store(&reducer->too_large, true);
         size_t each = ls_wire_bytes(count, reducer->wide);
@@ -121,15 +169,17 @@ static void reducer_finish_sums(struct ls_collective *collective)
 {
     struct chunk *chunk = collective->user;
     struct ls_reducer *reducer = chunk->reducer;
-    int64_t *sums = ls_sums_all(reducer->store->sums);
+    int64_t *sums = reducer->sums, *device_sums = ls_sums_all(reducer->store->sums);
     size_t own, count;
     reducer_stretch(chunk, reducer->comm->rank, &own, &count);
+    reducer_bring(reducer, sums + own, device_sums + own, count * sizeof *sums);
     size_t each = ls_wire_bytes(count, reducer->wide);
     int others = reducer->comm->size - 1;
     if (LS_MUTANT(DEAF)) /* a rank misses the last rank's sums */
         others -= reducer->comm->rank == 0;
     for (int from = 0; from < others; from++)
         ls_wire_add(sums + own, chunk->staging->in + (size_t)from * each, count, reducer->wide);
+    reducer_take_back(reducer, device_sums + own, sums + own, count * sizeof *sums);
     chunk->staging->user = NULL;
 }
 
@@ -139,16 +189,24 @@ static void reducer_reduction_is_ready(struct ls_reducer *reducer, struct reduct
         ls_progress_thread_ready(reducer->comm->progress_thread, &reduction->chunks[i].collective);
 }
 
-/* A contribution has been added; called by the worker that made it. */
-static void reducer_contributed(void *user, int parameter)
+int ls_reducer_contributed(struct ls_reducer *reducer, int parameter,
+                           const struct ls_context *context, struct ls_error *error)
 {
-    struct ls_reducer *reducer = user;
+    struct reduction *reduction = &reducer->reductions[reducer->store->shards->bucket[parameter]];
+    LS_TRY(reducer->store->device->streams->event_record(reduction->events[context->worker],
+                                                         context->stream, error));
     int before = atomic_fetch_sub(&reducer->left[parameter], 1);
     if (before <= 0)
         atomic_store(&reducer->surplus, true);
-    struct reduction *reduction = &reducer->reductions[reducer->store->shards->bucket[parameter]];
     if (before == 1 && atomic_fetch_sub(&reduction->left, 1) == 1)
         reducer_reduction_is_ready(reducer, reduction);
+    return 0;
+}
+
+int ls_reducer_recorded(struct ls_reducer *reducer, const struct ls_record_attr *record,
+                        const struct ls_context *context, struct ls_error *error)
+{
+    return ls_factor_reducer_recorded(reducer->factors, record, context, error);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
@@ -158,7 +216,7 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
 {
     struct ls_reducer *reducer = collective->user;
     const size_t *cut = reducer->reductions[collective->index].bucket->cut;
-    float *bucket = reducer->flat + cut[0]; /* offsets from here fit transports' ints */
+    float *bucket = reducer->weights + cut[0]; /* offsets from here fit transports' ints */
     size_t ranks = (size_t)reducer->comm->size, *bytes = reducer->blocks,
            *offset = bytes + 2 * ranks;
     for (size_t r = 0; r < ranks; r++) {
@@ -168,14 +226,18 @@ static int reducer_start_weights(struct ls_collective *collective, struct ls_tra
     size_t rank = (size_t)reducer->comm->rank;
     atomic_fetch_add_explicit(&reducer->comm->sent[LS_TRAFFIC_WEIGHTS], bytes[rank] * (ranks - 1),
                               memory_order_relaxed);
+    reducer_bring(reducer, reducer->weights + cut[rank], reducer->flat + cut[rank], bytes[rank]);
     const struct ls_transport_blocks blocks = {bytes, offset};
-    return transport->calls->gather(transport, LS_CHANNEL_BULK, reducer->flat + cut[rank], bucket,
-                                    &blocks, op);
+    return transport->calls->gather(transport, LS_CHANNEL_BULK, reducer->weights + cut[rank],
+                                    bucket, &blocks, op);
 }
 
 static void reducer_finish_weights(struct ls_collective *collective)
 {
     struct ls_reducer *reducer = collective->user;
+    const size_t *cut = reducer->reductions[collective->index].bucket->cut;
+    reducer_take_back(reducer, reducer->flat + cut[0], reducer->weights + cut[0],
+                      (cut[reducer->comm->size] - cut[0]) * sizeof *reducer->flat);
     if (!ls_store_convert_bucket(reducer->store, (int)collective->index))
         atomic_store(&reducer->not_converted, true);
 }
@@ -209,7 +271,10 @@ int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error)
     for (size_t i = 0; reducer != NULL && i < reducer->reduction_count; i++)
         LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread,
                                        &reducer->reductions[i].weights, error));
-    if (reducer == NULL || !atomic_load(&reducer->not_converted))
+    if (reducer == NULL)
+        return 0;
+    LS_TRY(reducer_check_device(reducer, error));
+    if (!atomic_load(&reducer->not_converted))
         return 0;
     return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                    "cannot convert the weights to the layouts of the kernels");
@@ -302,6 +367,7 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
     for (size_t i = 0; i < reducer->order_count; i++)
         LS_TRY(ls_progress_thread_wait(reducer->comm->progress_thread, reducer->order[i], error));
     reducer->comm->waited[LS_WAIT_SUMS] += ls_nanoseconds() - start;
+    LS_TRY(reducer_check_device(reducer, error));
     if (atomic_load(&reducer->surplus))
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
                        "a gradient was sent to other ranks before it was complete");
@@ -444,6 +510,33 @@ static void reducer_put_in_order(struct ls_reducer *reducer)
     reducer->order_count = (size_t)(next - reducer->order);
 }
 
+/* Where the host has sums and weights: where the device has them, if that is the host's memory. */
+static int reducer_create_copies(struct ls_reducer *reducer, struct ls_error *error)
+{
+    const struct ls_store *store = reducer->store;
+    const size_t elements = store->shards->elements;
+    reducer->weights = reducer->flat;
+    reducer->sums = ls_sums_all(store->sums);
+    if (store->device->memory->host_memory)
+        return 0;
+    reducer->weights = ls_alloc_aligned(elements * sizeof *reducer->weights);
+    reducer->sums = ls_alloc_aligned(elements * sizeof *reducer->sums);
+    return reducer->weights != NULL && reducer->sums != NULL
+               ? 0
+               : ls_fail_memory(error, "an exchange between ranks");
+}
+
+static int reducer_create_events(const struct ls_reducer *reducer, struct reduction *reduction,
+                                 struct ls_error *error)
+{
+    reduction->events = ls_alloc((size_t)reducer->workers + 1, sizeof(struct ls_event *));
+    if (reduction->events == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    for (int w = 0; w < reducer->workers; w++)
+        LS_TRY(reducer->store->device->streams->event_create(&reduction->events[w], error));
+    return 0;
+}
+
 static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
 {
     struct ls_store *store = reducer->store;
@@ -458,6 +551,7 @@ static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
         return ls_fail_memory(error, "an exchange between ranks");
     for (size_t b = 0; b < reducer->reduction_count; b++) {
         LS_TRY(reducer_create_reduction(reducer, b, error));
+        LS_TRY(reducer_create_events(reducer, &reducer->reductions[b], error));
         collectives += reducer->reductions[b].chunk_count;
     }
     size_t bytes = ls_wire_bytes(reducer_chunk_elements(store->shards) * ranks, true);
@@ -472,9 +566,8 @@ static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
     if (reducer->order == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer_put_in_order(reducer);
-    ls_sums_tell(store->sums, reducer_contributed, reducer);
     reducer->flat = ls_store_send_from(store, reducer_wait_for_store, reducer);
-    return 0;
+    return reducer_create_copies(reducer, error);
 }
 
 int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_reducer **out,
@@ -488,6 +581,7 @@ int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_re
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->store = store;
     reducer->comm = comm;
+    reducer->workers = comm->workers;
     int status = reducer_create(reducer, error);
     if (status != 0)
         ls_reducer_free(reducer);
@@ -501,8 +595,18 @@ void ls_reducer_free(struct ls_reducer *reducer)
     if (reducer == NULL)
         return;
     (void)ls_reducer_wait_all(reducer, NULL);
-    for (size_t b = 0; b < reducer->reduction_count && reducer->reductions != NULL; b++)
-        ls_free(reducer->reductions[b].chunks);
+    for (size_t b = 0; b < reducer->reduction_count && reducer->reductions != NULL; b++) {
+        struct reduction *reduction = &reducer->reductions[b];
+        for (int w = 0; reduction->events != NULL && w < reducer->workers; w++)
+            if (reduction->events[w] != NULL)
+                reducer->store->device->streams->event_free(reduction->events[w]);
+        ls_free((void *)reduction->events);
+        ls_free(reduction->chunks);
+    }
+    if (!reducer->store->device->memory->host_memory) {
+        ls_free_aligned(reducer->weights);
+        ls_free_aligned(reducer->sums);
+    }
     for (int i = 0; i < LS_COLLECTIVES_UNDER_WAY; i++) {
         ls_free_aligned(reducer->staging[i].out);
         ls_free_aligned(reducer->staging[i].in);

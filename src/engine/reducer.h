@@ -56,6 +56,14 @@ int ls_reducer_agree(struct ls_reducer *reducer, bool *again, struct ls_error *e
 int ls_reducer_send_weights(struct ls_reducer *reducer, struct ls_error *error);
 /* Notes for the failure detector which layer this rank is at (see ls_detector_note). */
 void ls_reducer_note_layer(struct ls_reducer *reducer, const char *layer);
+/* A micro-batch has given its contribution to a parameter, or one side of a factor, to its worker's
+ * stream; called by the worker. The exchange begins when all micro-batches have, and their streams
+ * have come so far. */
+int ls_reducer_contributed(struct ls_reducer *reducer, int parameter,
+                           const struct ls_context *context, struct ls_error *error);
+int ls_reducer_recorded(struct ls_reducer *reducer, const struct ls_record_attr *record,
+                        const struct ls_context *context, struct ls_error *error);
+
 /* Waits for the weights of buckets [first, last]; called by workers during a pass. A failure is
  * reported by the next exchange. */
 void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last);

@@ -16,19 +16,23 @@ struct side {
     struct ls_factor_reducer *reducer;
     size_t factor;
     enum ls_factor_side side;
-    _Atomic int left; /* micro-batches that have not recorded here */
-    float *packed;    /* all ranks' rows, rank by rank; NULL until it is needed */
-    size_t capacity;  /* numbers */
+    _Atomic int left;         /* micro-batches that have not recorded here */
+    struct ls_event **events; /* by worker: the last that it recorded */
+    float *packed;            /* all ranks' rows, rank by rank; NULL until it is needed */
+    size_t capacity;          /* numbers */
 };
 
 struct ls_factor_reducer {
+    const struct ls_device *device;
     struct ls_factors *factors;
     struct ls_comm *comm;
+    int workers;
+    _Atomic int status; /* of the device */
     struct side *sides; /* [factor][side] */
     int *owner;         /* by micro-batch */
     size_t units, unit_capacity;
     bool known;     /* owners */
-    bool in_order;  /* the rows of ranks lie one behind the other */
+    bool in_order;  /* the rows of ranks lie one behind the other, in the host's memory */
     size_t *blocks; /* [2 * ranks]: of the collective that is started */
 };
 
@@ -43,7 +47,9 @@ static size_t factor_reducer_side_index(size_t factor, enum ls_factor_side side)
  * out of it. */
 static void factor_reducer_copy_rows(struct side *side, bool pack)
 {
-    const struct ls_factor_reducer *reducer = side->reducer;
+    struct ls_factor_reducer *reducer = side->reducer;
+    const struct ls_device_memory *memory = reducer->device->memory;
+    int status = 0;
     size_t width;
     float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
     float *at = side->packed;
@@ -56,9 +62,11 @@ static void factor_reducer_copy_rows(struct side *side, bool pack)
                 (ls_factors_row(reducer->factors, side->factor, u + 1) - begin) * width;
             bool own = r == reducer->comm->rank;
             if (pack && own)
-                memcpy(at, rows + begin * width, numbers * sizeof *at);
+                status = memory->read(NULL, at, rows + begin * width, numbers * sizeof *at, NULL);
             else if (!pack && !own)
-                memcpy(rows + begin * width, at, numbers * sizeof *at);
+                status = memory->write(NULL, rows + begin * width, at, numbers * sizeof *at, NULL);
+            if (status != 0)
+                atomic_store(&reducer->status, status);
             at += numbers;
         }
 }
@@ -71,6 +79,9 @@ static int factor_reducer_start(struct ls_collective *collective, struct ls_tran
     size_t ranks = (size_t)reducer->comm->size, width, at = 0;
     size_t *bytes = reducer->blocks, *offset = bytes + ranks;
     float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
+    for (int w = 0; w < reducer->workers; w++)
+        if (reducer->device->streams->event_wait(side->events[w], NULL) != 0)
+            atomic_store(&reducer->status, LOCKSTEP_INTERNAL);
     memset(bytes, 0, ranks * sizeof *bytes);
     for (size_t u = 0; u < reducer->units; u++)
         bytes[reducer->owner[u]] += (ls_factors_row(reducer->factors, side->factor, u + 1) -
@@ -99,13 +110,22 @@ static void factor_reducer_finish(struct ls_collective *collective)
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* A side has been recorded; called by the worker that did it. */
-static void factor_reducer_recorded(void *user, size_t factor, enum ls_factor_side which)
+int ls_factor_reducer_recorded(struct ls_factor_reducer *reducer,
+                               const struct ls_record_attr *record,
+                               const struct ls_context *context, struct ls_error *error)
 {
-    struct ls_factor_reducer *reducer = user;
-    struct side *side = &reducer->sides[factor_reducer_side_index(factor, which)];
+    size_t factor = ls_factors_of(reducer->factors, record->parameter);
+    struct side *side = &reducer->sides[factor_reducer_side_index(factor, record->side)];
+    LS_TRY(reducer->device->streams->event_record(side->events[context->worker], context->stream,
+                                                  error));
     if (atomic_fetch_sub(&side->left, 1) == 1)
         ls_progress_thread_ready(reducer->comm->progress_thread, &side->collective);
+    return 0;
+}
+
+int ls_factor_reducer_status(const struct ls_factor_reducer *reducer)
+{
+    return reducer != NULL ? atomic_load(&reducer->status) : 0;
 }
 
 void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
@@ -147,7 +167,8 @@ static int factor_reducer_learn_owners(struct ls_factor_reducer *reducer, const 
         reducer->unit_capacity = units;
     }
     reducer->units = units;
-    reducer->in_order = reducer->known = true;
+    reducer->known = true;
+    reducer->in_order = reducer->device->memory->host_memory;
     for (size_t u = 0; u < units; u++) {
         reducer->owner[u] = owner[u];
         reducer->in_order &= u == 0 || owner[u] >= owner[u - 1];
@@ -180,6 +201,26 @@ int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, s
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
+static int factor_reducer_create_events(struct side *side, struct ls_error *error)
+{
+    const struct ls_factor_reducer *reducer = side->reducer;
+    side->events = ls_alloc((size_t)reducer->workers + 1, sizeof(struct ls_event *));
+    if (side->events == NULL)
+        return ls_fail_memory(error, "an exchange between ranks");
+    for (int w = 0; w < reducer->workers; w++)
+        LS_TRY(reducer->device->streams->event_create(&side->events[w], error));
+    return 0;
+}
+
+static void factor_reducer_free_side(const struct ls_factor_reducer *reducer, struct side *side)
+{
+    for (int w = 0; side->events != NULL && w < reducer->workers; w++)
+        if (side->events[w] != NULL)
+            reducer->device->streams->event_free(side->events[w]);
+    ls_free((void *)side->events);
+    ls_free_aligned(side->packed);
+}
+
 int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
                              struct ls_factor_reducer **out, struct ls_error *error)
 {
@@ -188,8 +229,10 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
     struct ls_factor_reducer *reducer = ls_alloc(1, sizeof *reducer);
     if (reducer == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
+    reducer->device = store->device;
     reducer->factors = store->factors;
     reducer->comm = comm;
+    reducer->workers = comm->workers;
     reducer->sides = ls_alloc(count + 1, sizeof *reducer->sides);
     reducer->blocks = ls_alloc(2 * (size_t)comm->size, sizeof *reducer->blocks);
     if (reducer->sides == NULL || reducer->blocks == NULL) {
@@ -205,10 +248,14 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
         side->collective.finish = factor_reducer_finish;
         side->collective.user = side;
     }
-    if (count > 0)
-        ls_factors_tell(store->factors, factor_reducer_recorded, reducer);
-    *out = reducer;
-    return 0;
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = factor_reducer_create_events(&reducer->sides[i], error);
+    if (status != 0)
+        ls_factor_reducer_free(reducer);
+    else
+        *out = reducer;
+    return status;
 }
 
 void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
@@ -217,7 +264,7 @@ void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
         return;
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count && reducer->sides != NULL; i++)
-        ls_free_aligned(reducer->sides[i].packed);
+        factor_reducer_free_side(reducer, &reducer->sides[i]);
     ls_free(reducer->sides);
     ls_free(reducer->owner);
     ls_free(reducer->blocks);

@@ -18,6 +18,12 @@ struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *red
 /* Begins a pass of which this rank runs `own` micro-batches; see ls_reducer_begin. */
 int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
                             int own, struct ls_error *error);
+/* See ls_reducer_recorded. */
+int ls_factor_reducer_recorded(struct ls_factor_reducer *reducer,
+                               const struct ls_record_attr *record,
+                               const struct ls_context *context, struct ls_error *error);
+/* What the device failed with under an exchange; 0: nothing. */
+int ls_factor_reducer_status(const struct ls_factor_reducer *reducer);
 /* This rank has recorded everything: marks all sides as ready. */
 void ls_factor_reducer_ready(struct ls_factor_reducer *reducer);
 int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,

@@ -1,5 +1,5 @@
 /* Rows: which elements of a parameter share an exponent in the exact sums of gradients
- * (transport/sums.h).
+ * (engine/sums.h).
  *
  * A static rule on the shape, so that it does not depend on the layout that a machine likes:
  *

@@ -44,17 +44,17 @@ static inline void run_add_on_arrival(struct ls_pass *pass, size_t unit)
  * failed comes to all meetings, but is computed no further. */
 static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
 {
-    struct ls_gradients gradients;
     struct ls_audit_listener listener;
-    struct ls_context context = ls_micro_batch_context(pass, worker, unit, &gradients);
+    struct ls_run run = ls_micro_batch_prepare(pass, worker, unit);
+    run.inputs = ls_read_inputs(pass, unit);
     if (pass->audit != NULL)
-        ls_audit_listen(pass->audit, worker, unit, &listener, &context);
+        ls_audit_listen(pass->audit, worker, unit, &listener, &run);
     if (LS_MUTANT(FORGETFUL) && worker != 0 && pass->engine->micro_batches[worker] % 3 == 0)
         return; /* workers lose a micro-batch now and then */
     struct ls_error *error = ls_pass_error();
     struct ls_unit *what = &pass->units[unit];
-    if (!what->broken && ls_micro_batch_compute(pass, worker, what->plan, slot, segment,
-                                                ls_read_inputs(pass, unit), &context, error) != 0) {
+    if (!what->broken &&
+        ls_micro_batch_compute(pass, what->plan, slot, segment, &run, error) != 0) {
         what->broken = true;
         ls_pass_note_broken(pass, unit, error);
     }

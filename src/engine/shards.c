@@ -3,7 +3,7 @@
 #include "engine/shards.h"
 
 #include "base/memory.h"
-#include "transport/sums.h"
+#include "engine/sums.h"
 
 enum {
     ALIGNMENT = 16,        /* elements: a cache line of weights */

@@ -114,8 +114,9 @@ static int step_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, bool
     ls_pass_begin(pass, prefetcher, true);
     if (pass->audit != NULL)
         ls_audit_begin(pass->audit);
-    ls_sums_begin(engine->store->sums, calibrate);
-    ls_factors_begin(engine->store->factors);
+    pass->reduces = !calibrate && engine->reducer != NULL;
+    LS_TRY(ls_sums_begin(engine->store->sums, calibrate, error));
+    LS_TRY(ls_factors_begin(engine->store->factors, error));
     if (!calibrate) /* buckets are sent while workers compute */
         LS_TRY(ls_reducer_begin(engine->reducer, engine->work_queue == NULL ? pass->owners : NULL,
                                 pass->unit_count, error));
@@ -195,6 +196,8 @@ static int step_reduce(struct ls_pass *pass, int64_t iteration, bool calibrate,
     *result = LS_SUMS_REPEAT;
     if (!calibrate)
         LS_TRY(ls_reducer_wait_gradients(reducer, pass->owners, pass->unit_count, error));
+    LS_TRY(ls_sums_collect(pass->engine->store->sums, error));
+    LS_TRY(ls_factors_collect(pass->engine->store->factors, error));
     LS_TRY(ls_reducer_agree(reducer, &overflowed, error));
     LS_TRY(ls_read_check(pass, error));
     pass->wrong = pass->resent = false;

@@ -14,11 +14,11 @@
 
 #include "engine/factors.h"
 #include "engine/shards.h"
+#include "engine/sums.h"
 #include "engine/thread_pool.h"
 #include "ir/graph.h"
 #include "device/device.h"
 #include "plan/plan.h"
-#include "transport/sums.h"
 
 enum { LS_HISTORY_MAX = 2 };
 

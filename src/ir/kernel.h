@@ -17,8 +17,16 @@
 #include "ir/sync.h"
 
 struct ls_stream;
+struct ls_accumulator;
 
-/* What a pass hands to its kernels. */
+/* Where a RECORD op keeps one side of the factors of a gradient: the rows of its micro-batch. */
+struct ls_factor_target {
+    float *rows;
+    uint32_t *largest; /* bits of the largest, what is not finite included */
+};
+
+/* What a pass hands to its kernels. Numbers that kernels write are in the device's memory; what
+ * they are told is in the host's. */
 struct ls_context {
     /* Where a kernel gives work that is not over when it returns (device/stream.h). */
     struct ls_stream *stream;
@@ -26,15 +34,9 @@ struct ls_context {
     int64_t samples;
     const double *normalizers; /* by index: true counts over the whole update, at least 1 */
     double *partials;          /* the record of this micro-batch, zeroed before the pass */
-    /* Adds a gradient contribution of `elements` numbers (in the parameter's layout) to the exact
-     * sum of `parameter`; NULL in a test phase. */
-    void (*contribute)(void *sums, int parameter, const float *gradient, size_t elements);
-    void *sums;
-    /* Keeps one side of the factors of a parameter's gradient: `count` numbers, the rows of this
-     * micro-batch; NULL in a test phase. */
-    void (*record)(void *recorder, const struct ls_parameter *parameter, enum ls_factor_side side,
-                   const float *numbers, size_t count);
-    void *recorder;
+    int worker, micro_batch;   /* who runs, and what: its number in the update */
+    struct ls_accumulator *accumulator; /* ACCUMULATE adds to it; NULL: there are no such ops */
+    struct ls_factor_target factor;     /* of the RECORD op that runs */
     /* For sync points: by grouping of the graph, the parts of this micro-batch; by sync, its rows
      * of partial results, part by part, and what was merged, group by group (ls_part.merged). */
     const struct ls_parts *parts;

@@ -1,6 +1,6 @@
 /* The wire format of sums between ranks: 48 bits each, where they fit, else 64.
  *
- * The largest element of a gradient is about 2^40 units (transport/sums.h) and what one rank has of
+ * The largest element of a gradient is about 2^40 units (engine/sums.h) and what one rank has of
  * the sum is seldom much more, so that 48 bits nearly always do. If they do not, the update is
  * repeated with 64: what is summed stays the same.
  *

@@ -18,7 +18,8 @@
 #include "engine/work_queue.h"
 #include "transport/comm.h"
 #include "ops/devices.h"
-#include "transport/sums.h"
+#include "support/contribute.h"
+#include "engine/sums.h"
 #include "transport/failure_detector_inner.h"
 #include "transport/wire.h"
 
@@ -331,16 +332,16 @@ static void note_sums(void)
     size_t bytes = ls_sums_note_bytes(2, ls_sums_all_rows(sums));
     must(bytes <= sizeof notes);
     for (int update = 0; update < 3; update++) {
-        struct ls_contributor contributor = {.sums = sums};
-        ls_sums_begin(sums, false);
-        ls_sums_contribute(&contributor, 0, gradient, 5);
+        must(ls_sums_begin(sums, false, &scene.error) == 0);
+        contribute_to_sum(ls_device_default(), ls_sums_accumulator(sums), 0, 0, 0, gradient);
+        must(ls_sums_collect(sums, &scene.error) == 0);
         for (int r = 1; r < scene.transport.size; r++) {
             take_bytes(notes, bytes);
             ls_sums_hear(sums, notes);
         }
         if (ls_sums_end(sums, &parameter, &micro_batch) != LS_SUMS_GOOD)
             must(parameter == 0 || parameter == 1);
-        ls_sums_read(sums, 0, 0, 5, out);
+        must(ls_sums_read(sums, 0, 0, 5, out, &scene.error) == 0);
         for (int i = 0; i < 2; i++) {
             must(ls_sums_exponent(sums, i) <= LS_SUMS_EXPONENT_UNSET);
             ls_sums_next(sums, i, (uint32_t)take() << 23);

@@ -12,7 +12,8 @@
 #include "ops/cpu/exact.h"
 #include "support/support.h"
 #include "ops/devices.h"
-#include "transport/sums.h"
+#include "engine/sums.h"
+#include "support/contribute.h"
 
 static uint32_t bits_of(float x)
 {
@@ -29,10 +30,20 @@ static struct ls_sums *make(const size_t *elements, size_t count, int workers)
     return sums;
 }
 
-static void add(struct ls_sums *sums, int parameter, int micro_batch, const float *x, size_t n)
+static void begin(struct ls_sums *sums, bool calibrate)
 {
-    struct ls_contributor from = {.sums = sums, .worker = 0, .micro_batch = micro_batch};
-    ls_sums_contribute(&from, parameter, x, n);
+    assert_int_equal(ls_sums_begin(sums, calibrate, NULL), 0);
+}
+
+static enum ls_sums_result end(struct ls_sums *sums, int *parameter, int *micro_batch)
+{
+    assert_int_equal(ls_sums_collect(sums, NULL), 0);
+    return ls_sums_end(sums, parameter, micro_batch);
+}
+
+static void add(struct ls_sums *sums, int parameter, int micro_batch, const float *x)
+{
+    contribute_to_sum(ls_device_default(), ls_sums_accumulator(sums), 0, micro_batch, parameter, x);
 }
 
 /* ---- Error ----------------------------------------------------------------------------------- */
@@ -58,18 +69,18 @@ static void draw_contributions(uint64_t trial, int count, int scale)
 static void sum_exactly(struct ls_sums *sums, int count, float *out)
 {
     int parameter, micro_batch;
-    ls_sums_begin(sums, true);
-    add(sums, 0, 0, contribution[0], ELEMENTS);
-    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+    begin(sums, true);
+    add(sums, 0, 0, contribution[0]);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
     for (int attempt = 0;; attempt++) {
-        ls_sums_begin(sums, false);
+        begin(sums, false);
         for (int c = 0; c < count; c++)
-            add(sums, 0, c, contribution[c], ELEMENTS);
-        if (ls_sums_end(sums, &parameter, &micro_batch) == LS_SUMS_GOOD)
+            add(sums, 0, c, contribution[c]);
+        if (end(sums, &parameter, &micro_batch) == LS_SUMS_GOOD)
             break;
         assert_true(attempt < 3);
     }
-    ls_sums_read(sums, 0, 0, ELEMENTS, out);
+    assert_int_equal(ls_sums_read(sums, 0, 0, ELEMENTS, out, NULL), 0);
 }
 
 /* Each element is the double-precision sum, but for the rounding of each contribution to a unit
@@ -124,8 +135,8 @@ static void *contribute_share(void *argument)
 {
     const struct contributing *what = argument;
     for (int c = what->worker; c < SHARE; c += THREADS) {
-        struct ls_contributor from = {.sums = what->sums, .worker = what->worker, .micro_batch = c};
-        ls_sums_contribute(&from, 0, what->gradient[c], LONG);
+        contribute_to_sum(ls_device_default(), ls_sums_accumulator(what->sums), what->worker, c, 0,
+                          what->gradient[c]);
     }
     return NULL;
 }
@@ -142,23 +153,22 @@ static void sums_do_not_depend_on_order_or_threads(void **state)
     int parameter, micro_batch;
     ls_sums_set_exponent(alone, 0, 38);
     ls_sums_set_exponent(together, 0, 38);
-    ls_sums_begin(alone, false);
+    begin(alone, false);
     for (int c = SHARE - 1; c >= 0; c--)
-        add(alone, 0, c, gradient[c], LONG);
-    assert_int_equal(ls_sums_end(alone, &parameter, &micro_batch), LS_SUMS_GOOD);
+        add(alone, 0, c, gradient[c]);
+    assert_int_equal(end(alone, &parameter, &micro_batch), LS_SUMS_GOOD);
     for (int round = 0; round < 20; round++) {
         pthread_t threads[THREADS];
         struct contributing share[THREADS];
-        ls_sums_begin(together, false);
+        begin(together, false);
         for (int t = 0; t < THREADS; t++) {
             share[t] = (struct contributing){together, gradient, t};
             assert_int_equal(pthread_create(&threads[t], NULL, contribute_share, &share[t]), 0);
         }
         for (int t = 0; t < THREADS; t++)
             pthread_join(threads[t], NULL);
-        assert_int_equal(ls_sums_end(together, &parameter, &micro_batch), LS_SUMS_GOOD);
-        assert_memory_equal(ls_sums_total(alone, 0), ls_sums_total(together, 0),
-                            LONG * sizeof(int64_t));
+        assert_int_equal(end(together, &parameter, &micro_batch), LS_SUMS_GOOD);
+        assert_memory_equal(ls_sums_all(alone), ls_sums_all(together), LONG * sizeof(int64_t));
     }
     ls_sums_free(alone);
     ls_sums_free(together);
@@ -171,9 +181,9 @@ static void sums_do_not_depend_on_order_or_threads(void **state)
 static enum ls_sums_result try_number(struct ls_sums *sums, bool calibrate, float x)
 {
     int parameter = -1, micro_batch = -1;
-    ls_sums_begin(sums, calibrate);
-    add(sums, 0, 0, &x, 1);
-    return ls_sums_end(sums, &parameter, &micro_batch);
+    begin(sums, calibrate);
+    add(sums, 0, 0, &x);
+    return end(sums, &parameter, &micro_batch);
 }
 
 /* The first contribution measures: its magnitude becomes 2^32. */
@@ -194,7 +204,7 @@ static void the_first_contribution_sets_the_exponent(void **state)
         assert_int_equal(try_number(sums, true, cases[i].x), LS_SUMS_GOOD);
         assert_int_equal(ls_sums_exponent(sums, 0), cases[i].exponent);
         assert_int_equal(try_number(sums, false, cases[i].x), LS_SUMS_GOOD);
-        double total = (double)ls_sums_total(sums, 0)[0];
+        double total = (double)ls_sums_all(sums)[0];
         assert_true(ldexp(total, -ls_sums_total_exponent(sums, 0)) == (double)cases[i].x);
         ls_sums_free(sums);
     }
@@ -225,7 +235,7 @@ static void what_an_exponent_cannot_hold_asks_for_a_repeat(void **state)
         if (cases[i].result == LS_SUMS_NOT_FINITE)
             continue;
         assert_int_equal(try_number(sums, false, cases[i].x), LS_SUMS_GOOD);
-        assert_true(ldexp((double)ls_sums_total(sums, 0)[0], -ls_sums_total_exponent(sums, 0)) ==
+        assert_true(ldexp((double)ls_sums_all(sums)[0], -ls_sums_total_exponent(sums, 0)) ==
                     (double)cases[i].x);
     }
     ls_sums_set_exponent(sums, 0, 1000);
@@ -244,12 +254,12 @@ static void the_largest_number_of_contributions_does_not_overflow(void **state)
     const float x = -0x1.fffffep11F;
     int parameter, micro_batch;
     ls_sums_set_exponent(sums, 0, 38);
-    ls_sums_begin(sums, false);
+    begin(sums, false);
     for (int c = 0; c < LS_SUMS_CONTRIBUTIONS_MAX; c++)
-        add(sums, 0, c, &x, 1);
-    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+        add(sums, 0, c, &x);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
     int64_t unit = INT64_C(1) << 26; /* of the 24 bits of x, at this exponent */
-    assert_true(ls_sums_total(sums, 0)[0] == -LS_SUMS_CONTRIBUTIONS_MAX * INT64_C(0xffffff) * unit);
+    assert_true(ls_sums_all(sums)[0] == -LS_SUMS_CONTRIBUTIONS_MAX * INT64_C(0xffffff) * unit);
     ls_sums_free(sums);
 }
 
@@ -294,21 +304,21 @@ static void failures_name_the_first_parameter_in_order(void **state)
     int parameter = -1, micro_batch = -1;
     for (int p = 0; p < 3; p++)
         ls_sums_set_exponent(sums, p, 38);
-    ls_sums_begin(sums, false);
-    add(sums, 0, 0, small, 2);
-    add(sums, 1, 0, &large[1], 1);
-    add(sums, 2, 0, large, 3);
-    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_REPEAT);
+    begin(sums, false);
+    add(sums, 0, 0, small);
+    add(sums, 1, 0, &large[1]);
+    add(sums, 2, 0, large);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_REPEAT);
     assert_int_equal(parameter, 1);
     assert_int_equal(ls_sums_exponent(sums, 0), 38);
     assert_int_equal(ls_sums_exponent(sums, 1), 12);
     assert_int_equal(ls_sums_exponent(sums, 2), 12);
-    ls_sums_begin(sums, false);
-    add(sums, 0, 4, bad, 2);
-    add(sums, 2, 7, bad, 3);
-    add(sums, 2, 3, bad, 3);
-    add(sums, 1, 5, &bad[1], 1);
-    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_NOT_FINITE);
+    begin(sums, false);
+    add(sums, 0, 4, bad);
+    add(sums, 2, 7, bad);
+    add(sums, 2, 3, bad);
+    add(sums, 1, 5, &bad[1]);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_NOT_FINITE);
     assert_int_equal(parameter, 2);
     assert_int_equal(micro_batch, 3);
     ls_sums_free(sums);
@@ -352,21 +362,21 @@ static void check_rows(bool blocked, bool elements)
         assert_int_equal(ls_sums_cut_rows(sums, 0, ROWS, row, NULL), 0);
     for (uint64_t p = 0; p < PARTS; p++)
         draw_rows(row, count, p, gradient[p]);
-    ls_sums_begin(sums, true);
-    add(sums, 0, 0, gradient[0], count);
-    assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
+    begin(sums, true);
+    add(sums, 0, 0, gradient[0]);
+    assert_int_equal(end(sums, &parameter, &micro_batch), LS_SUMS_GOOD);
     for (int update = 0; update < 200; update++) {
         for (bool again = true; again; repeats += again) {
-            ls_sums_begin(sums, false);
+            begin(sums, false);
             for (int p = 0; p < PARTS; p++)
-                add(sums, 0, p, gradient[p], count);
-            again = ls_sums_end(sums, &parameter, &micro_batch) != LS_SUMS_GOOD;
+                add(sums, 0, p, gradient[p]);
+            again = end(sums, &parameter, &micro_batch) != LS_SUMS_GOOD;
         }
         /* Read in pieces, from anywhere. */
         for (size_t at = 0, n; at < count; at += n) {
             n = 1 + ls_random_below(51, (uint64_t)update, at, 300);
             n = n < count - at ? n : count - at;
-            ls_sums_read(sums, 0, at, n, out + at);
+            assert_int_equal(ls_sums_read(sums, 0, at, n, out + at, NULL), 0);
         }
         uint32_t largest = ls_largest(out, count);
         for (size_t i = 0; i < count; i++) {
@@ -411,12 +421,12 @@ static void a_new_row_asks_for_one_repeat_at_most(void **state)
     for (size_t u = 0; u < sizeof updates / sizeof *updates; u++) {
         int parameter, micro_batch;
         float out[3];
-        ls_sums_begin(sums, u == 0);
-        add(sums, 0, 0, updates[u].x, 3);
-        assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch), updates[u].result);
+        begin(sums, u == 0);
+        add(sums, 0, 0, updates[u].x);
+        assert_int_equal(end(sums, &parameter, &micro_batch), updates[u].result);
         if (u == 0 || updates[u].result != LS_SUMS_GOOD)
             continue;
-        ls_sums_read(sums, 0, 0, 3, out);
+        assert_int_equal(ls_sums_read(sums, 0, 0, 3, out, NULL), 0);
         assert_memory_equal(out, updates[u].x, sizeof out);
         ls_sums_next(sums, 0, ls_largest(out, 3));
     }
@@ -458,10 +468,10 @@ static void a_gradient_that_outgrows_its_past_is_told(void **state)
     ls_sums_set_exponent(sums, 0, 40);
     ls_sums_set_exponent(sums, 1, 60);
     for (int update = 0; update < 2; update++) {
-        ls_sums_begin(sums, false);
+        begin(sums, false);
         for (int p = 0; p < 2; p++)
-            add(sums, p, 0, update == 0 ? &x[p] : &grown[p], 1);
-        assert_int_equal(ls_sums_end(sums, &parameter, &micro_batch),
+            add(sums, p, 0, update == 0 ? &x[p] : &grown[p]);
+        assert_int_equal(end(sums, &parameter, &micro_batch),
                          update == 0 ? LS_SUMS_GOOD : LS_SUMS_REPEAT);
         assert_int_equal(ls_sums_growth(sums, &parameter), update == 0 ? 0 : 12);
     }

@@ -179,9 +179,9 @@ static void expect_bytes(const char *what, size_t forecast, size_t taken, size_t
         fail_msg("%s: %zu bytes were forecast, %zu taken", what, forecast, taken);
 }
 
-/* Arenas and factors are what was forecast, but for a cache line in front of each arena. Arrays of
+/* Arenas are what was forecast, but for a cache line in front of each arena. Arrays of
  * parameters have a cache line at most behind each; what is shared out among ranks is forecast for
- * the rank that has most. Sums have small tables besides. */
+ * the rank that has most. Sums and factors have small tables besides. */
 static void check_forecasts(int ranks)
 {
     size_t most_taken = 0, behind = 0;
@@ -192,7 +192,7 @@ static void check_forecasts(int ranks)
         const size_t sums = forecast->gradients - reducer_bytes[r] - factor_bytes[r];
         expect_bytes("arenas", ls_forecast_activations(forecast) + 64 * (size_t)arena_blocks[r],
                      found[r][ARENAS], 0);
-        expect_bytes("factors", factor_bytes[r], found[r][FACTORS], 0);
+        expect_bytes("factors", factor_bytes[r], found[r][FACTORS], 64 * parameters);
         /* There is room for sums of 64 bits, of which 48 are touched unless they do not fit. */
         expect_bytes("the reducer", reducer_bytes[r] / 6 * 8, found[r][REDUCER], 0);
         expect_bytes("sums", sums, found[r][SUMS], sums / 50 + 1024 * parameters);

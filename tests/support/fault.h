@@ -21,11 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/kernel.h"
+#include "engine/net.h"
+
+/* A bit that was turned, and what to turn it back to. */
+struct fault_turn {
+    uint32_t *word, was;
+};
 
 struct ls_fault {
-    struct ls_context context;        /* what kernels see instead */
-    const struct ls_context *through; /* what they would see */
+    struct ls_run run;          /* what is run instead */
+    struct ls_observer through; /* what would observe it */
+    struct fault_turn turn;
     char what[16];
     bool here; /* it is the faulty core that computes */
 };
@@ -38,9 +44,6 @@ static _Thread_local uint64_t fault_number;
 
 /* Turns a bit of the first number that is not zero, or makes it no number; the result says what to
  * turn back. */
-struct fault_turn {
-    uint32_t *word, was;
-};
 static struct fault_turn fault_turn_bit(const struct ls_fault *fault, const float *numbers,
                                         size_t count)
 {
@@ -65,47 +68,49 @@ static bool fault_wants(const struct ls_fault *fault, const char *what)
            (strcmp(fault->what, what) == 0 || strcmp(fault->what, "any") == 0);
 }
 
-static void fault_contribute(void *user, int parameter, const float *gradient, size_t elements)
+static int fault_before(void *user, const struct ls_op *op, const float *numbers,
+                        const struct ls_context *context, struct ls_error *error)
 {
-    const struct ls_fault *fault = user;
-    struct fault_turn turn = {0};
-    if (fault_wants(fault, "gradient") || fault_wants(fault, "huge") || fault_wants(fault, "nan"))
-        turn = fault_turn_bit(fault, gradient, elements);
-    fault->through->contribute(fault->through->sums, parameter, gradient, elements);
-    if (turn.word != NULL)
-        *turn.word = turn.was;
+    struct ls_fault *fault = user;
+    const struct ls_observer *through = &fault->through;
+    fault->turn = (struct fault_turn){0};
+    if (op->kind == LS_OP_RECORD ? fault_wants(fault, "factor")
+                                 : fault_wants(fault, "gradient") || fault_wants(fault, "huge") ||
+                                       fault_wants(fault, "nan"))
+        fault->turn = fault_turn_bit(fault, numbers, ls_value_bytes(op->input[0]) / sizeof *numbers);
+    return through->before != NULL ? through->before(through->user, op, numbers, context, error)
+                                   : 0;
 }
 
-static void fault_record(void *user, const struct ls_parameter *parameter, enum ls_factor_side side,
-                         const float *numbers, size_t count)
+static int fault_after(void *user, const struct ls_op *op, const struct ls_context *context,
+                       struct ls_error *error)
 {
-    const struct ls_fault *fault = user;
-    struct fault_turn turn = {0};
-    if (fault_wants(fault, "factor"))
-        turn = fault_turn_bit(fault, numbers, count);
-    fault->through->record(fault->through->recorder, parameter, side, numbers, count);
-    if (turn.word != NULL)
-        *turn.word = turn.was;
+    struct ls_fault *fault = user;
+    const struct ls_observer *through = &fault->through;
+    int status = through->after != NULL ? through->after(through->user, op, context, error) : 0;
+    if (fault->turn.word != NULL)
+        *fault->turn.word = fault->turn.was;
+    return status;
 }
 
-static void ls_fault_begin(struct ls_fault *fault, int rank, int worker, int segment,
-                           const struct ls_context *context)
+static void ls_fault_begin(struct ls_fault *fault, int rank, int segment, const struct ls_run *run)
 {
     int bad_rank = -1, bad_worker = -1;
     long every = 0;
     const char *setting = getenv("LOCKSTEP_FAULT");
-    *fault = (struct ls_fault){.context = *context, .through = context};
+    *fault = (struct ls_fault){.run = *run, .through = run->observer};
     if (setting == NULL ||
         sscanf(setting, "%d,%d,%ld,%15s", &bad_rank, &bad_worker, &every, fault->what) != 4)
         return;
-    fault->here = rank == bad_rank && worker == bad_worker && context->contribute != NULL;
+    /* In a test nothing is handed over, and nothing observed. */
+    fault->here = rank == bad_rank && run->context.worker == bad_worker &&
+                  (run->context.accumulator != NULL || run->observer.before != NULL);
     if (!fault->here)
         return;
     if (segment <= 0) /* a micro-batch begins */
         fault_is_due |= ++fault_number % (uint64_t)every == 0;
-    fault->context.contribute = fault_contribute;
-    fault->context.record = fault_record;
-    fault->context.sums = fault->context.recorder = fault;
+    fault->run.observer =
+        (struct ls_observer){.before = fault_before, .after = fault_after, .user = fault};
 }
 
 static void fault_turn_double(double *number)
@@ -122,10 +127,10 @@ static void ls_fault_end(struct ls_fault *fault)
 {
     if (!fault->here || !fault_is_due)
         return;
-    if (strcmp(fault->what, "row") == 0 && fault->context.partial != NULL)
-        fault_turn_double(fault->context.partial[0]);
-    if (strcmp(fault->what, "loss") == 0 && fault->context.partials[0] != 0)
-        fault_turn_double(fault->context.partials);
+    if (strcmp(fault->what, "row") == 0 && fault->run.context.partial != NULL)
+        fault_turn_double(fault->run.context.partial[0]);
+    if (strcmp(fault->what, "loss") == 0 && fault->run.context.partials[0] != 0)
+        fault_turn_double(fault->run.context.partials);
 }
 
 #endif

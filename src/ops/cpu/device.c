@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "device/plain.h"
+#include "ops/cpu/accumulator.h"
 #include "ops/cpu/convert.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/exact.h"
@@ -59,15 +60,7 @@ static const struct ls_device_environment environment = {
 };
 
 static const struct ls_device_sums sums = {
-    .add = ls_exact_add,
-    .add_each = ls_exact_add_each,
-    .add_lanes = ls_exact_add_lanes,
     .largest = ls_largest,
-    .largest_each = ls_largest_each,
-    .largest_lanes = ls_largest_lanes,
-    .to_float = ls_exact_to_float,
-    .to_float_each = ls_exact_to_float_each,
-    .to_float_lanes = ls_exact_to_float_lanes,
     .squares = ls_sum_squares,
     .magnitudes = ls_sum_magnitudes,
 };
@@ -87,6 +80,7 @@ const struct ls_device ls_device_cpu = {
     .merge = ls_plain_merge,
     .fill = ls_filler_run,
     .sums = &sums,
+    .accumulator = &ls_cpu_accumulator,
     .weight_gradient = ls_factors_weight_gradient,
     .bias_gradient = ls_factors_bias_gradient,
     .update = ls_update_apply,

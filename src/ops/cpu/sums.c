@@ -1,6 +1,7 @@
 /* Ops that hand numbers over: the sum of any value as a loss, the count of labels, gradients to
  * the exact sums.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/accumulator.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/kernels.h"
 #include "device/label.h"
@@ -62,9 +63,8 @@ static int accumulate_run(const struct ls_prepared *prepared, void *local, void 
                           void *const *out, void *scratch, const struct ls_context *context)
 {
     (void)local, (void)out, (void)scratch;
-    const struct ls_op *op = prepared->op;
-    context->contribute(context->sums, op->attr.parameter->index, in[0],
-                        ls_value_elements(op->input[0]));
+    ls_cpu_accumulate(context->accumulator, context->worker, context->micro_batch,
+                      prepared->op->attr.parameter->index, in[0]);
     return 0;
 }
 

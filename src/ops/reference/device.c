@@ -13,15 +13,16 @@
 
 static void accumulate(const struct ls_call *call)
 {
-    call->context->contribute(call->context->sums, call->op->attr.parameter->index, call->in[0],
-                              (size_t)ls_size(call->op->input[0]));
+    ls_plain_accumulate(call->context->accumulator, call->context->micro_batch,
+                        call->op->attr.parameter->index, call->in[0]);
 }
 
 static void record(const struct ls_call *call)
 {
     const struct ls_record_attr *attr = &call->op->attr.record;
-    call->context->record(call->context->recorder, attr->parameter, attr->side, call->in[0],
-                          (size_t)(attr->rows * attr->columns));
+    const size_t numbers = (size_t)(attr->rows * attr->columns);
+    memcpy(call->context->factor.rows, call->in[0], numbers * sizeof(float));
+    *call->context->factor.largest = ls_plain_sums.largest(call->in[0], numbers);
 }
 
 static const struct ls_compute ls_ref_gradients[LS_OP_KINDS] = {
@@ -216,6 +217,7 @@ const struct ls_device ls_device_reference = {
     .merge = ls_plain_merge,
     .fill = ls_plain_fill,
     .sums = &ls_plain_sums,
+    .accumulator = &ls_plain_accumulator,
     .weight_gradient = weight_gradient,
     .bias_gradient = bias_gradient,
     .update = ls_plain_update,

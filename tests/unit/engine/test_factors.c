@@ -15,6 +15,7 @@
 
 #include "engine/factors.h"
 #include "ops/devices.h"
+#include "support/contribute.h"
 
 enum { INPUTS = 5, OUTPUTS = 3, MICRO_BATCHES = 4 };
 
@@ -68,15 +69,15 @@ static void record(struct scene *scene, int micro_batches)
     assert_int_equal(ls_factors_place(scene->factors, (const struct ls_graph *const *)scene->graphs,
                                       MICRO_BATCHES, NULL),
                      0);
-    ls_factors_begin(scene->factors);
+    assert_int_equal(ls_factors_begin(scene->factors, NULL), 0);
     for (int m = micro_batches; m-- > 0;) {
-        struct ls_recorder recorder = {.factors = scene->factors, .micro_batch = m};
         size_t first = (size_t)(m * (m + 1) / 2), rows = (size_t)m + 1;
-        ls_factors_record(&recorder, &scene->weight, LS_FACTOR_OUTPUT, scene->dy + first * OUTPUTS,
-                          rows * OUTPUTS);
-        ls_factors_record(&recorder, &scene->weight, LS_FACTOR_INPUT, scene->x + first * INPUTS,
-                          rows * INPUTS);
+        contribute_rows(ls_device_default(), scene->factors, m, &scene->weight, LS_FACTOR_OUTPUT,
+                        scene->dy + first * OUTPUTS, rows);
+        contribute_rows(ls_device_default(), scene->factors, m, &scene->weight, LS_FACTOR_INPUT,
+                        scene->x + first * INPUTS, rows);
     }
+    assert_int_equal(ls_factors_collect(scene->factors, NULL), 0);
 }
 
 static void check(struct scene *scene, int micro_batch, int parameter)

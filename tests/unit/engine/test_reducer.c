@@ -16,6 +16,7 @@
 #include "engine/store.h"
 #include "ops/cpu/device.h"
 #include "support/comm_ranks.h"
+#include "support/contribute.h"
 #include "support/support.h"
 #include "transport/local.h"
 
@@ -142,8 +143,17 @@ static float contribution(int unit, int parameter, int use, size_t element)
     return (float)((unit * 7 + parameter * 31 + use * 3 + (int)element) % 1000 - 500);
 }
 
-/* All contributions of this rank's micro-batches to a parameter except the last `but` uses,
- * times `scale`. */
+/* As a worker does it. */
+static void contribute_once(struct rank *rank, int unit, int parameter, const float *gradient)
+{
+    const struct ls_context context = {.micro_batch = unit};
+    contribute_to_sum(&ls_device_cpu, ls_sums_accumulator(rank->store->sums), 0, unit, parameter,
+                      gradient);
+    CHECK(rank, ls_reducer_contributed(rank->reducer, parameter, &context, NULL) == 0);
+}
+
+/* All that this rank's micro-batches contribute to a parameter, but for the last `but` uses; times
+ * `scale`. */
 static void contribute(struct rank *rank, int parameter, int but, float scale)
 {
     static _Thread_local float gradient[30000];
@@ -153,12 +163,11 @@ static void contribute(struct rank *rank, int parameter, int but, float scale)
         all += owner[u] == rank->comm->rank ? uses : 0;
     for (int u = 0; u < UNITS; u++)
         for (int use = 0; use < uses && owner[u] == rank->comm->rank; use++, made++) {
-            struct ls_contributor contributor = {.sums = rank->store->sums, .micro_batch = u};
             if (made >= all - but && but > 0)
                 continue;
             for (size_t i = 0; i < elements; i++)
                 gradient[i] = scale * contribution(u, parameter, use, i);
-            ls_sums_contribute(&contributor, parameter, gradient, elements);
+            contribute_once(rank, u, parameter, gradient);
         }
 }
 
@@ -214,20 +223,18 @@ static void reduce_in_order(struct rank *rank)
     struct ls_reducer *reducer = rank->reducer;
     bool again = true;
     CHECK(rank, ls_comm_request(rank->comm, 1u << rank->comm->rank) == 0);
-    ls_sums_begin(rank->store->sums, false);
+    CHECK(rank, ls_sums_begin(rank->store->sums, false, NULL) == 0);
     CHECK(rank, ls_reducer_begin(reducer, owner, UNITS, NULL) == 0);
     contribute_bucket(rank, 2, 1);
     expect_left(rank, 0);
     contribute(rank, PARAMETERS - 2, 0, 1);
     contribute(rank, PARAMETERS - 1, 1, 1);
     expect_left(rank, 0);
-    struct ls_contributor last = {.sums = rank->store->sums,
-                                  .micro_batch = rank->comm->rank == 2 ? 2 : rank->comm->rank + 3};
+    const int last = rank->comm->rank == 2 ? 2 : rank->comm->rank + 3;
     float *gradient = malloc(30000 * sizeof *gradient);
     for (size_t i = 0; i < rank->store->slots[PARAMETERS - 1].elements; i++)
-        gradient[i] = contribution(last.micro_batch, PARAMETERS - 1, 1, i);
-    ls_sums_contribute(&last, PARAMETERS - 1, gradient,
-                       rank->store->slots[PARAMETERS - 1].elements);
+        gradient[i] = contribution(last, PARAMETERS - 1, 1, i);
+    contribute_once(rank, last, PARAMETERS - 1, gradient);
     free(gradient);
     await_left(rank, 1);
     expect_left(rank, 1);
@@ -255,7 +262,7 @@ static void reduce_as_it_shows(struct rank *rank)
     int own = 0;
     for (int u = 0; u < UNITS; u++)
         own += owner[u] == rank->comm->rank;
-    ls_sums_begin(rank->store->sums, false);
+    CHECK(rank, ls_sums_begin(rank->store->sums, false, NULL) == 0);
     CHECK(rank, ls_reducer_begin(reducer, NULL, UNITS, NULL) == 0);
     contribute_bucket(rank, 0, 1);
     contribute_bucket(rank, 1, 1);
@@ -283,7 +290,7 @@ static void reduce_large_sums(struct rank *rank)
     struct ls_reducer *reducer = rank->reducer;
     for (int pass = 0; pass < 3; pass++) {
         bool again = false;
-        ls_sums_begin(rank->store->sums, false);
+        CHECK(rank, ls_sums_begin(rank->store->sums, false, NULL) == 0);
         CHECK(rank, ls_reducer_begin(reducer, owner, UNITS, NULL) == 0);
         for (int b = 0; b < BUCKETS; b++)
             contribute_bucket(rank, b, pass < 2 ? large[rank->comm->rank] : 1);

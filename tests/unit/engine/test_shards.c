@@ -5,7 +5,7 @@
 #include "engine/shards.h"
 
 #include "support/support.h"
-#include "transport/sums.h"
+#include "engine/sums.h"
 
 enum { PARAMETERS = 9 };
 

@@ -1,5 +1,6 @@
 /* The sum of a value as a loss, counts of labels, gradients handed to the sums.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/accumulator.h"
 #include "own_kernel.h"
 
 static void test_sum_loss(void **state)
@@ -78,46 +79,40 @@ static void test_count_labels(void **state)
     check_count(true, 255, 32);
 }
 
-static struct {
-    void *sums;
-    int parameter, calls;
-    size_t elements;
-    float gradient[256];
-} given;
-
-static void contribute(void *sums, int parameter, const float *gradient, size_t elements)
-{
-    given.sums = sums;
-    given.parameter = parameter;
-    given.elements = elements;
-    given.calls++;
-    assert_true(elements <= 256);
-    memcpy(given.gradient, gradient, elements * sizeof *gradient);
-}
-
-/* The parameter's layout is asked for, and its padding handed over, too. */
+/* The parameter's layout is asked for, and its padding added, too. */
 static void test_accumulate(void **state)
 {
     (void)state;
+    enum { PARAMETER = 3, EXPONENT = 20 };
     const struct ls_shape shape = {2, {2, 20}};
     for (int l = 0; l < OWN_LAYOUTS; l++) {
-        struct ls_parameter parameter = {.index = 7, .layout = own_layouts[l]};
+        struct ls_parameter parameter = {.index = PARAMETER, .layout = own_layouts[l]};
+        const size_t elements[PARAMETER + 1] = {1, 5, 0,
+                                                ls_layout_elements(own_layouts[l], &shape)};
+        const struct ls_device_accumulator *calls = &ls_cpu_accumulator;
+        struct ls_accumulated part;
         struct own *own = own_new(&ls_kernel_accumulate);
-        int here;
         own->op.attr.parameter = &parameter;
-        own->context.contribute = contribute;
-        own->context.sums = &here;
+        assert_int_equal(
+            calls->create(elements, NULL, PARAMETER + 1, 1, &own->context.accumulator, NULL), 0);
+        calls->part(own->context.accumulator, PARAMETER, &part);
+        part.exponent[0] = EXPONENT;
+        assert_int_equal(calls->begin(own->context.accumulator, false, NULL), 0);
         struct ls_value *dw = own_in(own, &shape, 3, 1);
-        memset(&given, 0, sizeof given);
         own_run(own, &ls_layout_plain);
         assert_ptr_equal(dw->layout, own_layouts[l]);
-        assert_int_equal(given.calls, own->runs);
-        assert_int_equal(given.parameter, 7);
-        assert_ptr_equal(given.sums, &here);
-        assert_int_equal(given.elements, ls_layout_elements(own_layouts[l], &shape));
-        for (int64_t i = 0; i < 40; i++)
-            assert_true(given.gradient[own_place(own_layouts[l], &shape, i)] ==
-                        own_plain(own, dw)[i]);
+        const int64_t *all = calls->all(own->context.accumulator), *sum = all + 6;
+        int64_t total = 0, wanted = 0;
+        for (int64_t i = 0; i < 40; i++) {
+            int64_t units = llrint(ldexp((double)own_plain(own, dw)[i], EXPONENT)) * own->runs;
+            assert_int_equal(sum[own_place(own_layouts[l], &shape, i)], units);
+            wanted += units;
+        }
+        for (size_t i = 0; i < elements[PARAMETER]; i++)
+            total += sum[i]; /* padding is zero */
+        assert_int_equal(total, wanted);
+        assert_true(all[0] == 0 && all[5] == 0);
+        calls->free(own->context.accumulator);
         own_free(own);
     }
 }

@@ -1,10 +1,8 @@
-/* The rows of exact sums and their exponents. See transport/sums.h.
+/* The rows of exact sums and their exponents. See engine/sums.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <limits.h>
-#include <string.h>
 
-#include "base/memory.h"
-#include "transport/sums_inner.h"
+#include "engine/sums_inner.h"
 
 enum {
     TARGET = 40,  /* the largest element of a row becomes about 2^40 units */
@@ -14,122 +12,9 @@ enum {
     MARGIN = 4,   /* rows may have exponents so far above that of the largest */
     LARGE = 20,   /* a row is large where it is 2^-20 of the parameter's largest, or more */
     LEAST = 10,   /* digits that a row's first contribution must have */
-    EXPONENT_MIN = -150,
-    UNIFORM = 16 /* elements of one row in a row that are a run by themselves */
+    EXPONENT_MIN = -150
 };
 _Static_assert((int)CEILING < (int)LS_EXACT_LIMIT, "contributions are rounded as they should be");
-
-/* ---- Rows ------------------------------------------------------------------------------------ */
-
-int ls_sum_set_rows(struct ls_sum *sum, size_t rows, struct ls_error *error)
-{
-    int32_t *numbers = ls_alloc(3 * rows, sizeof *numbers);
-    _Atomic uint32_t *raised = ls_alloc(rows, sizeof *raised);
-    if (numbers == NULL || raised == NULL) {
-        ls_free(numbers);
-        ls_free((void *)raised);
-        return ls_fail_memory(error, "gradient sums");
-    }
-    ls_free(sum->numbers);
-    ls_free((void *)sum->raised);
-    sum->rows = rows;
-    sum->numbers = numbers;
-    sum->exponent = numbers;
-    sum->total_exponent = numbers + rows;
-    sum->state = numbers + 2 * rows;
-    sum->raised = raised;
-    for (size_t row = 0; row < rows; row++) {
-        sum->exponent[row] = sum->total_exponent[row] = LS_SUMS_EXPONENT_UNSET;
-        sum->state[row] = LS_SUMS_STATE_UNSET;
-    }
-    return 0;
-}
-
-int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *error)
-{
-    struct ls_sum *sum = &sums->items[parameter];
-    sum->cut = LS_CUT_ELEMENTS;
-    return ls_sum_set_rows(sum, sum->elements, error);
-}
-
-static int32_t exponents_row_of(const float *row, size_t element)
-{
-    return row[element] > 0 ? (int32_t)row[element] - 1 : 0; /* padding is zero: any row will do */
-}
-
-/* How many elements from `begin` on are of one row. */
-static size_t exponents_same_row(const float *row, size_t begin, size_t end)
-{
-    size_t at = begin + 1;
-    while (at < end && exponents_row_of(row, at) == exponents_row_of(row, begin))
-        at++;
-    return at - begin;
-}
-
-/* How many elements from `begin` on belong to rows as the first LS_EXACT_LANES do. */
-static size_t exponents_same_lanes(const float *row, size_t begin, size_t end)
-{
-    size_t at = begin;
-    while (at < end && (at - begin < LS_EXACT_LANES ||
-                        exponents_row_of(row, at) == exponents_row_of(row, at - LS_EXACT_LANES)))
-        at++;
-    size_t count = at - begin;
-    return at == end ? count : count / LS_EXACT_LANES * LS_EXACT_LANES;
-}
-
-/* Cuts a tile into runs; `sum->runs` and `lanes` NULL: counts them. */
-static void exponents_cut_tile(struct ls_sum *sum, const float *row, size_t begin, size_t end,
-                               size_t *lanes)
-{
-    for (size_t count; begin < end; begin += count, sum->run_count++) {
-        count = exponents_same_row(row, begin, end);
-        bool uniform = count >= UNIFORM || count == end - begin;
-        if (!uniform)
-            count = exponents_same_lanes(row, begin, end);
-        if (sum->runs != NULL) {
-            struct ls_sums_run *run = &sum->runs[sum->run_count];
-            *run = (struct ls_sums_run){
-                .begin = begin, .count = count, .row = exponents_row_of(row, begin)};
-            run->rows = uniform ? NULL : sum->lanes + *lanes;
-            for (size_t j = 0; !uniform && j < LS_EXACT_LANES; j++)
-                sum->lanes[*lanes + j] = exponents_row_of(row, j < count ? begin + j : begin);
-        }
-        *lanes += uniform ? 0 : LS_EXACT_LANES;
-    }
-}
-
-static size_t exponents_cut_all(struct ls_sum *sum, const float *row)
-{
-    size_t lanes = 0;
-    sum->run_count = 0;
-    for (size_t tile = 0; tile < sum->tile_count; tile++) {
-        size_t begin = tile * LS_SUMS_TILE, left = sum->elements - begin;
-        sum->tiles[tile].first_run = sum->run_count;
-        exponents_cut_tile(sum, row, begin, begin + (left < LS_SUMS_TILE ? left : LS_SUMS_TILE),
-                           &lanes);
-    }
-    return lanes;
-}
-
-int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const float *row,
-                     struct ls_error *error)
-{
-    struct ls_sum *sum = &sums->items[parameter];
-    size_t lanes = exponents_cut_all(sum, row);
-    struct ls_sums_run *runs = ls_alloc(sum->run_count + 1, sizeof *runs);
-    sum->lanes = ls_alloc(lanes + 1, sizeof *sum->lanes);
-    sum->runs = runs;
-    if (runs == NULL || sum->lanes == NULL)
-        return ls_fail_memory(error, "gradient sums");
-    exponents_cut_all(sum, row);
-    sum->cut = LS_CUT_RUNS;
-    return ls_sum_set_rows(sum, rows, error);
-}
-
-size_t ls_sums_rows(const struct ls_sums *sums, int parameter)
-{
-    return sums->items[parameter].rows;
-}
 
 /* ---- Exponents ------------------------------------------------------------------------------- */
 
@@ -147,7 +32,7 @@ static bool exponents_is_zero(uint32_t bits)
 
 static uint32_t exponents_raised(const struct ls_sum *sum, size_t row)
 {
-    return atomic_load_explicit(&sum->raised[row], memory_order_relaxed);
+    return sum->raised[row];
 }
 
 static int exponents_within(int exponent)
@@ -173,12 +58,21 @@ static int exponents_exponent_of(int32_t state)
     return state >= 0 ? state / one : -((one - 1 - state) / one);
 }
 
-static int exponents_least_exponent(const struct ls_sum *sum, const int32_t *exponent)
+int ls_sum_least_exponent(const struct ls_sum *sum)
 {
     int32_t least = LS_SUMS_EXPONENT_UNSET;
     for (size_t row = 0; row < sum->rows; row++)
-        least = exponent[row] < least ? exponent[row] : least;
+        least = sum->exponent[row] < least ? sum->exponent[row] : least;
     return least;
+}
+
+void ls_sum_forget(struct ls_sum *sum)
+{
+    sum->total_exponent = LS_SUMS_EXPONENT_UNSET;
+    for (size_t row = 0; row < sum->rows; row++) {
+        sum->exponent[row] = LS_SUMS_EXPONENT_UNSET;
+        sum->state[row] = LS_SUMS_STATE_UNSET;
+    }
 }
 
 /* The exponents that the states say. Rows of which nothing is known get one with which as much fits
@@ -189,7 +83,7 @@ static void exponents_set_exponents(struct ls_sum *sum)
         sum->exponent[row] = sum->state[row] == LS_SUMS_STATE_UNSET
                                  ? LS_SUMS_EXPONENT_UNSET
                                  : exponents_exponent_of(sum->state[row]);
-    int least = exponents_least_exponent(sum, sum->exponent);
+    int least = ls_sum_least_exponent(sum);
     for (size_t row = 0; row < sum->rows; row++)
         if (sum->state[row] == LS_SUMS_STATE_UNSET)
             sum->exponent[row] = exponents_within(least + MARGIN);
@@ -218,7 +112,7 @@ static void exponents_measure_largest(struct ls_sum *sum)
 /* How far the largest is above what the row with the largest gradients has had lately. */
 static void exponents_measure_growth(struct ls_sum *sum)
 {
-    int least = exponents_least_exponent(sum, sum->exponent);
+    int least = ls_sum_least_exponent(sum);
     int growth = exponents_magnitude(sum->largest) + least - TARGET;
     if (!exponents_is_zero(sum->largest) && least < LS_SUMS_EXPONENT_UNSET && growth > sum->growth)
         sum->growth = growth;
@@ -238,8 +132,7 @@ static int exponents_exponent_for(int target, int largest, int margin, bool larg
  * one repeat suffices. */
 static void exponents_measure(struct ls_sum *sum, bool all)
 {
-    int least = exponents_least_exponent(sum, sum->exponent),
-        level = START - exponents_magnitude(sum->largest);
+    int least = ls_sum_least_exponent(sum), level = START - exponents_magnitude(sum->largest);
     int margin = (level < least || all ? level : least) + MARGIN;
     for (size_t row = 0; row < sum->rows; row++) {
         int32_t state = sum->state[row];
@@ -258,7 +151,6 @@ static void exponents_measure(struct ls_sum *sum, bool all)
 static bool exponents_fit(struct ls_sum *sum, bool calibrate)
 {
     bool fit = true;
-    memcpy(sum->total_exponent, sum->exponent, sum->rows * sizeof *sum->exponent);
     exponents_measure_largest(sum);
     if (exponents_is_zero(sum->largest))
         return true;
@@ -277,7 +169,7 @@ static enum ls_sums_result exponents_find_not_finite(const struct ls_sums *sums,
     enum ls_sums_result result = LS_SUMS_GOOD;
     int first = INT_MAX;
     for (size_t i = 0; i < sums->count; i++) {
-        int bad = atomic_load_explicit(&sums->items[i].first_not_finite, memory_order_relaxed);
+        int bad = sums->items[i].first_not_finite;
         if (bad < first) {
             first = bad;
             *parameter = (int)i;
@@ -382,12 +274,12 @@ bool ls_sums_measured(const struct ls_sums *sums)
 
 int ls_sums_exponent(const struct ls_sums *sums, int parameter)
 {
-    return exponents_least_exponent(&sums->items[parameter], sums->items[parameter].exponent);
+    return ls_sum_least_exponent(&sums->items[parameter]);
 }
 
 int ls_sums_total_exponent(const struct ls_sums *sums, int parameter)
 {
-    return exponents_least_exponent(&sums->items[parameter], sums->items[parameter].total_exponent);
+    return sums->items[parameter].total_exponent;
 }
 
 int32_t ls_sums_state_of(int exponent)

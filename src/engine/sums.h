@@ -1,8 +1,10 @@
 /* Exact sums of gradients: integers, so that the order of additions does not matter.
  *
  * A contribution g (fp32, one micro-batch's gradient) is scaled by 2^exponent, rounded to an
- * integer and added to 64-bit sums that all workers of the process share. Each row of a parameter
- * has an exponent of its own (a row may be a single element: engine/rows.h says what is one).
+ * integer and added to 64-bit sums that all workers of the process share: the device's accumulator
+ * (device/accumulator.h). Each row of a parameter has an exponent of its own (a row may be a single
+ * element: engine/rows.h says what is one). This is the host's side: it chooses the exponents, and
+ * says whether they suited what was contributed.
  *
  *     overflow    Contributions stay below 2^50 units and an update has at most 2^12 of them, so
  *                 that no sum reaches 2^62. One of 2^50 units or more asks for the update to be
@@ -29,8 +31,8 @@
  * else.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TRANSPORT_SUMS_H
-#define LS_TRANSPORT_SUMS_H
+#ifndef LS_ENGINE_SUMS_H
+#define LS_ENGINE_SUMS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +42,7 @@
 #include "device/device.h"
 
 enum {
-    LS_SUMS_TILE = 8192,              /* elements that one lock guards */
+    LS_SUMS_TILE = 8192,              /* elements that a worker handles at a time */
     LS_SUMS_CONTRIBUTIONS_MAX = 4096, /* an update, to one parameter */
     LS_SUMS_EXPONENT_UNSET = 187,     /* nothing but zeros has been seen yet */
     LS_SUMS_STEPS = 16,               /* in which exponents move */
@@ -49,38 +51,32 @@ enum {
 
 struct ls_sums;
 
-/* Sums for `count` parameters of `elements[i]` numbers each; `workers` threads will contribute.
+/* Sums for `count` parameters of `elements[i]` numbers each; `workers` streams will contribute.
  * They lie in one array, that of parameter i from place[i] on (NULL: one behind the other). */
 int ls_sums_create(const struct ls_device *device, const size_t *elements, const size_t *place,
                    size_t count, int workers, struct ls_sums **sums, struct ls_error *error);
 void ls_sums_free(struct ls_sums *sums);
 /* Until one of these is called all elements of a parameter are one row. Each is a row: */
 int ls_sums_cut_elements(struct ls_sums *sums, int parameter, struct ls_error *error);
-/* Element i of the parameter's layout belongs to row row[i] - 1 of `rows` (0: padding). */
+/* Element i of the parameter's layout belongs to row row[i] - 1 of `rows` (0: padding); `row` lies
+ * in the device's memory. */
 int ls_sums_cut_rows(struct ls_sums *sums, int parameter, size_t rows, const float *row,
                      struct ls_error *error);
 /* Rows of a parameter. */
 size_t ls_sums_rows(const struct ls_sums *sums, int parameter);
-/* (optional) Sets a function that the worker calls after each contribution to an update that it has
- * added. */
-void ls_sums_tell(struct ls_sums *sums, void (*contributed)(void *user, int parameter), void *user);
 
 /* Begins an update: all sums are empty. With `calibrate` contributions are only measured. */
-void ls_sums_begin(struct ls_sums *sums, bool calibrate);
+int ls_sums_begin(struct ls_sums *sums, bool calibrate, struct ls_error *error);
+/* Where ACCUMULATE ops add (ls_context.accumulator). */
+struct ls_accumulator *ls_sums_accumulator(const struct ls_sums *sums);
+/* Learns what was contributed, after all workers are done and before ls_sums_end. */
+int ls_sums_collect(struct ls_sums *sums, struct ls_error *error);
 
-/* What a worker contributes through; `micro_batch` names the source in failures. */
-struct ls_contributor {
-    struct ls_sums *sums;
-    int worker;
-    int micro_batch;
-};
-/* Adds a contribution; `contributor` is a struct ls_contributor (see struct ls_context). */
-void ls_sums_contribute(void *contributor, int parameter, const float *gradient, size_t elements);
-
-/* For sums over several ranks. The array of all sums; where a parameter got no contribution in
- * this update, an earlier update's sums may stand there until ls_sums_clear_rest. */
+/* For sums over several ranks. The array of all sums, in the device's memory; where a parameter got
+ * no contribution in this update, an earlier update's sums may stand there until
+ * ls_sums_clear_rest. */
 int64_t *ls_sums_all(const struct ls_sums *sums);
-void ls_sums_clear_rest(struct ls_sums *sums, int parameter);
+int ls_sums_clear_rest(struct ls_sums *sums, int parameter, struct ls_error *error);
 /* Notes that all ranks exchange about their contributions before ls_sums_end: for each parameter
  * the first micro-batch that is not finite (int32_t), then for each row of all the power of two of
  * the largest (a byte). */
@@ -100,17 +96,15 @@ enum ls_sums_result ls_sums_end(struct ls_sums *sums, int *parameter, int *micro
 
 /* Whether any exponent is known, or nothing is summed; else contributions must be measured. */
 bool ls_sums_measured(const struct ls_sums *sums);
-/* The sums of a parameter, in its layout; valid from ls_sums_end of an update that contributed to
- * it until the next ls_sums_begin. */
-const int64_t *ls_sums_total(const struct ls_sums *sums, int parameter);
-/* Elements [begin, begin + count) of the total as fp32: int64 to double, times 2^-exponent, to
- * float. */
-void ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
-                  float *out);
+/* Elements [begin, begin + count) of the total as fp32, in the device's memory: int64 to double,
+ * times 2^-exponent, to float. Valid from ls_sums_end of an update that contributed to the
+ * parameter until the next ls_sums_begin. */
+int ls_sums_read(const struct ls_sums *sums, int parameter, size_t begin, size_t count, float *out,
+                 struct ls_error *error);
 /* chunk[c] = sum of the squares of these fp32 numbers, for elements [begin + c * LS_EXACT_CHUNK,
  * ...), for all chunks that `count` elements make; in double, in a fixed order. */
-void ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
-                     double *chunk);
+int ls_sums_squares(const struct ls_sums *sums, int parameter, size_t begin, size_t count,
+                    double *chunk, struct ls_error *error);
 /* Of the row with the largest gradients: the exponent of contributions from now on, and of the
  * total. */
 int ls_sums_exponent(const struct ls_sums *sums, int parameter);
