@@ -9,59 +9,11 @@ if ! "$LOCKSTEP" --version | grep -q '^onednn=2\..* avx512$'; then
     exit 77
 fi
 . "${LOCKSTEP_SOURCE:?}/tests/support/cifar10.sh" || exit 1
+. "$LOCKSTEP_SOURCE/tests/support/nets.sh" || exit 1
 seeds="1 2 3"
 
-# convolution NAME BOTTOM FIELDS, with a ReLU
-convolution() {
-    cat <<END
-layer {
-  name: "$1" type: "Convolution" bottom: "$2" top: "$1"
-  convolution_param {
-    num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: "msra" } $3
-  }
-}
-layer { name: "relu_$1" type: "ReLU" bottom: "$1" top: "$1" }
-END
-}
-# pooling NAME BOTTOM
-pooling() {
-    echo "layer { name: \"$1\" type: \"Pooling\" bottom: \"$2\" top: \"$1\""
-    echo "  pooling_param { kernel_size: 2 stride: 2 } }"
-}
-# write_net ALGORITHM
-write_net() {
-    cat <<END
-layer {
-  name: "train" type: "Data" top: "data" top: "label" include { phase: TRAIN }
-  transform_param { mean_value: 120 scale: 0.0157 mirror: true }
-  data_param { backend: CIFAR source: "data_batch_1.bin" batch_size: 64 shuffle: true }
-}
-layer {
-  name: "test" type: "Data" top: "data" top: "label" include { phase: TEST }
-  transform_param { mean_value: 120 scale: 0.0157 }
-  data_param { backend: CIFAR source: "test_batch.bin" batch_size: 100 }
-}
-END
-    convolution c1 data "stride: 2"
-    convolution c2 c1 "algorithm: $1"
-    pooling p2 c2
-    convolution c3 p2 "algorithm: $1"
-    pooling p3 c3
-    cat <<END
-layer {
-  name: "ip" type: "InnerProduct" bottom: "p3" top: "ip"
-  inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
-}
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-layer {
-  name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
-  include { phase: TEST }
-}
-END
-}
-
 for algorithm in DIRECT WINOGRAD; do
-    write_net $algorithm >$algorithm.net
+    test_net winograd_cifar10 algorithm=$algorithm >$algorithm.net
     cat >$algorithm.solver <<END
 net: "$algorithm.net"
 base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" solver_mode: CPU

@@ -6,32 +6,7 @@
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
 
-cat >net.prototxt <<'TEXT'
-layer {
-  name: "d" type: "Data" top: "data" top: "label"
-  transform_param { scale: 0.00390625 }
-  data_param {
-    backend: SYNTHETIC batch_size: 40
-    synthetic_param { count: 300 height: 12 width: 12 }
-  }
-}
-layer {
-  name: "wide" type: "InnerProduct" bottom: "data" top: "wide"
-  inner_product_param { num_output: 8192 weight_filler { type: "xavier" } }
-}
-layer { name: "relu" type: "ReLU" bottom: "wide" top: "wide" }
-layer { name: "drop" type: "Dropout" bottom: "wide" top: "wide" }
-layer {
-  name: "large" type: "InnerProduct" bottom: "wide" top: "large"
-  inner_product_param { num_output: 264 weight_filler { type: "xavier" } }
-}
-layer { name: "tanh" type: "TanH" bottom: "large" top: "tanh" }
-layer {
-  name: "ip" type: "InnerProduct" bottom: "tanh" top: "ip"
-  inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
-}
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-TEXT
+test_net ranks_memory >net.prototxt
 small_solver 'micro_batch: 3 iter_size: 2 test_interval: 2 test_iter: 3' >solver.prototxt
 alone 4
 

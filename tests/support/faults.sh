@@ -4,6 +4,8 @@
 # shellcheck shell=bash
 set -u
 export LC_ALL=C
+# shellcheck source=tests/support/nets.sh
+. "${LOCKSTEP_SOURCE:?}/tests/support/nets.sh" || exit 1
 work=$(mktemp -d)
 failures=0
 undo="" # commands that must run before the folder is removed
@@ -159,36 +161,7 @@ grey() { png "$1" "$2" 0 8 1 "$3"; }
 small_net() {
     local synthetic="backend: SYNTHETIC synthetic_param { count: 300 height: 12 width: 12 }"
     local data=${1:-$synthetic shuffle: true} test=${2:-${1:-$synthetic}}
-    cat <<TEXT
-name: "small"
-layer {
-  name: "d" type: "Data" top: "data" top: "label" include { phase: TRAIN }
-  transform_param { scale: 0.00390625 }
-  data_param { $data batch_size: 16 }
-}
-layer {
-  name: "d" type: "Data" top: "data" top: "label" include { phase: TEST }
-  transform_param { scale: 0.00390625 }
-  data_param { $test batch_size: 20 }
-}
-layer {
-  name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } }
-}
-layer {
-  name: "pool" type: "Pooling" bottom: "conv" top: "pool"
-  pooling_param { kernel_size: 2 stride: 2 }
-}
-layer {
-  name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
-  inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
-}
-layer {
-  name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
-  include { phase: TEST }
-}
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-TEXT
+    test_net small "data=$data" "test_data=$test"
 }
 
 # small_solver [FIELDS]: trains net.prototxt for 20 updates with a snapshot every 10.

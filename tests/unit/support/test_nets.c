@@ -79,7 +79,7 @@ static void a_text_without_a_placeholder_is_refused(void **state)
 enum { FILES_MAX = 256 };
 
 static struct {
-    char names[FILES_MAX][128]; /* as tests write them: in quotation marks */
+    char in_c[FILES_MAX][128], in_scripts[FILES_MAX][128]; /* how tests name them */
     bool used[FILES_MAX];
     size_t count;
 } files;
@@ -90,12 +90,15 @@ static int look_into(const char *path, const struct stat *info, int kind, struct
     (void)info;
     (void)place;
     const char *ending = strrchr(path, '.');
-    if (kind != FTW_F || ending == NULL || (strcmp(ending, ".c") != 0 && strcmp(ending, ".h") != 0))
+    bool script = ending != NULL && strcmp(ending, ".sh") == 0;
+    bool source = ending != NULL && (strcmp(ending, ".c") == 0 || strcmp(ending, ".h") == 0);
+    if (kind != FTW_F || (!script && !source))
         return 0;
     size_t size;
     char *text = ls_test_read(path, &size);
     for (size_t i = 0; i < files.count; i++)
-        files.used[i] = files.used[i] || strstr(text, files.names[i]) != NULL;
+        if (strstr(text, script ? files.in_scripts[i] : files.in_c[i]) != NULL)
+            files.used[i] = true;
     free(text);
     return 0;
 }
@@ -110,15 +113,17 @@ static void every_file_is_a_net_of_some_test(void **state)
         if (ending == NULL)
             continue;
         assert_true(files.count < FILES_MAX);
-        snprintf(files.names[files.count++], sizeof files.names[0], "\"%.*s\"",
-                 (int)(ending - entry->d_name), entry->d_name);
+        int length = (int)(ending - entry->d_name);
+        snprintf(files.in_c[files.count], sizeof files.in_c[0], "\"%.*s\"", length, entry->d_name);
+        snprintf(files.in_scripts[files.count++], sizeof files.in_scripts[0], "test_net %.*s ",
+                 length, entry->d_name);
     }
     closedir(folder);
     assert_true(files.count > 0);
     assert_int_equal(nftw(ls_test_source("tests"), look_into, 16, FTW_PHYS), 0);
     for (size_t i = 0; i < files.count; i++)
         if (!files.used[i])
-            fail_msg("tests/nets: no test names %s", files.names[i]);
+            fail_msg("tests/nets: no test names %s", files.in_c[i]);
 }
 
 int main(void)
