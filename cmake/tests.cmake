@@ -98,6 +98,11 @@ foreach(kind numerics compat faults mpi)
   endif()
 endforeach()
 
+# What the CPU's kernels are compared with gives PyTorch's losses, gradients and weights.
+add_test(NAME compat_test_torch_reference COMMAND compat_test_torch reference)
+set_tests_properties(compat_test_torch_reference PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT}
+  ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
+
 # Allocations, and the functions that make them, go through the test that counts them.
 foreach(name ls_alloc ls_alloc_aligned ls_free ls_free_aligned ls_store_create ls_sums_create
         ls_rows_cut ls_reducer_create ls_factors_create ls_factors_place ls_engine_bind ls_net_bind)

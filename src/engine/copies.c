@@ -115,7 +115,7 @@ static void copies_multiply_factors(const struct ls_store *store,
     struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
     if (slot->parameter == slot->parameter->factoring.weight) {
         all.rows = (size_t)slot->parameter->shape.dim[0];
-        all.columns = slot->elements / all.rows;
+        all.columns = all.row = slot->elements / all.rows;
     }
     ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
 }

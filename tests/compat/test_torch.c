@@ -1,9 +1,12 @@
 /* Training against PyTorch: every case of tests/compat/cases, from the same weights and data, must
  * give the losses, gradients and weights that tools/reference/make.py computed in double precision.
- * An argument pins the instruction set ("sse41").
+ * An argument pins the instruction set ("sse41"), or has the reference device compute them
+ * ("reference"), which checks what other tests compare the CPU with.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/case_file.h"
 #include "support/support.h"
@@ -13,16 +16,18 @@ static const char *const files[] = {"networks", "functions",    "layers", "losse
                                     "solvers",  "spatial",      "shapes", "normalization",
                                     "residual", "segmentation", "volumes"};
 enum { FILES = sizeof files / sizeof *files };
-static const char *isa;
+static const char *device, *isa;
 
 static void run(void **state)
 {
-    case_run(*state, 2, isa);
+    case_run(*state, 2, device, isa);
 }
 
 int main(int argc, char **argv)
 {
-    isa = argc > 1 ? argv[1] : NULL;
+    bool reference = argc > 1 && strcmp(argv[1], "reference") == 0;
+    device = reference ? argv[1] : NULL;
+    isa = argc > 1 && !reference ? argv[1] : NULL;
     struct case_list lists[FILES];
     struct CMUnitTest *tests = NULL;
     size_t count = 0;

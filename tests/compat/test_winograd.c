@@ -15,7 +15,7 @@
 
 static void as_pytorch(void **state)
 {
-    case_run(*state, 2, NULL);
+    case_run(*state, 2, NULL, NULL);
 }
 
 static void must_be_refused(void **state)

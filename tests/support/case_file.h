@@ -25,8 +25,9 @@ void case_list_free(struct case_list *list);
  * NULL: there is none. */
 const char *case_note(const struct case_item *item, const char *kind, size_t index);
 
-/* Trains the case's updates with `workers` (or as the case says) on an instruction set (NULL: the
- * best) and compares with the reference. Fails the running test where something differs. */
-void case_run(const struct case_item *item, int workers, const char *isa);
+/* Trains the case's updates with `workers` (or as the case says) on a device (NULL: the CPU), with
+ * an instruction set (NULL: the best), and compares with the reference. Fails the running test
+ * where something differs. */
+void case_run(const struct case_item *item, int workers, const char *device, const char *isa);
 
 #endif

@@ -30,6 +30,7 @@ struct run {
     struct lockstep_trainer *trainer;
     int workers, updates;
     double tolerance;
+    const char *device, *isa;
 };
 
 static void check(const struct run *run, int status, const char *what)
@@ -265,12 +266,13 @@ static void train(const struct run *run)
     }
 }
 
-static void run_on(struct run *run, int workers, const char *isa)
+static void run_on(struct run *run, int workers)
 {
     struct lockstep_train_options options;
     lockstep_train_options_init(&options);
     options.workers = run->workers = workers;
-    options.isa = isa;
+    options.device = run->device;
+    options.isa = run->isa;
     check(run, lockstep_trainer_create(run->solver, &options, &run->trainer, run->error), "create");
     write_weights(run);
     train(run);
@@ -286,12 +288,14 @@ static double setting(const struct case_item *item, const char *kind, double mis
     return note != NULL ? strtod(note, NULL) : missing;
 }
 
-void case_run(const struct case_item *item, int workers, const char *isa)
+void case_run(const struct case_item *item, int workers, const char *device, const char *isa)
 {
     struct run run = {.item = item,
                       .error = lockstep_error_new(),
                       .updates = (int)setting(item, "updates", 5),
-                      .tolerance = setting(item, "tolerance", 1e-4)};
+                      .tolerance = setting(item, "tolerance", 1e-4),
+                      .device = device,
+                      .isa = isa};
     const char *folder = ls_test_path(item->name);
     if (mkdir(folder, 0700) != 0 || chdir(folder) != 0)
         fail_msg("cannot make %s", folder);
@@ -300,9 +304,9 @@ void case_run(const struct case_item *item, int workers, const char *isa)
     const char *note = case_note(item, "workers", 0);
     int used = 0;
     if (note == NULL)
-        run_on(&run, workers, isa);
+        run_on(&run, workers);
     for (; note != NULL && sscanf(note, "%d%n", &workers, &used) == 1; note += used)
-        run_on(&run, workers, isa);
+        run_on(&run, workers);
     lockstep_solver_free(run.solver);
     lockstep_error_free(run.error);
     assert_int_equal(chdir("/"), 0);

@@ -107,12 +107,11 @@ static void add_products(const struct pass *pass, int64_t position, const struct
     const int64_t inputs = pass->x.dim / pass->groups, outputs = pass->y.dim / pass->groups;
     const float *x = pass->data[X], *w = pass->data[W], *y = pass->data[Y];
     double *sum = pass->sum;
-    for (int64_t n = 0; n < pass->x.outer; n++)
-        for (int64_t i = 0; i < pass->y.dim * inputs; i++) {
-            const int64_t o = i / inputs, c = i % inputs;
+    for (int64_t i = 0; i < pass->x.outer * pass->y.dim; i++) {
+        const int64_t n = i / pass->y.dim, o = i % pass->y.dim, y_at = i * pass->y.inner + position;
+        for (int64_t c = 0; c < inputs; c++) {
             const int64_t x_at = (n * pass->x.dim + o / outputs * inputs + c) * pass->x.inner;
             const int64_t w_at = o * pass->w_out + c * pass->w_in;
-            const int64_t y_at = (n * pass->y.dim + o) * pass->y.inner + position;
             for (int64_t p = 0; pass->result == Y && p < pairs; p++)
                 sum[y_at] += (double)x[x_at + pair[p].x] * (double)w[w_at + pair[p].k];
             for (int64_t p = 0; pass->result == X && p < pairs; p++)
@@ -120,6 +119,7 @@ static void add_products(const struct pass *pass, int64_t position, const struct
             for (int64_t p = 0; pass->result == W && p < pairs; p++)
                 sum[w_at + pair[p].k] += (double)y[y_at] * (double)x[x_at + pair[p].x];
         }
+    }
 }
 
 /* Forward f(y + bias); to weights db, the sum of dy, which is input 1. `y` is the op's own. */
