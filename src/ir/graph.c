@@ -153,7 +153,7 @@ struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *lay
 }
 
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
-                                const struct ls_shape *shape, enum ls_dtype type)
+                                const struct ls_shape *shape, enum ls_dtype type, int sample_axis)
 {
     struct ls_value *value = new_value(graph, ls_layer_top_name(layer, top), shape, LS_STORE_INPUT);
     if (value == NULL || !LS_GROW(graph->inputs, graph->input_count, graph->input_capacity)) {
@@ -161,7 +161,7 @@ struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, 
         return NULL;
     }
     value->type = type;
-    value->sample_axis = 0;
+    value->sample_axis = sample_axis;
     value->rows = 1;
     value->input = (int)graph->input_count;
     graph->inputs[graph->input_count++] =

@@ -103,9 +103,10 @@ struct ls_value *ls_graph_value(struct ls_graph *graph, const char *name,
                                 const struct ls_shape *shape, const struct ls_value *like);
 /* The value of the layer's blob `index`. */
 struct ls_value *ls_graph_parameter(struct ls_graph *graph, struct ls_layer *layer, int index);
-/* A tensor of elements of `type` that the data source hands in. */
+/* A tensor of elements of `type` that the data source hands in, with a row for each sample along
+ * `sample_axis`. */
 struct ls_value *ls_graph_input(struct ls_graph *graph, struct ls_layer *layer, int top,
-                                const struct ls_shape *shape, enum ls_dtype type);
+                                const struct ls_shape *shape, enum ls_dtype type, int sample_axis);
 /* A new op behind all others; then its inputs and outputs in order (NULL for an absent optional
  * one). Outputs become `learned` and `needs_grad` where an input is; a VIEW has the type of what it
  * is a view of. */

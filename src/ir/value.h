@@ -81,6 +81,16 @@ static inline const struct ls_value *ls_value_root(const struct ls_value *value)
 
 /* Bytes that a value takes in its layout; a value without one is plain. */
 size_t ls_value_bytes(const struct ls_value *value);
+/* Rows of all samples along the axis of samples, which the value has. */
+static inline int64_t ls_value_sample_rows(const struct ls_value *value)
+{
+    return value->shape.dim[value->sample_axis];
+}
+/* Elements of one sample. */
+static inline int64_t ls_value_sample_size(const struct ls_value *value)
+{
+    return ls_shape_size(&value->shape) / ls_value_sample_rows(value) * value->rows;
+}
 /* Elements, padding included, that a parameter has in its layout. */
 size_t ls_parameter_elements(const struct ls_parameter *parameter);
 /* Bytes of an array of a parameter's size in its layout: the weights themselves, which are fp32, or

@@ -125,19 +125,38 @@ int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, i
                          samples_text(other, b, sizeof b));
 }
 
+int ls_layer_check_belongs(const struct ls_layer *layer, struct ls_error *error, int bottom)
+{
+    if (layer->bottom[bottom]->sample_axis >= 0)
+        return 0;
+    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                         "no axis of its bottom '%s' holds the samples of the batch",
+                         layer->bottom[bottom]->name);
+}
+
+/* A position is an index in front of the axis of samples, a sample, and an index behind it: labels
+ * belong to the same ones where there are as many of each. */
 int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *error, int axis)
 {
     const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
     int64_t positions = ls_shape_size(&x->shape) / x->shape.dim[axis];
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
-    LS_TRY(ls_layer_check_samples(layer, error, 1));
-    if (positions == ls_shape_size(&label->shape))
+    char a[100], b[100];
+    LS_TRY(ls_layer_check_belongs(layer, error, 0));
+    LS_TRY(ls_layer_check_belongs(layer, error, 1));
+    if (positions != ls_shape_size(&label->shape))
+        return ls_layer_fail(layer, error, NULL, "bottom", NULL,
+                             "'%s' has %lld labels, but '%s' has %lld positions to label (all its "
+                             "axes but axis %d, the classes)",
+                             label->name, (long long)ls_shape_size(&label->shape), x->name,
+                             (long long)positions, axis);
+    if (ls_shape_count(&x->shape, 0, x->sample_axis) ==
+        ls_shape_count(&label->shape, 0, label->sample_axis))
         return 0;
-    return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "'%s' has %lld labels, but '%s' has %lld positions to label (all its axes "
-                         "but axis %d, the classes)",
-                         label->name, (long long)ls_shape_size(&label->shape), x->name,
-                         (long long)positions, axis);
+    return ls_layer_fail(layer, error, NULL, "bottom", "a Reshape layer can bring them in line",
+                         "labels must lie as the positions that they are for, but '%s' has %s and "
+                         "'%s' has %s",
+                         x->name, samples_text(x, a, sizeof a), label->name,
+                         samples_text(label, b, sizeof b));
 }
 
 struct ls_value *ls_layer_make_top(struct ls_layer *layer, int top, const struct ls_shape *shape,

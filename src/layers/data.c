@@ -52,9 +52,9 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
     const struct data *state = layer->state;
-    layer->top[0] = ls_graph_input(layer->graph, layer, 0, &state->sample, LS_F32);
+    layer->top[0] = ls_graph_input(layer->graph, layer, 0, &state->sample, LS_F32, 0);
     if (layer->tops > 1)
-        layer->top[1] = ls_graph_input(layer->graph, layer, 1, &state->label, LS_F32);
+        layer->top[1] = ls_graph_input(layer->graph, layer, 1, &state->label, LS_F32, 0);
     return 0;
 }
 

@@ -90,7 +90,7 @@ static int read_shape(const struct ls_layer *layer, struct ls_error *error, int 
 {
     const Lockstep__DummyDataParameter *p = layer->definition->dummy_data_param;
     if (!is_legacy(p))
-        return ls_source_read_shape(layer, error, p->shape[p->n_shape == 1 ? 0 : top], shape);
+        return ls_source_read_shape(layer, error, p->shape[p->n_shape == 1 ? 0 : top], 0, shape);
     *shape = (struct ls_shape){.rank = 4};
     for (int i = 0; i < 4; i++)
         shape->dim[i] = legacy_value(p, i, top);

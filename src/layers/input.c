@@ -1,15 +1,19 @@
 /* Input: tensors that the caller of a net hands in, as nets for prediction have them.
  *
- * input_param has one shape for each top, or one for all of them; the first axis holds the samples.
+ * input_param has one shape for each top, or one for all of them, and in the same way the axis that
+ * holds the samples (sample_axis; default 0): a time-major top has the shape [steps, batch, ...]
+ * and sample_axis 1.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "layers/source_layer.h"
 
-/* The shape of a top, once it is clear that there are enough of them. */
-static const Lockstep__BlobShape *shape_of(const struct ls_layer *layer, int top)
+/* Reads the shape of a top, once it is clear that there are enough of them. */
+static int read_shape(const struct ls_layer *layer, size_t top, struct ls_shape *shape,
+                      struct ls_error *error)
 {
     const Lockstep__InputParameter *param = layer->definition->input_param;
-    return param->shape[param->n_shape == 1 ? 0 : top];
+    return ls_source_read_shape(layer, error, param->shape[param->n_shape == 1 ? 0 : top],
+                                ls_input_sample_axis(param, top), shape);
 }
 
 static int setup(struct ls_layer *layer, struct ls_error *error)
@@ -24,10 +28,16 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
                              "shape must be given once, or once for each of the %d tops; it is "
                              "given %zu times",
                              layer->tops, shapes);
+    if (param->n_sample_axis > 1 && param->n_sample_axis != (size_t)layer->tops)
+        return ls_layer_fail(layer, error, param, "sample_axis", NULL,
+                             "sample_axis must be given once, or once for each of the %d tops; it "
+                             "is given %zu times",
+                             layer->tops, param->n_sample_axis);
     int status = 0;
-    for (size_t i = 0; i < shapes; i++) {
+    size_t forms = shapes > param->n_sample_axis ? shapes : param->n_sample_axis;
+    for (size_t i = 0; i < forms; i++) {
         struct ls_shape shape;
-        int failed = ls_source_read_shape(layer, error, param->shape[i], &shape);
+        int failed = read_shape(layer, i, &shape, error);
         status = failed != 0 ? failed : status;
     }
     return status;
@@ -37,8 +47,9 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
 {
     for (int i = 0; i < layer->tops; i++) {
         struct ls_shape shape;
-        LS_TRY(ls_source_read_shape(layer, error, shape_of(layer, i), &shape));
-        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, LS_F32);
+        LS_TRY(read_shape(layer, (size_t)i, &shape, error));
+        int axis = (int)ls_input_sample_axis(layer->definition->input_param, (size_t)i);
+        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, LS_F32, axis);
     }
     return 0;
 }

@@ -94,22 +94,26 @@ int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules
 int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_value *x = layer->bottom[0], *label = layer->bottom[1];
-    LS_TRY(ls_layer_check_samples(layer, error, 0));
-    LS_TRY(ls_layer_check_samples(layer, error, 1));
-    if (x->shape.dim[0] == label->shape.dim[0] && x->rows == label->rows)
+    LS_TRY(ls_layer_check_belongs(layer, error, 0));
+    LS_TRY(ls_layer_check_belongs(layer, error, 1));
+    if (ls_value_sample_rows(x) == ls_value_sample_rows(label) && x->rows == label->rows)
         return 0;
     char a[160], b[160];
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
-                         "its bottoms must agree in axis 0, but '%s' is %s and '%s' is %s", x->name,
-                         ls_shape_text(&x->shape, a, sizeof a), label->name,
-                         ls_shape_text(&label->shape, b, sizeof b));
+                         "its bottoms must agree in axis %d, but '%s' is %s and '%s' is %s",
+                         x->sample_axis, x->name, ls_shape_text(&x->shape, a, sizeof a),
+                         label->name, ls_shape_text(&label->shape, b, sizeof b));
 }
 
 int ls_loss_check_sizes(const struct ls_layer *layer, struct ls_error *error)
 {
     const struct ls_value *x = layer->bottom[0], *target = layer->bottom[1];
     char a[160], b[160];
-    if (ls_shape_size(&x->shape) == ls_shape_size(&target->shape))
+    bool same_size = ls_shape_size(&x->shape) == ls_shape_size(&target->shape);
+    if (same_size && ls_shape_count(&x->shape, 0, x->sample_axis) !=
+                         ls_shape_count(&target->shape, 0, target->sample_axis))
+        return ls_layer_check_alike(layer, error, 1);
+    if (same_size)
         return 0;
     return ls_layer_fail(layer, error, NULL, "bottom", NULL,
                          "its bottoms must have equally many elements, but '%s' is %s and '%s' "

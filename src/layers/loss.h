@@ -30,10 +30,10 @@ struct ls_loss_rules {
 int ls_loss_read(const struct ls_layer *layer, const struct ls_loss_rules *rules,
                  struct ls_loss *loss, struct ls_error *error);
 
-/* Checks that both bottoms have samples in front, and equally many rows of them. */
+/* Checks that both bottoms have samples, with equally many rows each. */
 int ls_loss_check_bottoms(const struct ls_layer *layer, struct ls_error *error);
 
-/* Checks that both bottoms have equally many elements. */
+/* Checks that both bottoms have equally many elements, of the same samples in the same order. */
 int ls_loss_check_sizes(const struct ls_layer *layer, struct ls_error *error);
 
 /* Sets loss->per_sample for `outer` rows a sample with `inner` positions each, as Caffe's four

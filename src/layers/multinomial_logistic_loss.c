@@ -17,6 +17,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct ls_value *p = layer->bottom[0], *label = layer->bottom[1];
     char text[160];
     LS_TRY(ls_layer_begin(layer, error, NULL));
+    LS_TRY(ls_layer_check_samples(layer, error, 0));
+    LS_TRY(ls_layer_check_samples(layer, error, 1));
     LS_TRY(ls_loss_check_bottoms(layer, error));
     const struct ls_loss_rules rules = {.missing = LS_NORM_BATCH_SIZE,
                                         .classes = ls_shape_count(&p->shape, 1, p->shape.rank)};

@@ -18,7 +18,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     LS_TRY(ls_loss_check_bottoms(layer, error));
     LS_TRY(
         ls_loss_read(layer, &(struct ls_loss_rules){.missing = LS_NORM_BATCH_SIZE}, loss, error));
-    ls_loss_set_positions(loss, x->rows, ls_shape_count(&x->shape, 1, x->shape.rank));
+    ls_loss_set_positions(loss, x->rows, ls_value_sample_size(x) / x->rows);
     return ls_loss_check_sizes(layer, error);
 }
 

@@ -10,7 +10,8 @@
  *
  * as Szegedy et al., Rethinking the Inception Architecture (2016), section 7, and PyTorch have it.
  * x [N, ..., C, ...] with the C classes along softmax_param.axis (default 1); the label has a
- * number 0 .. C-1 for each position of the other axes. Positions whose label is
+ * number 0 .. C-1 for each position of the other axes, in their order; samples may lie along any
+ * axis in front of the classes. Positions whose label is
  * loss_param.ignore_label count nowhere. Divisor: see layers/loss.h; VALID is the default. An
  * optional second top is p.
  *
@@ -40,7 +41,7 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         .missing = LS_NORM_VALID, .classes = x->shape.dim[axis], .smoothing = true};
     LS_TRY(ls_loss_read(layer, &rules, loss, error));
     loss->attr.axis = axis;
-    int64_t outer = x->rows * ls_shape_count(&x->shape, 1, axis);
+    int64_t outer = ls_shape_count(&x->shape, 0, axis) / ls_value_sample_rows(x) * x->rows;
     int64_t inner = ls_shape_count(&x->shape, axis + 1, x->shape.rank);
     ls_loss_set_positions(loss, outer, inner);
     return ls_layer_check_positions(layer, error, axis);

@@ -6,9 +6,17 @@
 
 #include "layers/source_layer.h"
 
-static int64_t first_dim(const Lockstep__BlobShape *const *shapes, size_t count)
+/* The extent of an axis of the first shape. */
+static int64_t first_dim(const Lockstep__BlobShape *const *shapes, size_t count, size_t axis)
 {
-    return count > 0 && shapes[0]->n_dim > 0 ? shapes[0]->dim[0] : 0;
+    return count > 0 && shapes[0]->n_dim > axis ? shapes[0]->dim[axis] : 0;
+}
+
+size_t ls_input_sample_axis(const Lockstep__InputParameter *param, size_t top)
+{
+    if (param->n_sample_axis == 0)
+        return 0;
+    return param->sample_axis[param->n_sample_axis == 1 || top >= param->n_sample_axis ? 0 : top];
 }
 
 int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
@@ -19,12 +27,12 @@ int64_t ls_source_batch(const Lockstep__LayerParameter *layer)
         batch = layer->data_param->batch_size;
     if (strcmp(type, "Input") == 0 && layer->input_param != NULL)
         batch = first_dim((const Lockstep__BlobShape *const *)layer->input_param->shape,
-                          layer->input_param->n_shape);
+                          layer->input_param->n_shape, ls_input_sample_axis(layer->input_param, 0));
     if (strcmp(type, "DummyData") == 0 && layer->dummy_data_param != NULL) {
         const Lockstep__DummyDataParameter *param = layer->dummy_data_param;
-        batch = param->n_num > 0
-                    ? param->num[0]
-                    : first_dim((const Lockstep__BlobShape *const *)param->shape, param->n_shape);
+        batch = param->n_num > 0 ? param->num[0]
+                                 : first_dim((const Lockstep__BlobShape *const *)param->shape,
+                                             param->n_shape, 0);
     }
     return batch > 0 ? batch : 0;
 }
@@ -48,13 +56,18 @@ int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, 
 }
 
 int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
-                         const Lockstep__BlobShape *shape, struct ls_shape *out)
+                         const Lockstep__BlobShape *shape, size_t sample_axis, struct ls_shape *out)
 {
     if (shape->n_dim < 1 || shape->n_dim > LS_RANK_MAX)
         return ls_layer_fail(layer, error, shape, NULL, NULL,
                              "a shape needs 1 to %d extents (dim), the first one being the batch; "
                              "this one has %zu",
                              LS_RANK_MAX, shape->n_dim);
+    if (sample_axis >= shape->n_dim)
+        return ls_layer_fail(layer, error, shape, NULL, NULL,
+                             "samples are to lie along axis %zu, which a shape of %zu extents does "
+                             "not have",
+                             sample_axis, shape->n_dim);
     *out = (struct ls_shape){.rank = (int)shape->n_dim};
     for (int i = 0; i < out->rank; i++) {
         out->dim[i] = shape->dim[i];
@@ -63,8 +76,8 @@ int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
                                  "extent %lld of axis %d is not possible", (long long)shape->dim[i],
                                  i);
     }
-    LS_TRY(ls_source_check_batch(layer, error, shape, "dim", out->dim[0]));
+    LS_TRY(ls_source_check_batch(layer, error, shape, "dim", out->dim[sample_axis]));
     LS_TRY(ls_layer_check_shape(layer, error, "the top", out));
-    out->dim[0] = layer->graph->samples;
+    out->dim[sample_axis] = layer->graph->samples;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* What the source layers (Data, Input, DummyData) share among themselves.
  *
- * A definition gives shapes for a whole batch. A graph is for a micro-batch, so that the first
- * axis, the samples, has graph->samples in it and not what the definition says.
+ * A definition gives shapes for a whole batch. A graph is for a micro-batch, so that the axis of
+ * samples, mostly the first, has graph->samples in it and not what the definition says.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_LAYERS_SOURCE_LAYER_H
@@ -14,8 +14,12 @@
 int ls_source_check_batch(const struct ls_layer *layer, struct ls_error *error, const void *message,
                           const char *field, int64_t batch);
 
-/* Reads the shape of a batch, checks it, and puts the graph's samples into its first axis. */
+/* Reads the shape of a batch whose samples lie along an axis, checks it, and puts the graph's
+ * samples into that axis. */
 int ls_source_read_shape(const struct ls_layer *layer, struct ls_error *error,
-                         const Lockstep__BlobShape *shape, struct ls_shape *out);
+                         const Lockstep__BlobShape *shape, size_t sample_axis,
+                         struct ls_shape *out);
+/* Along which axis the samples of a top of an Input layer lie. */
+size_t ls_input_sample_axis(const Lockstep__InputParameter *param, size_t top);
 
 #endif

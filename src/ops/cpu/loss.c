@@ -115,7 +115,7 @@ static int sigmoid_run(const struct ls_prepared *prepared, void *local, void *co
     const struct ls_loss_attr *attr = &op->attr.loss;
     const float *x = in[0], *target = in[1];
     int64_t n = elements(op);
-    struct ls_loss_sums sums = {.positions = n, .samples = op->input[0]->shape.dim[0]};
+    struct ls_loss_sums sums = {.positions = n, .samples = ls_value_sample_rows(op->input[0])};
     for (int64_t first = 0; first < n; first += CHUNK) {
         float soft[CHUNK];
         int64_t count = n - first < CHUNK ? n - first : CHUNK;
@@ -160,7 +160,7 @@ static int euclidean_run(const struct ls_prepared *prepared, void *local, void *
     enum { LANES = 16 };
     const struct ls_op *op = prepared->op;
     const float *a = in[0], *b = in[1];
-    int64_t n = elements(op), samples = op->input[0]->shape.dim[0];
+    int64_t n = elements(op), samples = ls_value_sample_rows(op->input[0]);
     double lane[LANES] = {0};
     for (int64_t first = 0; first < n; first += LANES) {
         int64_t count = n - first < LANES ? n - first : LANES;

@@ -133,7 +133,7 @@ static void element_losses(const struct ls_call *call)
 {
     const struct ls_value *value = call->op->input[0];
     const bool sigmoid = call->op->kind == LS_OP_SIGMOID_LOSS;
-    const int64_t samples = value->shape.dim[0];
+    const int64_t samples = ls_value_sample_rows(value);
     struct ls_loss_sums sums = {.positions = sigmoid ? ls_size(value) : samples,
                                 .valid = sigmoid ? 0 : samples,
                                 .samples = samples};

@@ -11,6 +11,7 @@
 #define ABY         "bottom: 'a' bottom: 'b' top: 'y' "
 
 #define NOT_IN_FRONT "does not hold the samples of the batch"
+#define NO_SAMPLES   "holds the samples of the batch"
 #define RUNS         "runs over the samples"
 #define RUN          "and those behind it run over the samples"
 #define ALIKE        "the samples of its bottoms must lie in the same way"
@@ -38,9 +39,11 @@ static const struct axes_case {
     {LAYER("Accuracy") XLY, "8x3/2 8/2", "figure"},
     {LAYER("Accuracy") XLY, "8x3/2 4x2", "figure"},
     {LAYER("Accuracy") XLY, "1x8x3@1 8", "no: " RUNS},
-    {LAYER("Accuracy") XLY "accuracy_param { axis: 2 }", "1x8x3@1 8", "no: " NOT_IN_FRONT},
-    {LAYER("Accuracy") XLY, "8x3? 8?", "no: " NOT_IN_FRONT},
-    {LAYER("Accuracy") XLY, "8x3 8?", "no: " NOT_IN_FRONT},
+    {LAYER("Accuracy") XLY "accuracy_param { axis: 2 }", "1x8x3@1 8", "figure"},
+    {LAYER("Accuracy") XLY "accuracy_param { axis: 2 }", "5x8x3@1 5x8@1", "figure"},
+    {LAYER("Accuracy") XLY "accuracy_param { axis: 2 }", "5x8x3@1 8x5", "no: labels must lie"},
+    {LAYER("Accuracy") XLY, "8x3? 8?", "no: " NO_SAMPLES},
+    {LAYER("Accuracy") XLY, "8x3 8?", "no: " NO_SAMPLES},
 
     {LAYER("ArgMax") XY, "8x3/2", "8x1x1/2"},
     {LAYER("ArgMax") XY, "1x8x3@1", "no: without axis"},
@@ -102,8 +105,9 @@ static const struct axes_case {
     ELEMENTWISE("ELU", ""),
 
     {LAYER("EuclideanLoss") XLY, "8x3/2 8x3/2", "figure"},
-    {LAYER("EuclideanLoss") XLY, "8x3@1 8x3@1", "no: " NOT_IN_FRONT},
-    {LAYER("EuclideanLoss") XLY, "8x3? 8x3", "no: " NOT_IN_FRONT},
+    {LAYER("EuclideanLoss") XLY, "3x8@1 3x8@1", "figure"},
+    {LAYER("EuclideanLoss") XLY, "8x8@1 8x8", "no: " ALIKE},
+    {LAYER("EuclideanLoss") XLY, "8x3? 8x3", "no: " NO_SAMPLES},
 
     ELEMENTWISE("Exp", ""),
 
@@ -150,7 +154,8 @@ static const struct axes_case {
     {LAYER("MeanIoU") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MeanIoU") XLY, "8x3/2 4x2", "figure"},
     {LAYER("MeanIoU") XLY, "1x8x3@1 8", "no: " RUNS},
-    {LAYER("MeanIoU") XLY, "8x3? 8?", "no: " NOT_IN_FRONT},
+    {LAYER("MeanIoU") XLY "mean_iou_param { axis: 2 }", "5x8x3@1 5x8@1", "figure"},
+    {LAYER("MeanIoU") XLY, "8x3? 8?", "no: " NO_SAMPLES},
 
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("MultinomialLogisticLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
@@ -194,8 +199,9 @@ static const struct axes_case {
 
     {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 8x3/2", "figure"},
     {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3/2 4x6", "no: agree in axis 0"},
-    {LAYER("SigmoidCrossEntropyLoss") XLY, "3x8@1 3x8@1", "no: " NOT_IN_FRONT},
-    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3? 8x3?", "no: " NOT_IN_FRONT},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "3x8@1 3x8@1", "figure"},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x8@1 8x8", "no: " ALIKE},
+    {LAYER("SigmoidCrossEntropyLoss") XLY, "8x3? 8x3?", "no: " NO_SAMPLES},
 
     {LAYER("Silence") "bottom: 'x'", "8x3/2", ""},
     {LAYER("Silence") "bottom: 'x'", "3x8@1", ""},
@@ -217,8 +223,11 @@ static const struct axes_case {
     {LAYER("SoftmaxWithLoss") XLY, "8x3/2 8/2", "figure"},
     {LAYER("SoftmaxWithLoss") XLY, "8x3/2 4x2", "no: agree in axis 0"},
     {LAYER("SoftmaxWithLoss") XLY, "3x8@1 8", "no: " RUNS},
-    {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "1x8x3@1 8", "no: " NOT_IN_FRONT},
-    {LAYER("SoftmaxWithLoss") XLY, "8x3? 8", "no: " NOT_IN_FRONT},
+    {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "1x8x3@1 8", "figure"},
+    {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "5x8x3@1 5x8@1", "figure"},
+    {LAYER("SoftmaxWithLoss") XLY "softmax_param { axis: 2 }", "8x8x3@1 8x8",
+     "no: labels must lie"},
+    {LAYER("SoftmaxWithLoss") XLY, "8x3? 8", "no: " NO_SAMPLES},
 
     {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "8x3/2", "8x3/2, 8x3/2"},
     {LAYER("Split") "bottom: 'x' top: 'a' top: 'b'", "3x8@1", "3x8@1, 3x8@1"},

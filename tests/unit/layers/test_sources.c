@@ -95,6 +95,10 @@ static void declared_batches(void **state)
         {DATA, 64},
         {"name: 'd' type: 'Data' top: 'x'", 0},
         {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [7, 3] } }", 7},
+        {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [7, 3] } sample_axis: 1 }",
+         3},
+        {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: [7, 3] } sample_axis: 2 }",
+         0},
         {"name: 'i' type: 'Input' top: 'x' input_param { shape { } }", 0},
         {"name: 'i' type: 'Input' top: 'x' input_param { shape { dim: -7 } }", 0},
         {"name: 'i' type: 'Input' top: 'x'", 0},
@@ -111,12 +115,57 @@ static void declared_batches(void **state)
     }
 }
 
+/* Samples of an Input layer lie along the axis that it says, for all tops or for each. */
+static void samples_lie_along_any_axis_of_an_input(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *tops; /* "no: " and what is wrong */
+    } cases[] = {
+        {"top: 'a' input_param { shape { dim: [5, 64, 3] } sample_axis: 1 }", "5x10x3@1"},
+        {"top: 'a' top: 'b' input_param { shape { dim: [64, 64] } sample_axis: 1 }",
+         "64x10@1, 64x10@1"},
+        {"top: 'a' top: 'b' input_param { shape { dim: [64, 64] } sample_axis: [1, 0] }",
+         "64x10@1, 10x64"},
+        {"top: 'a' top: 'b' input_param { shape { dim: [5, 7, 64] } shape { dim: 64 } "
+         "sample_axis: [2, 0] }",
+         "5x7x10@2, 10"},
+        {"top: 'a' input_param { shape { dim: [5, 64, 3] } }",
+         "no: has batches of 5 samples, but the net's first source has batches of 64"},
+        {"top: 'a' input_param { shape { dim: [5, 64] } sample_axis: 2 }",
+         "no: along axis 2, which a shape of 2 extents does not have"},
+        {"top: 'a' top: 'b' top: 'c' input_param { shape { dim: 64 } sample_axis: [0, 0] }",
+         "no: sample_axis must be given once, or once for each of the 3 tops"},
+    };
+    const struct ls_source_shapes sources = {NULL, 0, 64};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_layer one;
+        struct ls_text text = {0}, tops = {0};
+        ls_text_format(&text, "name: 'i' type: 'Input' %s", cases[i].text);
+        int status = open_source(&one, text.data, &sources);
+        if (status == 0)
+            describe_tops(&tops, &one);
+        if (strncmp(cases[i].tops, "no: ", 4) != 0) {
+            assert_string_equal(tops.data, cases[i].tops);
+        } else {
+            assert_int_equal(status, LOCKSTEP_DEFINITION);
+            assert_non_null(strstr(one.error.problems[0].message, cases[i].tops + 4));
+        }
+        ls_text_free(&text);
+        ls_text_free(&tops);
+        close_layer(&one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_shapes),       cmocka_unit_test(map_shapes),
-        cmocka_unit_test(one_batch_for_all), cmocka_unit_test(hostile_sizes),
+        cmocka_unit_test(data_shapes),
+        cmocka_unit_test(map_shapes),
+        cmocka_unit_test(one_batch_for_all),
+        cmocka_unit_test(hostile_sizes),
         cmocka_unit_test(declared_batches),
+        cmocka_unit_test(samples_lie_along_any_axis_of_an_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
