@@ -124,7 +124,7 @@ static int foresee(void *result)
     return 0;
 }
 
-static void test_forecasts(void **state)
+static void forecasts_are_near_what_is_touched(void **state)
 {
     (void)state;
     ls_test_skip_uncounted();
@@ -144,7 +144,7 @@ static void test_forecasts(void **state)
 
 /* Weights, activations and decoded samples of a test phase use the memory of training. A test
  * phase adds its plan, the code of its kernels and a decoding thread, as the forecast says. */
-static void test_tests_add_nothing(void **state)
+static void test_phases_add_what_is_forecast(void **state)
 {
     (void)state;
     ls_test_skip_uncounted();
@@ -208,7 +208,7 @@ static int measure_snapshots(void *result)
 }
 
 /* Snapshots are written from a copy of all that they hold, which is part of the total. */
-static void test_snapshots(void **state)
+static void snapshots_are_part_of_the_forecast(void **state)
 {
     (void)state;
     ls_test_skip_uncounted();
@@ -281,7 +281,7 @@ static uint64_t total_for(uint64_t memory, char *reason, size_t size, int64_t *b
     return total;
 }
 
-static void test_limits(void **state)
+static void limits_change_no_bit_or_say_what_would_fit(void **state)
 {
     (void)state;
     char reason[2000] = "";
@@ -342,7 +342,7 @@ static void check_least(const struct net *net, int count)
     }
 }
 
-static void test_least(void **state)
+static void the_least_memory_of_a_message_is_enough(void **state)
 {
     (void)state;
     for (int i = 0; i < NETS; i++)
@@ -357,9 +357,11 @@ static void test_least(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forecasts), cmocka_unit_test(test_tests_add_nothing),
-        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_least),
+        cmocka_unit_test(forecasts_are_near_what_is_touched),
+        cmocka_unit_test(test_phases_add_what_is_forecast),
+        cmocka_unit_test(snapshots_are_part_of_the_forecast),
+        cmocka_unit_test(limits_change_no_bit_or_say_what_would_fit),
+        cmocka_unit_test(the_least_memory_of_a_message_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

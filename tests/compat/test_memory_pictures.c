@@ -138,7 +138,7 @@ static struct figures in_child(int (*work)(void *))
     return figures;
 }
 
-static void test_decoding(void **state)
+static void decoding_takes_what_is_forecast(void **state)
 {
     (void)state;
     ls_test_skip_uncounted();
@@ -156,7 +156,7 @@ static void test_decoding(void **state)
 }
 
 /* The cache is listed by itself: the total with it is the same, to the byte. */
-static void test_kept_apart(void **state)
+static void the_cache_is_listed_by_itself(void **state)
 {
     enum { ENTRY_MAX = 32 };
     (void)state;
@@ -191,8 +191,8 @@ static int write_all(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_kept_apart),
+        cmocka_unit_test(decoding_takes_what_is_forecast),
+        cmocka_unit_test(the_cache_is_listed_by_itself),
     };
     return cmocka_run_group_tests(tests, write_all, NULL);
 }

@@ -58,7 +58,7 @@ static void check_rows(const struct lockstep_scaling *scaling)
     }
 }
 
-static void test_plans(void **state)
+static void plans_for_several_ranks_add_up(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load();
@@ -81,7 +81,7 @@ static void test_plans(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_refused(void **state)
+static void options_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load();
@@ -111,7 +111,7 @@ static void test_refused(void **state)
 }
 
 /* Without a job nothing is sent. */
-static void test_figures(void **state)
+static void without_a_job_nothing_is_sent(void **state)
 {
     (void)state;
     struct lockstep_job_figures figures;
@@ -123,7 +123,8 @@ static void test_figures(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_figures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_for_several_ranks_add_up),
+                                       cmocka_unit_test(options_that_make_no_sense_are_refused),
+                                       cmocka_unit_test(without_a_job_nothing_is_sent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void time_with(int workers, const char *rest, int64_t iterations, int64_t
     lockstep_error_free(error);
 }
 
-static void test_time(void **state)
+static void parts_of_a_timing_add_up_to_the_iteration(void **state)
 {
     (void)state;
     time_with(2, "max_iter: 1000", 5, 5);
@@ -129,7 +129,7 @@ static void test_time(void **state)
 
 /* Large inner products are computed for all micro-batches of a batch together: their weights are
  * read, and counted, once for each batch; an update has two batches. */
-static void test_gathered_bytes(void **state)
+static void gathered_weights_are_read_once_a_batch(void **state)
 {
     (void)state;
     static const char large[] =
@@ -166,7 +166,7 @@ static void test_gathered_bytes(void **state)
 }
 
 /* The reported micro-batches are the actual ones where they follow the groups of batch norm. */
-static void test_groups(void **state)
+static void timed_micro_batches_follow_groups(void **state)
 {
     (void)state;
     static const char grouped[] =
@@ -194,7 +194,7 @@ static void test_groups(void **state)
     lockstep_solver_free(solver);
 }
 
-static void test_time_mistakes(void **state)
+static void options_of_timing_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("max_iter: 10");
@@ -223,7 +223,7 @@ static enum lockstep_request stop(void *user)
     return LOCKSTEP_SNAPSHOT_AND_STOP;
 }
 
-static void test_tune(void **state)
+static void tuning_times_each_point_and_writes_nothing(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("max_iter: 1000");
@@ -265,9 +265,11 @@ static void test_tune(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time),   cmocka_unit_test(test_gathered_bytes),
-        cmocka_unit_test(test_groups), cmocka_unit_test(test_time_mistakes),
-        cmocka_unit_test(test_tune),
+        cmocka_unit_test(parts_of_a_timing_add_up_to_the_iteration),
+        cmocka_unit_test(gathered_weights_are_read_once_a_batch),
+        cmocka_unit_test(timed_micro_batches_follow_groups),
+        cmocka_unit_test(options_of_timing_that_make_no_sense_are_refused),
+        cmocka_unit_test(tuning_times_each_point_and_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static struct lockstep_solver *make_solver(void)
         ls_test_path("labels"));
 }
 
-static void test_training_goes_on(void **state)
+static void training_goes_on_after_a_test_without_memory(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver();
@@ -56,7 +56,8 @@ static void test_training_goes_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training_goes_on)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_goes_on_after_a_test_without_memory)};
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), 64, 12);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

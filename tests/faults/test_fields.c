@@ -289,31 +289,31 @@ static void sweep(int index, bool own)
     assert_true(cases > 100 && trained > cases / 10 && trained < cases);
 }
 
-static void test_classifier(void **state)
+static void hostile_numbers_in_a_classifier(void **state)
 {
     (void)state;
     sweep(0, false);
 }
 
-static void test_other_layers(void **state)
+static void hostile_numbers_in_losses_and_joins(void **state)
 {
     (void)state;
     sweep(1, false);
 }
 
-static void test_augmentation(void **state)
+static void hostile_numbers_in_augmentation(void **state)
 {
     (void)state;
     sweep(2, false);
 }
 
-static void test_statistics(void **state)
+static void hostile_numbers_in_norms(void **state)
 {
     (void)state;
     sweep(3, true);
 }
 
-static void test_shapes(void **state)
+static void hostile_numbers_in_shapes_and_functions(void **state)
 {
     (void)state;
     sweep(4, true);
@@ -322,9 +322,11 @@ static void test_shapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classifier),   cmocka_unit_test(test_other_layers),
-        cmocka_unit_test(test_augmentation), cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(hostile_numbers_in_a_classifier),
+        cmocka_unit_test(hostile_numbers_in_losses_and_joins),
+        cmocka_unit_test(hostile_numbers_in_augmentation),
+        cmocka_unit_test(hostile_numbers_in_norms),
+        cmocka_unit_test(hostile_numbers_in_shapes_and_functions),
     };
     signal(SIGALRM, too_long);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any limit */

@@ -192,43 +192,43 @@ static void sweep(const char *what, int (*call)(struct lockstep_error *error), l
     lockstep_error_free(error);
 }
 
-static void test_training(void **state)
+static void training_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("training", do_train, 1);
 }
 
-static void test_batch_statistics(void **state)
+static void training_by_batch_statistics_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("training by batch statistics", do_train_norm, 1);
 }
 
-static void test_resume(void **state)
+static void resuming_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("resuming", do_resume, 1);
 }
 
-static void test_weights(void **state)
+static void starting_from_weights_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("starting from weights", do_start_from_weights, 1);
 }
 
-static void test_verify(void **state)
+static void verifying_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("verifying", do_verify, 4); /* of two trainings, each of which the others try through */
 }
 
-static void test_use(void **state)
+static void using_a_model_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("using a model", do_use, 1);
 }
 
-static void test_mean(void **state)
+static void computing_a_mean_survives_every_failed_allocation(void **state)
 {
     (void)state;
     sweep("a mean", do_mean, 1);
@@ -261,10 +261,13 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training), cmocka_unit_test(test_batch_statistics),
-        cmocka_unit_test(test_resume),   cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_verify),   cmocka_unit_test(test_use),
-        cmocka_unit_test(test_mean),
+        cmocka_unit_test(training_survives_every_failed_allocation),
+        cmocka_unit_test(training_by_batch_statistics_survives_every_failed_allocation),
+        cmocka_unit_test(resuming_survives_every_failed_allocation),
+        cmocka_unit_test(starting_from_weights_survives_every_failed_allocation),
+        cmocka_unit_test(verifying_survives_every_failed_allocation),
+        cmocka_unit_test(using_a_model_survives_every_failed_allocation),
+        cmocka_unit_test(computing_a_mean_survives_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

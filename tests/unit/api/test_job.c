@@ -21,7 +21,7 @@ static struct ls_card card(const char *host, uint64_t space, uint64_t cores)
     return card;
 }
 
-static void test_shares(void **state)
+static void cores_are_shared_by_the_ranks_of_a_machine(void **state)
 {
     (void)state;
     /* Four share eight cores, and one has a machine for itself. */
@@ -158,7 +158,7 @@ static void expect_state(const char *text)
     free(file);
 }
 
-static void test_training(void **state)
+static void ranks_train_through_the_public_interface(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("net", 60, NULL);
@@ -191,7 +191,7 @@ static void expect_difference(struct rank *ranks, const char *what)
     expect_state("\"status\": \"failed\", \"code\": 8");
 }
 
-static void test_differences(void **state)
+static void ranks_with_other_definitions_are_found(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("net", 60, NULL);
@@ -249,7 +249,7 @@ static const char *const settings[] = {
 };
 
 /* A rank with another value of a setting is found before the first update, by the field's name. */
-static void test_settings(void **state)
+static void any_setting_that_differs_is_found_by_name(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("net", 60, NULL);
@@ -270,7 +270,7 @@ static void test_settings(void **state)
 }
 
 /* Options that decide what ranks do together. */
-static void test_options(void **state)
+static void options_that_differ_are_found(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = load("net", 60, NULL);
@@ -308,7 +308,7 @@ static void *greet_from_the_future(void *argument)
     return NULL;
 }
 
-static void test_other_versions(void **state)
+static void ranks_of_other_versions_are_refused(void **state)
 {
     (void)state;
     struct ls_transport *transports[2];
@@ -328,7 +328,7 @@ static void test_other_versions(void **state)
 
 /* ---- Without a job --------------------------------------------------------------------------- */
 
-static void test_alone(void **state)
+static void without_a_job_a_process_is_alone(void **state)
 {
     (void)state;
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
@@ -364,10 +364,13 @@ static void test_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),      cmocka_unit_test(test_training),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_options),     cmocka_unit_test(test_other_versions),
-        cmocka_unit_test(test_alone),
+        cmocka_unit_test(cores_are_shared_by_the_ranks_of_a_machine),
+        cmocka_unit_test(ranks_train_through_the_public_interface),
+        cmocka_unit_test(ranks_with_other_definitions_are_found),
+        cmocka_unit_test(any_setting_that_differs_is_found_by_name),
+        cmocka_unit_test(options_that_differ_are_found),
+        cmocka_unit_test(ranks_of_other_versions_are_refused),
+        cmocka_unit_test(without_a_job_a_process_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

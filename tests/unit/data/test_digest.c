@@ -35,7 +35,7 @@ static int64_t read_all(int64_t end, int64_t run, int64_t size, int64_t changed_
     return -1;
 }
 
-static void test_cuts_do_not_count(void **state)
+static void digests_do_not_depend_on_cuts(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {1, 2, 7, 30, 31};
@@ -54,7 +54,7 @@ static void test_cuts_do_not_count(void **state)
         }
 }
 
-static void test_a_change_is_named(void **state)
+static void a_changed_record_is_named(void **state)
 {
     (void)state;
     enum { SIZE = 30 };
@@ -71,7 +71,7 @@ static void test_a_change_is_named(void **state)
 }
 
 /* Any change of a hash, also one with many zeros behind; several at once are no single one. */
-static void test_culprits(void **state)
+static void any_change_of_one_hash_names_its_record(void **state)
 {
     (void)state;
     struct ls_digest before = {1, 2};
@@ -87,7 +87,7 @@ static void test_culprits(void **state)
 }
 
 /* A resume without digests knows nothing of the epoch that goes on, and all of the next. */
-static void test_a_part_is_no_whole(void **state)
+static void a_part_of_an_epoch_has_no_digest(void **state)
 {
     (void)state;
     struct ls_epochs epochs = {.partial = true};
@@ -105,10 +105,10 @@ static void test_a_part_is_no_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts_do_not_count),
-        cmocka_unit_test(test_a_change_is_named),
-        cmocka_unit_test(test_culprits),
-        cmocka_unit_test(test_a_part_is_no_whole),
+        cmocka_unit_test(digests_do_not_depend_on_cuts),
+        cmocka_unit_test(a_changed_record_is_named),
+        cmocka_unit_test(any_change_of_one_hash_names_its_record),
+        cmocka_unit_test(a_part_of_an_epoch_has_no_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static double default_of(const ProtobufCFieldDescriptor *field)
     }
 }
 
-static void test_tables_agree_with_the_schema(void **state)
+static void tables_agree_with_the_schema(void **state)
 {
     (void)state;
     for (size_t i = 0; ls_source_types[i] != NULL; i++)
@@ -70,7 +70,7 @@ static void test_tables_agree_with_the_schema(void **state)
 }
 
 /* A field that no table has would be ignored. */
-static void test_every_field_belongs_to_a_source_or_to_all(void **state)
+static void every_field_belongs_to_a_source_or_to_all(void **state)
 {
     (void)state;
     const ProtobufCMessageDescriptor *type = &lockstep__data_parameter__descriptor;
@@ -87,7 +87,7 @@ static void test_every_field_belongs_to_a_source_or_to_all(void **state)
 }
 
 /* Each field of each other source is refused, with its place and the sources that read it. */
-static void test_fields_of_other_sources_are_refused(void **state)
+static void fields_of_other_sources_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -125,7 +125,7 @@ static void test_fields_of_other_sources_are_refused(void **state)
 }
 
 /* What says nothing is no mistake: Caffe's definitions may have it. */
-static void test_zeros_that_are_defaults_are_accepted(void **state)
+static void zeros_that_are_defaults_are_accepted(void **state)
 {
     (void)state;
     struct ls_source *source;
@@ -145,7 +145,7 @@ static void append_line(void *user, const char *line)
     ls_text_add(user, "\n");
 }
 
-static void test_help_has_every_source_and_option(void **state)
+static void help_has_every_source_and_option(void **state)
 {
     (void)state;
     struct ls_text all = {0};
@@ -168,7 +168,7 @@ static void test_help_has_every_source_and_option(void **state)
 }
 
 /* docs/data.md has a table of all options; this is what it must be. */
-static void test_documentation_has_the_tables(void **state)
+static void documentation_has_the_tables(void **state)
 {
     (void)state;
     struct ls_text text = {0};
@@ -191,12 +191,12 @@ static void test_documentation_has_the_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables_agree_with_the_schema),
-        cmocka_unit_test(test_every_field_belongs_to_a_source_or_to_all),
-        cmocka_unit_test(test_fields_of_other_sources_are_refused),
-        cmocka_unit_test(test_zeros_that_are_defaults_are_accepted),
-        cmocka_unit_test(test_help_has_every_source_and_option),
-        cmocka_unit_test(test_documentation_has_the_tables),
+        cmocka_unit_test(tables_agree_with_the_schema),
+        cmocka_unit_test(every_field_belongs_to_a_source_or_to_all),
+        cmocka_unit_test(fields_of_other_sources_are_refused),
+        cmocka_unit_test(zeros_that_are_defaults_are_accepted),
+        cmocka_unit_test(help_has_every_source_and_option),
+        cmocka_unit_test(documentation_has_the_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

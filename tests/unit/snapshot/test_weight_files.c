@@ -17,7 +17,7 @@ static void expect_refused(const void *bytes, size_t size, const char *say)
         fail_msg("'%s' is not in '%s'", say, text);
 }
 
-static void test_other_files(void **state)
+static void other_kinds_of_files_are_refused_by_name(void **state)
 {
     (void)state;
     expect_refused("", 0, "is empty");
@@ -47,7 +47,7 @@ static void refuse_blob(struct ls_text *blob, const char *say)
     ls_text_free(&net);
 }
 
-static void test_bad_blobs(void **state)
+static void malformed_blobs_are_refused(void **state)
 {
     (void)state;
     struct ls_text blob = {0}, shape = {0};
@@ -83,7 +83,7 @@ static void test_bad_blobs(void **state)
 
 /* No prefix of a caffemodel and no flipped bit may crash the reader; a prefix is noticed unless it
  * ends between two layers. */
-static void test_damaged_caffemodels(void **state)
+static void damaged_caffemodels_crash_nothing(void **state)
 {
     (void)state;
     const char *paths[3] = {write_v0(), write_v1(), write_v2()};
@@ -108,7 +108,7 @@ static void test_damaged_caffemodels(void **state)
     }
 }
 
-static void test_out_of_memory(void **state)
+static void out_of_memory_is_an_error(void **state)
 {
     (void)state;
     const char *path = write_v1();
@@ -129,7 +129,7 @@ static void test_out_of_memory(void **state)
 
 /* ---- Writing ---- */
 
-static void test_write_caffemodel(void **state)
+static void written_caffemodels_read_back(void **state)
 {
     (void)state;
     static const char *const names[2] = {"data", "ip"};
@@ -177,7 +177,7 @@ static void test_write_caffemodel(void **state)
 }
 
 /* Kernels over three axes: five extents in both kinds of files. */
-static void test_volumes(void **state)
+static void blobs_of_five_extents_survive_both_formats(void **state)
 {
     (void)state;
     const struct ls_shape shape = {5, {2, 1, 3, 1, 2}}, other = {5, {2, 1, 3, 2, 1}};
@@ -207,7 +207,7 @@ static void test_volumes(void **state)
         }
 }
 
-static void test_too_large_for_caffe(void **state)
+static void caffemodels_of_2_gib_are_refused(void **state)
 {
     (void)state;
     const struct ls_caffemodel_blob blob = {SHAPE1(600000000), NULL};
@@ -223,10 +223,13 @@ static void test_too_large_for_caffe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_files),         cmocka_unit_test(test_bad_blobs),
-        cmocka_unit_test(test_damaged_caffemodels), cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_write_caffemodel),    cmocka_unit_test(test_volumes),
-        cmocka_unit_test(test_too_large_for_caffe),
+        cmocka_unit_test(other_kinds_of_files_are_refused_by_name),
+        cmocka_unit_test(malformed_blobs_are_refused),
+        cmocka_unit_test(damaged_caffemodels_crash_nothing),
+        cmocka_unit_test(out_of_memory_is_an_error),
+        cmocka_unit_test(written_caffemodels_read_back),
+        cmocka_unit_test(blobs_of_five_extents_survive_both_formats),
+        cmocka_unit_test(caffemodels_of_2_gib_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include "weight_trial.h"
 
 /* All three forms fill the same two blobs. */
-static void test_forms_of_caffe(void **state)
+static void all_forms_of_caffe_fill_the_same_blobs(void **state)
 {
     (void)state;
     const char *paths[3] = {write_v0(), write_v1(), write_v2()};
@@ -27,7 +27,7 @@ static void test_forms_of_caffe(void **state)
 }
 
 /* A legacy 1x1x2x3 fits 2x3 and 1x1x2x3, but neither 3x2 nor 2x3x1. A shape fits only itself. */
-static void test_legacy_shapes(void **state)
+static void legacy_shapes_fit_without_leading_ones(void **state)
 {
     (void)state;
     static const struct {
@@ -74,7 +74,7 @@ static const char *write_archive(const char *name, const char *const *tensors, s
     return path;
 }
 
-static void test_names(void **state)
+static void names_of_tensors_tell_layers_and_blobs(void **state)
 {
     (void)state;
     static const char *const tensors[] = {
@@ -103,7 +103,7 @@ static void test_names(void **state)
 
 /* Blobs go by their names; a foreign "weight" and "bias" by number where the layer's blobs have
  * other names, but they are no layer's saved averages. */
-static void test_blob_names(void **state)
+static void blobs_go_by_their_names(void **state)
 {
     (void)state;
     static const char *const tensors[] = {"bn.bias",     "bn.factor", "bn.mean", "bn.scale",
@@ -151,7 +151,7 @@ static void test_blob_names(void **state)
 }
 
 /* A vector of channels: 1xC in one fork's layers is 1xCx1x1 in another's. */
-static void test_channel_shapes(void **state)
+static void channel_vectors_fit_in_any_form(void **state)
 {
     (void)state;
     static const struct {
@@ -182,7 +182,7 @@ static void test_channel_shapes(void **state)
     }
 }
 
-static void test_averages(void **state)
+static void averages_are_taken_where_they_exist(void **state)
 {
     (void)state;
     /* What has no average (statistics, say) is taken as it is. */
@@ -213,7 +213,7 @@ static void test_averages(void **state)
     ls_weights_free(&weights);
 }
 
-static void test_report(void **state)
+static void the_report_names_what_was_not_used(void **state)
 {
     (void)state;
     static const char *const tensors[] = {"old.weight", "both.weight", "older.weight"};
@@ -238,7 +238,7 @@ static void test_report(void **state)
 }
 
 /* All problems at once, and nothing stored. */
-static void test_mismatches(void **state)
+static void all_mismatches_are_told_and_nothing_is_stored(void **state)
 {
     (void)state;
     static const char *const tensors[] = {"a.weight", "b.weight", "b.bias",
@@ -274,7 +274,7 @@ static void test_mismatches(void **state)
 }
 
 /* A layer that shares its weight with another one has only its bias in a snapshot. */
-static void test_shared_parameters(void **state)
+static void a_layer_with_a_shared_weight_has_only_its_bias(void **state)
 {
     (void)state;
     static const char *const tensors[] = {"ip.weight", "ip.bias", "twin.bias"};
@@ -302,15 +302,15 @@ static void test_shared_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms_of_caffe),
-        cmocka_unit_test(test_legacy_shapes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_blob_names),
-        cmocka_unit_test(test_channel_shapes),
-        cmocka_unit_test(test_averages),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_mismatches),
-        cmocka_unit_test(test_shared_parameters),
+        cmocka_unit_test(all_forms_of_caffe_fill_the_same_blobs),
+        cmocka_unit_test(legacy_shapes_fit_without_leading_ones),
+        cmocka_unit_test(names_of_tensors_tell_layers_and_blobs),
+        cmocka_unit_test(blobs_go_by_their_names),
+        cmocka_unit_test(channel_vectors_fit_in_any_form),
+        cmocka_unit_test(averages_are_taken_where_they_exist),
+        cmocka_unit_test(the_report_names_what_was_not_used),
+        cmocka_unit_test(all_mismatches_are_told_and_nothing_is_stored),
+        cmocka_unit_test(a_layer_with_a_shared_weight_has_only_its_bias),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
