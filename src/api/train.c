@@ -180,6 +180,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
     if (comm == NULL)
         LS_TRY(ls_comm_create_alone(&alone, inner));
     comm = alone != NULL ? alone : comm;
+    LS_ASSERT(comm != NULL);
     place_status(solver, options);
     bool isa_taken = false;
     int status = offer_isa(solver, options, comm, &isa_taken, inner);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -93,12 +94,14 @@ static void update_element(const struct ls_update_rule *rule, float t, float *w,
         *w = *w - r * (g / (sqrtf(*h) + rule->delta));
         break;
     case LS_UPDATE_ADADELTA:
+        LS_ASSERT(k != NULL); /* ls_update_histories says two */
         *h = mu * *h + (1 - mu) * (g * g);
         g = g * sqrtf((*k + rule->delta) / (*h + rule->delta));
         *k = mu * *k + (1 - mu) * (g * g);
         *w = *w - r * g;
         break;
     default: /* ADAM, ADAMW */
+        LS_ASSERT(k != NULL);
         *h = mu * *h + (1 - mu) * g;
         *k = b2 * *k + (1 - b2) * (g * g);
         g = r * rule->correction * (*h / (sqrtf(*k) + rule->delta));

@@ -51,7 +51,7 @@ static void plain_free(struct ls_accumulator *public)
     struct plain_accumulator *accumulator = (void *)public;
     if (accumulator == NULL)
         return;
-    for (size_t i = 0; i < accumulator->count; i++) {
+    for (size_t i = 0; accumulator->items != NULL && i < accumulator->count; i++) {
         ls_free(accumulator->items[i].row);
         ls_free(accumulator->items[i].exponent);
         ls_free(accumulator->items[i].largest);

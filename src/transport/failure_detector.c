@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "transport/failure_detector_inner.h"
@@ -139,6 +140,7 @@ static void detector_meet(struct ls_detector *detector, const struct ls_identity
 {
     int rank = detector->transport->rank;
     if (rank != 0) {
+        LS_ASSERT(members != NULL);
         members[0] = detector->members[0];
         detector->member_count = 1;
         for (int i = 0; i < count; i++) {
