@@ -30,7 +30,7 @@ struct checking {
 static const char *label_problem(void *user, float label, char *text)
 {
     const struct checking *checking = user;
-    return ls_net_label_problem(checking->net, checking->dataset, label, text);
+    return ls_labels_problem(checking->net, checking->dataset, label, text);
 }
 
 static void tell_bad(void *user, int64_t record, const char *name, const char *reason)
@@ -109,7 +109,7 @@ static int check_net(struct checking *checking, const struct ls_net_definition *
         status = check_source(checking, error);
     }
     if (status == 0 && net->varying >= 0)
-        status = ls_net_check_sizes(net, true, error);
+        status = ls_plans_check_sizes(net, true, error);
     ls_net_close(net);
     ls_view_set_free(&views);
     ls_parameter_set_free(parameters);

@@ -21,7 +21,9 @@
 #include "snapshot/archive.h"
 #include "solver/fit.h"
 #include "solver/notes.h"
+#include "solver/outputs.h"
 #include "solver/skipped.h"
+#include "solver/training_plan.h"
 #include "transport/comm.h"
 
 void lockstep_model_options_init(struct lockstep_model_options *options)
@@ -321,7 +323,7 @@ int lockstep_model_test(struct lockstep_model *model, const struct lockstep_outp
     if (model->iterations > INT32_MAX)
         return ls_fail(inner, LOCKSTEP_USAGE, NULL, NULL, "%lld batches are too many",
                        (long long)model->iterations);
-    int64_t batches = ls_test_batches(model->net, (int32_t)model->iterations);
+    int64_t batches = ls_training_plan_batches(model->net, (int32_t)model->iterations);
     LS_TRY(ls_net_prefetcher(model->net, batches, NULL, &prefetcher, inner));
     ls_prefetcher_seek(prefetcher, 0);
     ls_thread_pool_enter(model->engine->pool);

@@ -10,7 +10,9 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "ops/devices.h"
+#include "solver/fit.h"
 #include "solver/trainer.h"
+#include "solver/training_plan.h"
 
 void lockstep_plan_options_init(struct lockstep_plan_options *options)
 {
@@ -81,9 +83,9 @@ static int plan_training(struct lockstep_plan *plan, const struct lockstep_plan_
     struct ls_fit fit;
     const struct ls_device *device;
     LS_TRY(ls_device_find(options->device, &device, error));
-    LS_TRY(
-        ls_trainer_plan(plan->solver->definition, device, plan->workers, 0, &plan->trainer, error));
-    LS_TRY(ls_trainer_fit(plan->trainer, (size_t)options->memory, error));
+    LS_TRY(ls_training_plan_create(plan->solver->definition, device, plan->workers, 0,
+                                   &plan->trainer, error));
+    LS_TRY(ls_fit_trainer(plan->trainer, (size_t)options->memory, error));
     LS_TRY(ls_fit_of_trainer(plan->trainer, &fit, error));
     show_memory(plan, &plan->trainer->forecast, options->memory);
     return show_nets(plan, &fit, error);
@@ -245,8 +247,8 @@ static int largest_batch(struct lockstep_plan *plan, size_t index, uint64_t memo
     struct lockstep_model *model = NULL;
     int status = 0;
     if (plan->nets[index].shown.training) {
-        status = ls_trainer_plan(plan->solver->definition, plan->trainer->device, plan->workers, 0,
-                                 &trainer, error);
+        status = ls_training_plan_create(plan->solver->definition, plan->trainer->device,
+                                         plan->workers, 0, &trainer, error);
         if (status == 0)
             status = ls_fit_of_trainer(trainer, &fit, error);
     } else {

@@ -11,7 +11,7 @@
 /* The plan of the micro-batches that take most. */
 static const struct ls_plan *largest_plan(const struct ls_net *net)
 {
-    const struct ls_plan *largest = net->plans[0]->plan;
+    const struct ls_plan *largest = ls_net_first_plan(net);
     for (size_t i = 1; i < net->plan_count; i++)
         if (net->plans[i]->plan->graph->samples > largest->graph->samples)
             largest = net->plans[i]->plan;

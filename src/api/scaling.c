@@ -1,5 +1,6 @@
 /* The public interface: plans for many ranks.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/fit.h"
 #include "solver/scaling.h"
 
 #include "api/api.h"
@@ -9,6 +10,7 @@
 #include "base/thread.h"
 #include "ops/devices.h"
 #include "solver/timing.h"
+#include "solver/training_plan.h"
 #include "transport/comm.h"
 
 enum { WORKERS_MAX = 4096, TIMED = 5 };
@@ -144,8 +146,8 @@ static int plan(struct lockstep_scaling *scaling, const struct lockstep_solver *
     int workers = options->workers > 0 ? options->workers : ls_cpu_count();
     const struct ls_device *device;
     LS_TRY(ls_device_find(options->device, &device, error));
-    LS_TRY(ls_trainer_plan(solver->definition, device, workers, 0, trainer, error));
-    LS_TRY(ls_trainer_fit(*trainer, (size_t)options->memory, error));
+    LS_TRY(ls_training_plan_create(solver->definition, device, workers, 0, trainer, error));
+    LS_TRY(ls_fit_trainer(*trainer, (size_t)options->memory, error));
     LS_TRY(ls_scaling_load(*trainer, load, error));
     add_up(*trainer, load, options, &scaling->total);
     if (options->compute > 0)

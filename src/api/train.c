@@ -15,6 +15,7 @@
 #include "solver/snapshots.h"
 #include "solver/environment.h"
 #include "solver/trainer.h"
+#include "solver/training_plan.h"
 
 /* ---- Solvers --------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ int lockstep_solver_load(const char *path, const char *const *set, size_t set_co
         return 0;
     }
     if (solver->definition != NULL)
-        ls_trainer_check_nets(solver->definition, inner);
+        ls_training_plan_check(solver->definition, inner);
     ls_solver_definition_free(solver->definition);
     ls_free(solver);
     return status;

@@ -227,7 +227,7 @@ static const struct ls_value *binding_input_root(const struct ls_value *value)
 
 bool ls_net_reads_before(const struct ls_net *net, int input)
 {
-    const struct ls_plan *plan = net->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(net);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct ls_op *op = plan->steps[i].prepared.op;
         for (int j = 0; plan->steps[i].before_pass && j < op->inputs; j++) {

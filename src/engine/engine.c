@@ -6,6 +6,7 @@
 #include "engine/compare.h"
 #include "engine/norms.h"
 #include "engine/optimizer.h"
+#include "engine/plans.h"
 #include "engine/reducer.h"
 #include "engine/work_queue.h"
 #include "transport/comm.h"
@@ -116,7 +117,7 @@ int ls_engine_make_room(struct ls_engine *engine, const struct ls_net *net,
 {
     struct ls_room wanted = engine->room;
     int workers = engine->workers;
-    ls_room_add(&wanted, plan, ls_net_slots(net, workers));
+    ls_room_add(&wanted, plan, ls_plans_slots(net, workers));
     bool there = ls_room_arena(&wanted, workers) == ls_room_arena(&engine->room, workers) &&
                  wanted.stashed == engine->room.stashed && wanted.slots == engine->room.slots;
     if (!there || engine->arenas[0] == NULL)
@@ -131,11 +132,11 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
     if (plan->bindings != NULL && plan->generation == engine->generation)
         return 0;
     LS_TRY(ls_store_add_views(engine->store, error));
-    struct ls_slots slots = {.count = plan->plan->segments > 1 ? ls_net_slots(net, engine->workers)
-                                                               : engine->workers,
-                             .workers = engine->workers,
-                             .arenas = engine->arenas,
-                             .stashed = engine->stashed};
+    struct ls_slots slots = {
+        .count = plan->plan->segments > 1 ? ls_plans_slots(net, engine->workers) : engine->workers,
+        .workers = engine->workers,
+        .arenas = engine->arenas,
+        .stashed = engine->stashed};
     plan->generation = engine->generation;
     LS_TRY(ls_net_bind(plan, engine->store, engine->reducer, &slots, error));
     return ls_thread_pool_profiler(engine->pool) != NULL ? ls_net_take_time(plan, true, error) : 0;

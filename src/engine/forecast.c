@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/exchange.h"
 #include "engine/pass.h"
+#include "engine/plans.h"
 #include "engine/rows.h"
 #include "engine/shards.h"
 #include "engine/reducer.h"
@@ -107,7 +108,7 @@ static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int
             continue;
         int64_t group = graph->groupings[sync->grouping];
         int64_t parts = ls_exchange_parts(largest, group);
-        int64_t merged = ls_net_local(net, group)
+        int64_t merged = ls_plans_local(net, group)
                              ? parts * workers
                              : batches * ls_batching_groups(net->batching.batch, group);
         bytes += units * parts * ls_sync_row(sync) * (int64_t)sizeof(double) +
@@ -128,8 +129,8 @@ static void forecast_add_pass(const struct ls_net *net, int workers, struct ls_f
 static void forecast_add_plans(struct ls_net *net, int workers, struct ls_forecast *forecast,
                                struct ls_room *room, size_t *gathered)
 {
-    int slots = ls_net_slots(net, workers);
-    ls_net_largest_plan(net, workers, room);
+    int slots = ls_plans_slots(net, workers);
+    ls_plans_largest(net, workers, room);
     for (size_t i = 0; i < net->plan_count; i++) {
         const struct ls_plan *plan = net->plans[i]->plan;
         ls_room_add(room, plan, slots);

@@ -114,7 +114,7 @@ static int labels_check_samples(const struct ls_net *net, const struct consumer 
     return status;
 }
 
-int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
+int ls_labels_check(const struct ls_net *net, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
@@ -126,8 +126,8 @@ int ls_net_check_labels(const struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t count,
-                          struct ls_error *error)
+int ls_labels_find_bad(const struct ls_net *net, int64_t ordinal, int64_t count,
+                       struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
@@ -168,7 +168,7 @@ static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_er
     return status;
 }
 
-int ls_net_set_labels(struct ls_net *net, struct ls_error *error)
+int ls_labels_tell(struct ls_net *net, struct ls_error *error)
 {
     for (int d = 0; d < net->dataset_count; d++)
         if (net->datasets[d] != NULL && ls_dataset_skips(net->datasets[d]))
@@ -176,7 +176,7 @@ int ls_net_set_labels(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-const char *ls_net_label_problem(const struct ls_net *net, int dataset, float label, char *text)
+const char *ls_labels_problem(const struct ls_net *net, int dataset, float label, char *text)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;

@@ -7,19 +7,19 @@
 
 /* Before a run: where the largest label of a data set is known and too large, looks for the first
  * sample that has a label of no class. LOCKSTEP_DATA, naming the record. */
-int ls_net_check_labels(const struct ls_net *net, struct ls_error *error);
+int ls_labels_check(const struct ls_net *net, struct ls_error *error);
 
 /* After a figure that is not finite: as above, among `count` samples from `ordinal` on. 0 if all
  * of their labels are good. */
-int ls_net_find_bad_label(const struct ls_net *net, int64_t ordinal, int64_t count,
-                          struct ls_error *error);
+int ls_labels_find_bad(const struct ls_net *net, int64_t ordinal, int64_t count,
+                       struct ls_error *error);
 
 /* After the net's inputs are known: tells the data sets that skip bad records which labels its
  * layers take. */
-int ls_net_set_labels(struct ls_net *net, struct ls_error *error);
+int ls_labels_tell(struct ls_net *net, struct ls_error *error);
 
 /* What is wrong with a label of data set `dataset`, for any layer of the net that takes it: a text
  * in `text` (300 bytes), or NULL. Any thread. */
-const char *ls_net_label_problem(const struct ls_net *net, int dataset, float label, char *text);
+const char *ls_labels_problem(const struct ls_net *net, int dataset, float label, char *text);
 
 #endif

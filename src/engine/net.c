@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
+#include "engine/sources.h"
 #include "ir/layer.h"
 
 int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error)
@@ -22,18 +23,6 @@ int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *erro
     return 0;
 }
 
-/* How many samples batches can have: a full one, and what is left at the end of the data. */
-static int net_batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
-{
-    int count = 0;
-    bool short_data = batching->batch >= batching->samples && batching->last != LS_LAST_WRAP;
-    sizes[count++] = short_data ? batching->samples : batching->batch;
-    if (!short_data && batching->last == LS_LAST_PARTIAL &&
-        batching->samples % batching->batch != 0)
-        sizes[count++] = batching->samples % batching->batch;
-    return count;
-}
-
 /* Plans for all micro-batches of a batch. Where sizes vary they are made as they come. */
 static int net_add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_error *error)
 {
@@ -46,7 +35,7 @@ static int net_add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_
         return ls_fail_memory(error, "a plan");
     int status = ls_batching_cut(&net->batching, &batch, micro, &n, error);
     for (int64_t i = 0; i < n && status == 0; i++)
-        status = ls_net_require(net, &micro[i], &plan, error);
+        status = ls_plans_require(net, &micro[i], &plan, error);
     ls_free(micro);
     return status;
 }
@@ -54,12 +43,12 @@ static int net_add_plans_for_batch(struct ls_net *net, int64_t count, struct ls_
 static int net_add_plans(struct ls_net *net, struct ls_error *error)
 {
     int64_t sizes[2];
-    int count = net_batch_sizes(&net->batching, sizes);
+    int count = ls_plans_batch_sizes(&net->batching, sizes);
     if (net->varying >= 0) { /* whatever comes first, parameters get the layouts of this one */
         struct ls_net_plan *plan;
         struct ls_micro micro = {.count = net->batching.micro_batch};
         memcpy(micro.shape, net->shapes[net->varying].sample, sizeof micro.shape);
-        return ls_net_require(net, &micro, &plan, error);
+        return ls_plans_require(net, &micro, &plan, error);
     }
     for (int i = 0; i < count; i++)
         LS_TRY(net_add_plans_for_batch(net, sizes[i], error));
@@ -68,52 +57,11 @@ static int net_add_plans(struct ls_net *net, struct ls_error *error)
 
 /* ---- Groups of samples ----------------------------------------------------------------------- */
 
-/* Whether every group of a batch of `count` samples lies within one of its micro-batches; `micro`
- * has room for these. (What needs no memory cannot be answered in two ways.) */
-static bool net_groups_fit(const struct ls_batching *batching, int64_t count, int64_t group,
-                           struct ls_micro *micro)
-{
-    struct ls_batch batch = {.count = count};
-    int64_t groups = ls_batching_groups(count, group), n = 0, j = 0;
-    bool fit = ls_batching_cut(batching, &batch, micro, &n, NULL) == 0;
-    for (int64_t i = 0; i < n && fit; i++) { /* a micro-batch ends where a group ends */
-        while (j < groups && ls_even_cut(count, groups, j) < micro[i].ordinal + micro[i].count)
-            j++;
-        fit = ls_even_cut(count, groups, j) == micro[i].ordinal + micro[i].count;
-    }
-    return fit;
-}
-
-bool ls_net_local(const void *user, int64_t group)
-{
-    const struct ls_net *net = user;
-    int64_t sizes[2];
-    bool unknown = net->cut == NULL; /* there is something wrong with the batch, or there is none */
-    if (unknown || net->options.from_outside || group == 1)
-        return true;
-    if (net->batching.size_of != NULL)
-        return net->batching.batch == 1;
-    int count = net_batch_sizes(&net->batching, sizes);
-    for (int i = 0; i < count; i++)
-        if (!net_groups_fit(&net->batching, sizes[i], group, net->cut))
-            return false;
-    return true;
-}
-
-int ls_net_slots(const struct ls_net *net, int workers)
-{
-    int64_t slots =
-        ls_share_most(&net->options.share, ls_batching_most(&net->batching, net->batching.batch));
-    if (net->counts_on_the_way)
-        slots *= net->batching.iter_size;
-    return slots > workers ? (int)slots : workers;
-}
-
 size_t ls_net_memory_bytes(const struct ls_net *net, int workers)
 {
     struct ls_room room = {0};
     for (size_t i = 0; i < net->plan_count; i++)
-        ls_room_add(&room, net->plans[i]->plan, ls_net_slots(net, workers));
+        ls_room_add(&room, net->plans[i]->plan, ls_plans_slots(net, workers));
     return ls_room_bytes(&room, workers);
 }
 
@@ -172,7 +120,7 @@ static int net_check_groups(const struct ls_graph *graph, const char *place, str
 /* The size of groups that micro-batches follow: all of the net must have one. */
 static int net_find_group(struct ls_net *net, struct ls_error *error)
 {
-    struct ls_graph_options options = ls_net_graph_options(net, 1);
+    struct ls_graph_options options = ls_plans_graph_options(net, 1);
     const char *place = net->options.follow_groups_place;
     struct ls_graph *graph = NULL;
     LS_TRY(ls_graph_build(&options, &graph, error));
@@ -217,15 +165,15 @@ static int net_make_cut(struct ls_net *net, struct ls_error *error)
 
 static int net_open(struct ls_net *net, struct ls_error *error)
 {
-    int status = ls_net_find_batch(net, error);
+    int status = ls_sources_find_batch(net, error);
     if (status != 0) /* any will do to find what else is wrong */
         net->batching.batch = net->batching.micro_batch = 1;
-    int data_status = ls_net_open_datasets(net, error);
+    int data_status = ls_sources_open(net, error);
     struct ls_net_plan *plan;
     struct ls_micro one = {.count = 1};
     if (status != 0 && data_status == 0) {
         net->sources.batch = -1;
-        ls_net_require(net, &one, &plan, error);
+        ls_plans_require(net, &one, &plan, error);
     }
     LS_TRY(status);
     LS_TRY(data_status);
@@ -235,15 +183,14 @@ static int net_open(struct ls_net *net, struct ls_error *error)
     if (!net->options.from_outside)
         LS_TRY(net_make_cut(net, error));
     if (net->options.from_outside)
-        LS_TRY(ls_net_require(net, &one, &plan, error));
+        LS_TRY(ls_plans_require(net, &one, &plan, error));
     else
         LS_TRY(net_add_plans(net, error));
     LS_TRY(net_map_inputs(net, error));
-    LS_TRY(ls_net_set_labels(net, error));
+    LS_TRY(ls_labels_tell(net, error));
     if (net->varying >= 0 && !net->options.from_outside && !net->options.forgiving)
-        LS_TRY(ls_net_check_sizes(net, false, error));
-    return net->options.from_outside || net->options.forgiving ? 0
-                                                               : ls_net_check_labels(net, error);
+        LS_TRY(ls_plans_check_sizes(net, false, error));
+    return net->options.from_outside || net->options.forgiving ? 0 : ls_labels_check(net, error);
 }
 
 int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struct ls_error *error)
@@ -255,6 +202,7 @@ int ls_net_open(const struct ls_net_options *options, struct ls_net **out, struc
     net->options = *options;
     net->varying = -1;
     int status = net_open(net, error);
+    net->options.follow_groups_place = NULL; /* the caller's memory */
     if (status != 0)
         ls_net_close(net);
     else
@@ -267,7 +215,7 @@ void ls_net_close(struct ls_net *net)
     if (net == NULL)
         return;
     for (size_t i = 0; i < net->plan_count; i++)
-        ls_net_free_plan(net->plans[i]);
+        ls_plans_free(net->plans[i]);
     for (int i = 0; i < net->dataset_count; i++)
         ls_dataset_close(net->datasets[i]);
     ls_free(net->datasets);
@@ -277,11 +225,6 @@ void ls_net_close(struct ls_net *net)
     ls_free(net->cut);
     ls_free(net->plans);
     ls_free(net);
-}
-
-const struct ls_graph *ls_net_graph(const struct ls_net *net)
-{
-    return net->plans[0]->plan->graph;
 }
 
 /* Elements that one sample of a graph input has at most. */

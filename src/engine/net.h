@@ -99,36 +99,21 @@ struct ls_net {
 int ls_net_open(const struct ls_net_options *options, struct ls_net **net, struct ls_error *error);
 void ls_net_close(struct ls_net *net);
 
-/* For ls_net_open (engine/sources.c): finds the batch that all sources of the net hand out, opens
- * the data sets of its Data layers. They report all that is wrong and return 0 or a status. */
-int ls_net_find_batch(struct ls_net *net, struct ls_error *error);
-int ls_net_open_datasets(struct ls_net *net, struct ls_error *error);
-
-/* The plan for micro-batches like `micro`; made if there is none. Where sizes vary, plans that were
- * not wanted for long go, and what is wrong with a plan is said of its size. */
-int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **plan,
-                   struct ls_error *error);
-/* Makes all plans anew, for that much memory for activations. None may be bound. */
-int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error);
-/* Makes room for the plan for the largest sample there can be, where samples differ in size and
- * there is a plan for that. */
-void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room);
 /* As if the batch were another one (for forecasts; nothing is planned anew). */
 int ls_net_assume_batch(struct ls_net *net, int64_t batch, struct ls_error *error);
-/* Plans that are wanted from now on stay until the next call. */
-void ls_net_begin_job(struct ls_net *net);
-/* Whether all groups of so many samples (0: the batch) lie within micro-batches, in every batch
- * that the net can see. `net` is a struct ls_net. */
-bool ls_net_local(const void *net, int64_t group);
-/* Slots that micro-batches of this rank which go through the net together need; at least one a
- * worker. */
-int ls_net_slots(const struct ls_net *net, int workers);
 /* Bytes of activations that the largest of the net's plans takes on so many workers. */
 size_t ls_net_memory_bytes(const struct ls_net *net, int workers);
 /* Bytes of a graph input in the largest micro-batch there can be. */
 size_t ls_net_input_bytes(const struct ls_net *net, int input);
-/* A graph of the net (they differ in the number of samples only). */
-const struct ls_graph *ls_net_graph(const struct ls_net *net);
+/* A graph of the net (they differ in the number of samples only), and its plan. */
+static inline const struct ls_plan *ls_net_first_plan(const struct ls_net *net)
+{
+    return net->plans[0]->plan;
+}
+static inline const struct ls_graph *ls_net_graph(const struct ls_net *net)
+{
+    return ls_net_first_plan(net)->graph;
+}
 
 struct ls_store;
 /* Memory to bind a plan to: slot i works in arena i % workers and holds in memory i. */

@@ -32,7 +32,7 @@ static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
 int ls_normalizers_create(struct ls_pass *pass, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
-    if (!net->plans[0]->plan->has_before || !net->options.training)
+    if (!ls_net_first_plan(net)->has_before || !net->options.training)
         return 0;
     size_t workers = (size_t)pass->engine->workers;
     pass->readers = ls_alloc(workers * (size_t)(net->dataset_count + 1), sizeof *pass->readers);

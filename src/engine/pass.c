@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "engine/labels.h"
+#include "engine/plans.h"
 #include "transport/comm.h"
 
 enum {
@@ -103,7 +104,7 @@ void ls_pass_free(struct ls_pass *pass)
 void ls_pass_clear(struct ls_pass *pass)
 {
     pass->unit_count = pass->wave_count = 0;
-    ls_net_begin_job(pass->net);
+    ls_plans_begin_pass(pass->net);
     ls_exchange_begin(pass->exchange);
 }
 
@@ -121,7 +122,7 @@ int ls_pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_
             .index = (*index)++,
             .rank = ls_comm_owner(comm, i, n),
             .range = {.ordinal = pass->micro[i].ordinal, .count = pass->micro[i].count}};
-        LS_TRY(ls_net_require(pass->net, &pass->micro[i], &unit->plan, error));
+        LS_TRY(ls_plans_require(pass->net, &pass->micro[i], &unit->plan, error));
     }
     ls_exchange_add(pass->exchange, batch, pass->micro, n, first);
     pass->waves[pass->wave_count++] = (struct ls_wave){.begin = first, .end = pass->unit_count};
@@ -218,7 +219,7 @@ int ls_pass_finish(struct ls_pass *pass, struct ls_error *error)
 int ls_pass_find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
                            struct ls_error *error)
 {
-    int status = ls_net_find_bad_label(pass->net, range->ordinal, range->count, error);
+    int status = ls_labels_find_bad(pass->net, range->ordinal, range->count, error);
     return ls_comm_agree(pass->engine->comm, status, error);
 }
 

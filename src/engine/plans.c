@@ -58,7 +58,59 @@ static int plans_check_fillers(const struct ls_graph *graph, struct ls_error *er
     return status;
 }
 
-struct ls_graph_options ls_net_graph_options(const struct ls_net *net, int64_t samples)
+int ls_plans_batch_sizes(const struct ls_batching *batching, int64_t sizes[2])
+{
+    int count = 0;
+    bool short_data = batching->batch >= batching->samples && batching->last != LS_LAST_WRAP;
+    sizes[count++] = short_data ? batching->samples : batching->batch;
+    if (!short_data && batching->last == LS_LAST_PARTIAL &&
+        batching->samples % batching->batch != 0)
+        sizes[count++] = batching->samples % batching->batch;
+    return count;
+}
+
+/* Whether every group of a batch of `count` samples lies within one of its micro-batches; `micro`
+ * has room for these. (What needs no memory cannot be answered in two ways.) */
+static bool plans_groups_fit(const struct ls_batching *batching, int64_t count, int64_t group,
+                             struct ls_micro *micro)
+{
+    struct ls_batch batch = {.count = count};
+    int64_t groups = ls_batching_groups(count, group), n = 0, j = 0;
+    bool fit = ls_batching_cut(batching, &batch, micro, &n, NULL) == 0;
+    for (int64_t i = 0; i < n && fit; i++) { /* a micro-batch ends where a group ends */
+        while (j < groups && ls_even_cut(count, groups, j) < micro[i].ordinal + micro[i].count)
+            j++;
+        fit = ls_even_cut(count, groups, j) == micro[i].ordinal + micro[i].count;
+    }
+    return fit;
+}
+
+bool ls_plans_local(const void *user, int64_t group)
+{
+    const struct ls_net *net = user;
+    int64_t sizes[2];
+    bool unknown = net->cut == NULL; /* there is something wrong with the batch, or there is none */
+    if (unknown || net->options.from_outside || group == 1)
+        return true;
+    if (net->batching.size_of != NULL)
+        return net->batching.batch == 1;
+    int count = ls_plans_batch_sizes(&net->batching, sizes);
+    for (int i = 0; i < count; i++)
+        if (!plans_groups_fit(&net->batching, sizes[i], group, net->cut))
+            return false;
+    return true;
+}
+
+int ls_plans_slots(const struct ls_net *net, int workers)
+{
+    int64_t slots =
+        ls_share_most(&net->options.share, ls_batching_most(&net->batching, net->batching.batch));
+    if (net->counts_on_the_way)
+        slots *= net->batching.iter_size;
+    return slots > workers ? (int)slots : workers;
+}
+
+struct ls_graph_options ls_plans_graph_options(const struct ls_net *net, int64_t samples)
 {
     const struct ls_net_options *options = &net->options;
     int64_t batches = options->iter_size > 0 ? options->iter_size : 1;
@@ -74,7 +126,7 @@ struct ls_graph_options ls_net_graph_options(const struct ls_net *net, int64_t s
                                      .check = plans_check_fillers};
 }
 
-void ls_net_free_plan(struct ls_net_plan *plan)
+void ls_plans_free(struct ls_net_plan *plan)
 {
     if (plan == NULL)
         return;
@@ -100,7 +152,7 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
                             struct ls_net_plan *plan, struct ls_error *error)
 {
     const struct ls_net_options *options = &net->options;
-    struct ls_graph_options graph_options = ls_net_graph_options(net, micro->count);
+    struct ls_graph_options graph_options = ls_plans_graph_options(net, micro->count);
     struct ls_graph *graph = NULL;
     plan->samples = micro->count;
     memcpy(plan->shape, micro->shape, sizeof plan->shape);
@@ -115,14 +167,14 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
                                            .views = options->views,
                                            .keep = &plan->output,
                                            .keep_count = 1,
-                                           .local = ls_net_local,
+                                           .local = ls_plans_local,
                                            .user = net,
                                            .gather = plans_gathering(net, first),
                                            .gather_samples =
                                                first ? micro->count : net->plans[0]->samples,
                                            .budget = {.bytes = options->activation_bytes,
                                                       .workers = workers,
-                                                      .slots = ls_net_slots(net, workers)}};
+                                                      .slots = ls_plans_slots(net, workers)}};
     LS_TRY(ls_plan_build(graph, &plan_options, &plan->plan, error));
     if (first) {
         net->gathers = ls_plan_gathers(plan->plan);
@@ -159,12 +211,12 @@ static void plans_forget_plans(struct ls_net *net)
                 oldest = i;
         if (oldest == 0)
             return;
-        ls_net_free_plan(net->plans[oldest]);
+        ls_plans_free(net->plans[oldest]);
         net->plans[oldest] = net->plans[--net->plan_count];
     }
 }
 
-void ls_net_begin_job(struct ls_net *net)
+void ls_plans_begin_pass(struct ls_net *net)
 {
     net->wanted_before = net->wanted;
 }
@@ -197,8 +249,8 @@ static int plans_name_size(const struct ls_net *net, const struct ls_micro *micr
     return status;
 }
 
-int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **out,
-                   struct ls_error *error)
+int ls_plans_require(struct ls_net *net, const struct ls_micro *micro, struct ls_net_plan **out,
+                     struct ls_error *error)
 {
     int problems = error != NULL ? error->count : 0;
     net->wanted++;
@@ -212,7 +264,7 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
         }
         int status = plans_build_plan(net, micro, net->plan_count == 0, plan, error);
         if (status != 0) {
-            ls_net_free_plan(plan);
+            ls_plans_free(plan);
             return net->plan_count > 0 ? plans_name_size(net, micro, problems, status, error)
                                        : status;
         }
@@ -222,7 +274,7 @@ int ls_net_require(struct ls_net *net, const struct ls_micro *micro, struct ls_n
     return 0;
 }
 
-int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error)
+int ls_plans_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *error)
 {
     net->options.activation_bytes = activation_bytes;
     for (size_t i = 0; i < net->plan_count; i++) {
@@ -232,18 +284,18 @@ int ls_net_limit(struct ls_net *net, size_t activation_bytes, struct ls_error *e
         int status = plan == NULL ? ls_fail_memory(error, "a plan")
                                   : plans_build_plan(net, &micro, i == 0, plan, error);
         if (status != 0) {
-            ls_net_free_plan(plan);
+            ls_plans_free(plan);
             return status;
         }
         plan->used = net->plans[i]->used;
         plan->kept = net->plans[i]->kept;
-        ls_net_free_plan(net->plans[i]);
+        ls_plans_free(net->plans[i]);
         net->plans[i] = plan;
     }
     return 0;
 }
 
-void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room)
+void ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room)
 {
     struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
     if (plan == NULL)
@@ -252,8 +304,8 @@ void ls_net_largest_plan(struct ls_net *net, int workers, struct ls_room *room)
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
     if (plans_build_plan(net, &micro, false, plan, NULL) == 0)
-        ls_room_add(room, plan->plan, ls_net_slots(net, workers));
-    ls_net_free_plan(plan);
+        ls_room_add(room, plan->plan, ls_plans_slots(net, workers));
+    ls_plans_free(plan);
     net->shapes[net->varying] = before;
 }
 
@@ -270,7 +322,7 @@ static bool plans_is_new_size(int64_t (*seen)[3], size_t *count, const int64_t s
 static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
                             struct ls_error *error)
 {
-    struct ls_graph_options options = ls_net_graph_options(net, micro->count);
+    struct ls_graph_options options = ls_plans_graph_options(net, micro->count);
     struct ls_graph *graph = NULL;
     int problems = error != NULL ? error->count : 0;
     memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
@@ -280,7 +332,7 @@ static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
     return plans_name_size(net, micro, problems, status, error);
 }
 
-int ls_net_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
+int ls_plans_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
 {
     struct ls_dataset *dataset = net->datasets[net->varying];
     struct ls_source_shape before = net->shapes[net->varying];

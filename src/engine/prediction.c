@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "engine/exchange.h"
 #include "engine/pass.h"
+#include "engine/plans.h"
 
 struct ls_prediction {
     struct ls_engine *engine;
@@ -80,7 +81,7 @@ static int prediction_create(struct ls_prediction *prediction, struct ls_net *ne
     struct ls_micro one = {.count = 1};
     if (net->varying >= 0)
         memcpy(one.shape, net->plans[0]->shape, sizeof one.shape);
-    LS_TRY(ls_net_require(net, &one, &prediction->plan, error));
+    LS_TRY(ls_plans_require(net, &one, &prediction->plan, error));
     prediction->plan->kept = true;
     LS_TRY(ls_engine_make_room(engine, net, prediction->plan->plan, error));
     LS_TRY(ls_engine_bind_plan(engine, net, prediction->plan, error));

@@ -20,6 +20,7 @@
 #include "engine/gather.h"
 #include "engine/micro_batch.h"
 #include "engine/normalizers.h"
+#include "engine/plans.h"
 #include "engine/profiler.h"
 #include "engine/read.h"
 #include "engine/reducer.h"
@@ -242,7 +243,7 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
 static void run_take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
-    int workers = pass->engine->workers, slots = ls_net_slots(pass->net, workers);
+    int workers = pass->engine->workers, slots = ls_plans_slots(pass->net, workers);
     bool run = !ls_gather_is(pass->units[wave->begin].plan->plan, 0);
     if (worker == 0) {
         for (size_t unit = wave->begin; unit < wave->end; unit++)

@@ -1,12 +1,12 @@
-/* The sources of a net: the batch that all of them agree on, and the data sets behind its Data
- * layers. See engine/net.h.
+/* The sources of a net. See engine/sources.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/sources.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/net.h"
 #include "layers/layers.h"
 
 static bool sources_is_type(const Lockstep__LayerParameter *layer, const char *type)
@@ -71,7 +71,7 @@ static bool sources_has_unknown_type(const Lockstep__NetParameter *net)
 }
 
 /* All sources of a net must hand out batches of one size. */
-int ls_net_find_batch(struct ls_net *net, struct ls_error *error)
+int ls_sources_find_batch(struct ls_net *net, struct ls_error *error)
 {
     const Lockstep__NetParameter *definition = net->options.definition->net;
     int status = 0;
@@ -168,7 +168,7 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     return 0;
 }
 
-int ls_net_open_datasets(struct ls_net *net, struct ls_error *error)
+int ls_sources_open(struct ls_net *net, struct ls_error *error)
 {
     const Lockstep__NetParameter *definition = net->options.definition->net;
     size_t room = definition->n_layer + 1;

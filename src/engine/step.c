@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "engine/gather.h"
 #include "engine/normalizers.h"
+#include "engine/plans.h"
 #include "engine/read.h"
 #include "engine/reducer.h"
 #include "engine/run.h"
@@ -39,7 +40,7 @@ static int step_create_parts(struct ls_pass *pass, struct ls_error *error)
                                                 .largest = ls_batching_largest(&net->batching),
                                                 .batch = net->batching.batch,
                                                 .batches = ls_pass_batches(net),
-                                                .local = ls_net_local,
+                                                .local = ls_plans_local,
                                                 .user = net};
     if (engine->comm->dynamic && engine->work_queue == NULL)
         LS_TRY(ls_work_queue_create(engine->comm, &engine->work_queue, error));

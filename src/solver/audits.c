@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "engine/audit.h"
+#include "solver/events.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
@@ -34,7 +35,7 @@ static void report(struct ls_trainer *trainer, const struct ls_audit_finding *fi
                                    .name = finding->name,
                                    .differing = (int64_t)finding->differing};
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_AUDIT, .text = text, .audit = &audit};
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     ls_detector_found(trainer->comm->detector, text);
 }
 
@@ -55,12 +56,12 @@ void ls_trainer_report_audits(struct ls_trainer *trainer)
         return;
     ls_audit_count(trainer->train_pass->audit, &audited, &wrong);
     if (wrong == 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "Audits: %lld micro-batches were computed a second time, with the same bits",
-                       (long long)audited);
+        ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                      "Audits: %lld micro-batches were computed a second time, with the same bits",
+                      (long long)audited);
     else
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                       "audits: %lld micro-batches were computed a second time; %lld computations "
-                       "were wrong, see above",
-                       (long long)audited, (long long)wrong);
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "audits: %lld micro-batches were computed a second time; %lld computations "
+                      "were wrong, see above",
+                      (long long)audited, (long long)wrong);
 }

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "engine/compare.h"
+#include "solver/events.h"
 #include "solver/trainer.h"
 
 int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error)
@@ -46,7 +47,7 @@ int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_erro
                      chain->begin, chain->value);
         event.text = text;
     }
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     return 0;
 }
 

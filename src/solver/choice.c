@@ -11,6 +11,7 @@
 #include "schema/canonical.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 
@@ -55,8 +56,8 @@ static int is_of_this_training(void *user, const struct ls_archive *archive,
 static void warn_of(struct ls_trainer *trainer, const struct ls_error *list)
 {
     for (int i = 0; i < list->count; i++)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, "skipping %s: %s", list->problems[i].place,
-                       list->problems[i].message);
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "skipping %s: %s", list->problems[i].place,
+                      list->problems[i].message);
 }
 
 /* ---- Which can be trusted -------------------------------------------------------------------- */
@@ -138,11 +139,11 @@ static void check_for_explosion(struct ls_trainer *trainer, const struct ls_arch
         snprintf(why, sizeof why, "its loss is %.4g, and that of earlier ones at most %.4g", loss,
                  most);
     if (why[0] != '\0')
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                       "the loss may have exploded before %s: %s%s%s", archive->path, why,
-                       good != NULL ? "; to go on from before that, with a lower base_lr: --resume "
-                                    : "; no snapshot from before that is there",
-                       good != NULL ? good : "");
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "the loss may have exploded before %s: %s%s%s", archive->path, why,
+                      good != NULL ? "; to go on from before that, with a lower base_lr: --resume "
+                                   : "; no snapshot from before that is there",
+                      good != NULL ? good : "");
     ls_catalog_free(&catalog);
 }
 
@@ -163,9 +164,9 @@ int ls_choose_snapshot(struct ls_trainer *trainer, struct ls_archive *archive, c
         const struct ls_problem *newest = &others->problems[0];
         status = ls_fail(error, newest->status, newest->place, newest->hint, "%s", newest->message);
     } else if (status == 0) {
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "No snapshot %s_iter_*.safetensors to resume from: starting afresh",
-                       trainer->prefix);
+        ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                      "No snapshot %s_iter_*.safetensors to resume from: starting afresh",
+                      trainer->prefix);
     }
     ls_free(skipped);
     return status;

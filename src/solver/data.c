@@ -13,6 +13,7 @@
 #include "engine/pass.h"
 #include "engine/read.h"
 #include "snapshot/archive.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "solver/skipped.h"
 #include "transport/comm.h"
@@ -206,10 +207,10 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
     if (told && digests != NULL && take_digests(trainer, digests))
         return 0;
     forget_digests(trainer);
-    ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                   "%s does not say what its data were (it was written by an older version): "
-                   "whether they are the same now cannot be told",
-                   archive->path);
+    ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                  "%s does not say what its data were (it was written by an older version): "
+                  "whether they are the same now cannot be told",
+                  archive->path);
     return 0;
 }
 

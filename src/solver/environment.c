@@ -24,7 +24,7 @@ static const struct ls_device_environment *environment_of(const struct ls_net *n
 
 size_t ls_environment_layers(const struct ls_net *net, const char **names, size_t most)
 {
-    const struct ls_plan *plan = net->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(net);
     const struct ls_graph *graph = plan->graph;
     size_t count = 0;
     for (size_t i = 0; i < graph->layer_count; i++) {

@@ -1,6 +1,5 @@
 /* Testing: every sample once, on all workers, in the trainer's memory.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
@@ -8,47 +7,10 @@
 #include "engine/evaluation.h"
 #include "engine/figures.h"
 #include "solver/data.h"
+#include "solver/outputs.h"
+#include "solver/requests.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
-
-int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
-                   struct ls_error *error)
-{
-    size_t values = 0;
-    outputs->count = 0;
-    for (size_t m = 0; m < graph->metric_count; m++)
-        if (graph->metrics[m].is_output)
-            values += (size_t)graph->metrics[m].entries;
-    if (values > outputs->value_capacity || outputs->items == NULL) {
-        ls_outputs_free(outputs);
-        outputs->items = ls_alloc(graph->metric_count + 1, sizeof *outputs->items);
-        outputs->values = ls_alloc(values + 1, sizeof *outputs->values);
-        if (outputs->items == NULL || outputs->values == NULL)
-            return ls_fail_memory(error, "outputs");
-        outputs->value_capacity = values;
-    }
-    double *next = outputs->values;
-    for (size_t m = 0; m < graph->metric_count; m++) {
-        const struct ls_metric *metric = &graph->metrics[m];
-        if (!metric->is_output)
-            continue;
-        outputs->items[outputs->count++] =
-            (struct lockstep_output){.name = metric->name,
-                                     .values = next,
-                                     .count = (size_t)metric->entries,
-                                     .loss_weight = (double)metric->loss_weight};
-        for (int i = 0; i < metric->entries; i++)
-            *next++ = ls_figures_metric(metric, record, i);
-    }
-    return 0;
-}
-
-void ls_outputs_free(struct ls_outputs *outputs)
-{
-    ls_free(outputs->items);
-    ls_free(outputs->values);
-    *outputs = (struct ls_outputs){0};
-}
 
 /* Asked between groups of batches: whether to end a test early. */
 struct question {
@@ -64,7 +26,7 @@ static int stop_asked(void *user)
     struct question *question = user;
     struct ls_trainer *trainer = question->trainer;
     struct ls_comm *comm = trainer->comm;
-    uint32_t mine = ls_trainer_poll(trainer);
+    uint32_t mine = ls_requests_poll(trainer);
     question->status =
         ls_comm_all_gather(comm, &mine, sizeof mine, trainer->answers, question->error);
     if (question->status != 0)

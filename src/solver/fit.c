@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "engine/audit.h"
+#include "engine/plans.h"
+#include "solver/training_plan.h"
 
 enum {
     ROUNDS = 5, /* of plans for less and less */
@@ -38,7 +40,7 @@ int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecas
     fit->views->count = 0; /* those that only the plans before asked for are not needed */
     for (size_t i = 0; i < fit->count; i++) {
         fit->nets[i]->options.workers = fit->store.workers;
-        LS_TRY(ls_net_limit(fit->nets[i], activations, error));
+        LS_TRY(ls_plans_limit(fit->nets[i], activations, error));
     }
     return ls_fit_forecast(fit, forecast, error);
 }
@@ -205,7 +207,7 @@ int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast
 
 /* ---- Trainers -------------------------------------------------------------------------------- */
 
-bool ls_trainer_takes_snapshots(const struct ls_trainer *trainer)
+bool ls_fit_takes_snapshots(const struct ls_trainer *trainer)
 {
     const Lockstep__SolverParameter *solver = trainer->solver;
     return solver->snapshot > 0 || solver->snapshot_epoch > 0 || solver->snapshot_best != NULL;
@@ -216,12 +218,12 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
 {
     const struct ls_trainer *trainer = user;
     struct ls_trainer *made;
-    LS_TRY(ls_trainer_plan(trainer->definition, trainer->device, trainer->workers, micro_batch,
-                           &made, error));
+    LS_TRY(ls_training_plan_create(trainer->definition, trainer->device, trainer->workers,
+                                   micro_batch, &made, error));
     made->audited_part = trainer->audited_part;
     int status = ls_fit_of_trainer(made, fit, error);
     if (status != 0)
-        ls_trainer_free(made);
+        ls_training_plan_free(made);
     else
         *trial = made;
     return status;
@@ -230,7 +232,7 @@ static int open_trial(void *user, int64_t micro_batch, void **trial, struct ls_f
 static void close_trial(void *trial)
 {
     struct ls_trainer *trainer = trial;
-    ls_trainer_free(trainer);
+    ls_training_plan_free(trainer);
 }
 
 int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_error *error)
@@ -247,17 +249,17 @@ int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_
                            .count = trainer->test_count + 1,
                            .set = trainer->parameters,
                            .views = &trainer->views,
-                           .store = ls_trainer_store_options(trainer),
+                           .store = ls_training_plan_store_options(trainer),
                            .snapshots = true,
                            .audits = trainer->audited_part > 0,
-                           .copies = ls_trainer_takes_snapshots(trainer),
+                           .copies = ls_fit_takes_snapshots(trainer),
                            .open = open_trial,
                            .close = close_trial,
                            .user = trainer};
     return 0;
 }
 
-int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error)
+int ls_fit_trainer(struct ls_trainer *trainer, size_t memory, struct ls_error *error)
 {
     struct ls_fit fit;
     trainer->memory = memory == LS_MEMORY_LEAST ? 0 : memory;

@@ -39,5 +39,10 @@ int ls_fit_limit(const struct ls_fit *fit, size_t activations, struct ls_forecas
 int ls_fit(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast,
            struct ls_error *error);
 int ls_fit_of_trainer(struct ls_trainer *trainer, struct ls_fit *fit, struct ls_error *error);
+/* Forecasts what a trainer with its nets takes, and plans the nets anew if that is more than
+ * `memory` (0: no limit). If it cannot fit, the error says what would. */
+int ls_fit_trainer(struct ls_trainer *trainer, size_t memory, struct ls_error *error);
+/* Whether there are snapshots besides the last one. */
+bool ls_fit_takes_snapshots(const struct ls_trainer *trainer);
 
 #endif

@@ -11,6 +11,7 @@
 #include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "transport/comm.h"
 
@@ -288,10 +289,10 @@ static int go_on(struct ls_trainer *trainer, const struct ls_archive *archive, c
     if (!trainer->allow_other_numerics) {
         status = refuse(trainer, archive->path, before, what, error);
     } else {
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                       "going on in another numeric environment, with other bits than where the "
-                       "snapshot was made: %.*s",
-                       SHOWN_MAX, what);
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "going on in another numeric environment, with other bits than where the "
+                      "snapshot was made: %.*s",
+                      SHOWN_MAX, what);
         status = extend(history, iteration, trainer->environment, error);
     }
     ls_text_free(&differences);
@@ -317,9 +318,9 @@ int ls_environment_resume(struct ls_trainer *trainer, const struct ls_archive *a
     ls_free(trainer->history);
     trainer->history = history.data;
     if (version != NULL && strcmp(version, LOCKSTEP_VERSION) != 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "The snapshot was written by Lockstep %.40s; this is %s", version,
-                       LOCKSTEP_VERSION);
+        ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                      "The snapshot was written by Lockstep %.40s; this is %s", version,
+                      LOCKSTEP_VERSION);
     return 0;
 }
 

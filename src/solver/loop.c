@@ -10,7 +10,10 @@
 #include "base/thread.h"
 #include "engine/read.h"
 #include "solver/choice.h"
+#include "solver/events.h"
+#include "solver/outputs.h"
 #include "solver/ranks.h"
+#include "solver/requests.h"
 #include "solver/skipped.h"
 #include "solver/snapshots.h"
 #include "solver/trainer.h"
@@ -71,7 +74,7 @@ static int report_update(struct loop *loop)
     event.penalty = display ? trainer->penalty : (double)NAN;
     set_rates(trainer, &event, &trainer->progress_time, &trainer->progress_samples,
               &trainer->progress_iteration);
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     if (!display)
         return 0;
     event.kind = LOCKSTEP_EVENT_DISPLAY;
@@ -81,7 +84,7 @@ static int report_update(struct loop *loop)
                           loop->error));
     event.outputs = trainer->outputs.items;
     event.output_count = trainer->outputs.count;
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     return 0;
 }
 
@@ -139,7 +142,7 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .output_count = trainer->outputs.count};
     if (trainer->solver->test_compute_loss)
         event.loss = event.data_loss = trainer->test_loss;
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     if (index == 0 && !on_train && !loop->extra)
         *best = is_best(trainer);
     return 0;
@@ -173,16 +176,6 @@ static bool test_is_due(const struct ls_trainer *trainer)
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-uint32_t ls_trainer_poll(struct ls_trainer *trainer)
-{
-    enum lockstep_request request = LOCKSTEP_GO_ON;
-    if (trainer->callbacks.poll != NULL)
-        request = trainer->callbacks.poll(trainer->callbacks.user);
-    return request == LOCKSTEP_SNAPSHOT_AND_STOP    ? LS_STOP_WANTED
-           : request == LOCKSTEP_SNAPSHOT_AND_GO_ON ? LS_SNAPSHOT_WANTED
-                                                    : 0;
-}
-
 /* A snapshot between updates, whose time is none of training's. */
 static int snapshot(struct loop *loop)
 {
@@ -207,7 +200,7 @@ static int stop(struct loop *loop)
 static int answer_requests(struct loop *loop)
 {
     struct ls_trainer *trainer = loop->trainer;
-    uint32_t mine = ls_trainer_poll(trainer);
+    uint32_t mine = ls_requests_poll(trainer);
     if (ls_snapshots_poll(trainer))
         mine |= LS_SNAPSHOT_FAILED;
     uint32_t wanted = trainer->wanted | ls_comm_request(trainer->comm, mine);
@@ -231,8 +224,8 @@ static int end_on_bad_data(struct loop *loop, int status)
         return status;
     ls_error_clear(&second);
     if (ls_snapshots_take(trainer, true, &second) != 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, "the last snapshot failed: %s",
-                       second.problems[0].message);
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "the last snapshot failed: %s",
+                      second.problems[0].message);
     return status;
 }
 
@@ -281,7 +274,7 @@ static int finish(struct loop *loop, bool cut)
     event.penalty = (double)NAN;
     event.skipped = trainer->skipped;
     ls_trainer_count_skipped(trainer);
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     return 0;
 }
 

@@ -10,12 +10,14 @@
 #include "ir/layer.h"
 #include "solver/checkpoint.h"
 #include "solver/environment.h"
+#include "solver/events.h"
+#include "solver/fit.h"
 #include "solver/trainer.h"
 #include "solver/write_time.h"
 #include "transport/comm.h"
 
-#define SAY(...)  ls_trainer_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
-#define WARN(...) ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, __VA_ARGS__)
+#define SAY(...)  ls_events_say(trainer, LOCKSTEP_EVENT_START, __VA_ARGS__)
+#define WARN(...) ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, __VA_ARGS__)
 
 static long long ll(int64_t number)
 {
@@ -25,7 +27,7 @@ static long long ll(int64_t number)
 /* Where workers wait for each other inside the net. */
 static void report_sync_points(struct ls_trainer *trainer)
 {
-    size_t points = trainer->train->plans[0]->plan->sync_cuts;
+    size_t points = ls_net_first_plan(trainer->train)->sync_cuts;
     if (points > 0)
         SAY("Sync points inside the net: %zu (micro-batches exchange batch statistics there)",
             points);
@@ -178,7 +180,7 @@ static void report_model(struct ls_trainer *trainer)
         if (!parameter->trained && parameter->lr_mult != 0)
             WARN("no loss reaches parameter '%s': it will not change", parameter->name);
     }
-    const struct ls_plan *plan = trainer->train->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(trainer->train);
     struct ls_cost cost;
     ls_graph_cost(plan->graph, &cost);
     char held[80] = "";
@@ -206,7 +208,7 @@ enum { SECONDS_GIVEN = 30 }; /* by schedulers, between a signal and the end */
 static void report_snapshots(struct ls_trainer *trainer)
 {
     double megabytes = (double)ls_checkpoint_bytes(trainer) / 1048576;
-    if (ls_trainer_takes_snapshots(trainer) && !trainer->forecast.copies)
+    if (ls_fit_takes_snapshots(trainer) && !trainer->forecast.copies)
         SAY("Training waits while snapshots are written: a copy to write from, %.1f MiB, does not "
             "fit the limit on memory",
             megabytes);
@@ -354,7 +356,7 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
 {
     const struct ls_schedule *schedule = &trainer->schedule;
     const struct ls_batching *batching = &trainer->train->batching;
-    const struct ls_plan *plan = trainer->train->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(trainer->train);
     const struct ls_comm *comm = trainer->comm;
     bool endless = batching->samples == INT64_MAX;
     struct ls_cost cost;
@@ -391,7 +393,7 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     }
     struct lockstep_event event = {
         .kind = LOCKSTEP_EVENT_RUN, .iteration_end = end, .penalty = (double)NAN, .run = &run};
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
 }
 
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error)

@@ -17,6 +17,7 @@
 #include "solver/choice.h"
 #include "solver/data.h"
 #include "solver/environment.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
@@ -65,8 +66,8 @@ static int compare_definitions(struct ls_trainer *trainer, const struct ls_archi
     for (size_t i = 0; i < changes.count && status == 0; i++) {
         const struct ls_change *change = &changes.change[i];
         if (change->allowed)
-            ls_trainer_say(trainer, kind, "Resume changes %s: %s -> %s", change->what,
-                           change->before, change->after);
+            ls_events_say(trainer, kind, "Resume changes %s: %s -> %s", change->what,
+                          change->before, change->after);
         else
             ls_fail(error, LOCKSTEP_WEIGHTS, archive->path,
                     "a resume continues the same training; use --weights to start a new one from "
@@ -271,11 +272,11 @@ static void report(struct ls_trainer *trainer, const char *path)
 {
     const struct ls_device_environment *device = trainer->engine->device->environment;
     if (trainer->isa_taken)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "The instruction set is the snapshot's, %s (this processor also has %s)",
-                       device->isa(), device->widest_isa());
-    ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE, "Resuming from %s, iteration %lld", path,
-                   (long long)trainer->iteration);
+        ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                      "The instruction set is the snapshot's, %s (this processor also has %s)",
+                      device->isa(), device->widest_isa());
+    ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE, "Resuming from %s, iteration %lld", path,
+                  (long long)trainer->iteration);
 }
 
 int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error)

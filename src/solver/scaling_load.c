@@ -7,6 +7,7 @@
 #include "engine/exchange.h"
 #include "engine/factors.h"
 #include "engine/pass.h"
+#include "engine/plans.h"
 #include "engine/rows.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"
@@ -14,6 +15,7 @@
 #include "solver/fit.h"
 #include "solver/scaling.h"
 #include "solver/timing.h"
+#include "solver/training_plan.h"
 
 /* ---- What is exchanged ----------------------------------------------------------------------- */
 
@@ -31,7 +33,7 @@ static void load_parameters(const struct ls_trainer *trainer, struct ls_scaling_
 {
     const struct ls_parameter_set *set = trainer->parameters;
     const struct ls_graph *graph = ls_net_graph(trainer->train);
-    struct ls_store_options store = ls_trainer_store_options(trainer);
+    struct ls_store_options store = ls_training_plan_store_options(trainer);
     size_t factors = 0, rows = 0;
     for (size_t p = 0; p < set->count; p++) {
         const struct ls_parameter *parameter = set->items[p];
@@ -70,7 +72,7 @@ static void load_sync_points(const struct ls_net *net, struct ls_scaling_load *l
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_sync *sync = &graph->syncs[s];
         struct ls_scaling_layer *layer = &load->layers[sync->layer->index];
-        if (sync->grouping >= 0 && ls_net_local(net, graph->groupings[sync->grouping])) {
+        if (sync->grouping >= 0 && ls_plans_local(net, graph->groupings[sync->grouping])) {
             bool averaged = sync->kind == LS_SYNC_MOMENTS && sync->averages.mean != NULL;
             load->record += averaged ? row_bytes(net, sync) : 0;
             kept = kept || averaged;
@@ -85,7 +87,7 @@ static void load_sync_points(const struct ls_net *net, struct ls_scaling_load *l
 
 static void load_batches(const struct ls_net *net, struct ls_scaling_load *load)
 {
-    const struct ls_plan *plan = net->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(net);
     double records =
         (double)((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net)) * sizeof(double);
     load->units = ls_batching_most(&net->batching, net->batching.batch);
@@ -229,7 +231,7 @@ static double add_work(struct ls_scaling_load *load, const struct ls_plan *plan)
 /* The work of the update: the sum, weights and what is remembered are read and written. */
 static double add_update(struct ls_scaling_load *load, const struct ls_trainer *trainer)
 {
-    struct ls_store_options store = ls_trainer_store_options(trainer);
+    struct ls_store_options store = ls_training_plan_store_options(trainer);
     double each = LS_WORK_OF_BYTE * (8.0 + 8.0 * (1 + store.histories + store.average)), all = 0;
     for (size_t p = 0; p < load->parameters; p++) {
         const struct ls_parameter *parameter = trainer->parameters->items[p];
@@ -252,7 +254,7 @@ void ls_scaling_estimated(struct ls_scaling_load *load, const struct ls_trainer 
                           double seconds)
 {
     double units = (double)(load->units * load->batches);
-    double pass = units * add_work(load, trainer->train->plans[0]->plan);
+    double pass = units * add_work(load, ls_net_first_plan(trainer->train));
     double factor = seconds / (pass + add_update(load, trainer));
     double gathered = units / (load->waves > 0 ? load->waves : 1) / load->workers;
     for (size_t l = 0; l < load->layer_count; l++) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "solver/events.h"
 
 void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const char *sentence),
                          void *user)
@@ -29,7 +30,7 @@ void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const
 static void warn(void *user, const char *sentence)
 {
     struct ls_trainer *trainer = user;
-    ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING, "%s", sentence);
+    ls_events_say(trainer, LOCKSTEP_EVENT_WARNING, "%s", sentence);
 }
 
 void ls_trainer_report_skipped(struct ls_trainer *trainer)
@@ -43,8 +44,8 @@ void ls_trainer_count_skipped(struct ls_trainer *trainer)
 {
     ls_trainer_report_skipped(trainer);
     if (trainer->skipped > 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_WARNING,
-                       "%" PRId64 " sample%s of this run's training had bad records, and others "
-                       "stood in for them; 'lockstep check' lists the records",
-                       trainer->skipped, trainer->skipped == 1 ? "" : "s");
+        ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
+                      "%" PRId64 " sample%s of this run's training had bad records, and others "
+                      "stood in for them; 'lockstep check' lists the records",
+                      trainer->skipped, trainer->skipped == 1 ? "" : "s");
 }

@@ -22,6 +22,7 @@
 #include "snapshot/catalog.h"
 #include "solver/checkpoint.h"
 #include "solver/data.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
@@ -227,7 +228,7 @@ static void describe(const struct ls_error *error, char *text, size_t size)
 static void warn(struct ls_trainer *trainer, const char *text)
 {
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_WARNING, .text = text};
-    ls_trainer_event(trainer, &event);
+    ls_events_send(trainer, &event);
     ls_detector_warn(trainer->comm->detector, text);
 }
 
@@ -279,7 +280,7 @@ static void say_of(struct ls_snapshots *snapshots, enum lockstep_event_kind kind
     struct ls_trainer *trainer = snapshots->trainer;
     int64_t now = trainer->iteration;
     trainer->iteration = snapshots->iteration;
-    ls_trainer_say(trainer, kind, "%s", text);
+    ls_events_say(trainer, kind, "%s", text);
     trainer->iteration = now;
 }
 

@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/trainer.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,152 +18,20 @@
 #include "snapshot/weights.h"
 #include "solver/data.h"
 #include "solver/environment.h"
+#include "solver/events.h"
+#include "solver/fit.h"
+#include "solver/outputs.h"
 #include "solver/ranks.h"
 #include "solver/snapshots.h"
+#include "solver/training_plan.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    enum ls_update_kind kind;
-} kinds[] = {{"SGD", LS_UPDATE_SGD},          {"Nesterov", LS_UPDATE_NESTEROV},
-             {"Adam", LS_UPDATE_ADAM},        {"AdamW", LS_UPDATE_ADAMW},
-             {"AdaGrad", LS_UPDATE_ADAGRAD},  {"RMSProp", LS_UPDATE_RMSPROP},
-             {"AdaDelta", LS_UPDATE_ADADELTA}};
-
-static int find_kind(struct ls_trainer *trainer, struct ls_error *error)
-{
-    const char *type = trainer->solver->type != NULL ? trainer->solver->type : "SGD";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].name, type) == 0) {
-            trainer->update_kind = kinds[i].kind;
-            return 0;
-        }
-    return ls_fail(error, LOCKSTEP_DEFINITION, NULL, NULL, "unknown solver type '%s'", type);
-}
-
-static struct ls_net_options net_options(const struct ls_trainer *trainer,
-                                         const struct ls_net_definition *definition)
-{
-    return (struct ls_net_options){.definition = definition,
-                                   .seed = trainer->seed,
-                                   .micro_batch = trainer->micro_batch,
-                                   .workers = trainer->workers,
-                                   .share = ls_comm_own(trainer->comm),
-                                   .iter_size = 1,
-                                   .device = trainer->device,
-                                   .parameters = trainer->parameters,
-                                   .views = (struct ls_view_set *)&trainer->views,
-                                   .phase = LOCKSTEP__PHASE__TEST};
-}
-
-static int open_train_net(struct ls_trainer *trainer, struct ls_error *error)
-{
-    struct ls_net_options options = net_options(trainer, &trainer->definition->train);
-    options.phase = LOCKSTEP__PHASE__TRAIN;
-    options.training = true;
-    options.augment = true;
-    options.iter_size = trainer->solver->iter_size;
-    options.follow_groups = trainer->solver->follow_groups;
-    char place[LS_PLACE_MAX];
-    options.follow_groups_place = ls_place(trainer->definition->definition, trainer->solver,
-                                           "follow_groups", place, sizeof place);
-    int status = ls_net_open(&options, &trainer->train, error);
-    trainer->train_parameters = trainer->parameters->count;
-    return status;
-}
-
-/* The net that tests on the train data: the first test net with the train net's Data layers in
- * place of its own (they are matched by their first top), or the train net itself. */
-static int define_train_test(struct ls_trainer *trainer, struct ls_error *error)
-{
-    const struct ls_net_definition *base = trainer->definition->test_count > 0
-                                               ? &trainer->definition->test[0]
-                                               : &trainer->definition->train;
-    const Lockstep__NetParameter *train = trainer->definition->train.net;
-    Lockstep__NetParameter *net = ls_alloc(1, sizeof *net);
-    trainer->train_test_net = net;
-    if (net == NULL)
-        return ls_fail_memory(error, "a net");
-    *net = *base->net;
-    net->layer = ls_alloc(net->n_layer + 1, sizeof *net->layer);
-    if (net->layer == NULL)
-        return ls_fail_memory(error, "a net");
-    memcpy(net->layer, base->net->layer, net->n_layer * sizeof *net->layer);
-    for (size_t i = 0; i < net->n_layer; i++)
-        for (size_t j = 0; j < train->n_layer; j++) {
-            const Lockstep__LayerParameter *mine = net->layer[i], *theirs = train->layer[j];
-            if (mine->data_param != NULL && theirs->data_param != NULL && mine->n_top > 0 &&
-                theirs->n_top == mine->n_top && strcmp(mine->top[0], theirs->top[0]) == 0)
-                net->layer[i] = train->layer[j];
-        }
-    trainer->train_test_definition = *base;
-    trainer->train_test_definition.net = net;
-    trainer->train_test_definition.test_iter = 0;
-    return 0;
-}
-
-static int open_test(struct ls_trainer *trainer, const struct ls_net_definition *definition,
-                     int64_t samples, struct ls_error *error)
-{
-    struct ls_net_options options = net_options(trainer, definition);
-    options.samples = samples;
-    struct ls_test *test = &trainer->tests[trainer->test_count];
-    LS_TRY(ls_net_open(&options, &test->net, error));
-    trainer->test_count++;
-    test->batches = ls_test_batches(test->net, definition->test_iter);
-    return 0;
-}
-
-int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter)
-{
-    if (test_iter > 0)
-        return test_iter;
-    double batches = ls_batching_updates_per_epoch(&net->batching);
-    return net->batching.samples == INT64_MAX ? 1 : (int64_t)ceil(batches);
-}
-
-static int open_test_nets(struct ls_trainer *trainer, struct ls_error *error)
-{
-    const struct ls_solver_definition *definition = trainer->definition;
-    trainer->tests = ls_alloc(definition->test_count + 1, sizeof *trainer->tests);
-    if (trainer->tests == NULL)
-        return ls_fail_memory(error, "test nets");
-    int status = 0;
-    for (size_t i = 0; i < definition->test_count; i++) {
-        int result = open_test(trainer, &definition->test[i], 0, error);
-        status = status != 0 ? status : result;
-    }
-    return status;
-}
-
-static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
-{
-    LS_TRY(open_test_nets(trainer, error));
-    if (trainer->solver->test_on_train <= 0)
-        return 0;
-    LS_TRY(define_train_test(trainer, error));
-    trainer->has_train_test = true;
-    return open_test(trainer, &trainer->train_test_definition, trainer->solver->test_on_train,
-                     error);
-}
-
-struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer)
-{
-    return (struct ls_store_options){.rank = trainer->comm->rank,
-                                     .ranks = trainer->comm->size,
-                                     .training = true,
-                                     .workers = trainer->workers,
-                                     .histories = ls_update_histories(trainer->update_kind),
-                                     .average = trainer->solver->weight_average != NULL,
-                                     .seed = trainer->seed};
-}
-
 static int create_store(struct ls_trainer *trainer, struct ls_error *error)
 {
-    struct ls_store_options options = ls_trainer_store_options(trainer);
+    struct ls_store_options options = ls_training_plan_store_options(trainer);
     int status = ls_engine_create_store(trainer->engine, trainer->parameters, &trainer->views,
                                         &options, error);
     trainer->store = trainer->engine->store;
@@ -197,18 +63,6 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     return 0;
 }
 
-/* Opens the nets and checks them; nothing that is large is allocated. */
-static int open_nets(struct ls_trainer *trainer, struct ls_error *error)
-{
-    LS_TRY(find_kind(trainer, error));
-    int status = open_train_net(trainer, error);
-    int test_status = open_tests(trainer, error);
-    LS_TRY(status);
-    LS_TRY(test_status);
-    LS_TRY(ls_trainer_check_names(trainer, error));
-    return ls_trainer_check_training(trainer, error);
-}
-
 static int create(struct ls_trainer *trainer, const struct lockstep_train_options *options,
                   struct ls_error *error)
 {
@@ -222,8 +76,8 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
                             error));
     trainer->engine->audited_part = trainer->audited_part;
     trainer->engine->audit_seed = trainer->seed;
-    LS_TRY(open_nets(trainer, error));
-    LS_TRY(ls_trainer_fit(trainer, (size_t)options->memory, error));
+    LS_TRY(ls_training_plan_open_nets(trainer, error));
+    LS_TRY(ls_fit_trainer(trainer, (size_t)options->memory, error));
     LS_TRY(ls_environment_make(trainer, error));
     LS_TRY(init_schedule(trainer, error));
     LS_TRY(create_store(trainer, error));
@@ -233,72 +87,6 @@ static int create(struct ls_trainer *trainer, const struct lockstep_train_option
                                                    .overwrite = options->overwrite != 0,
                                                    .copies = trainer->forecast.copies};
     return ls_snapshots_create(trainer, &snapshots, &trainer->snapshots, error);
-}
-
-/* A trainer without anything in it. `comm` NULL: a process by itself, with a communicator of its
- * own. */
-static struct ls_trainer *new_trainer(const struct ls_solver_definition *definition,
-                                      const struct ls_device *device, struct ls_comm *comm,
-                                      int workers, struct ls_error *error)
-{
-    struct ls_trainer *trainer = ls_alloc(1, sizeof *trainer);
-    struct ls_parameter_set *parameters = ls_parameter_set_new();
-    if (trainer == NULL || parameters == NULL) {
-        ls_free(trainer);
-        ls_parameter_set_free(parameters);
-        ls_fail_memory(error, "a trainer");
-        return NULL;
-    }
-    trainer->device = device;
-    trainer->comm = comm;
-    trainer->definition = definition;
-    trainer->solver = definition->solver;
-    trainer->seed = ls_solver_seed(definition->solver);
-    trainer->workers = workers;
-    trainer->micro_batch = definition->solver->micro_batch;
-    trainer->parameters = parameters;
-    trainer->snapshot_at = -1;
-    trainer->outgrew_first = trainer->outgrew_last = -1;
-    trainer->best_iteration = -1;
-    trainer->chain.linked = -1;
-    if (comm == NULL) {
-        if (ls_comm_create_alone(&trainer->alone, error) != 0) {
-            ls_trainer_free(trainer);
-            return NULL;
-        }
-        trainer->comm = trainer->alone;
-        (void)ls_comm_start(trainer->comm, workers, NULL, NULL); /* with one rank it cannot fail */
-    }
-    return trainer;
-}
-
-int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error)
-{
-    struct ls_trainer *trainer = new_trainer(definition, ls_device_default(), NULL, 1, error);
-    if (trainer == NULL)
-        return LOCKSTEP_RESOURCE;
-    int status = open_train_net(trainer, error);
-    int test_status = open_test_nets(trainer, error);
-    ls_trainer_free(trainer);
-    return status != 0 ? status : test_status;
-}
-
-int ls_trainer_plan(const struct ls_solver_definition *definition, const struct ls_device *device,
-                    int workers, int64_t micro_batch, struct ls_trainer **out,
-                    struct ls_error *error)
-{
-    *out = NULL;
-    struct ls_trainer *trainer = new_trainer(definition, device, NULL, workers, error);
-    if (trainer == NULL)
-        return LOCKSTEP_RESOURCE;
-    if (micro_batch > 0)
-        trainer->micro_batch = micro_batch;
-    int status = open_nets(trainer, error);
-    if (status != 0)
-        ls_trainer_free(trainer);
-    else
-        *out = trainer;
-    return status;
 }
 
 int ls_trainer_join(const struct ls_solver_definition *definition,
@@ -311,7 +99,7 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     struct ls_trainer *trainer = NULL;
     int status = ls_device_find(options->device, &device, error);
     if (status == 0) {
-        trainer = new_trainer(definition, device, comm, workers, error);
+        trainer = ls_training_plan_new(definition, device, comm, workers, error);
         status = trainer == NULL ? LOCKSTEP_RESOURCE : 0;
     }
     if (comm != NULL) { /* whatever happened here: the others wait for this */
@@ -346,28 +134,25 @@ void ls_trainer_free(struct ls_trainer *trainer)
 {
     if (trainer == NULL)
         return;
-    if (trainer->comm != NULL) /* it may name a layer, which goes */
-        ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
+    /* It may name a layer, which goes. */
+    ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
     ls_snapshots_free(trainer->snapshots);
     ls_data_end(trainer);
     ls_prefetcher_close(trainer->prefetcher);
     ls_step_free(trainer->train_pass);
-    ls_net_close(trainer->train);
     for (size_t i = 0; i < trainer->test_count; i++) {
         ls_prefetcher_close(trainer->tests[i].prefetcher);
         ls_step_free(trainer->tests[i].pass);
-        ls_net_close(trainer->tests[i].net);
     }
+    ls_net_close(trainer->train);
+    trainer->train = NULL;
+    for (size_t i = 0; i < trainer->test_count; i++)
+        ls_net_close(trainer->tests[i].net);
+    trainer->test_count = 0;
     ls_prefetch_memory_free(&trainer->decoded);
     ls_engine_free(trainer->engine);
-    ls_view_set_free(&trainer->views);
-    ls_parameter_set_free(trainer->parameters);
     ls_schedule_free(&trainer->schedule);
     ls_outputs_free(&trainer->outputs);
-    if (trainer->train_test_net != NULL)
-        ls_free(trainer->train_test_net->layer);
-    ls_free(trainer->train_test_net);
-    ls_free(trainer->tests);
     ls_free(trainer->nets);
     ls_free(trainer->losses);
     ls_free(trainer->answers);
@@ -375,8 +160,7 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_free(trainer->course);
     ls_free(trainer->environment);
     ls_free(trainer->history);
-    ls_comm_end(trainer->alone);
-    ls_free(trainer);
+    ls_training_plan_free(trainer);
 }
 
 /* ---- One update ------------------------------------------------------------------------------ */
@@ -467,11 +251,11 @@ static void tell_repeat(struct ls_trainer *trainer)
     char times[64] = "";
     if (count == power)
         snprintf(times, sizeof times, " (%lld updates of this run so far)", (long long)count);
-    ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                   "Iteration %lld: the update was repeated, because sums of gradients were set "
-                   "for another size; this takes time, and nothing is wrong%s",
-                   (long long)trainer->iteration,
-                   count == 3 ? " (from here on the 10th, 100th, ... is told)" : times);
+    ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                  "Iteration %lld: the update was repeated, because sums of gradients were set "
+                  "for another size; this takes time, and nothing is wrong%s",
+                  (long long)trainer->iteration,
+                  count == 3 ? " (from here on the 10th, 100th, ... is told)" : times);
 }
 
 /* Looks at how large gradients are, and says what came of it: one that has grown far beyond all
@@ -484,7 +268,7 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
             trainer->iteration - trainer->outgrew_last > LS_OUTGREW_GAP)
             trainer->outgrew_first = trainer->iteration;
         trainer->outgrew_last = trainer->iteration;
-        ls_trainer_say(
+        ls_events_say(
             trainer, LOCKSTEP_EVENT_NOTICE,
             "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately, or more, "
             "which can be the first sign of divergence: if the loss rises too, a lower base_lr, "
@@ -539,30 +323,4 @@ int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error)
     status = ls_comm_conclude(trainer->comm, status, error);
     ls_thread_pool_leave(trainer->engine->pool);
     return status;
-}
-
-/* ---- Events ---------------------------------------------------------------------------------- */
-
-void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event)
-{
-    if (trainer->callbacks.event == NULL || trainer->comm->rank != 0)
-        return;
-    event->iteration = trainer->iteration;
-    if (trainer->train->batching.samples != INT64_MAX)
-        event->epoch =
-            (double)trainer->iteration / ls_batching_updates_per_epoch(&trainer->train->batching);
-    event->learning_rate = trainer->rate;
-    trainer->callbacks.event(trainer->callbacks.user, event);
-}
-
-void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
-                    ...)
-{
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    struct lockstep_event event = {.kind = kind, .text = text};
-    ls_trainer_event(trainer, &event);
 }

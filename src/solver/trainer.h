@@ -9,6 +9,7 @@
 #include "lockstep/lockstep.h"
 #include "device/update.h"
 #include "schema/solver.h"
+#include "solver/outputs.h"
 #include "solver/schedule.h"
 
 /* Requests from outside (enum lockstep_request), as bits. */
@@ -46,14 +47,6 @@ struct ls_chain {
     int64_t begin;    /* iteration at which it begins */
     int64_t linked;   /* iteration of the last link that this trainer has made; -1: none */
     uint64_t weights; /* hash of that link */
-};
-
-/* Outputs of the last evaluation, as the public interface shows them. */
-struct ls_outputs {
-    struct lockstep_output *items;
-    size_t count;
-    double *values;
-    size_t value_capacity;
 };
 
 /* The best value of a figure. */
@@ -157,20 +150,6 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
                     const struct lockstep_train_options *options, struct ls_comm *comm,
                     struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
-/* A trainer with its nets and nothing else: a plan. micro_batch 0: the definition's. */
-int ls_trainer_plan(const struct ls_solver_definition *definition, const struct ls_device *device,
-                    int workers, int64_t micro_batch, struct ls_trainer **trainer,
-                    struct ls_error *error);
-struct ls_store_options ls_trainer_store_options(const struct ls_trainer *trainer);
-/* Forecasts what a trainer with its nets takes, and plans the nets anew if that is more than
- * `memory` (0: no limit). If it cannot fit, the error says what would (solver/fit.c). */
-int ls_trainer_fit(struct ls_trainer *trainer, size_t memory, struct ls_error *error);
-/* Whether there are snapshots besides the last one. */
-bool ls_trainer_takes_snapshots(const struct ls_trainer *trainer);
-/* Reports what is wrong with the nets of a solver that is itself wrong, so that a user sees all
- * problems at once. */
-int ls_trainer_check_nets(const struct ls_solver_definition *definition, struct ls_error *error);
-
 /* What only the built net can tell (solver/check.c): names that a snapshot could not tell from its
  * own, a net without a loss or with nothing to learn, too many micro-batches; and, when its weights
  * are there, layers that normalise by averages which were never computed. */
@@ -180,18 +159,12 @@ int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error 
 
 /* One update. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
-/* What the caller wants now, as bits of enum ls_wanted. */
-uint32_t ls_trainer_poll(struct ls_trainer *trainer);
 /* See lockstep_trainer_run. */
 int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
 /* Tests net `index` and leaves its figures in trainer->outputs. */
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
                         struct ls_error *error);
 
-/* Hands an event to the caller, if this is rank 0; fields that concern training are filled in. */
-void ls_trainer_event(struct ls_trainer *trainer, struct lockstep_event *event);
-void ls_trainer_say(struct ls_trainer *trainer, enum lockstep_event_kind kind, const char *format,
-                    ...) __attribute__((format(printf, 3, 4)));
 /* After an update: joins a link to the chain where one is due. */
 int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error);
 /* An event about the chain; `end`: of the weights as they are now, in words. All ranks call it. */
@@ -206,14 +179,6 @@ void ls_trainer_report_findings(struct ls_trainer *trainer);
 void ls_trainer_report_audits(struct ls_trainer *trainer);
 /* The start of a run: what matters, and warnings (solver/report.c). */
 int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
-
-/* Turns the figures of a record into outputs, in the order in which they are printed. */
-int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
-                   struct ls_error *error);
-void ls_outputs_free(struct ls_outputs *outputs);
-
-/* How many batches make one pass over a test net's data (test_iter if it is given). */
-int64_t ls_test_batches(const struct ls_net *net, int32_t test_iter);
 
 /* A snapshot to `path` (solver/checkpoint.c). All ranks of a job call it; rank 0 writes, and a
  * failure of any is that of all. Those under the solver's name: solver/snapshots.h. */

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "schema/arena.h"
+#include "solver/events.h"
 
 enum { TURNS = 5, WARM_UP = 2, ARENA = 64 << 20 };
 static const double default_seconds = 2.5;
@@ -197,10 +198,10 @@ static int measure(struct tuning *tuning, size_t index, int turn, struct ls_erro
     if (status == 0)
         status = run_turn(trainer, seconds / TURNS, &tuning->rates[index][turn], error);
     if (status == 0)
-        ls_trainer_say(trainer, LOCKSTEP_EVENT_NOTICE,
-                       "Turn %d of %d: workers %d, batch %lld, micro_batch %lld: %.6g samples/s",
-                       turn + 1, TURNS, point->workers, (long long)point->batch,
-                       (long long)point->micro_batch, tuning->rates[index][turn]);
+        ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
+                      "Turn %d of %d: workers %d, batch %lld, micro_batch %lld: %.6g samples/s",
+                      turn + 1, TURNS, point->workers, (long long)point->batch,
+                      (long long)point->micro_batch, tuning->rates[index][turn]);
     ls_trainer_free(trainer);
     ls_arena_free(variant.arena);
     return status;

@@ -21,6 +21,7 @@
 #include "ops/devices.h"
 #include "snapshot/catalog.h"
 #include "solver/environment.h"
+#include "solver/outputs.h"
 #include "solver/state.h"
 #include "transport/local.h"
 #include "transport/comm.h"

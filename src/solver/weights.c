@@ -10,6 +10,7 @@
 #include "snapshot/caffemodel.h"
 #include "snapshot/weights.h"
 #include "solver/environment.h"
+#include "solver/events.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"
@@ -198,7 +199,7 @@ int ls_load_weights(struct ls_store *store, const struct ls_graph *const *graphs
 
 static void notice(void *user, const char *line)
 {
-    ls_trainer_say(user, LOCKSTEP_EVENT_NOTICE, "%s", line);
+    ls_events_say(user, LOCKSTEP_EVENT_NOTICE, "%s", line);
 }
 
 static int read_weights(void *user, size_t parameter, const struct ls_state_array *array,

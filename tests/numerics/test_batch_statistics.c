@@ -420,7 +420,7 @@ static void frozen_norms_keep_their_averages(void **state)
         double mean[2][HIDDEN], variance[2][HIDDEN];
         float values[ELEMENTS];
         training = start(solver, workers, NULL, NULL);
-        assert_int_equal(training->trainer->inner->train->plans[0]->plan->segments, 1);
+        assert_int_equal(ls_net_first_plan(training->trainer->inner->train)->segments, 1);
         for (int number = 0; number < 3; number++) {
             set_up(&u, &s, training, number);
             for (int c = 0; c < HIDDEN; c++) {

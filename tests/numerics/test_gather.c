@@ -29,7 +29,7 @@ static int setup(void **state)
 /* Steps of the train net that are gathered. */
 static int gathered(const struct training *training)
 {
-    const struct ls_plan *plan = training->trainer->inner->train->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(training->trainer->inner->train);
     int count = 0;
     for (size_t s = 0; s < plan->step_count; s++)
         count += plan->steps[s].gathered;

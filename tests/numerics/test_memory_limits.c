@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
+#include "engine/plans.h"
+#include "solver/training_plan.h"
 #include "trainings/random_net.h"
 #include "numerics/sizes.h"
 #include "ops/devices.h"
@@ -34,10 +36,10 @@ static struct outcome train(const struct lockstep_solver *solver, int workers, s
     for (size_t i = 0; i < trainer->train->plan_count; i++) {
         const struct ls_plan *plan = trainer->train->plans[i]->plan;
         size_t bytes = plan->arena_bytes * (size_t)workers +
-                       plan->stashed_bytes * (size_t)ls_net_slots(trainer->train, workers);
+                       plan->stashed_bytes * (size_t)ls_plans_slots(trainer->train, workers);
         outcome.largest = bytes > outcome.largest ? bytes : outcome.largest;
     }
-    recomputations += trainer->train->plans[0]->plan->recomputations;
+    recomputations += ls_net_first_plan(trainer->train)->recomputations;
     for (int i = 0; i < UPDATES && outcome.status == 0; i++)
         outcome.status = lockstep_trainer_step(training->trainer, 1, training->error);
     outcome.state = snapshot(training);
@@ -164,11 +166,11 @@ static size_t fit_into(const struct lockstep_solver *solver, size_t memory, doub
     struct ls_trainer *trainer;
     struct ls_fit fit;
     assert_int_equal(
-        ls_trainer_plan(solver->definition, ls_device_default(), 2, 0, &trainer, error), 0);
+        ls_training_plan_create(solver->definition, ls_device_default(), 2, 0, &trainer, error), 0);
     if (memory == 1) {
         assert_int_equal(ls_fit_of_trainer(trainer, &fit, error), 0);
         assert_int_equal(ls_fit_limit(&fit, 1, &trainer->forecast, error), 0);
-    } else if (ls_trainer_fit(trainer, memory, error) != 0) {
+    } else if (ls_fit_trainer(trainer, memory, error) != 0) {
         fail_msg("%s", error->problems[0].message);
     }
     size_t total = ls_forecast_total(&trainer->forecast);
@@ -214,8 +216,8 @@ static void test_phases_need_no_more_memory_than_training(void **state)
         struct lockstep_solver *solver = solver_of(&net, "test_interval: 2", "20");
         struct training *training = start(solver, 2, NULL, NULL);
         const struct ls_trainer *trainer = training->trainer->inner;
-        const struct ls_plan *train_plan = trainer->train->plans[0]->plan;
-        const struct ls_plan *test_plan = trainer->tests[0].net->plans[0]->plan;
+        const struct ls_plan *train_plan = ls_net_first_plan(trainer->train);
+        const struct ls_plan *test_plan = ls_net_first_plan(trainer->tests[0].net);
         if (group == 0) /* little of what this training keeps is in its arena */
             assert_true(train_plan->stashed_bytes > 0 &&
                         test_plan->arena_bytes > train_plan->arena_bytes);

@@ -2,6 +2,8 @@
  * number of workers, in training and in tests, no step overwrites what is still needed.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/plans.h"
+#include "solver/training_plan.h"
 #include "trainings/random_net.h"
 #include "ops/devices.h"
 #include "unit/plan/plan_memory.h"
@@ -49,14 +51,15 @@ static void check_seed(uint64_t seed, int workers)
     struct ls_text text = make_random_net(seed);
     struct lockstep_solver *solver = load_solver("%s", text.data);
     struct ls_trainer *trainer = NULL;
-    if (ls_trainer_plan(solver->definition, ls_device_default(), workers, 0, &trainer, error) != 0)
+    if (ls_training_plan_create(solver->definition, ls_device_default(), workers, 0, &trainer,
+                                error) != 0)
         fail_msg("%s", error->problems[0].message);
     check_nets(trainer, seed, "without a limit");
     size_t most = ls_net_memory_bytes(trainer->train, workers);
-    assert_int_equal(ls_net_limit(trainer->train, 1, error), 0);
+    assert_int_equal(ls_plans_limit(trainer->train, 1, error), 0);
     check_nets(trainer, seed, "the least memory");
     size_t least = ls_net_memory_bytes(trainer->train, workers);
-    assert_int_equal(ls_net_limit(trainer->train, (most + least) / 2, error), 0);
+    assert_int_equal(ls_plans_limit(trainer->train, (most + least) / 2, error), 0);
     check_nets(trainer, seed, "some memory");
     ls_trainer_free(trainer);
     lockstep_solver_free(solver);

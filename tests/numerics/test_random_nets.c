@@ -52,7 +52,7 @@ static struct result run(const struct lockstep_solver *solver, int workers, size
     if (taken != NULL)
         *taken = bytes;
     factored += ls_factors_count(training->trainer->inner->store->factors) > 0;
-    recomputed += training->trainer->inner->train->plans[0]->plan->recomputations > 0;
+    recomputed += ls_net_first_plan(training->trainer->inner->train)->recomputations > 0;
     double losses[UPDATES] = {0};
     struct result result = conclude(training, train(training, losses));
     memcpy(result.losses, losses, sizeof losses);

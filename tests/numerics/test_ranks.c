@@ -109,7 +109,7 @@ static void check_net(const struct net *net, bool dynamic, uint32_t delays)
 
 static int traits_of(const struct ls_trainer *trainer)
 {
-    const struct ls_plan *plan = trainer->train->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(trainer->train);
     return (plan->sync_cuts > 0 ? SYNC_POINTS : 0) |
            (trainer->train_pass->exchange->kept_doubles > 0 ? ROWS_KEPT : 0) |
            (plan->has_before ? COUNTS_BEFORE : 0) |

@@ -25,7 +25,7 @@ static void plans_show_the_chains_that_training_runs(void **state)
     assert_int_equal(lockstep_plan_training(solver, &options, &shown, error), 0);
     struct training *training = start(solver, 2, NULL, NULL);
     const struct lockstep_plan_net *net = lockstep_plan_net(shown, 0);
-    const struct ls_plan *plan = training->trainer->inner->train->plans[0]->plan;
+    const struct ls_plan *plan = ls_net_first_plan(training->trainer->inner->train);
     assert_int_equal(net->step_count, plan->step_count);
     for (size_t s = 0; s < plan->step_count; s++) {
         const struct ls_step *step = &plan->steps[s];

@@ -45,7 +45,7 @@ static int count_points(struct lockstep_solver *solver, int *ops)
 {
     struct training *training = start(solver, 1, NULL, NULL);
     const struct ls_net *net = training->trainer->inner->train;
-    int points = (int)net->plans[0]->plan->segments - 1;
+    int points = (int)ls_net_first_plan(net)->segments - 1;
     *ops = (int)ls_net_graph(net)->sync_count;
     for (size_t i = 0; i < net->plan_count; i++)
         assert_int_equal(net->plans[i]->plan->segments - 1, points);

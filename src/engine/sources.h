@@ -1,0 +1,15 @@
+/* The sources of a net: the batch that all of them agree on, and the data sets behind its Data
+ * layers.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_ENGINE_SOURCES_H
+#define LS_ENGINE_SOURCES_H
+
+#include "engine/net.h"
+
+/* For ls_net_open: finds the batch that all sources of the net hand out, opens
+ * the data sets of its Data layers. They report all that is wrong and return 0 or a status. */
+int ls_sources_find_batch(struct ls_net *net, struct ls_error *error);
+int ls_sources_open(struct ls_net *net, struct ls_error *error);
+
+#endif
