@@ -77,7 +77,8 @@ static int fault_before(void *user, const struct ls_op *op, const float *numbers
     if (op->kind == LS_OP_RECORD ? fault_wants(fault, "factor")
                                  : fault_wants(fault, "gradient") || fault_wants(fault, "huge") ||
                                        fault_wants(fault, "nan"))
-        fault->turn = fault_turn_bit(fault, numbers, ls_value_bytes(op->input[0]) / sizeof *numbers);
+        fault->turn =
+            fault_turn_bit(fault, numbers, ls_value_bytes(op->input[0]) / sizeof *numbers);
     return through->before != NULL ? through->before(through->user, op, numbers, context, error)
                                    : 0;
 }
