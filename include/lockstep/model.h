@@ -42,9 +42,11 @@ LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
                                      const struct lockstep_output **outputs, size_t *count,
                                      int64_t *samples, struct lockstep_error *error);
 
-/* The shape that one input sample has after transformation (channels, height, width). */
+/* The shape that one input sample has after transformation (channels, height, width); of other
+ * inputs its axes without that of the samples, the third and those behind it multiplied. */
 LOCKSTEP_API void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shape[3]);
-/* Numbers a sample yields: the size of the prediction (for a classifier, one per class). */
+/* Numbers a sample yields: the size of the prediction (for a classifier, one per class). They come
+ * in the order of the blob's axes, without that of the samples. */
 LOCKSTEP_API size_t lockstep_model_output_size(const struct lockstep_model *model);
 /* Positions that these numbers are for: 1 for a classifier; height x width where every position of
  * a picture is classified, and the output is one map after the other, class by class. */

@@ -18,7 +18,7 @@
 
 static bool usable(const struct ls_value *value)
 {
-    return value != NULL && value->storage == LS_STORE_ARENA && value->sample_axis == 0 &&
+    return value != NULL && value->storage == LS_STORE_ARENA && value->sample_axis >= 0 &&
            value->type == LS_F32;
 }
 
@@ -126,8 +126,9 @@ void lockstep_model_input_shape(const struct lockstep_model *model, int64_t shap
 {
     const struct ls_value *input = ls_prediction_input(model->prediction);
     shape[0] = shape[1] = shape[2] = input != NULL ? 1 : 0;
-    for (int i = 1; input != NULL && i < input->shape.rank; i++)
-        shape[i < 3 ? i - 1 : 2] *= input->shape.dim[i];
+    for (int i = 0, at = 0; input != NULL && i < input->shape.rank; i++)
+        if (i != input->sample_axis)
+            shape[at < 2 ? at++ : 2] *= input->shape.dim[i];
 }
 
 size_t lockstep_model_output_size(const struct lockstep_model *model)
@@ -138,7 +139,7 @@ size_t lockstep_model_output_size(const struct lockstep_model *model)
 size_t lockstep_model_output_positions(const struct lockstep_model *model)
 {
     const struct ls_value *output = ls_prediction_output(model->prediction);
-    if (output == NULL || output->shape.rank < 3)
+    if (output == NULL || output->shape.rank < 3 || output->sample_axis != 0)
         return 1;
     return (size_t)ls_shape_count(&output->shape, 2, output->shape.rank);
 }
@@ -165,6 +166,12 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
     LS_TRY(check_one_size(model, error));
+    const struct ls_value *from = ls_prediction_input(model->prediction);
+    if (from->type != LS_F32)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
+                       "declare it as F32",
+                       "predictions are made from F32, but '%s' has elements of type %s",
+                       from->name, ls_dtype_name(from->type));
     return ls_prediction_run(model->prediction, input, count, output, error);
 }
 

@@ -163,15 +163,16 @@ static void prediction_copy(const struct ls_value *value, const float *source, f
 {
     const struct ls_shape *shape = &value->shape;
     int64_t block = value->layout->block;
-    int64_t channels = shape->rank > 1 ? shape->dim[1] : 1;
-    int64_t inner = ls_shape_count(shape, 2, shape->rank);
-    if (block <= 1) {
-        memcpy(target, source, (size_t)(channels * inner) * sizeof *target);
+    if (block <= 1 || shape->rank < 2) {
+        memcpy(target, source, (size_t)ls_shape_size(shape) * sizeof *target);
         return;
     }
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t i = 0; i < inner; i++)
-            target[c * inner + i] = source[(c / block * inner + i) * block + c % block];
+    int64_t channels = shape->dim[1], blocks = (channels + block - 1) / block;
+    int64_t inner = ls_shape_count(shape, 2, shape->rank);
+    for (int64_t row = 0; row < shape->dim[0]; row++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t i = 0; i < inner; i++)
+                *target++ = source[((row * blocks + c / block) * inner + i) * block + c % block];
 }
 
 /* One sample, in the memory of a worker. */

@@ -55,6 +55,65 @@ static void test_view_of_input(void **state)
     lockstep_error_free(error);
 }
 
+/* A model of `layers` behind input 'data', and a convolution of it to have weights. */
+static struct lockstep_model *load_model(const char *input, const char *layers)
+{
+    char text[1500];
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    snprintf(text, sizeof text,
+             "layer { name: 'in' type: 'Input' top: 'data' input_param { %s } }\n"
+             "layer { name: 'pic' type: 'Input' top: 'pic' input_param { shape { dim: [2, 3, 1, 1] "
+             "} } }\n"
+             "layer { name: 'c' type: 'Convolution' bottom: 'pic' top: 'c'\n"
+             "  convolution_param { num_output: 1 kernel_size: 1 bias_term: false } }\n"
+             "layer { name: 's' type: 'Silence' bottom: 'c' }\n%s",
+             input, layers);
+    ls_test_write_text(ls_test_path("rows.prototxt"), text);
+    write_weights(ls_test_path("net.safetensors"));
+    lockstep_model_options_init(&options);
+    options.workers = 2;
+    if (lockstep_model_load(ls_test_path("rows.prototxt"), ls_test_path("net.safetensors"),
+                            &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_error_free(error);
+    return model;
+}
+
+/* Samples along any axis, and of several rows: what comes out is all of a sample, in its order. */
+static void all_rows_of_a_sample_are_predicted(void **state)
+{
+    (void)state;
+    static const char *const nets[][2] = {
+        {"shape { dim: [3, 2, 4] } sample_axis: 1",
+         "layer { name: 'y' type: 'Power' bottom: 'data' top: 'y' power_param { scale: 2 } }"},
+        {"shape { dim: [2, 3, 4] }",
+         "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'r' "
+         "reshape_param { shape { dim: [6, 4] } } }\n"
+         "layer { name: 'y' type: 'Power' bottom: 'r' top: 'y' power_param { scale: 2 } }"},
+        {"shape { dim: [3, 4, 2] } sample_axis: 2",
+         "layer { name: 'y' type: 'Power' bottom: 'data' top: 'y' power_param { scale: 2 } }"},
+    };
+    float input[SAMPLES * SIZE], output[SAMPLES * SIZE];
+    for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+        struct lockstep_model *model = load_model(nets[n][0], nets[n][1]);
+        int64_t shape[3];
+        lockstep_model_input_shape(model, shape);
+        assert_true(shape[0] == 3 && shape[1] == 4 && shape[2] == 1);
+        assert_int_equal(lockstep_model_output_size(model), SIZE);
+        assert_int_equal(lockstep_model_output_positions(model), 1);
+        for (int i = 0; i < SAMPLES * SIZE; i++) {
+            input[i] = (float)i + 0.5F;
+            output[i] = -1;
+        }
+        assert_int_equal(lockstep_model_predict(model, input, SAMPLES, output, NULL), 0);
+        for (int i = 0; i < SAMPLES * SIZE; i++)
+            assert_true(output[i] == 2 * input[i]);
+        lockstep_model_free(model);
+    }
+}
+
 /* ---- oneDNN fails ---------------------------------------------------------------------------- */
 
 static _Atomic bool dnnl_fails;
@@ -132,6 +191,7 @@ static void test_failing_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_view_of_input),
+                                       cmocka_unit_test(all_rows_of_a_sample_are_predicted),
                                        cmocka_unit_test(test_failing_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
