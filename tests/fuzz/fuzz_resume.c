@@ -347,7 +347,7 @@ static void ignore_line(void *user, const char *line)
     must(line != NULL);
 }
 
-/* Who else reads snapshots. */
+/* Other readers of snapshots. */
 static void look_at(const char *path)
 {
     struct ls_error error = {0};

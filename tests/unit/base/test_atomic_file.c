@@ -171,7 +171,8 @@ static void test_long_names(void **state)
     check_content(path, "");
 }
 
-/* A process that was killed may have had our number: its file is neither used nor removed. */
+/* A killed process may have had this process's number: its temporary file is neither used nor
+ * removed. */
 static void test_leftovers_are_left(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static int write_zeros(const char *path, size_t size)
     return ls_atomic_commit(file, &error);
 }
 
-/* A limit on the size of files (EFBIG) stands for a disk that cannot take more; it needs no
+/* A limit on the size of files (EFBIG) is used in place of a full disk, because it needs no
  * rights. One size fails in a write, the other, smaller than the buffer, only in the commit. */
 static void test_file_too_large(void **state)
 {
@@ -356,8 +357,8 @@ static void test_prefixes(void **state)
     }
 }
 
-/* The child's part of the next test, because a process learns that files cannot be named. What
- * linkat refuses in a full folder is no such thing. */
+/* The child's part of the next test: whether files can be named is found once in a process. A
+ * full folder, for which linkat also fails, does not count. */
 static int without_links(const char *folder, int reason, bool checked)
 {
     const char *path = ls_test_path("unlinked/model");
@@ -387,7 +388,8 @@ static int without_links(const char *folder, int reason, bool checked)
     return error.count == 0 ? 0 : 6;
 }
 
-/* Where a sandbox or a file system refuses to name a file, it is written under a name. */
+/* Where a sandbox or a file system does not allow linkat, the file is written under a temporary
+ * name. */
 static void test_links_that_are_refused(void **state)
 {
     (void)state;

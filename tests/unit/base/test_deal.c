@@ -1,4 +1,5 @@
-/* Dealing: every thing has one owner, runs are in order, and as even as whole numbers can be.
+/* Partitions: every item has one owner, runs are in order, and as even as whole numbers allow.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/partition.h"
 

@@ -1,5 +1,5 @@
-/* Guarded views of files: what cannot be read is zeros and told, and any other SIGBUS does what it
- * would have done.
+/* Guarded views of files: unreadable pages are zeros, and reported; any other SIGBUS has its
+ * usual effect.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/guard.h"
@@ -86,7 +86,7 @@ static void test_whole(void **state)
     ls_guard_leave(NULL);
 }
 
-/* What is still there stays, what is behind it is zeros; other views are not concerned. */
+/* Pages that still exist keep their bytes, lost pages are zeros; other views are not affected. */
 static void test_cut(void **state)
 {
     (void)state;
@@ -240,7 +240,8 @@ static int status_of(enum handler handler, enum what what)
     return status;
 }
 
-/* Run before the first guard of this process, which would put its handler before theirs. */
+/* Runs before the first guard of this process, which would put its handler before those of the
+ * test. */
 static void test_other_signals(void **state)
 {
     (void)state;

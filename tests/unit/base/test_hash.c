@@ -59,8 +59,8 @@ static void test_alignment_does_not_matter(void **state)
     }
 }
 
-/* Any bit of any lane counts, pairs of signs too (which a product alone would not tell apart), and
- * so do length, seed and order; where the bytes lie does not. */
+/* Every bit of every lane counts, also pairs of signs (which a product alone would not
+ * distinguish), and so do length, seed and order; the alignment of the bytes does not. */
 static void test_wide(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Numbers by name: what was set is found, the last number counts, and nothing else is found.
+/* Numbers by name: a name that was set is found, the last number counts, and other names are not
+ * found.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

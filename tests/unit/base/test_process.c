@@ -1,5 +1,4 @@
-/* Whether another process is there.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Whether another process is alive. SPDX-License-Identifier: BSD-2-Clause */
 #include "base/process.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* Philox against its authors' known answers, and what is made of it.
+/* Philox is compared with its authors' known answers; and the numbers that are derived from it.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/random.h"
 

@@ -1,4 +1,5 @@
-/* SHA-256: the vectors of FIPS 180-4, and the same hash whatever pieces the bytes come in.
+/* SHA-256: the vectors of FIPS 180-4, and the same hash for bytes in pieces of any sizes.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/sha256.h"
 

@@ -60,8 +60,8 @@ static int ask_child(int (*ask)(int cores))
     return WEXITSTATUS(status);
 }
 
-/* Threads are pinned where they fill the cores: neither fewer nor more, nor where there is a quota.
- */
+/* Threads are pinned where there are as many as cores: not with fewer or more, and not under a
+ * quota. */
 static int ask_whether_filled(int cores)
 {
     bool limited = ls_cpu_count() < cores;
@@ -71,8 +71,8 @@ static int ask_whether_filled(int cores)
     return good ? 0 : 1;
 }
 
-/* A thread waits in vain for a core on which a waiting thread spins: with more threads than
- * cores a barrier hardly spins. */
+/* With more threads than cores a barrier hardly spins: a spinning thread would hold the core
+ * that another needs. */
 static int ask_whether_spinning(int cores)
 {
     struct ls_barrier fitting, crowded;

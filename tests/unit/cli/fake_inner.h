@@ -1,4 +1,5 @@
-/* What the files of the fake library share: notes of calls, objects that are counted, answers.
+/* Shared by the files of the fake library: notes of calls, counted objects, answers.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_FAKE_INNER_H
 #define LS_TESTS_FAKE_INNER_H

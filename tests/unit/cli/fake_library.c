@@ -213,7 +213,8 @@ int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
     return fake_answer(fake.run_status, error);
 }
 
-/* Replays: a trainer whose weights are 7 * iteration, and whose links lie at every second one. */
+/* Replays: a trainer whose weights are 7 * iteration, with a link of the chain of hashes in
+ * every second iteration. */
 int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
                           struct lockstep_error *error)
 {

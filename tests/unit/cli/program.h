@@ -1,4 +1,5 @@
-/* Running the program in a test: its arguments, its two streams, its exit code.
+/* Runs the program in a test: its arguments, its two streams, its exit code.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_PROGRAM_H
 #define LS_TESTS_PROGRAM_H

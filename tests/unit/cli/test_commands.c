@@ -1,4 +1,5 @@
-/* The commands besides train, from their arguments to their output, on a fake library.
+/* All commands except train, from their arguments to their output, on a fake library.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "program.h"
 
@@ -16,7 +17,7 @@ static void test_test(void **state)
     assert_string_equal(out, "    Test net output #0: accuracy = 0.75\n"
                              "    Test net output #1: loss = 0.5 (* 2 = 1 loss)\n"
                              "Tested 10000 samples.\n");
-    /* A loss that is not finite ends with its status; the figures are told all the same. */
+    /* A loss that is not finite ends with its status; the figures are printed all the same. */
     fake_reset();
     fake.test_status = LOCKSTEP_DIVERGED;
     assert_int_equal(RUN("test", "--model", "m", "--weights", "w"), LOCKSTEP_DIVERGED);

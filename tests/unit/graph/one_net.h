@@ -1,4 +1,5 @@
-/* A net from text to graph, and what came out as text.
+/* Builds the graph of a net from text, and describes it as text.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_ONE_NET_H
 #define LS_TESTS_ONE_NET_H

@@ -1,4 +1,5 @@
-/* Nets with layers that sum up a whole batch, or cut samples: what becomes of their tops.
+/* Nets with layers that reduce a whole batch, or cut samples, and the tops of these layers.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_net.h"
 

@@ -1,5 +1,6 @@
-/* Batch norm takes in the scale, the bias and the ReLU behind it, in both directions; and does not
- * where another op reads what stands between.
+/* Batch norm absorbs the scale, the bias and the ReLU behind it, in both directions; it does not
+ * where another op reads a value in between.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "rewrites.h"
 
@@ -9,7 +10,7 @@
 #define RELU(in)    LAYER("r", "ReLU", in, "r", "")
 #define IP(in)      LAYER("ip", "InnerProduct", in, "y", "inner_product_param { num_output: 10 }")
 
-/* The ops that batch norm and what follows it became: values by name, ReLUs marked. */
+/* The ops that batch norm and the layers behind it became: values by name, ReLUs marked. */
 static const struct rewrite_case cases[] = {
     {"all three", NET(NORM("") SCALE("") RELU("s") IP("r")),
      "n: moments(c)\n"
@@ -212,7 +213,7 @@ static void describe_op(struct ls_text *text, const struct ls_op *op)
     ls_text_add(text, "\n");
 }
 
-/* Sums are there for each backward sync point, in front of it; what reads them behind it. */
+/* Each backward sync point has its sums in front of it, and their readers behind it. */
 static void check_syncs(const struct ls_graph *graph, const char *what)
 {
     for (size_t s = 0; s < graph->sync_count; s++) {

@@ -1,4 +1,5 @@
-/* Sums take in the ReLU behind them, sums of gradients that of the ReLU which they pass.
+/* Sums absorb the ReLU behind them; sums of gradients absorb the ReLU that they pass.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "rewrites.h"
 

@@ -1,5 +1,6 @@
-/* Who writes and reads a value, and a layer's ops, after many changes: the same as a search through
- * all ops finds.
+/* The writer and the readers of a value, and a layer's ops, after many changes: the same as a
+ * search through all ops finds.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "one_net.h"
 

@@ -19,8 +19,8 @@ struct net_case {
     bool training;
 };
 
-/* Convolution and inner product take the ReLU behind them in; the first layer's data has no
- * gradient; the accuracy costs nothing backward. */
+/* Convolution and inner product absorb the ReLU behind them; the data have no gradient; the
+ * accuracy costs nothing backward. */
 static const struct net_case lenet = {
     .training = true,
     .file = "graph_lenet",
@@ -40,8 +40,8 @@ static const struct net_case lenet = {
     .figures = "accuracy\nloss 1\n",
 };
 
-/* A deconvolution takes in the ReLU behind its bias; without a bias there is nothing to do it
- * with, and a slope below zero needs x. */
+/* A deconvolution absorbs the ReLU behind its bias; not without a bias, and not with a slope
+ * below zero, which needs x. */
 static const struct net_case enlarged = {
     .file = "graph_enlarged",
     .blobs = "data 2x3x16x16\nlabel 2\nup1 2x4x17x17\nup1 2x4x17x17\nup2 2x4x18x18\n"
@@ -117,7 +117,7 @@ static const struct net_case autoencoder = {
     .figures = "cross 1\ndistance 0\n",
 };
 
-/* Made-up data; a net of probabilities; labels that are counted; what is silenced. */
+/* Made-up data, a net of probabilities, labels that are counted, and tops that are silenced. */
 static const struct net_case sources = {
     .training = true,
     .file = "graph_sources",
@@ -165,7 +165,7 @@ static void check_ops(const struct net_case *net, const struct ls_graph *graph)
     ls_text_free(&backward);
 }
 
-/* Parameters with how often they are used; figures with their weight in the loss, in parentheses
+/* Parameters with their numbers of uses; figures with their weight in the loss, in parentheses
  * those that are not printed. */
 static void check_outputs(const struct net_case *net, const struct one_net *one)
 {
@@ -200,7 +200,8 @@ static void check_net(void **state)
 
 /* ---- Nets that are refused ------------------------------------------------------------------- */
 
-/* Every problem of a net in one report, each at its place, but not what follows from another. */
+/* All problems of a net in one report, each at its place, without those that follow from another
+ * one. */
 static void all_problems(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The canonical definition: what is in it, and what a resume may change.
+/* The canonical definition: its contents, and the changes that a resume may make.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>

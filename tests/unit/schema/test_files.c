@@ -1,5 +1,6 @@
-/* Definitions in files: text and binary told apart, files that cannot be read, real weights; and
- * the memory that all of them live in.
+/* Definitions in files: text and binary are told apart, unreadable files are refused, real
+ * weights are read; and the memory that holds them.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Which layers are there, by phase, level and stages; nets read for use without a solver.
+/* The layers of a net by phase, level and stages; nets that are read for use without a solver.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,8 @@ static void both_kinds_of_rules_are_refused(void **state)
                "of rule");
 }
 
-/* A layer that would behave as in another phase; one that is not there does no harm. */
+/* A layer whose phase is not that of the net is refused; a layer that the phase leaves out is
+ * not. */
 static void another_phase_of_a_layer_is_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* What is written reads back: random messages of every type through text and binary form.
+/* Messages read back as they were written: random messages of every type, in text and in binary
+ * form.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Solver definitions: their nets, ranges of their fields, and what is refused.
+/* Solver definitions: their nets, the ranges of their fields, and refusals.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver_trial.h"
 

@@ -1,4 +1,5 @@
-/* The text format: every notation, and what is said about what is wrong.
+/* The text format: every notation, and the messages about mistakes.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <locale.h>
 #include <stdio.h>

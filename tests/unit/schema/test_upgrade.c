@@ -1,4 +1,5 @@
-/* Older forms become the newest, with what they say and where they stand.
+/* Older forms become the newest, with the same meaning and the same places.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
 #include <stdlib.h>
