@@ -125,6 +125,7 @@ static void make_kernels(void)
     for (int kind = 0, n = 0; kind < LS_OP_KINDS; kind++)
         if (compute_of((enum ls_op_kind)kind) != NULL) {
             kernel[n] = (struct ls_kernel){.kind = (enum ls_op_kind)kind,
+                                           .bits = LS_BITS_OWN,
                                            .name = ls_op_kind_name((enum ls_op_kind)kind),
                                            .accepts = is_plain,
                                            .prepare = prepare,
