@@ -27,10 +27,10 @@ struct checking {
     int64_t bad; /* in all sources */
 };
 
-static const char *label_problem(void *user, float label, char *text)
+static const char *label_problem(void *user, int tensor, float label, char *text)
 {
     const struct checking *checking = user;
-    return ls_labels_problem(checking->net, checking->dataset, label, text);
+    return ls_labels_problem(checking->net, checking->dataset, tensor, label, text);
 }
 
 static void tell_bad(void *user, int64_t record, const char *name, const char *reason)

@@ -162,6 +162,16 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
     if (ls_prediction_input(model->prediction) == NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no input to predict from");
+    const struct ls_value *other = ls_prediction_other_input(model->prediction);
+    if (other != NULL)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "predictions take one input, but those of this net also depend on '%.100s'",
+                       other->name);
+    enum ls_dtype type = ls_prediction_input(model->prediction)->type;
+    if (type != LS_F32)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "predictions take numbers of type F32, but the net's input has %s",
+                       ls_dtype_name(type));
     if (model->output_size == 0)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "the net has no output that belongs to a sample");
@@ -193,7 +203,7 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     int64_t shape[3];
     struct ls_buffer pixels = {0}, resized = {0}, scratch = {0};
     struct ls_picture picture;
-    struct ls_record record = {.label = 0};
+    struct ls_record record;
     lockstep_model_input_shape(model, shape);
     if (model->transform.scale == 0)
         LS_TRY(init_transform(model, error));
@@ -207,7 +217,8 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
         wrong = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
                                             (int)model->transform.input[2], &resized, &record);
     if (wrong == NULL)
-        wrong = ls_transform_apply(&model->transform, &record, 0, false, &scratch, sample);
+        wrong =
+            ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch, sample);
     int status =
         wrong != NULL ? ls_fail(error, ls_record_status(wrong), path, NULL, "%s", wrong) : 0;
     ls_buffer_free(&pixels);
@@ -254,7 +265,8 @@ int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index, i
     float *sample = ls_alloc_aligned((size_t)model->input_size * sizeof *sample);
     if (sample == NULL)
         return ls_fail_memory(inner, "a sample");
-    int status = ls_reader_fetch(model->reader, index, sample, NULL, inner);
+    void *out[LS_RECORD_TENSORS] = {sample};
+    int status = ls_reader_fetch(model->reader, index, out, inner);
     if (status == 0)
         status = predict(model, sample, 1, output, inner);
     ls_free_aligned(sample);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/dataset_inner.h"
+#include "data/numbers.h"
 
 enum { RUN = 16 /* records that a thread takes at a time */ };
 
@@ -65,11 +66,12 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-static const char *label_problem(const struct ls_bad_records *bad, float label, char *text)
+static const char *label_problem(const struct ls_bad_records *bad, int tensor, float label,
+                                 char *text)
 {
     for (size_t i = 0; i < bad->rule_count; i++) {
         const struct ls_label_rule *rule = &bad->rules[i];
-        if (rule->takes(rule, label))
+        if (rule->tensor != tensor || rule->takes(rule, label))
             continue;
         snprintf(text, LS_BAD_REASON,
                  "its label %.9g is none of the %" PRId64 " classes of layer '%.100s'",
@@ -79,22 +81,40 @@ static const char *label_problem(const struct ls_bad_records *bad, float label, 
     return NULL;
 }
 
-const char *ls_bad_records_label(const struct ls_dataset *dataset, const struct ls_record *record,
-                                 char *text)
+/* Looks at the numbers of a tensor, some at a time. */
+static const char *labels_problem(const struct ls_bad_records *bad, int tensor,
+                                  const struct ls_record_tensor *data, char *text)
+{
+    enum { AT_ONCE = 256 };
+    const char *problem = NULL;
+    int64_t count = ls_tensor_numbers(data);
+    for (int64_t begin = 0; begin < count && problem == NULL; begin += AT_ONCE) {
+        int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        float label[AT_ONCE];
+        const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
+        some = ls_numbers_to_f32(data->type, numbers, some, label);
+        for (int64_t i = 0; i < some && problem == NULL; i++)
+            if (i == 0 || label[i] != label[i - 1])
+                problem = label_problem(bad, tensor, label[i], text);
+    }
+    return problem;
+}
+
+const char *ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                                   char *text)
 {
     const struct ls_bad_records *bad = dataset->bad;
-    if (!bad->takes_labels || !dataset->source->has_labels)
-        return NULL;
-    if (!dataset->source->has_maps) {
-        if (!ls_record_label_valid(record->label))
-            return "its label is beyond 2^24";
-        return label_problem(bad, (float)record->label, text);
-    }
     const char *problem = NULL;
-    int64_t count = record->shape[1] * record->shape[2];
-    for (int64_t i = 0; i < count && problem == NULL; i++)
-        if (i == 0 || record->map[i] != record->map[i - 1])
-            problem = label_problem(bad, (float)record->map[i], text);
+    for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
+        int source = dataset->tensor[k].source;
+        enum ls_tensor_role role = dataset->source->tensor[source].role;
+        if ((bad->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
+            continue;
+        if (role == LS_TENSOR_PLAIN)
+            problem = ls_dataset_convert(dataset, k, record, NULL, text);
+        if (problem == NULL && bad->rule_count > 0)
+            problem = labels_problem(bad, k, &record->tensor[source], text);
+    }
     return problem;
 }
 
@@ -135,12 +155,15 @@ static int look_at(const struct scan *scan, struct ls_source_reader *reader, int
     if (ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
         return 0;
     ls_error_clear(error);
-    int status = ls_source_read(reader, index, !scan->labels, &record, error);
+    uint32_t wanted = LS_ALL_TENSORS;
+    if (scan->labels && ls_source_has_image(dataset->source))
+        wanted &= ~LS_TENSOR(0);
+    int status = ls_source_read(reader, index, wanted, &record, error);
     if (status != 0 && !reader->bad)
         return status;
     const char *problem = status != 0 ? error->problems[0].message : NULL;
     if (problem == NULL && scan->labels)
-        problem = ls_bad_records_label(dataset, &record, text);
+        problem = ls_bad_records_numbers(dataset, &record, text);
     if (problem != NULL)
         ls_bad_records_note(dataset->bad, index, problem);
     else
@@ -221,7 +244,7 @@ static int take_sizes(struct ls_dataset *dataset, struct ls_error *error)
     }
     if (!any)
         return ls_bad_records_none(dataset, error);
-    memcpy(source->shape, first, sizeof source->shape);
+    memcpy(source->tensor[0].shape.dim, first, sizeof first);
     if (differ)
         return 0;
     source->varies = false;
@@ -239,7 +262,8 @@ int ls_bad_records_look(struct ls_dataset *dataset, bool cropped, struct ls_erro
         LS_TRY(scan_all(dataset, false, error));
         return take_sizes(dataset, error);
     }
-    ls_source_shape_of(source, first, source->shape);
+    if (ls_source_has_image(source))
+        ls_source_shape_of(source, first, source->tensor[0].shape.dim);
     return 0;
 }
 
@@ -249,7 +273,7 @@ int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule
                           size_t count, struct ls_error *error)
 {
     struct ls_bad_records *bad = dataset->bad;
-    if (bad == NULL || !bad->takes_labels || count == 0)
+    if (bad == NULL || count == 0)
         return 0;
     bad->rules = ls_alloc(count, sizeof *rules);
     if (bad->rules == NULL)

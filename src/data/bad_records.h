@@ -24,7 +24,7 @@ enum { LS_BAD_NAMED = 5, LS_BAD_REASON = 400 };
 
 struct ls_bad_records {
     _Atomic unsigned char *verdict; /* by record of the source */
-    bool takes_labels;              /* the layer has a top for labels */
+    uint32_t tops;                  /* the tensors of a sample that the layer has tops for */
     struct ls_label_rule *rules;    /* which labels are good */
     size_t rule_count;
     pthread_mutex_t lock; /* guards what follows */
@@ -46,10 +46,10 @@ const char *ls_bad_reason(const char *reason);
 /* A record turned out to be bad. */
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
 
-/* What is wrong with the labels of a record that was read; NULL: nothing. `text` has room for
- * LS_BAD_REASON bytes. */
-const char *ls_bad_records_label(const struct ls_dataset *dataset, const struct ls_record *record,
-                                 char *text);
+/* What is wrong with the numbers of a record that was read, those of its image aside; NULL:
+ * nothing. `text` has room for LS_BAD_REASON bytes. */
+const char *ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                                   char *text);
 
 /* Fails where no record of a data set is good. */
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error);

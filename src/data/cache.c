@@ -1,7 +1,7 @@
 /* Caches of decoded records. See data/cache.h.
  *
- * A cache has an entry for each record of its source: where its numbers go, its label, the hashes
- * of what was read, its state:
+ * A cache has an entry for each record of its source: where its tensors go, one behind the other,
+ * and its state; and beside that the hashes of what was read:
  *
  *   EMPTY -> FILLING -> READY        (the thread that changes EMPTY to FILLING writes)
  *                    -> REFUSED      (the record does not have the stated shape)
@@ -24,9 +24,7 @@
 enum state { EMPTY, FILLING, READY, REFUSED };
 
 struct entry {
-    unsigned char *numbers; /* and behind them, aligned to 2, the map; NULL: not kept */
-    uint64_t data_hash, label_hash;
-    int32_t label;
+    unsigned char *numbers; /* NULL: not kept */
     _Atomic unsigned char state;
 };
 
@@ -35,11 +33,12 @@ struct ls_cache {
     char *key;
     size_t limit;
     int users;
-    bool floats, maps;
-    bool full; /* something did not fit */
+    int tensors; /* of a record */
+    bool full;   /* something did not fit */
     int64_t count, kept;
     size_t bytes; /* of blocks */
     struct entry *entries;
+    uint64_t *hashes; /* by record and tensor */
     void **blocks;
     size_t block_count, block_capacity;
 };
@@ -54,28 +53,25 @@ static size_t default_limit(void)
     return pages > 0 && size > 0 ? (size_t)pages / 2 * (size_t)size : SIZE_MAX / 2;
 }
 
-/* Bytes of a record's numbers, and of these with its map. Shapes have been checked: no overflow. */
-static size_t numbers_size(const struct ls_cache *cache, const int64_t shape[3])
+/* Where a tensor begins whose type has elements of `size` bytes. */
+static size_t aligned(size_t offset, size_t size)
 {
-    return (size_t)ls_record_size(shape) * ls_dtype_size(cache->floats ? LS_F32 : LS_U8);
+    return (offset + size - 1) / size * size;
 }
 
-static size_t map_offset(const struct ls_cache *cache, const int64_t shape[3])
+/* Room for a record, so that its tensors and those of the next one are aligned for their types.
+ * Shapes have been checked: no overflow. */
+static size_t room_for(const struct ls_source *source, int64_t index)
 {
-    return (numbers_size(cache, shape) + 1) & ~(size_t)1;
-}
-
-static size_t map_size(const struct ls_cache *cache, const int64_t shape[3])
-{
-    return cache->maps ? (size_t)(shape[1] * shape[2]) * sizeof(uint16_t) : 0;
-}
-
-/* Room for a record, so that the next one is aligned for floats. */
-static size_t room_for(const struct ls_cache *cache, const struct ls_source *source, int64_t index)
-{
-    int64_t shape[3];
-    ls_source_shape_of(source, index, shape);
-    return (map_offset(cache, shape) + map_size(cache, shape) + 15) & ~(size_t)15;
+    size_t room = 0, largest = 1;
+    for (int k = 0; k < source->tensors; k++) {
+        struct ls_shape shape;
+        size_t size = ls_dtype_size(source->tensor[k].type);
+        ls_source_tensor_shape(source, index, k, &shape);
+        room = aligned(room, size) + (size_t)ls_shape_size(&shape) * size;
+        largest = size > largest ? size : largest;
+    }
+    return aligned(room, largest);
 }
 
 /* ---- Joining and leaving ---- */
@@ -87,13 +83,15 @@ static struct ls_cache *make(const struct ls_cache_options *options, size_t limi
         return NULL;
     cache->key = ls_copy_string(options->key);
     cache->limit = limit;
-    cache->floats = options->floats;
-    cache->maps = options->source->has_maps;
+    cache->tensors = options->source->tensors;
     cache->count = options->source->count;
     /* Mapped from the kernel where it is large, so that it is zeros without being touched. */
     cache->entries = ls_alloc_aligned((size_t)cache->count * sizeof *cache->entries);
-    if (cache->key == NULL || cache->entries == NULL) {
+    cache->hashes =
+        ls_alloc_aligned((size_t)cache->count * (size_t)cache->tensors * sizeof *cache->hashes);
+    if (cache->key == NULL || cache->entries == NULL || cache->hashes == NULL) {
         ls_free(cache->key);
+        ls_free_aligned(cache->hashes);
         ls_free_aligned(cache->entries);
         ls_free(cache);
         return NULL;
@@ -107,6 +105,7 @@ static void destroy(struct ls_cache *cache)
         ls_free_aligned(cache->blocks[i]);
     ls_free((void *)cache->blocks);
     ls_free_aligned(cache->entries);
+    ls_free_aligned(cache->hashes);
     ls_free(cache->key);
     ls_free(cache);
 }
@@ -126,7 +125,7 @@ static int64_t how_many_fit(struct ls_cache *cache, const struct ls_cache_option
         int64_t index = wanted(options, i);
         if (cache->entries[index].numbers != NULL)
             continue;
-        size_t room = room_for(cache, options->source, index);
+        size_t room = room_for(options->source, index);
         if (cache->full || room > cache->limit - cache->bytes - *bytes) {
             cache->full = true;
             return i;
@@ -155,7 +154,7 @@ static bool extend(struct ls_cache *cache, const struct ls_cache_options *option
         if (entry->numbers != NULL)
             continue;
         entry->numbers = block;
-        block += room_for(cache, options->source, index);
+        block += room_for(options->source, index);
         cache->kept++;
     }
     return true;
@@ -212,28 +211,33 @@ bool ls_cache_find(const struct ls_cache *cache, const struct ls_source *source,
     const struct entry *entry = &cache->entries[index];
     if (atomic_load_explicit(&entry->state, memory_order_acquire) != READY)
         return false;
-    *record = (struct ls_record){
-        .label = entry->label, .data_hash = entry->data_hash, .label_hash = entry->label_hash};
-    ls_source_shape_of(source, index, record->shape);
-    if (cache->floats)
-        record->floats = (const float *)(const void *)entry->numbers;
-    else
-        record->bytes = entry->numbers;
-    if (cache->maps)
-        record->map =
-            (const uint16_t *)(const void *)(entry->numbers + map_offset(cache, record->shape));
+    const uint64_t *hash = &cache->hashes[index * cache->tensors];
+    size_t offset = 0;
+    record->count = cache->tensors;
+    for (int k = 0; k < cache->tensors; k++) {
+        struct ls_record_tensor *tensor = &record->tensor[k];
+        tensor->type = source->tensor[k].type;
+        ls_source_tensor_shape(source, index, k, &tensor->shape);
+        offset = aligned(offset, ls_dtype_size(tensor->type));
+        tensor->data = entry->numbers + offset;
+        tensor->hash = hash[k];
+        offset += ls_tensor_bytes(tensor);
+    }
     return true;
 }
 
 /* Whether a record is what was known of it when room was made for it. */
-static bool suits(const struct ls_cache *cache, const struct ls_source *source, int64_t index,
-                  const struct ls_record *record)
+static bool suits(const struct ls_source *source, int64_t index, const struct ls_record *record)
 {
-    int64_t shape[3];
-    ls_source_shape_of(source, index, shape);
-    return memcmp(shape, record->shape, sizeof shape) == 0 &&
-           (cache->floats ? record->bytes == NULL : record->bytes != NULL) &&
-           cache->maps == (record->map != NULL);
+    bool same = true;
+    for (int k = 0; k < source->tensors && same; k++) {
+        const struct ls_record_tensor *tensor = &record->tensor[k];
+        struct ls_shape shape;
+        ls_source_tensor_shape(source, index, k, &shape);
+        same = tensor->data != NULL && tensor->type == source->tensor[k].type &&
+               ls_shape_equal(&shape, &tensor->shape);
+    }
+    return same;
 }
 
 void ls_cache_keep(struct ls_cache *cache, const struct ls_source *source, int64_t index,
@@ -245,16 +249,15 @@ void ls_cache_keep(struct ls_cache *cache, const struct ls_source *source, int64
         !atomic_compare_exchange_strong_explicit(&entry->state, &empty, (unsigned char)FILLING,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    bool good = suits(cache, source, index, record);
-    if (good) {
-        const void *numbers = cache->floats ? (const void *)record->floats : record->bytes;
-        memcpy(entry->numbers, numbers, numbers_size(cache, record->shape));
-        if (cache->maps)
-            memcpy(entry->numbers + map_offset(cache, record->shape), record->map,
-                   map_size(cache, record->shape));
-        entry->label = record->label;
-        entry->data_hash = record->data_hash;
-        entry->label_hash = record->label_hash;
+    bool good = suits(source, index, record);
+    size_t offset = 0;
+    for (int k = 0; k < cache->tensors && good; k++) {
+        const struct ls_record_tensor *tensor = &record->tensor[k];
+        size_t bytes = ls_tensor_bytes(tensor);
+        offset = aligned(offset, ls_dtype_size(tensor->type));
+        memcpy(entry->numbers + offset, tensor->data, bytes);
+        cache->hashes[index * cache->tensors + k] = tensor->hash;
+        offset += bytes;
     }
     atomic_store_explicit(&entry->state, (unsigned char)(good ? READY : REFUSED),
                           memory_order_release);
@@ -262,7 +265,8 @@ void ls_cache_keep(struct ls_cache *cache, const struct ls_source *source, int64
 
 size_t ls_cache_bytes(const struct ls_cache *cache)
 {
-    return cache->bytes + (size_t)cache->count * sizeof *cache->entries;
+    size_t hashes = (size_t)cache->tensors * sizeof *cache->hashes;
+    return cache->bytes + (size_t)cache->count * (sizeof *cache->entries + hashes);
 }
 
 int64_t ls_cache_records(const struct ls_cache *cache)

@@ -1,6 +1,6 @@
 /* The cache: decoded records of a source that are kept in memory.
  *
- * Records are kept as they are before any transformation, in the type that the source has (bytes
+ * Records are kept as they are before any transformation, in the types that the source has (bytes
  * mostly), so that nothing which depends on phase or epoch is in it: data sets of one source share
  * one cache, whichever phases and splits they are for. Its memory is set aside when a data set
  * joins and is written record by record, by whichever thread decodes one first; nothing is written
@@ -18,7 +18,6 @@ struct ls_cache;
 struct ls_cache_options {
     const struct ls_source *source;
     const char *key; /* equal for sources that have the same records, decoded in the same way */
-    bool floats;     /* records are floats, not bytes */
     size_t limit;    /* bytes of records at most; 0: half of the machine's memory */
     const uint32_t *records; /* those that are wanted, ascending; NULL: all */
     int64_t count;           /* how many are wanted */

@@ -14,8 +14,9 @@
 #include "base/thread.h"
 #include "data/bad_records.h"
 #include "data/dataset_inner.h"
+#include "data/numbers.h"
 
-enum { RUN = 16, LABEL_TEXT = 300 };
+enum { RUN = 16 };
 
 struct finding {
     int64_t record;
@@ -63,18 +64,27 @@ static void note(struct state *state, int64_t record, const char *reason, bool s
     }
 }
 
-/* What is wrong with a record's labels, or NULL. */
-static const char *check_labels(const struct state *state, const struct ls_record *record,
-                                char *text)
+/* What is wrong with the numbers of a record that are not those of its image, or NULL. */
+static const char *check_numbers(const struct state *state, const struct ls_record *record,
+                                 char *text)
 {
-    const struct ls_source *source = state->dataset->source;
-    if (state->check->label == NULL || !source->has_labels)
-        return NULL;
-    if (!source->has_maps)
-        return state->check->label(state->check->user, (float)record->label, text);
+    const struct ls_dataset *dataset = state->dataset;
     const char *problem = NULL;
-    for (int64_t i = 0; i < record->shape[1] * record->shape[2] && problem == NULL; i++)
-        problem = state->check->label(state->check->user, (float)record->map[i], text);
+    for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
+        const struct ls_record_tensor *data = &record->tensor[dataset->tensor[k].source];
+        enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
+        if (role == LS_TENSOR_IMAGE)
+            continue;
+        if (role == LS_TENSOR_PLAIN)
+            problem = ls_dataset_convert(dataset, k, record, NULL, text);
+        size_t size = ls_dtype_size(data->type);
+        int64_t count = state->check->label != NULL ? ls_tensor_numbers(data) : 0;
+        for (int64_t i = 0; i < count && problem == NULL; i++) {
+            float label;
+            ls_numbers_to_f32(data->type, (const char *)data->data + (size_t)i * size, 1, &label);
+            problem = state->check->label(state->check->user, k, label, text);
+        }
+    }
     return problem;
 }
 
@@ -83,11 +93,11 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
 {
     struct ls_record record;
     int64_t shape[3];
-    char text[LABEL_TEXT];
+    char text[LS_BAD_REASON];
     ls_error_clear(error);
     const char *problem = NULL;
     bool skippable = true;
-    int status = ls_source_read(reader, index, true, &record, error);
+    int status = ls_source_read(reader, index, LS_ALL_TENSORS, &record, error);
     if (status == LOCKSTEP_RESOURCE && !reader->bad) {
         check_fail(state, status, error);
         return;
@@ -96,10 +106,10 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
         problem = error->problems[0].message;
         skippable = reader->bad;
     }
+    if (problem == NULL && ls_source_has_image(state->dataset->source))
+        problem = ls_transform_shape(&state->dataset->transform, record.tensor[0].shape.dim, shape);
     if (problem == NULL)
-        problem = ls_transform_shape(&state->dataset->transform, record.shape, shape);
-    if (problem == NULL)
-        problem = check_labels(state, &record, text);
+        problem = check_numbers(state, &record, text);
     if (problem != NULL)
         note(state, index, problem, skippable);
 }

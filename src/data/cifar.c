@@ -53,6 +53,7 @@ static int bad_label(const char *path, int64_t record, int label, struct ls_erro
 static int check_labels(const char *path, const struct ls_file *file, uint8_t *room,
                         struct ls_source *source, struct ls_error *error)
 {
+    int64_t *largest = &source->tensor[1].largest;
     size_t count = file->size / RECORD;
     for (size_t i = 0; i < count;) {
         size_t some = count - i < AT_ONCE ? count - i : AT_ONCE;
@@ -62,8 +63,8 @@ static int check_labels(const char *path, const struct ls_file *file, uint8_t *r
             int label = room[k * RECORD];
             if (label >= CLASSES && !source->forgiving && !source->skipping)
                 return bad_label(path, (int64_t)(i + k), label, error);
-            if (label > source->largest_label)
-                source->largest_label = label;
+            if (label > *largest)
+                *largest = label;
             source->labels_hash = ls_mix(source->labels_hash + (uint64_t)label + 1);
         }
         i += some;
@@ -138,6 +139,8 @@ static int open_cifar(const struct ls_source_options *options, struct ls_source 
     cifar->end = ls_alloc(files->count, sizeof *cifar->end);
     if (cifar->file == NULL || cifar->path == NULL || cifar->end == NULL)
         return ls_fail_memory(error, "a data source");
+    ls_source_add_image(source);
+    ls_source_add_label(source);
     for (size_t i = 0; i < files->count; i++) {
         struct ls_file *file = &cifar->file[i];
         cifar->stamp = ls_mix(cifar->stamp) + ls_file_stamp(files->item[i]);
@@ -150,9 +153,7 @@ static int open_cifar(const struct ls_source_options *options, struct ls_source 
         source->count += (int64_t)(file->size / RECORD);
         cifar->end[i] = source->count;
     }
-    source->shape[0] = 3;
-    source->shape[1] = source->shape[2] = 32;
-    source->has_labels = true;
+    source->tensor[0].shape = (struct ls_shape){.rank = 3, .dim = {3, 32, 32}};
     ls_source_note_bytes(source, RECORD);
     read_names(files->item[0], source);
     return 0;
@@ -173,11 +174,11 @@ static void close_cifar(struct ls_source *source)
     ls_free(cifar);
 }
 
-static int read_cifar(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_cifar(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                       struct ls_record *record, struct ls_error *error)
 {
-    const struct ls_source *source = reader->source;
-    const struct cifar *cifar = source->state;
+    const struct cifar *cifar = reader->source->state;
+    bool pixels = (wanted & LS_TENSOR(0)) != 0;
     size_t file = 0; /* a handful of files: a search from the front is the fastest */
     while (index >= cifar->end[file])
         file++;
@@ -186,15 +187,14 @@ static int read_cifar(struct ls_source_reader *reader, int64_t index, bool want_
     if (bytes == NULL)
         return ls_fail_memory(error, "a record");
     LS_TRY(ls_file_read_at(&cifar->file[file], cifar->path[file],
-                           (uint64_t)(index - start) * RECORD, bytes, want_pixels ? RECORD : 1,
+                           (uint64_t)(index - start) * RECORD, bytes, pixels ? RECORD : 1,
                            LOCKSTEP_DATA, error));
     if (bytes[0] >= CLASSES) /* it was not when the file was opened */
         return bad_label(cifar->path[file], index - start, bytes[0], error);
-    memcpy(record->shape, source->shape, sizeof source->shape);
-    record->label = bytes[0];
-    if (want_pixels) {
-        record->bytes = bytes + 1;
-        record->data_hash = ls_hash_wide(record->bytes, PIXELS, 0);
+    ls_record_set_label(reader, record, bytes[0]);
+    if (pixels) {
+        record->tensor[0].data = bytes + 1;
+        record->tensor[0].hash = ls_hash_wide(bytes + 1, PIXELS, 0);
     }
     return 0;
 }

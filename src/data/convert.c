@@ -81,8 +81,7 @@ static int put_record(struct writer *writer, MDB_txn *transaction, int64_t i, bo
     LS_TRY(ls_selection_read(writer->selection, i, &record, writer->error));
     LS_TRY(make_key(writer, i, &key));
     size_t size;
-    const uint8_t *bytes =
-        ls_datum_write(&record, writer->selection->source->has_labels, &writer->datum, &size);
+    const uint8_t *bytes = ls_datum_write(&record, true, &writer->datum, &size);
     if (bytes == NULL)
         return ls_fail_memory(writer->error, "a record");
     value = (MDB_val){.mv_size = size, .mv_data = (void *)(uintptr_t)bytes};

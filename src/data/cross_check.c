@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "data/source.h"
 
 enum { RUNS = 1024 /* that can wait to be compared */ };
 
@@ -20,7 +21,7 @@ struct run {
 
 struct ls_cross_check {
     struct ls_dataset **datasets;
-    bool (*wanted)[2]; /* by data set: data, label */
+    uint32_t *wanted; /* by data set: bit k is tensor k of a sample */
     int count;
     struct ls_reader **readers;
     struct run *runs;           /* a ring */
@@ -60,13 +61,12 @@ static int read_run(struct ls_cross_check *check, const struct run *run, int dat
                     struct ls_digests *mine, struct ls_error *error)
 {
     const struct ls_dataset *of = check->datasets[dataset];
-    const bool *wanted = check->wanted[dataset];
+    uint32_t wanted = check->wanted[dataset];
     *mine = (struct ls_digests){.skipped = 0};
-    for (int64_t i = run->begin; i < run->end && (wanted[0] || wanted[1]); i++) {
+    for (int64_t i = run->begin; i < run->end && wanted != 0; i++) {
         int64_t record;
         uint64_t hash;
-        LS_TRY(ls_reader_hash(check->readers[dataset], i, wanted[0], wanted[1], &record, &hash,
-                              error));
+        LS_TRY(ls_reader_hash(check->readers[dataset], i, wanted, &record, &hash, error));
         ls_digests_add(mine, run->begin, run->end, ls_dataset_size(of), i, record, hash);
     }
     return 0;
@@ -141,7 +141,7 @@ static int open_check(const struct ls_cross_check_options *options, struct ls_cr
         return ls_fail_memory(error, "a comparison of data");
     for (int i = 0; i < options->input_count; i++)
         if (options->inputs[i][0] >= 0)
-            check->wanted[options->inputs[i][0]][options->inputs[i][1]] = true;
+            check->wanted[options->inputs[i][0]] |= LS_TENSOR(options->inputs[i][1]);
     for (size_t d = 0; d < count; d++) {
         check->datasets[d] = options->datasets[d];
         LS_TRY(ls_reader_open(options->datasets[d], &check->readers[d], error));

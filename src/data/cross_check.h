@@ -16,7 +16,7 @@ struct ls_cross_check;
 struct ls_cross_check_options {
     struct ls_dataset *const *datasets; /* they outlive the check */
     int dataset_count;
-    /* Which tops an item has, in pairs: the data set, and 0 for data, 1 for label. */
+    /* What is read, in pairs: the data set, and which tensor of its samples. */
     const int (*inputs)[2];
     int input_count;
 };

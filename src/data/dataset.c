@@ -50,7 +50,7 @@ static int none_is_good(const struct opening *o, const struct ls_dataset *datase
     struct ls_source_reader *reader;
     struct ls_record record;
     LS_TRY(ls_source_reader_open(dataset->source, &reader, o->error));
-    (void)ls_source_read(reader, 0, true, &record, o->error);
+    (void)ls_source_read(reader, 0, LS_ALL_TENSORS, &record, o->error);
     ls_source_reader_close(reader);
     return ls_fail(o->error, LOCKSTEP_DATA, dataset->name, NULL,
                    "none of its %" PRId64 " records is good", dataset->source->count);
@@ -61,13 +61,102 @@ static int open_source(struct opening *o, struct ls_dataset *dataset)
     o->options.forgiving = o->forgiving;
     o->options.skipping = skips(o);
     LS_TRY(ls_source_open(&o->options, &dataset->source, o->error));
-    if (dataset->source->forgiving && dataset->source->shape[0] == 0)
+    const struct ls_source *source = dataset->source;
+    if (source->forgiving && ls_source_has_image(source) && ls_source_image(source)[0] == 0)
         return none_is_good(o, dataset);
-    if (o->layer->n_top >= 2 && !dataset->source->has_labels)
-        return ls_option_fail(&o->options, "source",
-                              "give label_source, or leave the second top out", o->error,
-                              "the layer has a top for labels, and the source has none");
     return 0;
+}
+
+/* ---- Which tensor goes to which top ---- */
+
+/* "x, y" */
+static void list_tensors(const struct ls_source *source, struct ls_text *text)
+{
+    for (int k = 0; k < source->tensors; k++)
+        ls_text_format(text, "%s%s", k > 0 ? ", " : "", source->tensor[k].name);
+}
+
+/* The tensor of a record that a name means. */
+static int find_tensor(const struct opening *o, const struct ls_source *source, const char *name,
+                       int *found)
+{
+    *found = -1;
+    for (int k = 0; k < source->tensors; k++) {
+        if (strcmp(source->tensor[k].name, name) != 0)
+            continue;
+        if (*found >= 0)
+            return ls_option_fail(&o->options, "tensor", "give the files different names", o->error,
+                                  "there are several tensors '%.60s'", name);
+        *found = k;
+    }
+    if (*found >= 0)
+        return 0;
+    struct ls_text hint = {0};
+    ls_text_add(&hint, "the records have: ");
+    list_tensors(source, &hint);
+    int status = ls_option_fail(&o->options, "tensor", hint.data, o->error,
+                                "there is no tensor '%.60s'", name);
+    ls_text_free(&hint);
+    return status;
+}
+
+static int open_tensor(const struct opening *o, struct ls_dataset *dataset, int k)
+{
+    const struct ls_source *source = dataset->source;
+    const Lockstep__DataTensor *wish = (size_t)k < o->data->n_tensor ? o->data->tensor[k] : NULL;
+    struct ls_sample_tensor *tensor = &dataset->tensor[k];
+    tensor->source = k;
+    tensor->type = LS_F32;
+    if (wish == NULL)
+        return 0;
+    if (wish->name != NULL)
+        LS_TRY(find_tensor(o, source, wish->name, &tensor->source));
+    if (tensor->source >= source->tensors)
+        return ls_option_fail(&o->options, "tensor", NULL, o->error,
+                              "there is no tensor number %d: the records have %d", k + 1,
+                              source->tensors);
+    if (wish->type == LOCKSTEP__DATA_TENSOR__TYPE__I32)
+        tensor->type = LS_I32;
+    if (tensor->type != LS_F32 && source->tensor[tensor->source].role != LS_TENSOR_PLAIN)
+        return ls_option_fail(&o->options, "tensor", NULL, o->error,
+                              "type: I32 is for tensors that transform_param does not change");
+    return 0;
+}
+
+static int open_tensors(const struct opening *o, struct ls_dataset *dataset)
+{
+    const struct ls_source *source = dataset->source;
+    size_t given = o->data->n_tensor, tops = o->layer->n_top;
+    if (given > 0 && given != tops)
+        return ls_option_fail(&o->options, "tensor", "one for each top, in their order", o->error,
+                              "tensor is given %zu times, but the layer has %zu tops", given, tops);
+    dataset->tensors = given > 0 ? (int)given : source->tensors;
+    if (tops > (size_t)source->tensors && given == 0) {
+        if (source->tensors == 1 && ls_source_has_image(source))
+            return ls_option_fail(&o->options, "source",
+                                  "give label_source, or leave the second top out", o->error,
+                                  "the layer has a top for labels, and the source has none");
+        struct ls_text hint = {0};
+        list_tensors(source, &hint);
+        int status = ls_option_fail(&o->options, "source", hint.data, o->error,
+                                    "the layer has %zu tops, but the records have %d tensors", tops,
+                                    source->tensors);
+        ls_text_free(&hint);
+        return status;
+    }
+    if (dataset->tensors > LS_RECORD_TENSORS)
+        return ls_option_fail(&o->options, "tensor", NULL, o->error,
+                              "a layer can have at most %d tops", LS_RECORD_TENSORS);
+    for (int k = 0; k < dataset->tensors; k++)
+        LS_TRY(open_tensor(o, dataset, k));
+    return 0;
+}
+
+/* The shapes of samples, when the transformation is known. */
+static void shape_tensors(struct ls_dataset *dataset)
+{
+    for (int k = 0; k < dataset->tensors; k++)
+        ls_dataset_tensor_shape(dataset, k, dataset->transform.output, &dataset->tensor[k].shape);
 }
 
 static int open_split(const struct opening *o, struct ls_dataset *dataset)
@@ -97,7 +186,8 @@ static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
     if (!skips(o))
         return 0;
     LS_TRY(ls_bad_records_open(dataset, &dataset->bad, o->error));
-    dataset->bad->takes_labels = o->layer->n_top >= 2;
+    for (int k = 0; k < dataset->tensors && (size_t)k < o->layer->n_top; k++)
+        dataset->bad->tops |= LS_TENSOR(k);
     return ls_bad_records_look(dataset, o->options.crop > 0, o->error);
 }
 
@@ -113,7 +203,14 @@ static int open_transform(const struct opening *o, uint64_t seed, bool augment,
         .varies = dataset->source->varies,
         .label_pad = dataset->source->label_pad,
     };
-    memcpy(options.record, dataset->source->shape, sizeof options.record);
+    if (!ls_source_has_image(dataset->source)) {
+        if (options.param == NULL)
+            return 0;
+        return ls_option_fail(&o->options, "transform_param.scale", "prepare the arrays themselves",
+                              o->error, "transform_param is for images, and %s has none",
+                              dataset->source->type->name);
+    }
+    memcpy(options.record, ls_source_image(dataset->source), sizeof options.record);
     return ls_transform_open(&options, &dataset->transform, o->error);
 }
 
@@ -147,17 +244,20 @@ static void describe_records(const struct opening *o, const struct ls_dataset *d
     ls_text_format(key, "stamp %" PRIx64 "\n",
                    source->type->stamp != NULL ? source->type->stamp(source) : 0);
     ls_source_options_describe(&o->options, key);
-    for (int i = 0; i < 3; i++)
-        ls_text_format(key, " %" PRId64, source->shape[i]);
+    for (int k = 0; k < source->tensors; k++) {
+        const struct ls_shape *shape = &source->tensor[k].shape;
+        ls_text_format(key, " %s", ls_dtype_name(source->tensor[k].type));
+        for (int i = 0; i < shape->rank; i++)
+            ls_text_format(key, " %" PRId64, shape->dim[i]);
+    }
 }
 
-static int join_cache(struct opening *o, struct ls_dataset *dataset, bool floats)
+static int join_cache(struct opening *o, struct ls_dataset *dataset)
 {
     struct ls_text key = {0};
     describe_records(o, dataset, &key);
     struct ls_cache_options options = {.source = dataset->source,
                                        .key = key.data,
-                                       .floats = floats,
                                        .limit = (size_t)o->data->cache_mb << 20,
                                        .records = dataset->records,
                                        .count = dataset->size};
@@ -177,17 +277,18 @@ static int open_all(struct opening *o, uint64_t seed, bool augment, struct ls_da
     if (dataset->name == NULL)
         return ls_fail_memory(o->error, "a data set");
     LS_TRY(open_source(o, dataset));
+    LS_TRY(open_tensors(o, dataset));
     LS_TRY(open_split(o, dataset));
     LS_TRY(open_bad_records(o, dataset));
     LS_TRY(open_transform(o, seed, augment, dataset));
+    shape_tensors(dataset);
     LS_TRY(ls_dataset_measure(dataset, o->error));
     dataset->shuffle = d->shuffle;
     dataset->shuffle_key = ls_random_key(seed, LS_RANDOM_SHUFFLE, NULL);
     dataset->last_batch = last_batch_of(o);
     dataset->prefetch = d->prefetch < 1 ? 1 : d->prefetch > 1024 ? 1024 : (int)d->prefetch;
-    bool floats = false;
-    LS_TRY(ls_dataset_take_ends(dataset, &floats, o->error));
-    return d->cache ? join_cache(o, dataset, floats) : 0;
+    LS_TRY(ls_dataset_take_ends(dataset, o->error));
+    return d->cache ? join_cache(o, dataset) : 0;
 }
 
 static int open_dataset(const Lockstep__LayerParameter *layer,
@@ -255,11 +356,6 @@ int64_t ls_dataset_size(const struct ls_dataset *dataset)
     return dataset->size;
 }
 
-bool ls_dataset_has_maps(const struct ls_dataset *dataset)
-{
-    return dataset->source->has_maps;
-}
-
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset)
 {
     return dataset->last_batch;
@@ -277,9 +373,11 @@ const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index)
     return dataset->source->class_name[index];
 }
 
-int64_t ls_dataset_largest_label(const struct ls_dataset *dataset)
+int64_t ls_dataset_largest(const struct ls_dataset *dataset, int tensor)
 {
-    return dataset->source->has_labels ? dataset->source->largest_label : -1;
+    return tensor < dataset->tensors
+               ? dataset->source->tensor[dataset->tensor[tensor].source].largest
+               : -1;
 }
 
 int ls_dataset_prefetch(const struct ls_dataset *dataset)

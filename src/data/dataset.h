@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/batching.h"
-#include "ir/shape.h"
+#include "data/record.h"
 #include "schema/definition.h"
 
 struct ls_cache;
@@ -36,24 +36,42 @@ int ls_dataset_open_forgiving(const Lockstep__LayerParameter *layer,
 void ls_dataset_close(struct ls_dataset *dataset);
 
 int64_t ls_dataset_size(const struct ls_dataset *dataset); /* samples after `split` */
-/* C, H, W after transformation; where sizes vary, of record 0. */
+
+/* A tensor of each sample: what a top of the layer gets. */
+struct ls_sample_tensor {
+    int source;            /* which tensor of a record it is made from */
+    enum ls_dtype type;    /* LS_F32 or LS_I32 */
+    struct ls_shape shape; /* of sample 0, after transformation; rank 0: one number */
+};
+/* How many tensors a sample has; the layer may have fewer tops. */
+int ls_dataset_tensors(const struct ls_dataset *dataset);
+const struct ls_sample_tensor *ls_dataset_tensor(const struct ls_dataset *dataset, int tensor);
+/* The shape of a tensor in a sample whose image has this shape. */
+void ls_dataset_tensor_shape(const struct ls_dataset *dataset, int tensor, const int64_t image[3],
+                             struct ls_shape *shape);
+/* Whether it is an image, which transform_param changes. */
+bool ls_dataset_is_image(const struct ls_dataset *dataset, int tensor);
+/* Bytes of a tensor in such a sample. */
+size_t ls_dataset_tensor_bytes(const struct ls_dataset *dataset, int tensor,
+                               const int64_t image[3]);
+
+/* C, H, W of the image after transformation; where sizes vary, of record 0. Zeros where there are
+ * no images. */
 const int64_t *ls_dataset_shape(const struct ls_dataset *dataset);
 /* Whether samples differ in height or width. */
 bool ls_dataset_varies(const struct ls_dataset *dataset);
 /* Where they do, a shape that no sample is larger than, in height or in width; else the shape. */
 const int64_t *ls_dataset_largest_shape(const struct ls_dataset *dataset);
-/* The shape of the sample at an ordinal: a function of the definition and the data. Any thread may
+/* The shape of the image at an ordinal: a function of the definition and the data. Any thread may
  * call; nothing is read from files. */
 int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, int64_t shape[3],
                             struct ls_error *error);
-/* Whether a label is a map of H x W numbers, not one number. */
-bool ls_dataset_has_maps(const struct ls_dataset *dataset);
 enum ls_last_batch ls_dataset_last_batch(const struct ls_dataset *dataset);
 int ls_dataset_classes(const struct ls_dataset *dataset); /* class names known; else 0 */
 const char *ls_dataset_class_name(const struct ls_dataset *dataset, int index);
-/* The largest label, where it is known without decoding all records (a database larger than 1 GiB
- * is not looked through); else -1. */
-int64_t ls_dataset_largest_label(const struct ls_dataset *dataset);
+/* The largest number in a tensor, where it is known without decoding all records (a database larger
+ * than 1 GiB is not looked through); else -1. */
+int64_t ls_dataset_largest(const struct ls_dataset *dataset, int tensor);
 /* The cache of its records (data/cache.h), which other data sets may share; NULL: there is none. */
 const struct ls_cache *ls_dataset_cache(const struct ls_dataset *dataset);
 int ls_dataset_prefetch(const struct ls_dataset *dataset); /* batches to decode ahead */
@@ -74,8 +92,9 @@ int64_t ls_dataset_records(const struct ls_dataset *dataset); /* of the source, 
 void ls_dataset_name_record(const struct ls_dataset *dataset, int64_t record, struct ls_text *text);
 /* on_bad_record: SKIP. */
 bool ls_dataset_skips(const struct ls_dataset *dataset);
-/* A layer that takes the labels of a data set, and which of them it knows. */
+/* A layer that takes a tensor of a data set as labels, and which of them it knows. */
 struct ls_label_rule {
+    int tensor;
     char layer[104];
     int64_t classes;
     bool has_ignore;
@@ -95,16 +114,17 @@ uint64_t ls_dataset_reads(const struct ls_dataset *dataset);
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error);
 void ls_reader_close(struct ls_reader *reader);
-/* Writes the transformed sample (C x H x W numbers as ls_dataset_sample_shape says; NULL: not
- * wanted, it is not decoded) and its label (one number, or the H x W of a map; NULL: not wanted). A
- * bad record is LOCKSTEP_DATA, naming file and record; so is one whose size has changed. */
-int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
+/* Writes the tensors of a sample to `out`, a pointer for each of ls_dataset_tensors (NULL: it is
+ * not wanted, and not decoded). A bad record is LOCKSTEP_DATA, naming file and record; so is one
+ * whose size has changed, or with a number that the tensor's type does not have. */
+int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
                     struct ls_error *error);
 /* The number of the record behind an ordinal, and the hash of what ls_reader_fetch would read of it
- * (data/digest.h), without decoding. Where bad records are skipped, it is the number of the bad one
- * with the bytes of the other one, and what was not read before must be decoded once. */
-int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
-                   int64_t *record, uint64_t *hash, struct ls_error *error);
+ * (data/digest.h), without decoding; bit k of `wanted` is tensor k. Where bad records are skipped,
+ * it is the number of the bad one with the bytes of the other one, and what was not read before
+ * must be decoded once. */
+int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, uint32_t wanted, int64_t *record,
+                   uint64_t *hash, struct ls_error *error);
 /* The same of a record by its number, all of it. */
 int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
                           struct ls_error *error);
@@ -116,9 +136,9 @@ bool ls_reader_replaced(const struct ls_reader *reader);
 /* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
                    struct ls_error *error);
-/* The record behind an ordinal as it is stored, before transformation: shape and 0..255 pixels, to
- * show to people, colours as red, green, blue. `pixels` has room for what `shape` says, or is NULL
- * to ask for the shape. */
+/* The image behind an ordinal as it is stored, before transformation: shape and 0..255 pixels, to
+ * show to people, colours as red, green, blue; and its label, 0 where it is not one number.
+ * `pixels` has room for what `shape` says, or is NULL to ask for the shape. */
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error);
 /* Decodes a picture file as this data set's transformation would have it in the test phase; resized

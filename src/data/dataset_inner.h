@@ -14,7 +14,9 @@
 
 struct ls_dataset {
     struct ls_source *source;
-    struct ls_transform transform;
+    struct ls_transform transform; /* of images */
+    struct ls_sample_tensor tensor[LS_RECORD_TENSORS];
+    int tensors;
     int64_t largest[3]; /* see ls_dataset_largest_shape */
     uint32_t *records;  /* of the split, ascending; NULL: all */
     int64_t size;       /* samples */
@@ -41,9 +43,16 @@ int64_t ls_dataset_stand_in(const struct ls_dataset *dataset, int64_t place);
 /* Reads the sample at an ordinal, all of it, without a transformation. */
 int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,
                    struct ls_error *error);
+/* The hash of what was read of record `index`. One without a label counts as if it had label 0. */
+uint64_t ls_record_hash(int64_t index, const struct ls_record *record, uint32_t wanted);
 /* Reads the first and the last record for their hashes: a source that cannot be read is found now.
- * *floats: whether the first (good) one is floats. */
-int ls_dataset_take_ends(struct ls_dataset *dataset, bool *floats, struct ls_error *error);
+ */
+int ls_dataset_take_ends(struct ls_dataset *dataset, struct ls_error *error);
+/* What keeps a tensor of a record from becoming that of a sample; NULL: nothing. It is written to
+ * `out`, or only checked (NULL); `text` has room for LS_BAD_REASON bytes. For tensors that no
+ * transformation changes. */
+const char *ls_dataset_convert(const struct ls_dataset *dataset, int tensor,
+                               const struct ls_record *record, void *out, char *text);
 /* Finds the largest shape, after all else is known. */
 int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error);
 

@@ -101,24 +101,26 @@ static uint8_t *write_floats(uint8_t *at, const float *floats, size_t count)
 const uint8_t *ls_datum_write(const struct ls_record *record, bool has_label,
                               struct ls_buffer *buffer, size_t *size)
 {
-    size_t count = (size_t)ls_record_size(record->shape);
-    size_t room = 10 * LS_WIRE_VARINT_MAX + (record->bytes != NULL ? count : 5 * count);
+    const struct ls_record_tensor *image = &record->tensor[0];
+    bool floats = image->type == LS_F32;
+    size_t count = (size_t)ls_tensor_numbers(image);
+    size_t room = 10 * LS_WIRE_VARINT_MAX + (floats ? 5 * count : count);
     uint8_t *start = ls_buffer_reserve(buffer, room, 1);
     if (start == NULL)
         return NULL;
     uint8_t *at = start;
     for (int i = 0; i < 3; i++)
-        at = write_number(at, i + 1, record->shape[i]);
-    if (record->bytes != NULL) {
+        at = write_number(at, i + 1, image->shape.dim[i]);
+    if (!floats) {
         at = ls_wire_put_varint(at, 4 << 3 | LS_WIRE_BYTES);
         at = ls_wire_put_varint(at, count);
-        memcpy(at, record->bytes, count);
+        memcpy(at, image->data, count);
         at += count;
     }
     if (has_label)
-        at = write_number(at, 5, record->label);
-    if (record->bytes == NULL)
-        at = write_floats(at, record->floats, count);
+        at = write_number(at, 5, *(const int32_t *)record->tensor[1].data);
+    if (floats)
+        at = write_floats(at, image->data, count);
     *size = (size_t)(at - start);
     return start;
 }

@@ -26,7 +26,8 @@ void ls_datum_floats(const uint8_t *bytes, size_t size, float *floats);
 /* Whether the numbers of a raw record are as many as its shape says; else what is wrong. */
 const char *ls_datum_check(const struct ls_datum *datum);
 
-/* The serialized form of a record, into a buffer; *size bytes. NULL when there is no memory. */
+/* The serialized form of a record with an image and, if `has_label`, a label, into a buffer; *size
+ * bytes. NULL when there is no memory. */
 const uint8_t *ls_datum_write(const struct ls_record *record, bool has_label,
                               struct ls_buffer *buffer, size_t *size);
 

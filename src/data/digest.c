@@ -3,11 +3,14 @@
 
 #include "base/hash.h"
 
-uint64_t ls_digest_hash(int64_t record, uint64_t data_hash, uint64_t label_hash)
+uint64_t ls_digest_hash(int64_t record, const uint64_t *tensor, int count)
 {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     uint64_t hash = ls_mix(odd * ((uint64_t)record + 1));
-    return ls_mix(ls_mix(hash ^ data_hash) + odd + label_hash);
+    hash = ls_mix(hash ^ tensor[0]);
+    for (int k = 1; k < count; k++)
+        hash = ls_mix(hash + odd * (uint64_t)k + tensor[k]);
+    return hash;
 }
 
 void ls_digests_add(struct ls_digests *digests, int64_t begin, int64_t end, int64_t size,

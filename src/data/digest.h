@@ -1,10 +1,11 @@
 /* Sums over records, by which data are recognised.
  *
- * Every record that is read has a 64-bit hash of its number and of its bytes as they are stored
- * (the picture before decoding, the label or map). A digest of records is two sums modulo 2^64, of
- * the hashes and of the hashes times (number + 1). Sums do not depend on an order, so that workers,
- * ranks and interruptions cannot change them; an epoch reads every record once, so that all epochs
- * have one digest. Where one record has changed, the two differences give its number.
+ * Every record that is read has a 64-bit hash of its number and of the bytes of its tensors as they
+ * are stored (the picture before decoding, the label or map). A digest of records is two sums
+ * modulo 2^64, of the hashes and of the hashes times (number + 1). Sums do not depend on an order,
+ * so that workers, ranks and interruptions cannot change them; an epoch reads every record once, so
+ * that all epochs have one digest. Where one record has changed, the two differences give its
+ * number.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_DIGEST_H
@@ -24,8 +25,9 @@ struct ls_digests {
     int64_t skipped; /* samples whose records were bad, so that others stood in for them */
 };
 
-/* The hash of a record; what is not read of it has the hash 0. */
-uint64_t ls_digest_hash(int64_t record, uint64_t data_hash, uint64_t label_hash);
+/* The hash of a record of `count` tensors (at least 1) by their hashes; what is not read of it has
+ * the hash 0. */
+uint64_t ls_digest_hash(int64_t record, const uint64_t *tensor, int count);
 /* Adds record `record`, with this hash, as sample `ordinal` to the digests of ordinals [begin,
  * end), in epochs of `size`. */
 void ls_digests_add(struct ls_digests *digests, int64_t begin, int64_t end, int64_t size,

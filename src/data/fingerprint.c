@@ -5,32 +5,41 @@
 #include "data/dataset_inner.h"
 #include "data/digest.h"
 
-static int take_ends(struct ls_dataset *dataset, bool *floats, struct ls_error *error)
+uint64_t ls_record_hash(int64_t index, const struct ls_record *record, uint32_t wanted)
+{
+    uint64_t hash[LS_RECORD_TENSORS] = {0};
+    for (int k = 0; k < record->count; k++)
+        hash[k] = (wanted & LS_TENSOR(k)) != 0 ? record->tensor[k].hash : 0;
+    if (record->count == 1 && (wanted & LS_TENSOR(1)) != 0)
+        hash[1] = ls_mix(1); /* as of label 0 */
+    return ls_digest_hash(index, hash, record->count > 2 ? record->count : 2);
+}
+
+static int take_ends(struct ls_dataset *dataset, struct ls_error *error)
 {
     const struct ls_source *source = dataset->source;
     struct ls_source_reader *reader;
     LS_TRY(ls_source_reader_open(source, &reader, error));
     int status = 0;
     for (int i = 0; i < 2 && status == 0; i++) {
-        struct ls_record record = {0};
+        struct ls_record record;
         int64_t index = i == 0 ? 0 : source->count - 1;
-        status = ls_source_read(reader, index, true, &record, ls_source_aside(source, error));
+        struct ls_error *about = ls_source_aside(source, error);
+        status = ls_source_read(reader, index, LS_ALL_TENSORS, &record, about);
         status = ls_source_forgive(source, status, error);
-        dataset->ends[i] = ls_digest_hash(index, record.data_hash, record.label_hash);
-        *floats = i == 0 ? record.bytes == NULL : *floats;
+        dataset->ends[i] = ls_record_hash(index, &record, LS_ALL_TENSORS);
     }
     ls_source_reader_close(reader);
     return status;
 }
 
-/* The same where bad records are skipped: *floats is of a good one. */
-static int take_good_ends(struct ls_dataset *dataset, bool *floats, struct ls_error *error)
+/* The same where bad records are skipped; there must be a good one. */
+static int take_good_ends(struct ls_dataset *dataset, struct ls_error *error)
 {
     struct ls_reader *reader;
     struct ls_record record;
     LS_TRY(ls_reader_open(dataset, &reader, error));
     int status = ls_reader_read(reader, 0, &record, error);
-    *floats = status == 0 && record.bytes == NULL;
     for (int i = 0; i < 2 && status == 0; i++) {
         int64_t index = i == 0 ? 0 : dataset->source->count - 1;
         status = ls_reader_hash_record(reader, index, &dataset->ends[i], error);
@@ -39,15 +48,26 @@ static int take_good_ends(struct ls_dataset *dataset, bool *floats, struct ls_er
     return status;
 }
 
-int ls_dataset_take_ends(struct ls_dataset *dataset, bool *floats, struct ls_error *error)
+int ls_dataset_take_ends(struct ls_dataset *dataset, struct ls_error *error)
 {
-    return dataset->bad != NULL ? take_good_ends(dataset, floats, error)
-                                : take_ends(dataset, floats, error);
+    return dataset->bad != NULL ? take_good_ends(dataset, error) : take_ends(dataset, error);
 }
 
 static void add_hash(struct ls_text *text, const char *prefix, const char *what, uint64_t hash)
 {
     ls_text_format(text, "%s%s %016" PRIx64 "\n", prefix, what, hash);
+}
+
+/* The shape, and for what is no image the type. */
+static void describe_tensor(const struct ls_tensor_info *tensor, const char *prefix,
+                            struct ls_text *text)
+{
+    ls_text_format(text, "%sshape", prefix);
+    if (tensor->role == LS_TENSOR_PLAIN)
+        ls_text_format(text, " %s", ls_dtype_name(tensor->type));
+    for (int i = 0; i < tensor->shape.rank; i++)
+        ls_text_format(text, "%s%" PRId64, i > 0 ? " x " : " ", tensor->shape.dim[i]);
+    ls_text_add(text, "\n");
 }
 
 void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, struct ls_text *text)
@@ -56,8 +76,9 @@ void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, s
     const struct ls_transform *transform = &dataset->transform;
     ls_text_format(text, "%skind %s\n%srecords %" PRId64 "\n%schosen %" PRId64 "\n", prefix,
                    source->type->name, prefix, source->count, prefix, dataset->size);
-    ls_text_format(text, "%sshape %" PRId64 " x %" PRId64 " x %" PRId64 "\n", prefix,
-                   source->shape[0], source->shape[1], source->shape[2]);
+    int described = ls_source_has_image(source) ? 1 : source->tensors;
+    for (int k = 0; k < described; k++)
+        describe_tensor(&source->tensor[k], prefix, text);
     if (source->sizes != NULL)
         add_hash(text, prefix, "sizes",
                  ls_hash(source->sizes, (size_t)source->count * sizeof *source->sizes, 0));

@@ -216,12 +216,12 @@ static int open_labels(const char *path, struct idx *idx, struct ls_source *sour
                        "has %" PRId64 " labels for %" PRId64 " images", idx->labels.dim[0],
                        source->count);
     LS_TRY(load(path, &idx->labels, error));
-    source->has_labels = true;
+    struct ls_tensor_info *label = ls_source_add_label(source);
     source->labels_hash = ls_hash(idx->labels.numbers, (size_t)source->count, 0);
-    source->largest_label = 0;
+    label->largest = 0;
     for (int64_t i = 0; i < source->count; i++)
-        if (idx->labels.numbers[i] > source->largest_label)
-            source->largest_label = idx->labels.numbers[i];
+        if (idx->labels.numbers[i] > label->largest)
+            label->largest = idx->labels.numbers[i];
     return 0;
 }
 
@@ -247,17 +247,19 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
                        images->rank == 1 ? "are images and labels exchanged?" : NULL,
                        "has rank %d; images have 3 (one channel) or 4", images->rank);
     source->count = images->dim[0];
-    source->shape[0] = images->rank == 4 ? images->dim[1] : 1;
-    source->shape[1] = images->dim[images->rank - 2];
-    source->shape[2] = images->dim[images->rank - 1];
+    ls_source_add_image(source);
+    int64_t *shape = source->tensor[0].shape.dim;
+    shape[0] = images->rank == 4 ? images->dim[1] : 1;
+    shape[1] = images->dim[images->rank - 2];
+    shape[2] = images->dim[images->rank - 1];
     if (source->count == 0)
         return 0; /* the extents of no records may be anything; that there are none is said later */
-    if (!ls_record_shape_valid(source->shape))
+    if (!ls_record_shape_valid(shape))
         return ls_fail(error, LOCKSTEP_DATA, path, NULL,
                        "has records of %" PRId64 " x %" PRId64 " x %" PRId64
                        " numbers, which makes no sense",
-                       source->shape[0], source->shape[1], source->shape[2]);
-    idx->size = ls_record_size(source->shape);
+                       shape[0], shape[1], shape[2]);
+    idx->size = ls_record_size(shape);
     if (images->numbers == NULL)
         ls_source_note_bytes(source, (size_t)idx->size);
     return own->labels != NULL ? open_labels(own->labels, idx, source, error) : 0;
@@ -274,18 +276,19 @@ static void close_idx(struct ls_source *source)
     ls_free(idx);
 }
 
-static int read_idx(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_idx(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                     struct ls_record *record, struct ls_error *error)
 {
     const struct ls_source *source = reader->source;
     const struct idx *idx = source->state;
-    memcpy(record->shape, source->shape, sizeof source->shape);
-    record->label = source->has_labels ? idx->labels.numbers[index] : 0;
-    if (!want_pixels)
+    struct ls_record_tensor *image = &record->tensor[0];
+    if (source->tensors > 1)
+        ls_record_set_label(reader, record, idx->labels.numbers[index]);
+    if ((wanted & LS_TENSOR(0)) == 0)
         return 0;
     size_t size = (size_t)idx->size;
     if (idx->images.numbers != NULL) {
-        record->bytes = idx->images.numbers + (size_t)index * size;
+        image->data = idx->images.numbers + (size_t)index * size;
     } else {
         uint8_t *bytes = ls_buffer_reserve(&reader->record, size, 1);
         if (bytes == NULL)
@@ -293,9 +296,9 @@ static int read_idx(struct ls_source_reader *reader, int64_t index, bool want_pi
         LS_TRY(ls_file_read_at(&idx->images.file, idx->path,
                                idx->images.header + (uint64_t)index * size, bytes, size,
                                LOCKSTEP_DATA, error));
-        record->bytes = bytes;
+        image->data = bytes;
     }
-    record->data_hash = ls_hash_wide(record->bytes, size, 0);
+    image->hash = ls_hash_wide(image->data, size, 0);
     return 0;
 }
 

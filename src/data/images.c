@@ -90,13 +90,14 @@ static int open_images(const struct ls_source_options *options, struct ls_source
     source->class_count = images->list.class_count;
     images->list.class_name = NULL;
     images->list.class_count = 0;
-    source->has_labels = true;
+    ls_source_add_image(source);
+    int64_t *largest = &ls_source_add_label(source)->largest;
     source->encoded = true;
     source->bgr = images->form.channels == 3;
     for (size_t i = 0; i < images->list.count; i++) {
         int32_t label = images->list.file[i].label;
-        if (i == 0 || label > source->largest_label)
-            source->largest_label = label;
+        if (i == 0 || label > *largest)
+            *largest = label;
         source->labels_hash = ls_mix(source->labels_hash + (uint32_t)label + 1);
     }
     return check_pictures(source, error);
@@ -111,14 +112,12 @@ static void close_images(struct ls_source *source)
     ls_free(images);
 }
 
-static int read_image(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_image(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                       struct ls_record *record, struct ls_error *error)
 {
-    const struct ls_source *source = reader->source;
-    const struct images *images = source->state;
-    record->label = images->list.file[index].label;
-    ls_source_shape_of(source, index, record->shape);
-    if (!want_pixels)
+    const struct images *images = reader->source->state;
+    ls_record_set_label(reader, record, images->list.file[index].label);
+    if ((wanted & LS_TENSOR(0)) == 0)
         return 0;
     return ls_picture_file_read(
         reader, &images->form, ls_picture_path(&images->list, (size_t)index), index, record, error);

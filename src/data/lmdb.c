@@ -128,7 +128,7 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
     ls_source_note_bytes(source, bytes + db->entry[index].value_size);
     if (datum.label > *label)
         *label = datum.label;
-    if (shape[0] != source->shape[0])
+    if (shape[0] != ls_source_image(source)[0])
         return bad_record(source, index, "it has another number of channels than the first", error);
     return ls_source_note_shape(source, index, shape, error);
 }
@@ -139,7 +139,7 @@ static int check_records(struct ls_source *source, struct ls_error *error)
     for (int64_t i = 0; i < source->count; i++)
         LS_TRY(ls_source_forgive(
             source, check_record(source, i, &largest, ls_source_aside(source, error)), error));
-    source->largest_label = largest;
+    source->tensor[1].largest = largest;
     return 0;
 }
 
@@ -177,11 +177,11 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
                               "records of this database are stored as pixels: leave it out", error,
                               "force_color and force_gray are for encoded records only");
     size_t bytes = 0;
-    LS_TRY(datum_shape(source, first, &datum, source->shape, &bytes, error));
+    LS_TRY(datum_shape(source, first, &datum, source->tensor[0].shape.dim, &bytes, error));
     ls_source_note_bytes(source, bytes + db->entry[first].value_size);
     source->encoded = datum.encoded;
-    source->has_labels = true; /* a record without one has 0, as in Caffe */
-    source->bgr = source->shape[0] == 3;
+    source->tensor[0].type = datum.encoded || datum.data_size > 0 ? LS_U8 : LS_F32;
+    source->bgr = ls_source_image(source)[0] == 3;
     if (db->mapping.size <= CHECK_LIMIT)
         return check_records(source, error);
     return options->crop == 0 ? check_sample(source, error) : 0;
@@ -195,6 +195,8 @@ static int open_database(const struct ls_source_options *options, struct ls_sour
     struct database *db = source->state = ls_alloc(1, sizeof *db);
     if (db == NULL)
         return ls_fail_memory(error, "a database");
+    ls_source_add_image(source);
+    ls_source_add_label(source); /* a record without one has 0, as in Caffe */
     if ((own->color || own->encoded_color) && own->gray)
         return ls_option_fail(options, "transform_param.force_gray", NULL, error,
                               "force_color and force_gray cannot both hold");
@@ -245,11 +247,13 @@ static int decode(struct ls_source_reader *reader, int64_t index, const struct l
     return problem == NULL ? 0 : bad_record(reader->source, index, problem, error);
 }
 
-static int read_record(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_record(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                        struct ls_record *record, struct ls_error *error)
 {
     const struct database *db = reader->source->state;
     const struct ls_lmdb_entry *entry = &db->entry[index];
+    struct ls_record_tensor *image = &record->tensor[0];
+    bool pixels = (wanted & LS_TENSOR(0)) != 0;
     struct ls_datum datum;
     size_t bytes = 0;
     uint8_t *value = ls_buffer_reserve(&reader->file, entry->value_size, 1);
@@ -257,28 +261,29 @@ static int read_record(struct ls_source_reader *reader, int64_t index, bool want
         return ls_fail_memory(error, "a record");
     LS_TRY(ls_file_read_at(&db->reading, db->file, entry->value, value, entry->value_size,
                            LOCKSTEP_DATA, error));
-    if (want_pixels)
-        record->data_hash = ls_hash_wide(value, entry->value_size, 0);
-    if (reader->hash_only && ls_datum_read(value, entry->value_size, &datum) != NULL)
+    if (pixels)
+        image->hash = ls_hash_wide(value, entry->value_size, 0);
+    if (reader->hash_only && ls_datum_read(value, entry->value_size, &datum) != NULL) {
+        ls_record_set_label(reader, record, 0);
         return 0; /* it is no record, and that is what is hashed */
+    }
     LS_TRY(read_datum(reader->source, index, value, &datum, error));
-    record->label = datum.label;
+    ls_record_set_label(reader, record, datum.label);
     if (reader->hash_only)
         return 0;
-    if (!want_pixels)
-        return datum_shape(reader->source, index, &datum, record->shape, &bytes, error);
+    if (!pixels)
+        return datum_shape(reader->source, index, &datum, image->shape.dim, &bytes, error);
     if (datum.encoded)
         return decode(reader, index, &datum, record, error);
-    memcpy(record->shape, datum.shape, sizeof datum.shape);
     if (datum.data_size > 0) {
-        record->bytes = datum.data;
+        ls_record_set_image(record, LS_U8, datum.shape, datum.data);
         return 0;
     }
     float *floats = ls_buffer_reserve(&reader->record, datum.float_count, sizeof *floats);
     if (floats == NULL)
         return ls_fail_memory(error, "a record");
     ls_datum_floats(value, entry->value_size, floats);
-    record->floats = floats;
+    ls_record_set_image(record, LS_F32, datum.shape, floats);
     return 0;
 }
 

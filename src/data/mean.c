@@ -23,12 +23,15 @@ struct sums {
 
 static void add_record(struct sums *sums, const struct ls_record *record)
 {
-    if (record->bytes != NULL)
+    const struct ls_record_tensor *image = &record->tensor[0];
+    const uint8_t *bytes = image->data;
+    const float *floats = image->data;
+    if (image->type == LS_U8)
         for (int64_t i = 0; i < sums->size; i++)
-            sums->whole[i] += record->bytes[i];
+            sums->whole[i] += bytes[i];
     else
         for (int64_t i = 0; i < sums->size; i++)
-            sums->real[i] += (double)record->floats[i];
+            sums->real[i] += (double)floats[i];
 }
 
 static int sum_records(struct ls_selection *selection, struct sums *sums, struct ls_error *error)
@@ -59,7 +62,7 @@ static int compute(struct ls_selection *selection, struct sums *sums, float *mea
                    struct ls_error *error)
 {
     LS_TRY(sum_records(selection, sums, error));
-    const int64_t *shape = selection->source->shape;
+    const int64_t *shape = ls_source_image(selection->source);
     int64_t plane = shape[1] * shape[2];
     for (int64_t c = 0; c < shape[0]; c++) {
         double value = channel_mean(sums, selection->count, c * plane, plane, mean);
@@ -81,7 +84,7 @@ int ls_mean(const struct lockstep_source_options *source, const char *path, doub
         ls_selection_close(&selection);
         return status;
     }
-    const int64_t *shape = selection.source->shape;
+    const int64_t *shape = ls_source_image(selection.source);
     struct sums sums = {.size = ls_record_size(shape)};
     sums.whole = ls_alloc((size_t)sums.size, sizeof *sums.whole);
     sums.real = ls_alloc((size_t)sums.size, sizeof *sums.real);

@@ -197,7 +197,8 @@ static int open_pairs(const struct ls_source_options *options, struct ls_source 
     LS_TRY(ls_picture_form_init(options, &own->form, &pairs->form, error));
     LS_TRY(list_files(pairs, options, error));
     source->count = (int64_t)pairs->pictures.count;
-    source->has_labels = source->has_maps = true;
+    ls_source_add_image(source);
+    ls_source_add_tensor(source, "map", LS_TENSOR_MAP, LS_U16);
     source->encoded = true;
     source->bgr = pairs->form.channels == 3;
     return look(source, error);
@@ -251,27 +252,30 @@ static void clip(struct ls_label_map *map, uint32_t largest)
         map->labels[i] = map->labels[i] > largest ? (uint16_t)largest : map->labels[i];
 }
 
-static int read_pair(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_pair(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                      struct ls_record *record, struct ls_error *error)
 {
     const struct pairs *pairs = reader->source->state;
-    ls_source_shape_of(reader->source, index, record->shape);
-    if (want_pixels)
+    struct ls_record_tensor *image = &record->tensor[0], *labels = &record->tensor[1];
+    bool pictured = (wanted & LS_TENSOR(0)) != 0;
+    if (pictured)
         LS_TRY(ls_picture_file_read(reader, &pairs->form,
                                     ls_picture_path(&pairs->pictures, (size_t)index), index, record,
                                     error));
-    if (reader->without_maps)
+    if ((wanted & LS_TENSOR(1)) == 0)
         return 0;
     struct ls_label_map map;
-    LS_TRY(decode_map(reader, index, want_pixels, &map, &record->label_hash, error));
+    LS_TRY(decode_map(reader, index, pictured, &map, &labels->hash, error));
     if (reader->hash_only)
         return 0;
-    if (map.height != record->shape[1] || map.width != record->shape[2])
-        return other_size(pairs, (size_t)index, map.height, map.width, (int)record->shape[1],
-                          (int)record->shape[2], error);
+    const int64_t *shape = image->shape.dim;
+    if (map.height != shape[1] || map.width != shape[2])
+        return other_size(pairs, (size_t)index, map.height, map.width, (int)shape[1], (int)shape[2],
+                          error);
     if (pairs->clip > 0)
         clip(&map, pairs->clip);
-    record->map = map.labels;
+    labels->shape = (struct ls_shape){.rank = 3, .dim = {1, map.height, map.width}};
+    labels->data = map.labels;
     return 0;
 }
 

@@ -57,7 +57,7 @@ const char *ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buf
 const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
                                 struct ls_buffer *buffer);
 
-/* Makes a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. The label is kept. */
+/* Makes the image of a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. */
 const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
                                  struct ls_record *record);
 

@@ -70,7 +70,7 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
     char *bytes;
     size_t size;
     LS_TRY(ls_file_read(path, FILE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
-    record->data_hash = ls_hash_wide(bytes, size, 0);
+    record->tensor[0].hash = ls_hash_wide(bytes, size, 0);
     if (reader->hash_only) {
         ls_free(bytes);
         return 0;

@@ -37,8 +37,12 @@ static int copy_options(const struct ls_prefetcher_options *options,
     if (prefetcher->datasets == NULL || prefetcher->inputs == NULL)
         return ls_fail_memory(error, "a prefetcher of data");
     for (size_t i = 0; i < inputs; i++) {
-        prefetcher->inputs[i][0] = options->inputs[i][0];
-        prefetcher->inputs[i][1] = options->inputs[i][1];
+        int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
+        if (tensor < 0 || tensor >= ls_dataset_tensors(options->datasets[dataset]))
+            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                           "tensor %d of a sample was asked for", tensor);
+        prefetcher->inputs[i][0] = dataset;
+        prefetcher->inputs[i][1] = tensor;
     }
     for (size_t i = 0; i < datasets; i++) {
         prefetcher->datasets[i] = options->datasets[i];

@@ -20,8 +20,8 @@ struct ls_prefetch_item {
     int index;       /* which micro-batch of the update, over all its batches */
     int64_t ordinal; /* of the first sample */
     int64_t samples;
-    int64_t shape[3]; /* of each sample, of the data set whose sizes vary; zeros if none does */
-    float **input;    /* by input: `samples` samples each, 64-byte aligned */
+    int64_t shape[3]; /* of each image of the data set whose sizes vary; zeros if none does */
+    void **input;     /* by input: `samples` samples each, 64-byte aligned */
     /* By data set: what was read. Of the last micro-batch of an epoch that leaves samples out
      * (LS_LAST_DROP) with those, so that every epoch has all records. */
     struct ls_digests *digests;
@@ -39,7 +39,8 @@ void ls_prefetch_memory_free(struct ls_prefetch_memory *room);
 struct ls_prefetcher_options {
     struct ls_dataset **datasets; /* all Data layers of the net; they share one batching */
     int dataset_count;
-    /* Which inputs an item has, in order: for each, the data set and 0 for data, 1 for label. */
+    /* Which inputs an item has, in order: for each the data set, and which tensor of its samples.
+     */
     const int (*inputs)[2];
     int input_count;
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */

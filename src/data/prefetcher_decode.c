@@ -5,47 +5,55 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/prefetcher_inner.h"
+#include "data/source.h"
 
-/* Where the samples of one kind (0 data, 1 label) of a data set go; NULL: they are not wanted. */
-static float *input_of(const struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item,
-                       int dataset, int kind, size_t *numbers)
+/* Where the tensors of a data set's samples go, by tensor, and how many bytes each has; NULL: not
+ * wanted. Returns which are wanted. */
+static uint32_t find_targets(const struct ls_prefetcher *prefetcher,
+                             const struct ls_prefetch_item *item, int dataset, char **target,
+                             size_t *bytes)
 {
-    for (int i = 0; i < prefetcher->input_count; i++)
-        if (prefetcher->inputs[i][0] == dataset && prefetcher->inputs[i][1] == kind) {
-            *numbers = ls_prefetch_slot_numbers(prefetcher, i, item);
-            return item->input[i];
-        }
-    *numbers = 0;
-    return NULL;
+    uint32_t wanted = 0;
+    for (int k = 0; k < LS_RECORD_TENSORS; k++)
+        target[k] = NULL;
+    for (int i = 0; i < prefetcher->input_count; i++) {
+        if (prefetcher->inputs[i][0] != dataset)
+            continue;
+        int tensor = prefetcher->inputs[i][1];
+        target[tensor] = item->input[i];
+        bytes[tensor] = ls_prefetch_slot_sample_bytes(prefetcher, i, item->shape);
+        wanted |= LS_TENSOR(tensor);
+    }
+    return wanted;
 }
 
 /* Decodes an item's samples of a data set and notes what was read. What no batch has is hashed. */
 static int decode_dataset(struct ls_decoder *decoder, const struct ls_prefetch_item *item,
                           int dataset)
 {
-    size_t data_size, label_size;
-    float *data = input_of(decoder->prefetcher, item, dataset, 0, &data_size);
-    float *label = input_of(decoder->prefetcher, item, dataset, 1, &label_size);
-    if (data == NULL && label == NULL)
+    char *target[LS_RECORD_TENSORS];
+    size_t bytes[LS_RECORD_TENSORS] = {0};
+    const struct ls_dataset *set = decoder->prefetcher->datasets[dataset];
+    uint32_t wanted = find_targets(decoder->prefetcher, item, dataset, target, bytes);
+    if (wanted == 0)
         return 0;
     struct ls_reader *reader = decoder->readers[dataset];
     struct ls_digests *digests = &item->digests[dataset];
-    int64_t size = ls_dataset_size(decoder->prefetcher->datasets[dataset]), record;
+    int64_t size = ls_dataset_size(set), record;
     int64_t begin = item->ordinal, end = begin + item->samples;
     int64_t all = end + ls_batching_left_out(&decoder->prefetcher->batching, end);
     uint64_t hash;
     *digests = (struct ls_digests){0};
     for (int64_t i = begin; i < end; i++) {
-        LS_TRY(ls_reader_fetch(reader, i, data, label, &decoder->error));
+        LS_TRY(ls_reader_fetch(reader, i, (void *const *)target, &decoder->error));
         ls_reader_last(reader, &record, &hash);
         ls_digests_add(digests, begin, all, size, i, record, hash);
         digests->skipped += ls_reader_replaced(reader);
-        data = data != NULL ? data + data_size : NULL;
-        label = label != NULL ? label + label_size : NULL;
+        for (int k = 0; k < ls_dataset_tensors(set); k++)
+            target[k] = target[k] != NULL ? target[k] + bytes[k] : NULL;
     }
     for (int64_t i = end; i < all; i++) {
-        LS_TRY(ls_reader_hash(reader, i, data != NULL, label != NULL, &record, &hash,
-                              &decoder->error));
+        LS_TRY(ls_reader_hash(reader, i, wanted, &record, &hash, &decoder->error));
         ls_digests_add(digests, begin, all, size, i, record, hash);
     }
     return 0;

@@ -28,8 +28,8 @@ struct ls_prefetch_slot {
     struct ls_prefetch_item item; /* first: items are slots to their takers */
     _Atomic uint64_t word;        /* ls_prefetch_slot_word */
     uint64_t generation;          /* of the seek that it was claimed under */
-    float *memory;
-    size_t capacity;        /* floats */
+    unsigned char *memory;
+    size_t capacity;        /* bytes */
     bool in_room;           /* the memory is a part of the prefetcher's room */
     int status;             /* FAILED: why */
     struct ls_error *error; /* FAILED: more about it; NULL if there was no memory for that */
@@ -161,9 +161,9 @@ struct ls_prefetch_slot *ls_prefetch_slot_of(const struct ls_prefetcher *prefetc
 /* Makes room for the slot's item and sets its inputs; without the lock, by its decoder. */
 int ls_prefetch_slot_fit(const struct ls_prefetcher *prefetcher, struct ls_prefetch_slot *slot,
                          struct ls_error *error);
-/* Numbers that a sample of an item has in an input. */
-size_t ls_prefetch_slot_numbers(const struct ls_prefetcher *prefetcher, int input,
-                                const struct ls_prefetch_item *item);
+/* Bytes of a sample in an input; `shape` is that of an item. */
+size_t ls_prefetch_slot_sample_bytes(const struct ls_prefetcher *prefetcher, int input,
+                                     const int64_t shape[3]);
 
 /* Stops decoding and drops what was decoded, until the next seek. NULL is nothing to stop. */
 void ls_prefetcher_pause(struct ls_prefetcher *prefetcher);

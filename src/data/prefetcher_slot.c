@@ -9,32 +9,24 @@
 #include "data/source.h"
 #include "ir/dtype.h"
 
-/* Numbers of a sample of `shape` (of a data set whose sizes vary) in an input. */
-static int64_t numbers_of(const struct ls_prefetcher *prefetcher, int input, const int64_t shape[3])
+size_t ls_prefetch_slot_sample_bytes(const struct ls_prefetcher *prefetcher, int input,
+                                     const int64_t shape[3])
 {
     const struct ls_dataset *dataset = prefetcher->datasets[prefetcher->inputs[input][0]];
     if (!ls_dataset_varies(dataset))
         shape = ls_dataset_shape(dataset);
-    if (prefetcher->inputs[input][1] == 0)
-        return ls_record_size(shape);
-    return ls_dataset_has_maps(dataset) ? shape[1] * shape[2] : 1;
+    return ls_dataset_tensor_bytes(dataset, prefetcher->inputs[input][1], shape);
 }
 
-size_t ls_prefetch_slot_numbers(const struct ls_prefetcher *prefetcher, int input,
-                                const struct ls_prefetch_item *item)
+/* Bytes of an input with `samples` samples, so that what follows it is aligned. */
+static int input_bytes(const struct ls_prefetcher *prefetcher, int input, int64_t samples,
+                       const int64_t shape[3], size_t *bytes, struct ls_error *error)
 {
-    return (size_t)numbers_of(prefetcher, input, item->shape);
-}
-
-/* Floats of an input with `samples` samples, so that what follows it is aligned. */
-static int input_floats(const struct ls_prefetcher *prefetcher, int input, int64_t samples,
-                        const int64_t shape[3], size_t *floats, struct ls_error *error)
-{
-    int64_t numbers;
-    if (!ls_multiply(samples, numbers_of(prefetcher, input, shape), &numbers) ||
-        numbers > INT64_C(1) << 40)
+    int64_t all;
+    size_t sample = ls_prefetch_slot_sample_bytes(prefetcher, input, shape);
+    if (!ls_multiply(samples, (int64_t)sample, &all) || all > INT64_C(1) << 42)
         return ls_fail_memory(error, "a micro-batch");
-    *floats = ((size_t)numbers + 15) & ~(size_t)15;
+    *bytes = ((size_t)all + 63) & ~(size_t)63;
     return 0;
 }
 
@@ -44,47 +36,46 @@ int ls_prefetch_slot_bytes(const struct ls_prefetcher *prefetcher, size_t *bytes
     int64_t samples = ls_batching_largest(&prefetcher->batching);
     if (samples > prefetcher->batching.batch)
         samples = prefetcher->batching.batch;
-    size_t all = 0;
+    *bytes = 0;
     for (int i = 0; i < prefetcher->input_count; i++) {
-        size_t floats = 0;
+        size_t input = 0;
         const int64_t *largest =
             ls_dataset_largest_shape(prefetcher->datasets[prefetcher->inputs[i][0]]);
-        LS_TRY(input_floats(prefetcher, i, samples, largest, &floats, error));
-        all += floats;
+        LS_TRY(input_bytes(prefetcher, i, samples, largest, &input, error));
+        *bytes += input;
     }
-    *bytes = all * ls_dtype_size(LS_F32);
     return 0;
 }
 
-static int grow(struct ls_prefetch_slot *slot, size_t floats, struct ls_error *error)
+static int grow(struct ls_prefetch_slot *slot, size_t bytes, struct ls_error *error)
 {
-    if (slot->memory != NULL && floats <= slot->capacity)
+    if (slot->memory != NULL && bytes <= slot->capacity)
         return 0;
     if (!slot->in_room)
         ls_free_aligned(slot->memory);
     slot->in_room = false;
     slot->capacity = 0;
-    slot->memory = ls_alloc_aligned(floats * sizeof *slot->memory);
+    slot->memory = ls_alloc_aligned(bytes);
     if (slot->memory == NULL)
         return ls_fail_memory(error, "decoded data");
-    slot->capacity = floats;
+    slot->capacity = bytes;
     return 0;
 }
 
 int ls_prefetch_slot_fit(const struct ls_prefetcher *prefetcher, struct ls_prefetch_slot *slot,
                          struct ls_error *error)
 {
-    size_t all = 0, floats = 0;
+    size_t all = 0, bytes = 0;
     for (int i = 0; i < prefetcher->input_count; i++) {
-        LS_TRY(input_floats(prefetcher, i, slot->item.samples, slot->item.shape, &floats, error));
-        all += floats;
+        LS_TRY(input_bytes(prefetcher, i, slot->item.samples, slot->item.shape, &bytes, error));
+        all += bytes;
     }
     LS_TRY(grow(slot, all, error));
     all = 0;
     for (int i = 0; i < prefetcher->input_count; i++) {
         slot->item.input[i] = slot->memory + all;
-        LS_TRY(input_floats(prefetcher, i, slot->item.samples, slot->item.shape, &floats, error));
-        all += floats;
+        LS_TRY(input_bytes(prefetcher, i, slot->item.samples, slot->item.shape, &bytes, error));
+        all += bytes;
     }
     return 0;
 }
@@ -104,7 +95,7 @@ int ls_prefetch_slot_add(struct ls_prefetcher *prefetcher, struct ls_error *erro
     bool own = prefetcher->room == NULL ||
                prefetcher->fast_count > 0; /* the first slots are in the room */
     if (status == 0 && prefetcher->batching.size_of == NULL && own)
-        status = grow(slot, bytes / sizeof *slot->memory, error);
+        status = grow(slot, bytes, error);
     if (status == 0 &&
         !LS_GROW(prefetcher->slots, prefetcher->slot_count, prefetcher->slot_capacity))
         status = ls_fail_memory(error, "decoded data");
@@ -146,8 +137,8 @@ void ls_prefetch_slot_enter_room(struct ls_prefetcher *prefetcher)
                                  NULL); /* known since the prefetcher was opened */
     for (int i = 0; i < prefetcher->fast_count; i++) {
         struct ls_prefetch_slot *slot = prefetcher->fast[i];
-        slot->memory = (float *)(void *)(prefetcher->room->memory + bytes * (size_t)i);
-        slot->capacity = bytes / sizeof *slot->memory;
+        slot->memory = prefetcher->room->memory + bytes * (size_t)i;
+        slot->capacity = bytes;
         slot->in_room = true;
     }
 }

@@ -5,14 +5,14 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/dataset_inner.h"
-#include "data/digest.h"
+#include "data/numbers.h"
 #include "data/picture.h"
 
 static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
@@ -24,8 +24,9 @@ struct ls_reader {
     struct ls_buffer scratch;
     int64_t last; /* record that was fetched last */
     uint64_t hash;
-    bool replaced;          /* another one was read in its place */
-    bool trusts;            /* see ls_reader_trust */
+    bool replaced; /* another one was read in its place */
+    bool trusts;   /* see ls_reader_trust */
+    char text[LS_BAD_REASON];
     struct ls_error *aside; /* what is wrong with a bad record; NULL: bad records are errors */
 };
 
@@ -70,27 +71,42 @@ static int64_t record_index(struct ls_reader *reader, int64_t ordinal)
     return ls_dataset_stand_in(reader->dataset, place_of(reader, ordinal));
 }
 
+/* The tensors of a record that some of a sample's are made from. */
+static uint32_t in_record(const struct ls_dataset *dataset, uint32_t wanted)
+{
+    uint32_t of_record = 0;
+    for (int k = 0; k < dataset->tensors; k++)
+        if ((wanted & LS_TENSOR(k)) != 0)
+            of_record |= LS_TENSOR(dataset->tensor[k].source);
+    return of_record;
+}
+
+/* All tensors of a record but an image, which alone takes long to decode. */
+static uint32_t all_but_image(const struct ls_dataset *dataset)
+{
+    return ls_source_has_image(dataset->source) ? LS_ALL_TENSORS & ~LS_TENSOR(0) : LS_ALL_TENSORS;
+}
+
 /* Notes what was read of a record. */
 static uint64_t note_hash(struct ls_reader *reader, int64_t index, const struct ls_record *record,
-                          bool data, bool label)
+                          uint32_t wanted)
 {
     reader->last = index;
-    reader->hash =
-        ls_digest_hash(index, data ? record->data_hash : 0, label ? record->label_hash : 0);
+    reader->hash = ls_record_hash(index, record, wanted);
     return reader->hash;
 }
 
-/* Record `index`, from the cache or the source; valid until the reader's next call. What is kept is
- * kept whole, with its map. */
-static int read_index(struct ls_reader *reader, int64_t index, bool want_pixels, bool want_label,
+/* The wanted tensors of record `index`, from the cache or the source; valid until the reader's next
+ * call. What is kept is kept whole. */
+static int read_index(struct ls_reader *reader, int64_t index, uint32_t wanted,
                       struct ls_record *record, struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
     if (dataset->cache != NULL && ls_cache_find(dataset->cache, dataset->source, index, record))
         return 0;
-    bool keeps = dataset->cache != NULL && want_pixels && !reader->source->hash_only;
-    reader->source->without_maps = !want_label && !keeps;
-    LS_TRY(ls_source_read(reader->source, index, want_pixels, record, error));
+    bool decodes = (wanted & ~all_but_image(dataset)) != 0 || !ls_source_has_image(dataset->source);
+    bool keeps = dataset->cache != NULL && decodes && !reader->source->hash_only;
+    LS_TRY(ls_source_read(reader->source, index, keeps ? LS_ALL_TENSORS : wanted, record, error));
     if (keeps)
         ls_cache_keep(dataset->cache, dataset->source, index, record);
     return 0;
@@ -108,33 +124,36 @@ static int tell_aside(const struct ls_reader *reader, int status, struct ls_erro
 /* What is wrong with a record that could be read; NULL: nothing. */
 static const char *judge(const struct ls_reader *reader, const struct ls_record *record, char *text)
 {
+    const struct ls_dataset *dataset = reader->dataset;
     int64_t shape[3];
-    const char *problem = ls_transform_shape(&reader->dataset->transform, record->shape, shape);
-    return problem != NULL ? problem : ls_bad_records_label(reader->dataset, record, text);
+    const char *problem = NULL;
+    if (ls_source_has_image(dataset->source))
+        problem = ls_transform_shape(&dataset->transform, record->tensor[0].shape.dim, shape);
+    return problem != NULL ? problem : ls_bad_records_numbers(dataset, record, text);
 }
 
 /* Reads a record of which it is not known whether it is bad, and finds that out; for that it is
  * read as a whole, but where its labels alone are not known. */
 static int try_index(struct ls_reader *reader, int64_t index, enum ls_verdict verdict,
-                     bool want_pixels, struct ls_record *record, bool *good, struct ls_error *error)
+                     uint32_t wanted, struct ls_record *record, bool *good, struct ls_error *error)
 {
     struct ls_bad_records *bad = reader->dataset->bad;
     bool hash_only = reader->source->hash_only;
     bool trusts = reader->trusts && hash_only;
-    char text[LS_BAD_REASON];
     const char *problem = NULL;
     ls_error_clear(reader->aside);
     reader->source->hash_only = trusts;
     reader->source->bad = false;
-    bool whole = want_pixels || (verdict == LS_UNKNOWN && !trusts);
-    int status = read_index(reader, index, whole, true, record, reader->aside);
+    bool whole = verdict == LS_UNKNOWN && !trusts;
+    wanted |= whole ? LS_ALL_TENSORS : all_but_image(reader->dataset);
+    int status = read_index(reader, index, wanted, record, reader->aside);
     reader->source->hash_only = hash_only;
     if (status != 0 && !reader->source->bad)
         return tell_aside(reader, status, error);
     if (status != 0)
         problem = reader->aside->problems[0].message;
     else if (!trusts)
-        problem = judge(reader, record, text);
+        problem = judge(reader, record, reader->text);
     *good = problem == NULL;
     if (problem != NULL)
         ls_bad_records_note(bad, index, problem);
@@ -144,58 +163,57 @@ static int try_index(struct ls_reader *reader, int64_t index, enum ls_verdict ve
 }
 
 /* The record at a place of the split, or where bad ones are skipped the next good one. */
-static int read_place(struct ls_reader *reader, int64_t place, bool want_pixels, bool want_label,
+static int read_place(struct ls_reader *reader, int64_t place, uint32_t wanted,
                       struct ls_record *record, struct ls_error *error)
 {
     const struct ls_dataset *dataset = reader->dataset;
-    *record = (struct ls_record){0};
     reader->replaced = false;
     if (dataset->bad == NULL)
-        return read_index(reader, ls_dataset_place(dataset, place), want_pixels, want_label, record,
-                          error);
+        return read_index(reader, ls_dataset_place(dataset, place), wanted, record, error);
     for (int64_t i = 0; i < dataset->size; i++) {
         int64_t index = ls_dataset_place(dataset, (place + i) % dataset->size);
         enum ls_verdict verdict = ls_bad_records_verdict(dataset->bad, index);
         bool good = verdict == LS_GOOD;
         reader->replaced = i > 0;
         if (good)
-            return read_index(reader, index, want_pixels, want_label, record, error);
+            return read_index(reader, index, wanted, record, error);
         if (verdict != LS_BAD)
-            LS_TRY(try_index(reader, index, verdict, want_pixels, record, &good, error));
+            LS_TRY(try_index(reader, index, verdict, wanted, record, &good, error));
         if (good)
             return 0;
     }
     return ls_bad_records_none(dataset, error);
 }
 
-static int read_record(struct ls_reader *reader, int64_t ordinal, bool want_pixels, bool want_label,
+/* The wanted tensors of the record behind an ordinal. */
+static int read_record(struct ls_reader *reader, int64_t ordinal, uint32_t wanted,
                        struct ls_record *record, struct ls_error *error)
 {
     if (ordinal < 0)
         return ls_fail(error, LOCKSTEP_INTERNAL, reader->dataset->name, NULL,
                        "sample %" PRId64 " was asked for", ordinal);
     int64_t place = place_of(reader, ordinal);
-    LS_TRY(read_place(reader, place, want_pixels, want_label, record, error));
-    note_hash(reader, ls_dataset_place(reader->dataset, place), record, want_pixels, want_label);
+    LS_TRY(read_place(reader, place, wanted, record, error));
+    note_hash(reader, ls_dataset_place(reader->dataset, place), record, wanted);
     return 0;
 }
 
 int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,
                    struct ls_error *error)
 {
-    return read_record(reader, ordinal, true, true, record, error);
+    return read_record(reader, ordinal, LS_ALL_TENSORS, record, error);
 }
 
-static int hash_place(struct ls_reader *reader, int64_t place, bool data, bool label,
-                      uint64_t *hash, struct ls_error *error)
+static int hash_place(struct ls_reader *reader, int64_t place, uint32_t wanted, uint64_t *hash,
+                      struct ls_error *error)
 {
     struct ls_record record;
     int64_t index = ls_dataset_place(reader->dataset, place);
     reader->source->hash_only = true;
-    int status = read_place(reader, place, data, label, &record, error);
+    int status = read_place(reader, place, wanted, &record, error);
     reader->source->hash_only = false;
     if (status == 0)
-        *hash = note_hash(reader, index, &record, data, label);
+        *hash = note_hash(reader, index, &record, wanted);
     return status;
 }
 
@@ -218,26 +236,26 @@ static int64_t find_place(const struct ls_dataset *dataset, int64_t record)
 /* The hash of a record's own bytes. One that a split leaves out may be bad. */
 static int hash_own(struct ls_reader *reader, int64_t index, uint64_t *hash, struct ls_error *error)
 {
-    struct ls_record record = {0};
+    struct ls_record record = {.count = 0};
     struct ls_error *about = reader->aside != NULL ? reader->aside : error;
     ls_error_clear(reader->aside);
     reader->source->hash_only = true;
-    int status = read_index(reader, index, true, true, &record, about);
+    int status = read_index(reader, index, LS_ALL_TENSORS, &record, about);
     reader->source->hash_only = false;
     if (status != 0 && reader->aside != NULL && !reader->source->bad)
         return tell_aside(reader, status, error);
     if (status != 0 && reader->aside == NULL)
         return status;
-    *hash = note_hash(reader, index, &record, true, true);
+    *hash = note_hash(reader, index, &record, LS_ALL_TENSORS);
     return 0;
 }
 
-int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, bool want_data, bool want_label,
-                   int64_t *record, uint64_t *hash, struct ls_error *error)
+int ls_reader_hash(struct ls_reader *reader, int64_t ordinal, uint32_t wanted, int64_t *record,
+                   uint64_t *hash, struct ls_error *error)
 {
     int64_t place = place_of(reader, ordinal);
     *record = ls_dataset_place(reader->dataset, place);
-    return hash_place(reader, place, want_data, want_label, hash, error);
+    return hash_place(reader, place, in_record(reader->dataset, wanted), hash, error);
 }
 
 int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *hash,
@@ -246,7 +264,7 @@ int ls_reader_hash_record(struct ls_reader *reader, int64_t record, uint64_t *ha
     int64_t place = find_place(reader->dataset, record);
     return reader->dataset->bad == NULL || place < 0
                ? hash_own(reader, record, hash, error)
-               : hash_place(reader, place, true, true, hash, error);
+               : hash_place(reader, place, LS_ALL_TENSORS, hash, error);
 }
 
 void ls_reader_trust(struct ls_reader *reader, bool trust)
@@ -286,44 +304,88 @@ static int check_size(struct ls_reader *reader, int64_t ordinal, const struct ls
     if (!ls_dataset_varies(dataset))
         return 0;
     ls_source_shape_of(dataset->source, record_index(reader, ordinal), shape);
-    if (record->shape[1] == shape[1] && record->shape[2] == shape[2])
+    const int64_t *found = record->tensor[0].shape.dim;
+    if (found[1] == shape[1] && found[2] == shape[2])
         return 0;
     return ls_reader_fail(reader, ordinal, "files must not change while they are in use",
                           "it has another height or width than when the data were opened", error);
 }
 
-static int write_label(struct ls_reader *reader, int64_t ordinal, const struct ls_record *record,
-                       float *label, struct ls_error *error)
+const char *ls_dataset_convert(const struct ls_dataset *dataset, int tensor,
+                               const struct ls_record *record, void *out, char *text)
 {
-    const struct ls_dataset *dataset = reader->dataset;
-    if (!dataset->source->has_labels)
-        return ls_reader_fail(reader, ordinal, NULL, "the source has no labels", error);
-    if (dataset->source->has_maps) {
-        const char *problem =
-            ls_transform_map(&dataset->transform, record, (uint64_t)ordinal, true, label);
-        return problem == NULL ? 0 : ls_reader_fail(reader, ordinal, NULL, problem, error);
-    }
-    if (!ls_record_label_valid(record->label))
-        return ls_reader_fail(reader, ordinal, NULL, "its label is beyond 2^24", error);
-    *label = (float)record->label;
-    return 0;
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    const struct ls_tensor_info *info = &dataset->source->tensor[sample->source];
+    const struct ls_record_tensor *data = &record->tensor[sample->source];
+    char number[LS_NUMBER_TEXT];
+    int64_t count = ls_tensor_numbers(data);
+    bool integers = sample->type == LS_I32;
+    int64_t done = integers ? ls_numbers_to_i32(data->type, data->data, count, out)
+                            : ls_numbers_to_f32(data->type, data->data, count, out);
+    if (done == count)
+        return NULL;
+    ls_number_text(data->type, data->data, done, number);
+    if (info->shape.rank == 0 && !integers && !ls_dtype_is_float(data->type))
+        snprintf(text, LS_BAD_REASON, "its %s is beyond 2^24", info->name);
+    else
+        snprintf(text, LS_BAD_REASON, "its %s has the number %s, which %s", info->name, number,
+                 integers                        ? "is no integer of 32 bits"
+                 : ls_dtype_is_float(data->type) ? "fp32 does not have"
+                                                 : "is beyond 2^24");
+    return text;
 }
 
-int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, float *sample, float *label,
+/* What to do about numbers that do not fit. */
+static const char *convert_hint(const struct ls_dataset *dataset, int tensor)
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    if (sample->type == LS_I32)
+        return "type: I32 is for whole numbers; leave it out";
+    if (ls_dtype_is_float(dataset->source->tensor[sample->source].type))
+        return "round the numbers to fp32 when the data are written";
+    return "data_param { tensor { type: I32 } } hands over integers as they are";
+}
+
+/* Writes one tensor of a sample. */
+static int write_tensor(struct ls_reader *reader, int64_t ordinal, const struct ls_record *record,
+                        int tensor, void *out, struct ls_error *error)
+{
+    const struct ls_dataset *dataset = reader->dataset;
+    int source = dataset->tensor[tensor].source;
+    const struct ls_record_tensor *data = &record->tensor[source];
+    const char *problem = NULL, *hint = NULL;
+    LS_ASSERT(data->data != NULL); /* what a source reads if it is wanted */
+    switch (dataset->source->tensor[source].role) {
+    case LS_TENSOR_IMAGE:
+        problem = ls_transform_apply(&dataset->transform, data, (uint64_t)ordinal, true,
+                                     &reader->scratch, out);
+        break;
+    case LS_TENSOR_MAP:
+        problem = ls_transform_map(&dataset->transform, data, (uint64_t)ordinal, true, out);
+        break;
+    case LS_TENSOR_PLAIN:
+        problem = ls_dataset_convert(dataset, tensor, record, out, reader->text);
+        hint = problem != NULL && data->shape.rank > 0 ? convert_hint(dataset, tensor) : NULL;
+        break;
+    }
+    return problem == NULL ? 0 : ls_reader_fail(reader, ordinal, hint, problem, error);
+}
+
+int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
                     struct ls_error *error)
 {
     struct ls_dataset *dataset = reader->dataset;
     struct ls_record record;
+    uint32_t wanted = 0;
+    for (int k = 0; k < dataset->tensors; k++)
+        wanted |= out[k] != NULL ? LS_TENSOR(dataset->tensor[k].source) : 0;
     atomic_fetch_add_explicit(&dataset->reads, 1, memory_order_relaxed);
-    LS_TRY(read_record(reader, ordinal, sample != NULL, label != NULL, &record, error));
+    LS_TRY(read_record(reader, ordinal, wanted, &record, error));
     LS_TRY(check_size(reader, ordinal, &record, error));
-    if (sample != NULL) {
-        const char *problem = ls_transform_apply(&dataset->transform, &record, (uint64_t)ordinal,
-                                                 true, &reader->scratch, sample);
-        if (problem != NULL)
-            return ls_reader_fail(reader, ordinal, NULL, problem, error);
-    }
-    return label != NULL ? write_label(reader, ordinal, &record, label, error) : 0;
+    for (int k = 0; k < dataset->tensors; k++)
+        if (out[k] != NULL)
+            LS_TRY(write_tensor(reader, ordinal, &record, k, out[k], error));
+    return 0;
 }
 
 /* Blue, green, red and red, green, blue into each other. */
@@ -340,18 +402,22 @@ static void swap_planes(const int64_t shape[3], float *pixels)
 int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape[3], float *pixels,
                         int *label, struct ls_error *error)
 {
+    const struct ls_source *source = reader->dataset->source;
     struct ls_record record;
-    LS_TRY(read_record(reader, ordinal, pixels != NULL, false, &record, error));
-    memcpy(shape, record.shape, sizeof record.shape);
+    if (!ls_source_has_image(source))
+        return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name, NULL,
+                       "its records have no images to show");
+    bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
+    uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);
+    LS_TRY(read_record(reader, ordinal, wanted, &record, error));
+    const struct ls_record_tensor *image = &record.tensor[0];
+    memcpy(shape, image->shape.dim, 3 * sizeof *shape);
     if (label != NULL)
-        *label = record.label;
+        *label = one ? *(const int32_t *)record.tensor[1].data : 0;
     if (pixels == NULL)
         return 0;
-    LS_ASSERT(record.bytes != NULL || record.floats != NULL); /* what a source reads if wanted */
-    int64_t size = ls_record_size(shape);
-    for (int64_t i = 0; i < size; i++)
-        pixels[i] = record.bytes != NULL ? (float)record.bytes[i] : record.floats[i];
-    if (reader->dataset->source->bgr && shape[0] == 3)
+    ls_numbers_to_f32(image->type, image->data, ls_record_size(shape), pixels);
+    if (source->bgr && shape[0] == 3)
         swap_planes(shape, pixels);
     return 0;
 }
@@ -359,7 +425,8 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
 /* Pictures decode to blue, green, red; a source that has red first wants it the other way. */
 static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
 {
-    int64_t size = record->shape[1] * record->shape[2];
+    const int64_t *shape = record->tensor[0].shape.dim;
+    int64_t size = shape[1] * shape[2];
     for (int64_t i = 0; i < size; i++) {
         uint8_t first = pixels[i];
         pixels[i] = pixels[2 * size + i];
@@ -372,7 +439,10 @@ static const char *make_record(struct ls_reader *reader, const uint8_t *bytes, s
                                struct ls_record *record)
 {
     const struct ls_source *source = reader->dataset->source;
-    int channels = (int)source->shape[0];
+    const int64_t *shape = ls_source_image(source);
+    if (!ls_source_has_image(source))
+        return "the data have no images, so pictures cannot stand in for them";
+    int channels = (int)shape[0];
     if (channels != 1 && channels != 3)
         return "the data have neither one channel nor three, so pictures cannot stand in for them";
     struct ls_picture picture;
@@ -381,9 +451,8 @@ static const char *make_record(struct ls_reader *reader, const uint8_t *bytes, s
     if (problem == NULL && source->varies && reader->dataset->transform.crop > 0)
         problem = ls_picture_to_record(&picture, &reader->source->record, record);
     else if (problem == NULL)
-        problem =
-            ls_picture_resize_to_record(&picture, (int)source->shape[1], (int)source->shape[2],
-                                        &reader->source->record, record);
+        problem = ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2],
+                                              &reader->source->record, record);
     if (problem == NULL && channels == 3 && !source->bgr)
         swap_bytes(record, reader->source->record.data);
     return problem;
@@ -395,11 +464,11 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
     char *bytes;
     size_t size;
     LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
-    struct ls_record record = {0};
+    struct ls_record record;
     const char *problem = make_record(reader, (const uint8_t *)bytes, size, &record);
     ls_free(bytes);
     if (problem == NULL)
-        problem = ls_transform_apply(&reader->dataset->transform, &record, 0, false,
+        problem = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
                                      &reader->scratch, sample);
     return problem == NULL ? 0
                            : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);

@@ -113,13 +113,10 @@ static int picture_channel(const struct ls_picture *picture, int record_channel)
 static uint8_t *begin_record(const struct ls_picture *picture, int height, int width,
                              struct ls_buffer *buffer, struct ls_record *record)
 {
-    record->shape[0] = picture->channels;
-    record->shape[1] = height;
-    record->shape[2] = width;
+    const int64_t shape[3] = {picture->channels, height, width};
     size_t size = (size_t)picture->channels * (size_t)height * (size_t)width;
     uint8_t *pixels = ls_buffer_reserve(buffer, size, 1);
-    record->bytes = pixels;
-    record->floats = NULL;
+    ls_record_set_image(record, LS_U8, shape, pixels);
     return pixels;
 }
 

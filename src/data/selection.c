@@ -20,7 +20,7 @@ static int open_source(const struct lockstep_source_options *given, struct ls_so
         status = ls_source_open(&options, source, error);
     ls_source_options_free(&options);
     LS_TRY(status);
-    if (!(*source)->has_labels)
+    if ((*source)->tensors < 2)
         return ls_fail(error, LOCKSTEP_USAGE, NULL,
                        "label_source (--label-source FILE) names their file",
                        "%s: its records have no labels", (*source)->type->name);
@@ -74,8 +74,8 @@ int ls_selection_read(struct ls_selection *selection, int64_t i, struct ls_recor
 {
     const struct ls_source *source = selection->source;
     int64_t index = ls_selection_index(selection, i);
-    LS_TRY(ls_source_read(selection->reader, index, true, record, error));
-    if (memcmp(record->shape, source->shape, sizeof record->shape) != 0)
+    LS_TRY(ls_source_read(selection->reader, index, LS_ALL_TENSORS, record, error));
+    if (!ls_shape_equal(&record->tensor[0].shape, &source->tensor[0].shape))
         return ls_fail(error, LOCKSTEP_DATA, source->type->name, NULL,
                        "record %" PRId64 " has another size than the first", index);
     return 0;

@@ -74,6 +74,42 @@ int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
     return 0;
 }
 
+int ls_dataset_tensors(const struct ls_dataset *dataset)
+{
+    return dataset->tensors;
+}
+
+const struct ls_sample_tensor *ls_dataset_tensor(const struct ls_dataset *dataset, int tensor)
+{
+    return &dataset->tensor[tensor];
+}
+
+void ls_dataset_tensor_shape(const struct ls_dataset *dataset, int tensor, const int64_t image[3],
+                             struct ls_shape *shape)
+{
+    const struct ls_tensor_info *info = &dataset->source->tensor[dataset->tensor[tensor].source];
+    *shape = info->shape;
+    if (info->role == LS_TENSOR_PLAIN)
+        return;
+    shape->rank = 3;
+    shape->dim[0] = info->role == LS_TENSOR_MAP ? 1 : image[0];
+    shape->dim[1] = image[1];
+    shape->dim[2] = image[2];
+}
+
+bool ls_dataset_is_image(const struct ls_dataset *dataset, int tensor)
+{
+    int source = dataset->tensor[tensor].source;
+    return dataset->source->tensor[source].role == LS_TENSOR_IMAGE;
+}
+
+size_t ls_dataset_tensor_bytes(const struct ls_dataset *dataset, int tensor, const int64_t image[3])
+{
+    struct ls_shape shape;
+    ls_dataset_tensor_shape(dataset, tensor, image, &shape);
+    return (size_t)ls_shape_size(&shape) * ls_dtype_size(dataset->tensor[tensor].type);
+}
+
 const int64_t *ls_dataset_shape(const struct ls_dataset *dataset)
 {
     return dataset->transform.output;

@@ -3,9 +3,11 @@
 #include "data/source.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -50,7 +52,6 @@ int ls_source_open(const struct ls_source_options *options, struct ls_source **s
     s->type = options->type;
     s->forgiving = options->forgiving;
     s->skipping = options->skipping;
-    s->largest_label = -1;
     const char *place = ls_source_options_name(options);
     int status = s->type->open(options, s, error);
     if (status == LS_BAD_RECORD)
@@ -100,7 +101,20 @@ void ls_source_reader_close(struct ls_source_reader *reader)
     ls_free(reader);
 }
 
-int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+/* All tensors, without data. */
+static void start_record(const struct ls_source *source, int64_t index, struct ls_record *record)
+{
+    record->count = source->tensors;
+    for (int k = 0; k < source->tensors; k++) {
+        struct ls_record_tensor *tensor = &record->tensor[k];
+        tensor->type = source->tensor[k].type;
+        ls_source_tensor_shape(source, index, k, &tensor->shape);
+        tensor->data = NULL;
+        tensor->hash = 0;
+    }
+}
+
+int ls_source_read(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                    struct ls_record *record, struct ls_error *error)
 {
     const struct ls_source *source = reader->source;
@@ -108,14 +122,10 @@ int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pix
         return ls_fail(error, LOCKSTEP_INTERNAL, source->type->name, NULL,
                        "record %lld of %lld was asked for", (long long)index,
                        (long long)source->count);
-    *record = (struct ls_record){0};
-    int status = source->type->read(reader, index, want_pixels, record, error);
+    start_record(source, index, record);
+    int status = source->type->read(reader, index, wanted, record, error);
     reader->bad = status == LS_BAD_RECORD;
-    if (status != 0)
-        return reader->bad ? end_at_bad_record(error) : status;
-    if (!source->has_maps)
-        record->label_hash = ls_mix((uint64_t)(uint32_t)record->label + 1);
-    return 0;
+    return reader->bad ? end_at_bad_record(error) : status;
 }
 
 void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size)
@@ -160,9 +170,56 @@ bool ls_record_shape_valid(const int64_t shape[3])
     return ls_record_size(shape) <= INT64_C(1) << 28;
 }
 
-bool ls_record_label_valid(int32_t label)
+bool ls_source_has_image(const struct ls_source *source)
 {
-    return label <= 1 << 24 && label >= -(1 << 24);
+    return source->tensor[0].role == LS_TENSOR_IMAGE;
+}
+
+struct ls_tensor_info *ls_source_add_tensor(struct ls_source *source, const char *name,
+                                            enum ls_tensor_role role, enum ls_dtype type)
+{
+    LS_ASSERT(source->tensors < LS_RECORD_TENSORS);
+    struct ls_tensor_info *info = &source->tensor[source->tensors++];
+    *info = (struct ls_tensor_info){.role = role, .type = type, .largest = -1};
+    snprintf(info->name, sizeof info->name, "%s", name);
+    return info;
+}
+
+void ls_source_add_image(struct ls_source *source)
+{
+    ls_source_add_tensor(source, "image", LS_TENSOR_IMAGE, LS_U8)->shape.rank = 3;
+}
+
+struct ls_tensor_info *ls_source_add_label(struct ls_source *source)
+{
+    return ls_source_add_tensor(source, "label", LS_TENSOR_PLAIN, LS_I32);
+}
+
+void ls_record_set_image(struct ls_record *record, enum ls_dtype type, const int64_t shape[3],
+                         const void *data)
+{
+    struct ls_record_tensor *image = &record->tensor[0];
+    image->type = type;
+    image->shape.rank = 3;
+    memcpy(image->shape.dim, shape, 3 * sizeof *shape);
+    image->data = data;
+}
+
+void ls_record_set_label(struct ls_source_reader *reader, struct ls_record *record, int32_t label)
+{
+    reader->label = label;
+    record->tensor[1].data = &reader->label;
+    record->tensor[1].hash = ls_mix((uint64_t)(uint32_t)label + 1);
+}
+
+int64_t ls_tensor_numbers(const struct ls_record_tensor *tensor)
+{
+    return ls_shape_size(&tensor->shape);
+}
+
+size_t ls_tensor_bytes(const struct ls_record_tensor *tensor)
+{
+    return (size_t)ls_tensor_numbers(tensor) * ls_dtype_size(tensor->type);
 }
 
 /* Room for the sizes of all records, which are the first's until something else is known. */
@@ -171,7 +228,7 @@ static bool make_sizes(struct ls_source *source)
     source->sizes = ls_alloc((size_t)source->count, sizeof *source->sizes);
     for (int64_t i = 0; source->sizes != NULL && i < source->count; i++)
         for (int k = 0; k < 2; k++)
-            source->sizes[i][k] = (int32_t)source->shape[k + 1];
+            source->sizes[i][k] = (int32_t)ls_source_image(source)[k + 1];
     return source->sizes != NULL;
 }
 
@@ -183,9 +240,10 @@ int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t 
                                             "record %" PRId64 " of %" PRId64 " x %" PRId64
                                             " x %" PRId64 " numbers is too large",
                                             index, shape[0], shape[1], shape[2]));
-    if (source->shape[0] == 0) /* of the first; where that is bad, of the first that is not */
-        memcpy(source->shape, shape, sizeof source->shape);
-    if (shape[1] == source->shape[1] && shape[2] == source->shape[2])
+    int64_t *first = source->tensor[0].shape.dim;
+    if (first[0] == 0) /* of the first; where that is bad, of the first that is not */
+        memcpy(first, shape, 3 * sizeof *shape);
+    if (shape[1] == first[1] && shape[2] == first[2])
         return 0;
     if (source->sizes == NULL && !make_sizes(source))
         return ls_fail_memory(error, "the sizes of records");
@@ -226,9 +284,10 @@ static int find_good(struct ls_source_reader *reader, int64_t *index, struct ls_
 {
     const struct ls_source *source = reader->source;
     for (int64_t i = 0; i < source->count; i++) {
-        struct ls_record record = {0};
+        struct ls_record record;
         struct ls_error *about = ls_source_aside(source, error);
-        int status = source->type->read(reader, i, true, &record, about);
+        start_record(source, i, &record);
+        int status = source->type->read(reader, i, LS_ALL_TENSORS, &record, about);
         LS_TRY(ls_source_forgive(source, status, error));
         if (status == 0) {
             *index = i;
@@ -259,9 +318,24 @@ void ls_source_note_bytes(struct ls_source *source, size_t bytes)
 
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3])
 {
-    memcpy(shape, source->shape, sizeof source->shape);
+    memcpy(shape, ls_source_image(source), 3 * sizeof *shape);
     if (source->sizes == NULL)
         return;
     shape[1] = source->sizes[index][0];
     shape[2] = source->sizes[index][1];
+}
+
+void ls_source_tensor_shape(const struct ls_source *source, int64_t index, int tensor,
+                            struct ls_shape *shape)
+{
+    const struct ls_tensor_info *info = &source->tensor[tensor];
+    *shape = info->shape;
+    if (info->role == LS_TENSOR_PLAIN)
+        return;
+    int64_t image[3];
+    ls_source_shape_of(source, index, image);
+    shape->rank = 3;
+    shape->dim[0] = info->role == LS_TENSOR_MAP ? 1 : image[0];
+    shape->dim[1] = image[1];
+    shape->dim[2] = image[2];
 }

@@ -1,8 +1,9 @@
-/* Sources: where records come from. One file each, a table of them, and one way to read record i.
+/* Sources: where records come from. One file each, a list of them, and one way to read record i.
  *
- * A record is a picture of C x H x W numbers and a label. Sources are read-only and know nothing of
- * order, epochs or transformations. Any number of readers may read any record at the same time; a
- * reader belongs to one thread.
+ * A record is a list of tensors, each with a type and a shape; all records of a source have the
+ * same list. Sources of pictures have an image (C x H x W) and mostly a label, a number or a map of
+ * numbers. Sources are read-only and know nothing of order, epochs or transformations. Any number
+ * of readers may read any record at the same time; a reader belongs to one thread.
  *
  * Channel order: pictures decoded by us (IMAGES, encoded Datum records) are BGR, as OpenCV gives
  * them to Caffe, so that weights and means made with Caffe fit. CIFAR and IDX are as stored; so are
@@ -19,39 +20,44 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/options.h"
+#include "data/record.h"
 
-/* A record. The numbers belong to the reader until its next call, or to the source. */
-struct ls_record {
-    int64_t shape[3];     /* channels, height, width */
-    const uint8_t *bytes; /* C x H x W, channel by channel; or NULL */
-    const float *floats;  /* the same, where bytes is NULL; both NULL if not wanted */
-    int32_t label;        /* 0 where the source has none, or has maps */
-    const uint16_t *map;  /* height x width labels; NULL: not wanted, or the source has none */
-    /* Hashes of the bytes as they were read, before decoding: of the picture (0 where it is not
-     * wanted, or is computed) and of the label or map (0 where a map is not wanted). */
-    uint64_t data_hash, label_hash;
+/* What transform_param does to a tensor. */
+enum ls_tensor_role {
+    LS_TENSOR_PLAIN, /* nothing */
+    LS_TENSOR_IMAGE, /* C x H x W: all of it. Only the first tensor of a record can be one */
+    LS_TENSOR_MAP    /* 1 x H x W, a number for each pixel of the image: it is padded, cropped and
+                        mirrored with it */
+};
+
+/* What is known of a tensor of all records. Heights and widths of images and maps may differ from
+ * record to record (ls_source.varies). */
+struct ls_tensor_info {
+    char name[64];
+    enum ls_tensor_role role;
+    enum ls_dtype type;    /* of the first record */
+    struct ls_shape shape; /* of the first record; rank 0: one number */
+    int64_t largest;       /* number in it; -1: not known without reading all */
 };
 
 struct ls_source_type;
 
 struct ls_source {
     const struct ls_source_type *type;
-    void *state;              /* the type's own */
-    int64_t count;            /* records, at least 1, at most UINT32_MAX */
-    int64_t shape[3];         /* of the first record */
+    void *state;   /* the type's own */
+    int64_t count; /* records, at least 1, at most UINT32_MAX */
+    int tensors;   /* of a record */
+    struct ls_tensor_info tensor[LS_RECORD_TENSORS];
     bool forgiving, skipping; /* as the options say */
     bool varies;              /* heights or widths are known to differ from record to record */
     /* Owned. Height and width of each record, where they vary; NULL where all are as the first. */
     int32_t (*sizes)[2];
-    bool has_labels;
-    bool has_maps;         /* labels are maps, */
-    uint32_t label_pad;    /* around which padding puts this label */
-    bool encoded;          /* records must be decoded: worth several threads */
-    size_t decode_bytes;   /* the most that a reader takes for a record, of those looked at */
-    bool bgr;              /* three channels are blue, green, red */
-    int64_t largest_label; /* -1: not known without reading all */
-    uint64_t labels_hash;  /* of all labels, where opening reads them anyway; else 0 */
-    char **class_name;     /* owned; NULL if not known */
+    uint32_t label_pad;   /* what padding puts around maps */
+    bool encoded;         /* records must be decoded: worth several threads */
+    size_t decode_bytes;  /* the most that a reader takes for a record, of those looked at */
+    bool bgr;             /* three channels are blue, green, red */
+    uint64_t labels_hash; /* of all labels, where opening reads them anyway; else 0 */
+    char **class_name;    /* owned; NULL if not known */
     int class_count;
 };
 
@@ -75,11 +81,11 @@ int ls_source_bad_record(int status);
 /* What one thread needs to read. */
 struct ls_source_reader {
     const struct ls_source *source;
-    bool without_maps; /* whether maps are left out, where the source has them */
-    bool hash_only;    /* pictures are wanted for their hash alone: nothing is decoded */
+    bool hash_only;    /* tensors are wanted for their hash alone: nothing is decoded */
     bool bad;          /* the last record that was read is bad itself, not its file */
     int height, width; /* of the picture that was decoded last, before it was resized */
     struct ls_buffer file, picture, record, map; /* of the types, as they like */
+    int32_t label;                               /* of the record that was read last */
 };
 
 struct ls_source_type {
@@ -96,9 +102,10 @@ struct ls_source_type {
     int (*open)(const struct ls_source_options *options, struct ls_source *source,
                 struct ls_error *error);
     void (*close)(struct ls_source *source);
-    /* Reads record `index`; with `want_pixels` false only its label (and shape, if that is free).
-     * Errors: LOCKSTEP_DATA or LS_BAD_RECORD, naming file and record. */
-    int (*read)(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+    /* Reads the wanted tensors of record `index`. `record` has all tensors without data, with the
+     * shapes that are known; what is not wanted may be filled in if that is free. Errors:
+     * LOCKSTEP_DATA or LS_BAD_RECORD, naming file and record. */
+    int (*read)(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                 struct ls_record *record, struct ls_error *error);
     /* (optional) What the source's files look like from outside (ls_file_stamp), of all of them. */
     uint64_t (*stamp)(const struct ls_source *source);
@@ -113,7 +120,8 @@ struct ls_source_type {
     SOURCE(ls_source_cifar)                                                                        \
     SOURCE(ls_source_images)                                                                       \
     SOURCE(ls_source_pairs)                                                                        \
-    SOURCE(ls_source_synthetic)
+    SOURCE(ls_source_synthetic)                                                                    \
+    SOURCE(ls_source_npy)
 
 #define LS_SOURCE_DECLARE(type) extern const struct ls_source_type type;
 LS_SOURCES(LS_SOURCE_DECLARE)
@@ -132,24 +140,47 @@ int ls_source_reader_open(const struct ls_source *source, struct ls_source_reade
                           struct ls_error *error);
 void ls_source_reader_close(struct ls_source_reader *reader);
 /* As the type's read, after a check of the index. */
-int ls_source_read(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+int ls_source_read(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                    struct ls_record *record, struct ls_error *error);
 
-/* The product of a shape whose parts have been checked, and the check: each part at least 1, at
- * most 2^16 channels and 2^16 pixels a side, 2^28 numbers in all. */
+/* ---- Images ---- */
+
+/* The product of an image's shape whose parts have been checked, and the check: each part at least
+ * 1, at most 2^16 channels and 2^16 pixels a side, 2^28 numbers in all. */
 int64_t ls_record_size(const int64_t shape[3]);
 bool ls_record_shape_valid(const int64_t shape[3]);
 
-/* Whether a float holds a label: at most 2^24 in size. */
-bool ls_record_label_valid(int32_t label);
+/* Whether records have an image, which is their first tensor then; and its channels, height and
+ * width in the first record. */
+bool ls_source_has_image(const struct ls_source *source);
+static inline const int64_t *ls_source_image(const struct ls_source *source)
+{
+    return source->tensor[0].shape.dim;
+}
+/* For a type's open: records have an image, and one label. The label's info is returned. */
+void ls_source_add_image(struct ls_source *source);
+struct ls_tensor_info *ls_source_add_label(struct ls_source *source);
+/* For a type's read: the image and the label of a record. */
+void ls_record_set_image(struct ls_record *record, enum ls_dtype type, const int64_t shape[3],
+                         const void *data);
+void ls_record_set_label(struct ls_source_reader *reader, struct ls_record *record, int32_t label);
+/* Numbers and bytes of a tensor. */
+int64_t ls_tensor_numbers(const struct ls_record_tensor *tensor);
+size_t ls_tensor_bytes(const struct ls_record_tensor *tensor);
+
+/* ---- For types ---- */
+
+/* Another tensor of all records; the caller sets its shape. */
+struct ls_tensor_info *ls_source_add_tensor(struct ls_source *source, const char *name,
+                                            enum ls_tensor_role role, enum ls_dtype type);
 
 /* Problems of records are told as texts. This one is no fault of the record's. */
 extern const char ls_record_no_memory[];
 /* The status that belongs to such a text: LOCKSTEP_RESOURCE for that one, else LOCKSTEP_DATA. */
 int ls_record_status(const char *problem);
 
-/* For a type's open: what is known of a record's shape; that of record 0 first. Fails if it cannot
- * be a record, or if there is no memory. */
+/* For a type's open: what is known of the shape of a record's image; that of record 0 first. Fails
+ * if it cannot be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
                          struct ls_error *error);
 /* For a type's open: where to describe what is wrong with a record, and what comes of it. A source
@@ -160,7 +191,9 @@ int ls_source_forgive(const struct ls_source *source, int status, struct ls_erro
 int ls_source_first_good(const struct ls_source *source, int64_t *index, struct ls_error *error);
 /* For a type's open, too: what a reader takes for a record. */
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
-/* The shape of a record as it was noted. */
+/* The shape of a record's image as it was noted; and of any tensor. */
 void ls_source_shape_of(const struct ls_source *source, int64_t index, int64_t shape[3]);
+void ls_source_tensor_shape(const struct ls_source *source, int64_t index, int tensor,
+                            struct ls_shape *shape);
 
 #endif

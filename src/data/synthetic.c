@@ -254,7 +254,8 @@ static bool draw_digit(const struct ls_source *source, uint64_t sample,
     struct draws draws = {synthetic->key, sample, 1}; /* draw 0 is the label */
     int digit = label_of(synthetic, sample);
     int way = uniform(&draws, 0, 1) < 0.35 && ls_glyphs[digit][1][0].points > 0;
-    struct canvas canvas = {.height = (int)source->shape[1], .width = (int)source->shape[2]};
+    const int64_t *shape = ls_source_image(source);
+    struct canvas canvas = {.height = (int)shape[1], .width = (int)shape[2]};
     size_t pixels = (size_t)canvas.height * (size_t)canvas.width;
     canvas.distance = ls_buffer_reserve(&reader->picture, pixels, sizeof *canvas.distance);
     if (canvas.distance == NULL)
@@ -262,14 +263,14 @@ static bool draw_digit(const struct ls_source *source, uint64_t sample,
     for (size_t i = 0; i < pixels; i++)
         canvas.distance[i] = 1e12;
     int side = canvas.height < canvas.width ? canvas.height : canvas.width;
-    struct warp warp = draw_warp(&draws, source->shape);
+    struct warp warp = draw_warp(&draws, shape);
     double pen = side * uniform(&draws, 0.022, 0.056);
     canvas.reach = pen + 0.75;
     for (int i = 0; i < LS_GLYPH_STROKES && ls_glyphs[digit][way][i].points > 0; i++)
         draw_stroke(&canvas, &ls_glyphs[digit][way][i], &warp);
-    for (int c = 0; c < source->shape[0]; c++) {
+    for (int c = 0; c < shape[0]; c++) {
         double levels[2] = {0, uniform(&draws, 215, 255)};
-        if (source->shape[0] > 1) {
+        if (shape[0] > 1) {
             levels[0] = uniform(&draws, 0, 90);
             levels[1] = uniform(&draws, 150, 255);
         }
@@ -295,10 +296,10 @@ static int open_synthetic(const struct ls_source_options *options, struct ls_sou
                           struct ls_error *error)
 {
     const struct synthetic_options *own = options->own;
-    source->shape[0] = own->channels;
-    source->shape[1] = own->height;
-    source->shape[2] = own->width;
-    if (!ls_record_shape_valid(source->shape))
+    ls_source_add_image(source);
+    source->tensor[0].shape =
+        (struct ls_shape){.rank = 3, .dim = {own->channels, own->height, own->width}};
+    if (!ls_record_shape_valid(ls_source_image(source)))
         return ls_option_fail(options, "synthetic_param.height", NULL, error,
                               "synthetic digits of %" PRId64 " x %" PRId64 " x %" PRId64
                               " numbers are too large",
@@ -310,8 +311,7 @@ static int open_synthetic(const struct ls_source_options *options, struct ls_sou
     synthetic->first = own->first + (options->test ? TEST_OFFSET : 0);
     synthetic->noise = own->noise;
     source->count = own->count;
-    source->has_labels = true;
-    source->largest_label = 9;
+    ls_source_add_label(source)->largest = 9;
     return name_classes(source, error);
 }
 
@@ -320,20 +320,20 @@ static void close_synthetic(struct ls_source *source)
     ls_free(source->state);
 }
 
-static int read_synthetic(struct ls_source_reader *reader, int64_t index, bool want_pixels,
+static int read_synthetic(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
                           struct ls_record *record, struct ls_error *error)
 {
     const struct ls_source *source = reader->source;
     const struct synthetic *synthetic = source->state;
     uint64_t sample = synthetic->first + (uint64_t)index;
-    memcpy(record->shape, source->shape, sizeof source->shape);
-    record->label = label_of(synthetic, sample);
-    if (!want_pixels || reader->hash_only)
+    ls_record_set_label(reader, record, label_of(synthetic, sample));
+    if ((wanted & LS_TENSOR(0)) == 0 || reader->hash_only)
         return 0;
-    uint8_t *out = ls_buffer_reserve(&reader->record, (size_t)ls_record_size(source->shape), 1);
+    size_t size = (size_t)ls_record_size(ls_source_image(source));
+    uint8_t *out = ls_buffer_reserve(&reader->record, size, 1);
     if (out == NULL || !draw_digit(source, sample, reader, out))
         return ls_fail_memory(error, "a synthetic digit");
-    record->bytes = out;
+    record->tensor[0].data = out;
     return 0;
 }
 

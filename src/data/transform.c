@@ -299,16 +299,16 @@ static void subtract_mean(const struct ls_transform *t, const struct window *w, 
     }
 }
 
-static void make_channel(const struct ls_transform *t, const struct ls_record *record,
+static void make_channel(const struct ls_transform *t, const struct ls_record_tensor *image,
                          const struct window *w, const struct jitter *jitter, int64_t channel,
                          float *scratch, float *out)
 {
     int64_t plane_size = w->height * w->width;
     struct plane plane = {0};
-    if (record->bytes != NULL)
-        plane.bytes = record->bytes + channel * plane_size;
+    if (image->type == LS_U8)
+        plane.bytes = (const uint8_t *)image->data + channel * plane_size;
     else
-        plane.floats = record->floats + channel * plane_size;
+        plane.floats = (const float *)image->data + channel * plane_size;
     for (int64_t row = 0; row < w->rows; row++)
         load_row(&plane, w, row, out + row * w->columns);
     change_light(jitter, out, w->rows * w->columns);
@@ -388,12 +388,12 @@ const char *ls_transform_shape(const struct ls_transform *t, const int64_t recor
     return ls_record_shape_valid(shape) ? NULL : "it is too large with its padding";
 }
 
-const char *ls_transform_apply(const struct ls_transform *t, const struct ls_record *record,
+const char *ls_transform_apply(const struct ls_transform *t, const struct ls_record_tensor *image,
                                uint64_t ordinal, bool augment, struct ls_buffer *scratch,
                                float *sample)
 {
     int64_t shape[3];
-    const char *problem = ls_transform_shape(t, record->shape, shape);
+    const char *problem = ls_transform_shape(t, image->shape.dim, shape);
     if (problem != NULL)
         return problem;
     float *row = NULL;
@@ -403,11 +403,11 @@ const char *ls_transform_apply(const struct ls_transform *t, const struct ls_rec
             return ls_record_no_memory;
     }
     augment = augment && t->augment;
-    struct window window = place_window(t, record->shape, shape, ordinal, augment);
+    struct window window = place_window(t, image->shape.dim, shape, ordinal, augment);
     struct jitter jitter = draw_jitter(t, ordinal, augment);
     int64_t size = shape[1] * shape[2];
     for (int64_t c = 0; c < shape[0]; c++)
-        make_channel(t, record, &window, &jitter, c, row, sample + c * size);
+        make_channel(t, image, &window, &jitter, c, row, sample + c * size);
     if (t->standardize)
         standardize(sample, shape[0] * size);
     return NULL;
@@ -430,20 +430,21 @@ static void load_labels(const uint16_t *map, const struct window *w, int64_t row
     }
 }
 
-const char *ls_transform_map(const struct ls_transform *t, const struct ls_record *record,
-                             uint64_t ordinal, bool augment, float *map)
+const char *ls_transform_map(const struct ls_transform *t, const struct ls_record_tensor *map,
+                             uint64_t ordinal, bool augment, float *out)
 {
+    const int64_t image[3] = {t->input[0], map->shape.dim[1], map->shape.dim[2]};
     int64_t shape[3];
-    const char *problem = ls_transform_shape(t, record->shape, shape);
+    const char *problem = ls_transform_shape(t, image, shape);
     if (problem != NULL)
         return problem;
     augment = augment && t->augment;
-    struct window w = place_window(t, record->shape, shape, ordinal, augment);
+    struct window w = place_window(t, image, shape, ordinal, augment);
     struct jitter jitter = draw_jitter(t, ordinal, augment);
     for (int64_t row = 0; row < w.rows; row++) {
-        load_labels(record->map, &w, row, t->label_pad, map + row * w.columns);
+        load_labels(map->data, &w, row, t->label_pad, out + row * w.columns);
         if (jitter.mirror)
-            turn_row(map + row * w.columns, w.columns);
+            turn_row(out + row * w.columns, w.columns);
     }
     return NULL;
 }

@@ -13,8 +13,9 @@
  *                  of the sample, as TensorFlow's CIFAR-10 tutorial trains with
  * Caffe has 2, 3, 6 and 7, in this order, and also mirrors in the test phase.
  *
- * A label map goes through 1, 2 and 3 with its picture; zeros are `label_pad` there. Where records
- * differ in size and there is no crop, samples differ as they do.
+ * Only the image of a record and maps of it are transformed. A map goes through 1, 2 and 3 with its
+ * picture; zeros are `label_pad` there. Where records differ in size and there is no crop, samples
+ * differ as they do.
  *
  * Random choices are functions of (seed, layer name, ordinal): draw 0 mirrors, 1 and 2 place the
  * crop, 3 is the brightness, 4 the contrast, whichever of them are in use.
@@ -66,17 +67,18 @@ void ls_transform_free(struct ls_transform *transform);
 const char *ls_transform_shape(const struct ls_transform *transform, const int64_t record[3],
                                int64_t shape[3]);
 
-/* Writes the sample (of that shape) that a record becomes at an ordinal. `augment` false: centre
- * crop, nothing random. `scratch` is the caller's, used again and again. Returns NULL, or what is
- * wrong with the record (its shape). */
-const char *ls_transform_apply(const struct ls_transform *transform, const struct ls_record *record,
-                               uint64_t ordinal, bool augment, struct ls_buffer *scratch,
-                               float *sample);
+/* Writes the sample (of that shape) that a record's image becomes at an ordinal. `augment` false:
+ * centre crop, nothing random. `scratch` is the caller's, used again and again. Returns NULL, or
+ * what is wrong with the record (its shape). */
+const char *ls_transform_apply(const struct ls_transform *transform,
+                               const struct ls_record_tensor *image, uint64_t ordinal, bool augment,
+                               struct ls_buffer *scratch, float *sample);
 
-/* Writes what the record's map becomes, height x width of the sample's shape: the pixel of the map
- * that belongs to the pixel of the sample. */
-const char *ls_transform_map(const struct ls_transform *transform, const struct ls_record *record,
-                             uint64_t ordinal, bool augment, float *map);
+/* Writes what a map of the record becomes, height x width of the sample's shape: the pixel of the
+ * map that belongs to the pixel of the sample. */
+const char *ls_transform_map(const struct ls_transform *transform,
+                             const struct ls_record_tensor *map, uint64_t ordinal, bool augment,
+                             float *out);
 
 /* The shape of a mean file (BlobProto, binary or text): that of the records that it belongs to. */
 int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error);

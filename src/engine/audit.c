@@ -40,7 +40,7 @@ struct audited {
 /* What a worker needs for itself. */
 struct bench {
     struct ls_reader **readers; /* by data set */
-    float **inputs;
+    void **inputs;
     double *record;
     struct ls_mirror rows;
 };
@@ -81,7 +81,7 @@ static int audit_create_bench(struct ls_audit *audit, struct bench *bench, struc
     const struct ls_pass *pass = audit->pass;
     const struct ls_net *net = pass->net;
     bench->readers = ls_alloc((size_t)net->dataset_count + 1, sizeof(struct ls_reader *));
-    bench->inputs = ls_alloc((size_t)net->input_count + 1, sizeof(float *));
+    bench->inputs = ls_alloc((size_t)net->input_count + 1, sizeof(void *));
     bench->record = ls_alloc(pass->record_size + 1, sizeof *bench->record);
     if (bench->readers == NULL || bench->inputs == NULL || bench->record == NULL)
         return ls_fail_memory(error, "audits");

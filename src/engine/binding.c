@@ -128,7 +128,7 @@ static void binding_free_copies(const struct ls_net_plan *plan, struct ls_bindin
     memory->free(binding->record);
 }
 
-int ls_net_begin(const struct ls_net_plan *plan, int slot, float *const *inputs,
+int ls_net_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                  struct ls_stream *stream, struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
@@ -240,7 +240,7 @@ bool ls_net_reads_before(const struct ls_net *net, int input)
 }
 
 /* Inputs lie where the caller says, and so do their views. */
-static void binding_set_inputs(const struct ls_op *op, void **pointers, float *const *inputs)
+static void binding_set_inputs(const struct ls_op *op, void **pointers, void *const *inputs)
 {
     for (int j = 0; j < op->inputs + op->outputs; j++) {
         const struct ls_value *root =
@@ -251,7 +251,7 @@ static void binding_set_inputs(const struct ls_op *op, void **pointers, float *c
 }
 
 void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
-                                  float *const *inputs)
+                                  void *const *inputs)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     void **pointers = binding->pointers + plan->position[step];
@@ -262,7 +262,7 @@ void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size
 }
 
 const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
-                         float *const *inputs)
+                         void *const *inputs)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_value *root = ls_value_root(value);
@@ -277,7 +277,7 @@ struct run {
     const struct ls_net_plan *plan;
     const struct ls_binding *binding;
     const struct ls_run *what;
-    float *const *inputs;       /* where the device finds them */
+    void *const *inputs;        /* where the device finds them */
     struct ls_context *context; /* what kernels see */
 };
 

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "device/label.h"
@@ -19,7 +20,8 @@
 /* An op that takes labels, and where they come from. */
 struct consumer {
     const struct ls_op *op;
-    int dataset, top; /* of the net's data sets; top 1: the labels of records, 0: their data */
+    int dataset, tensor; /* of the net's data sets, and which tensor of its samples */
+    bool image;          /* it is an image, which is transformed */
     struct ls_op_labels labels;
 };
 
@@ -38,8 +40,11 @@ static bool labels_describe(const struct ls_net *net, const struct ls_op *op,
     if (label->storage != LS_STORE_INPUT || net->inputs[label->input][0] < 0)
         return false;
     consumer->dataset = net->inputs[label->input][0];
-    consumer->top = net->inputs[label->input][1];
-    return net->datasets[consumer->dataset] != NULL;
+    consumer->tensor = net->inputs[label->input][1];
+    if (net->datasets[consumer->dataset] == NULL)
+        return false;
+    consumer->image = ls_dataset_is_image(net->datasets[consumer->dataset], consumer->tensor);
+    return true;
 }
 
 /* The layer that an op takes labels for. A softmax that was made one with the loss behind it is
@@ -70,25 +75,27 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
                           problem, error);
 }
 
-/* How many labels a sample of a shape has. */
-static int64_t labels_of(const struct ls_net *net, const struct consumer *consumer,
-                         const int64_t shape[3])
-{
-    if (consumer->top == 0)
-        return shape[0] * shape[1] * shape[2];
-    return ls_dataset_has_maps(net->datasets[consumer->dataset]) ? shape[1] * shape[2] : 1;
-}
-
 /* Checks what one sample has for an op; `labels` has room for those of the largest. */
 static int labels_check_sample(const struct ls_net *net, const struct consumer *consumer,
                                struct ls_reader *reader, int64_t ordinal, float *labels,
                                struct ls_error *error)
 {
-    int64_t shape[3];
-    LS_TRY(ls_dataset_sample_shape(net->datasets[consumer->dataset], ordinal, shape, error));
-    float *sample = consumer->top == 0 ? labels : NULL, *label = consumer->top == 0 ? NULL : labels;
-    LS_TRY(ls_reader_fetch(reader, ordinal, sample, label, error));
-    for (int64_t k = 0; k < labels_of(net, consumer, shape); k++)
+    const struct ls_dataset *dataset = net->datasets[consumer->dataset];
+    void *out[LS_RECORD_TENSORS] = {NULL};
+    int64_t image[3];
+    struct ls_shape shape;
+    LS_TRY(ls_dataset_sample_shape(dataset, ordinal, image, error));
+    ls_dataset_tensor_shape(dataset, consumer->tensor, image, &shape);
+    out[consumer->tensor] = labels;
+    LS_TRY(ls_reader_fetch(reader, ordinal, out, error));
+    int64_t count = ls_shape_size(&shape);
+    if (ls_dataset_tensor(dataset, consumer->tensor)->type == LS_I32)
+        for (int64_t k = 0; k < count; k++) {
+            int32_t number;
+            memcpy(&number, &labels[k], sizeof number);
+            labels[k] = (float)number;
+        }
+    for (int64_t k = 0; k < count; k++)
         if (!ls_label_ignored(labels[k], consumer->labels.has_ignore,
                               consumer->labels.ignore_label) &&
             ls_label_class(labels[k], consumer->labels.classes) < 0)
@@ -102,8 +109,9 @@ static int labels_check_samples(const struct ls_net *net, const struct consumer 
 {
     struct ls_dataset *dataset = net->datasets[consumer->dataset];
     struct ls_reader *reader = NULL;
-    int64_t most = labels_of(net, consumer, ls_dataset_largest_shape(dataset));
-    float *labels = ls_alloc((size_t)most, sizeof *labels);
+    size_t most =
+        ls_dataset_tensor_bytes(dataset, consumer->tensor, ls_dataset_largest_shape(dataset));
+    float *labels = ls_alloc(most, 1);
     if (labels == NULL)
         return ls_fail_memory(error, "labels");
     int status = ls_reader_open(dataset, &reader, error);
@@ -119,9 +127,10 @@ int ls_labels_check(const struct ls_net *net, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (labels_describe(net, graph->ops[i], &consumer) && consumer.top == 1 &&
+        if (labels_describe(net, graph->ops[i], &consumer) && !consumer.image &&
             !ls_dataset_skips(net->datasets[consumer.dataset]) &&
-            ls_dataset_largest_label(net->datasets[consumer.dataset]) >= consumer.labels.classes)
+            ls_dataset_largest(net->datasets[consumer.dataset], consumer.tensor) >=
+                consumer.labels.classes)
             LS_TRY(labels_check_samples(net, &consumer, 0, net->batching.samples, error));
     return 0;
 }
@@ -153,11 +162,12 @@ static int labels_set_labels(const struct ls_net *net, int dataset, struct ls_er
         return ls_fail_memory(error, "the labels of layers");
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
-            consumer.top != 1)
+            consumer.image)
             continue;
         struct ls_label_rule *rule = &rules[count++];
         snprintf(rule->layer, sizeof rule->layer, "%.100s",
                  labels_layer_of(graph, consumer.op)->name);
+        rule->tensor = consumer.tensor;
         rule->classes = consumer.labels.classes;
         rule->has_ignore = consumer.labels.has_ignore;
         rule->ignore_label = consumer.labels.ignore_label;
@@ -176,13 +186,14 @@ int ls_labels_tell(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-const char *ls_labels_problem(const struct ls_net *net, int dataset, float label, char *text)
+const char *ls_labels_problem(const struct ls_net *net, int dataset, int tensor, float label,
+                              char *text)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!labels_describe(net, graph->ops[i], &consumer) || consumer.dataset != dataset ||
-            consumer.top != 1 ||
+            consumer.tensor != tensor ||
             ls_label_ignored(label, consumer.labels.has_ignore, consumer.labels.ignore_label) ||
             ls_label_class(label, consumer.labels.classes) >= 0)
             continue;

@@ -44,7 +44,7 @@ void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit)
 }
 
 int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t which,
-                         float *const *inputs, struct ls_error *error)
+                         void *const *inputs, struct ls_error *error)
 {
     const struct ls_net *net = pass->net;
     const struct ls_unit *unit = &pass->units[which];
@@ -52,14 +52,14 @@ int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *re
     for (int i = 0; i < net->input_count; i++) {
         if (inputs[i] == NULL)
             continue;
-        const struct ls_shape *shape = &graph->inputs[i].value->shape;
-        int64_t per_sample = ls_shape_size(shape) / shape->dim[0];
+        const struct ls_value *value = graph->inputs[i].value;
+        size_t per_sample = (size_t)(ls_shape_size(&value->shape) / value->shape.dim[0]) *
+                            ls_dtype_size(value->type);
         struct ls_reader *reader = readers[net->inputs[i][0]];
-        bool label = net->inputs[i][1] == 1;
+        void *out[LS_RECORD_TENSORS] = {NULL};
         for (int64_t s = 0; s < unit->range.count; s++) {
-            float *target = inputs[i] + s * per_sample;
-            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, label ? NULL : target,
-                                   label ? target : NULL, error));
+            out[net->inputs[i][1]] = (char *)inputs[i] + (size_t)s * per_sample;
+            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, out, error));
         }
     }
     return 0;

@@ -18,6 +18,6 @@ int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan 
 /* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: that one is
  * not needed. */
 int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *readers, size_t unit,
-                         float *const *inputs, struct ls_error *error);
+                         void *const *inputs, struct ls_error *error);
 
 #endif

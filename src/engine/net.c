@@ -47,7 +47,7 @@ static int net_add_plans(struct ls_net *net, struct ls_error *error)
     if (net->varying >= 0) { /* whatever comes first, parameters get the layouts of this one */
         struct ls_net_plan *plan;
         struct ls_micro micro = {.count = net->batching.micro_batch};
-        memcpy(micro.shape, net->shapes[net->varying].sample, sizeof micro.shape);
+        memcpy(micro.shape, net->size, sizeof micro.shape);
         return ls_plans_require(net, &micro, &plan, error);
     }
     for (int i = 0; i < count; i++)
@@ -218,6 +218,8 @@ void ls_net_close(struct ls_net *net)
         ls_plans_free(net->plans[i]);
     for (int i = 0; i < net->dataset_count; i++)
         ls_dataset_close(net->datasets[i]);
+    for (int i = 0; net->shapes != NULL && i < net->dataset_count; i++)
+        ls_free(net->shapes[i].tensor);
     ls_free(net->datasets);
     ls_free(net->data_layers);
     ls_free(net->shapes);
@@ -227,23 +229,16 @@ void ls_net_close(struct ls_net *net)
     ls_free(net);
 }
 
-/* Elements that one sample of a graph input has at most. */
-static size_t net_input_size(const struct ls_net *net, int input)
-{
-    const struct ls_shape *shape = &ls_net_graph(net)->inputs[input].value->shape;
-    size_t size = (size_t)(ls_shape_size(shape) / shape->dim[0]);
-    if (net->varying < 0 || net->inputs[input][0] != net->varying)
-        return size;
-    const int64_t *most = ls_dataset_largest_shape(net->datasets[net->varying]);
-    if (net->inputs[input][1] == 0)
-        return (size_t)(most[0] * most[1] * most[2]);
-    return ls_dataset_has_maps(net->datasets[net->varying]) ? (size_t)(most[1] * most[2]) : size;
-}
-
 size_t ls_net_input_bytes(const struct ls_net *net, int input)
 {
-    return net_input_size(net, input) * (size_t)ls_batching_largest(&net->batching) *
-           ls_dtype_size(ls_net_graph(net)->inputs[input].value->type);
+    const struct ls_value *value = ls_net_graph(net)->inputs[input].value;
+    int dataset = net->inputs[input][0];
+    size_t sample =
+        (size_t)(ls_shape_size(&value->shape) / value->shape.dim[0]) * ls_dtype_size(value->type);
+    if (net->varying >= 0 && dataset == net->varying)
+        sample = ls_dataset_tensor_bytes(net->datasets[dataset], net->inputs[input][1],
+                                         ls_dataset_largest_shape(net->datasets[dataset]));
+    return sample * (size_t)ls_batching_largest(&net->batching);
 }
 
 static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *net,

@@ -24,7 +24,7 @@ struct ls_binding {
     unsigned char *arena, *stashed;
     /* Of a device that has memory of its own: where kernels find the graph's inputs, and where they
      * write the record. NULL for others. */
-    float **inputs;
+    void **inputs;
     double *record;
     uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: timing off */
 };
@@ -78,7 +78,7 @@ struct ls_net {
     struct ls_source_shape *shapes;
     struct ls_source_shapes sources;
     int dataset_count;
-    int (*inputs)[2]; /* by graph input: data set and 0 for data, 1 for label */
+    int (*inputs)[2]; /* by graph input: data set, and which tensor of its samples */
     int input_count;
     struct ls_batching batching;
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */
@@ -86,6 +86,7 @@ struct ls_net {
     int64_t wanted;         /* plans so far, to find those that were not for long */
     int64_t wanted_before;  /* `wanted` when the job at hand began */
     int varying;            /* the data set whose samples differ in size; -1: none */
+    int64_t size[3];        /* of its image that `shapes` are for */
     bool counts_on_the_way; /* labels are counted at a sync point */
     bool gathers;           /* large inner products are computed for all micro-batches together */
     /* There are products that could be: the same on all ranks, whatever memory and workers each of
@@ -131,7 +132,7 @@ void ls_net_unbind(struct ls_net_plan *plan);
 enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
 /* Brings the inputs of a micro-batch to a slot, before anything of it runs; ls_net_run does so for
  * segments up to the first. Nothing to do where the device works in the host's memory. */
-int ls_net_begin(const struct ls_net_plan *plan, int slot, float *const *inputs,
+int ls_net_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                  struct ls_stream *stream, struct ls_error *error);
 /* Is told of the ops that hand a part of a gradient over, ACCUMULATE and RECORD: before it runs (or
  * in place of that), what it takes, in the device's memory; afterwards, that it was given to the
@@ -146,7 +147,7 @@ struct ls_observer {
 
 /* A micro-batch that runs. */
 struct ls_run {
-    float *const *inputs; /* a pointer by graph input, in the host's memory */
+    void *const *inputs; /* a pointer by graph input, in the host's memory */
     struct ls_context context;
     struct ls_factors *factors; /* where RECORD ops write; NULL: these do not run. Likewise
                                    ACCUMULATE ops without an accumulator in `context` */
@@ -162,12 +163,12 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const stru
 /* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as in struct
  * ls_run, NULL: those that lie there are not asked for. */
 void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
-                                  float *const *inputs);
+                                  void *const *inputs);
 
 /* Where a value lies after a run in a slot, in the device's memory: one of the arena, or an input
  * under another shape. */
 const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
-                         float *const *inputs);
+                         void *const *inputs);
 
 /* Begins (on) to take the time that each step of a bound plan takes, from zero, or ends it; it ends
  * by itself when the plan is bound anew. Not while workers run. */

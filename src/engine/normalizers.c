@@ -22,7 +22,7 @@ static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
     for (int i = 0; i < net->input_count; i++) {
         if (!ls_net_reads_before(net, i))
             continue;
-        float **slot = &pass->before_inputs[worker * (size_t)net->input_count + (size_t)i];
+        void **slot = &pass->before_inputs[worker * (size_t)net->input_count + (size_t)i];
         if ((*slot = ls_alloc_aligned(ls_net_input_bytes(net, i))) == NULL)
             return ls_fail_memory(error, "a pass");
     }
@@ -36,7 +36,7 @@ int ls_normalizers_create(struct ls_pass *pass, struct ls_error *error)
         return 0;
     size_t workers = (size_t)pass->engine->workers;
     pass->readers = ls_alloc(workers * (size_t)(net->dataset_count + 1), sizeof *pass->readers);
-    pass->before_inputs = ls_alloc(workers * (size_t)net->input_count, sizeof(float *));
+    pass->before_inputs = ls_alloc(workers * (size_t)net->input_count, sizeof(void *));
     if (pass->readers == NULL || pass->before_inputs == NULL)
         return ls_fail_memory(error, "a pass");
     for (size_t w = 0; w < workers; w++)
@@ -59,7 +59,7 @@ void ls_normalizers_free(struct ls_pass *pass)
 static void normalizers_count_units(void *argument, int worker)
 {
     struct ls_pass *pass = argument;
-    float **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
+    void **inputs = pass->before_inputs + (size_t)worker * (size_t)pass->net->input_count;
     struct ls_reader *const *readers =
         pass->readers + (size_t)worker * (size_t)pass->net->dataset_count;
     size_t unit;

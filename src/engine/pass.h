@@ -31,11 +31,11 @@ struct ls_pass {
     float **averages;           /* by parameter: what moving averages become; NULL for all others */
     struct ls_mirror merged;    /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
-    float **before_inputs;      /* [worker][input]; NULL: not looked at before the pass */
+    void **before_inputs;       /* [worker][input]; NULL: not looked at before the pass */
     struct ls_audit *audit;     /* NULL: nothing is audited */
     struct ls_digest *tested;   /* by data set: of all that a test has read, */
     int64_t skipped;            /* and how many samples' records it has skipped */
-    float **blank;              /* by input: zeros for units whose data cannot be read */
+    void **blank;               /* by input: zeros for units whose data cannot be read */
 
     /* The pass at hand. */
     struct ls_prefetcher *prefetcher;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/sources.h"
 #include "ir/layer.h"
 
 enum {
@@ -157,7 +158,7 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
     plan->samples = micro->count;
     memcpy(plan->shape, micro->shape, sizeof plan->shape);
     if (net->varying >= 0 && micro->shape[0] > 0)
-        memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
+        ls_sources_set_size(net, micro->shape);
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
     for (size_t i = 0; i < graph->sync_count; i++)
         net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
@@ -300,13 +301,14 @@ void ls_plans_largest(struct ls_net *net, int workers, struct ls_room *room)
     struct ls_net_plan *plan = net->varying >= 0 ? ls_alloc(1, sizeof *plan) : NULL;
     if (plan == NULL)
         return;
-    struct ls_source_shape before = net->shapes[net->varying];
+    int64_t before[3];
+    memcpy(before, net->size, sizeof before);
     struct ls_micro micro = {.count = ls_batching_largest(&net->batching)};
     memcpy(micro.shape, ls_dataset_largest_shape(net->datasets[net->varying]), sizeof micro.shape);
     if (plans_build_plan(net, &micro, false, plan, NULL) == 0)
         ls_room_add(room, plan->plan, ls_plans_slots(net, workers));
     ls_plans_free(plan);
-    net->shapes[net->varying] = before;
+    ls_sources_set_size(net, before);
 }
 
 /* Whether `shape` is new among `count` of them; if so it is added. */
@@ -325,7 +327,7 @@ static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
     struct ls_graph_options options = ls_plans_graph_options(net, micro->count);
     struct ls_graph *graph = NULL;
     int problems = error != NULL ? error->count : 0;
-    memcpy(net->shapes[net->varying].sample, micro->shape, sizeof micro->shape);
+    ls_sources_set_size(net, micro->shape);
     int status = ls_graph_build(&options, &graph, error);
     if (status == 0)
         ls_graph_free(graph);
@@ -335,7 +337,8 @@ static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
 int ls_plans_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
 {
     struct ls_dataset *dataset = net->datasets[net->varying];
-    struct ls_source_shape before = net->shapes[net->varying];
+    int64_t before[3];
+    memcpy(before, net->size, sizeof before);
     int64_t(*seen)[3] = ls_alloc(SIZES_TRIED, sizeof *seen);
     int status = seen == NULL ? ls_fail_memory(error, "sizes of samples") : 0;
     size_t count = 0;
@@ -348,7 +351,7 @@ int ls_plans_check_sizes(struct ls_net *net, bool all, struct ls_error *error)
         status = status != 0 ? status : found;
         goes_on = status == 0 || (all && found != LOCKSTEP_RESOURCE);
     }
-    net->shapes[net->varying] = before;
+    ls_sources_set_size(net, before);
     ls_free(seen);
     return status;
 }

@@ -9,19 +9,21 @@
 #include "engine/exchange.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
+#include "ir/op_type.h"
 
 struct ls_prediction {
     struct ls_engine *engine;
     struct ls_net_plan *plan;     /* for one sample */
     int data_input;               /* which graph input takes the samples; -1: none */
+    int other_input;              /* another one that the output depends on; -1: none */
     struct ls_exchange *exchange; /* sync points of single samples, by worker */
     double **records;             /* by worker: what metrics write to */
     double *normalizers;          /* ones */
     struct bench {
-        float **inputs; /* by graph input */
-        void *output;   /* a copy of it, where the host cannot read the device's memory */
-    } * benches;        /* by worker */
-    float **zeros;      /* by graph input: stands in for labels */
+        void **inputs; /* by graph input */
+        void *output;  /* a copy of it, where the host cannot read the device's memory */
+    } * benches;       /* by worker */
+    void **zeros;      /* by graph input: stands in for labels */
 };
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -74,6 +76,34 @@ static int prediction_create_exchange(struct ls_prediction *prediction, struct l
     return 0;
 }
 
+/* Follows the other inputs through the ops to the output. */
+static int prediction_find_other_input(struct ls_prediction *prediction, struct ls_error *error)
+{
+    const struct ls_graph *graph = prediction->plan->plan->graph;
+    const struct ls_value *output = prediction->plan->output;
+    int *from = ls_alloc(graph->value_count + 1, sizeof *from); /* by value: an input + 1, or 0 */
+    if (from == NULL)
+        return ls_fail_memory(error, "predictions");
+    for (size_t i = 0; i < graph->input_count; i++)
+        if ((int)i != prediction->data_input)
+            from[graph->inputs[i].value->index] = (int)i + 1;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        bool has_labels = ls_op_type(op->kind)->labels != NULL;
+        int other = 0;
+        for (int k = 0; k < op->inputs && other == 0; k++)
+            if (op->input[k] != NULL && !(has_labels && k == 1))
+                other = from[op->input[k]->index];
+        for (int k = 0; k < op->outputs && other != 0; k++)
+            if (op->output[k] != NULL)
+                from[op->output[k]->index] = other;
+    }
+    if (output != NULL)
+        prediction->other_input = from[output->index] - 1;
+    ls_free(from);
+    return 0;
+}
+
 static int prediction_create(struct ls_prediction *prediction, struct ls_net *net,
                              struct ls_error *error)
 {
@@ -90,6 +120,7 @@ static int prediction_create(struct ls_prediction *prediction, struct ls_net *ne
     for (size_t i = 0; i < graph->input_count && prediction->data_input < 0; i++)
         if (graph->inputs[i].top == 0)
             prediction->data_input = (int)i;
+    LS_TRY(prediction_find_other_input(prediction, error));
     return prediction_allocate(prediction, error);
 }
 
@@ -101,7 +132,7 @@ int ls_prediction_create(struct ls_engine *engine, struct ls_net *net, struct ls
     if (prediction == NULL)
         return ls_fail_memory(error, "predictions");
     prediction->engine = engine;
-    prediction->data_input = -1;
+    prediction->data_input = prediction->other_input = -1;
     int status = prediction_create(prediction, net, error);
     if (status != 0)
         ls_prediction_free(prediction);
@@ -138,6 +169,12 @@ const struct ls_value *ls_prediction_input(const struct ls_prediction *predictio
 {
     const struct ls_graph *graph = prediction->plan->plan->graph;
     return prediction->data_input >= 0 ? graph->inputs[prediction->data_input].value : NULL;
+}
+
+const struct ls_value *ls_prediction_other_input(const struct ls_prediction *prediction)
+{
+    const struct ls_graph *graph = prediction->plan->plan->graph;
+    return prediction->other_input >= 0 ? graph->inputs[prediction->other_input].value : NULL;
 }
 
 const struct ls_value *ls_prediction_output(const struct ls_prediction *prediction)
@@ -183,7 +220,7 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
     const struct ls_net_plan *plan = prediction->plan;
     const struct ls_graph *graph = plan->plan->graph;
     const struct ls_value *input = graph->inputs[prediction->data_input].value;
-    float **inputs = prediction->benches[worker].inputs;
+    void **inputs = prediction->benches[worker].inputs;
     for (size_t i = 0; i < graph->input_count; i++)
         inputs[i] = prediction->zeros[i];
     inputs[prediction->data_input] =

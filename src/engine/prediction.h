@@ -18,6 +18,9 @@ void ls_prediction_free(struct ls_prediction *prediction);
 /* The input that takes the samples, as one sample has it; NULL: the net has none. (Other inputs,
  * such as labels, are zeros.) */
 const struct ls_value *ls_prediction_input(const struct ls_prediction *prediction);
+/* Another input that what is predicted depends on; NULL: there is none. Labels do not count: what
+ * layers compute from them are figures. */
+const struct ls_value *ls_prediction_other_input(const struct ls_prediction *prediction);
 /* What is predicted, for one sample; NULL: the net has no such value. */
 const struct ls_value *ls_prediction_output(const struct ls_prediction *prediction);
 

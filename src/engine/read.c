@@ -44,7 +44,7 @@ static bool read_make_blank(struct ls_pass *pass)
     const struct ls_net *net = pass->net;
     if (pass->blank != NULL)
         return true;
-    float **blank = ls_alloc((size_t)net->input_count + 1, sizeof *blank);
+    void **blank = ls_alloc((size_t)net->input_count + 1, sizeof *blank);
     bool made = blank != NULL;
     for (int i = 0; made && i < net->input_count; i++)
         made = (blank[i] = ls_alloc_aligned(ls_net_input_bytes(net, i))) != NULL;
@@ -72,7 +72,7 @@ bool ls_read_note_bad(struct ls_pass *pass, size_t unit, const struct ls_error *
     return soft;
 }
 
-float *const *ls_read_inputs(const struct ls_pass *pass, size_t unit)
+void *const *ls_read_inputs(const struct ls_pass *pass, size_t unit)
 {
     return pass->items[unit] != NULL ? pass->items[unit]->input : pass->blank;
 }

@@ -17,7 +17,7 @@ void ls_read_note(struct ls_pass *pass, size_t unit, const struct ls_prefetch_it
 bool ls_read_note_bad(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 int ls_read_check(struct ls_pass *pass, struct ls_error *error);
 /* The inputs of a unit: its item's, or zeros. */
-float *const *ls_read_inputs(const struct ls_pass *pass, size_t unit);
+void *const *ls_read_inputs(const struct ls_pass *pass, size_t unit);
 
 /* What a micro-batch has read of a data set: digests of records (data/digest.h) at ordinals
  * [begin, end), by a rank of the job. In the order of the micro-batches they are all ordinals. */

@@ -114,6 +114,7 @@ static int sources_set_varying(struct ls_net *net, int index, struct ls_error *e
             "data layer of a net can have that",
             net->data_layers[net->varying]->name);
     net->varying = index;
+    memcpy(net->size, ls_dataset_shape(net->datasets[index]), sizeof net->size);
     net->batching.size_of = sources_size_of;
     net->batching.user = net;
     return 0;
@@ -135,6 +136,22 @@ static int sources_check_skipping(const struct ls_net *net, const Lockstep__Laye
         "would still bring what belongs to the bad record");
 }
 
+/* The shapes of samples whose image has this one. */
+static void sources_set_shapes(struct ls_source_shape *shape, const struct ls_dataset *dataset,
+                               const int64_t image[3])
+{
+    for (int k = 0; k < shape->tensors; k++) {
+        shape->tensor[k].type = ls_dataset_tensor(dataset, k)->type;
+        ls_dataset_tensor_shape(dataset, k, image, &shape->tensor[k].shape);
+    }
+}
+
+void ls_sources_set_size(struct ls_net *net, const int64_t size[3])
+{
+    memmove(net->size, size, sizeof net->size);
+    sources_set_shapes(&net->shapes[net->varying], net->datasets[net->varying], size);
+}
+
 static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParameter *layer,
                                 struct ls_error *error)
 {
@@ -150,8 +167,11 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     net->data_layers[net->dataset_count] = layer;
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
     shape->layer = layer->name;
-    memcpy(shape->sample, ls_dataset_shape(*dataset), sizeof shape->sample);
-    shape->has_maps = ls_dataset_has_maps(*dataset);
+    shape->tensors = ls_dataset_tensors(*dataset);
+    shape->tensor = ls_alloc((size_t)shape->tensors, sizeof *shape->tensor);
+    if (shape->tensor == NULL)
+        return ls_fail_memory(error, "data sets");
+    sources_set_shapes(shape, *dataset, ls_dataset_shape(*dataset));
     LS_TRY(sources_check_skipping(net, layer, error));
     if (ls_dataset_varies(*dataset))
         LS_TRY(sources_set_varying(net, net->dataset_count - 1, error));

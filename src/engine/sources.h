@@ -11,5 +11,7 @@
  * the data sets of its Data layers. They report all that is wrong and return 0 or a status. */
 int ls_sources_find_batch(struct ls_net *net, struct ls_error *error);
 int ls_sources_open(struct ls_net *net, struct ls_error *error);
+/* Makes the shapes of the data set whose samples differ in size those of an image of this shape. */
+void ls_sources_set_size(struct ls_net *net, const int64_t size[3]);
 
 #endif

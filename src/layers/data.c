@@ -1,18 +1,15 @@
-/* Data: samples and labels of a data set, the first layer of a net that is trained.
+/* Data: tensors of the samples of a data set, the first layer of a net that is trained.
  *
- * Tops: data [N, C, H, W], after transformation, and, if the definition names a second one, label
- * [N], or [N, 1, H, W] where labels are maps. What data_param and transform_param say about files,
- * order and transformation is read by who opens the data set; here only the shapes count, which
+ * Tops: what the samples have, with the samples along a first axis of their own: of pictures data
+ * [N, C, H, W], after transformation, and, if the definition names a second top, label [N], or [N,
+ * 1, H, W] where labels are maps. What data_param and transform_param say about files, order and
+ * transformation is read by what opens the data set; here only shapes and types count, which
  * graph->sources has.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
 #include "layers/source_layer.h"
-
-struct data {
-    struct ls_shape sample, label;
-};
 
 static const struct ls_source_shape *find_source(const struct ls_layer *layer)
 {
@@ -23,9 +20,17 @@ static const struct ls_source_shape *find_source(const struct ls_layer *layer)
     return NULL;
 }
 
+/* The shape of a top: samples, and behind that what one of them has. */
+static struct ls_shape shape_of(const struct ls_layer *layer, const struct ls_source_tensor *tensor)
+{
+    struct ls_shape shape = {.rank = tensor->shape.rank + 1, .dim = {layer->graph->samples}};
+    for (int i = 0; i < tensor->shape.rank; i++)
+        shape.dim[i + 1] = tensor->shape.dim[i];
+    return shape;
+}
+
 static int setup(struct ls_layer *layer, struct ls_error *error)
 {
-    struct data *state = layer->state;
     const Lockstep__DataParameter *param = layer->definition->data_param;
     LS_TRY(ls_layer_begin(layer, error, "transform_param"));
     if (param == NULL)
@@ -37,24 +42,29 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
     const struct ls_source_shape *source = find_source(layer);
     if (source == NULL)
         return ls_layer_fail(layer, error, param, "source", NULL, "its data set is not open");
-    state->sample = (struct ls_shape){.rank = 4, .dim = {layer->graph->samples}};
-    for (int i = 0; i < 3; i++)
-        state->sample.dim[i + 1] = source->sample[i];
-    state->label = (struct ls_shape){.rank = 1, .dim = {layer->graph->samples}};
-    if (source->has_maps) {
-        state->label = state->sample;
-        state->label.dim[1] = 1;
+    int status = 0;
+    for (int i = 0; i < layer->tops && i < source->tensors; i++) {
+        if (source->tensor[i].shape.rank >= LS_RANK_MAX)
+            return ls_layer_fail(layer, error, param, "source", NULL,
+                                 "top %d would have more than %d axes", i + 1, LS_RANK_MAX);
+        struct ls_shape shape = shape_of(layer, &source->tensor[i]);
+        int failed = ls_layer_check_shape(layer, error, "the top", &shape);
+        status = failed != 0 ? failed : status;
     }
-    return ls_layer_check_shape(layer, error, "the top", &state->sample);
+    return status;
 }
 
 static int forward(struct ls_layer *layer, struct ls_error *error)
 {
-    (void)error;
-    const struct data *state = layer->state;
-    layer->top[0] = ls_graph_input(layer->graph, layer, 0, &state->sample, LS_F32, 0);
-    if (layer->tops > 1)
-        layer->top[1] = ls_graph_input(layer->graph, layer, 1, &state->label, LS_F32, 0);
+    const struct ls_source_shape *source = find_source(layer);
+    for (int i = 0; i < layer->tops; i++) {
+        if (i >= source->tensors)
+            return ls_layer_fail(layer, error, NULL, NULL, NULL,
+                                 "has %d tops, but its data have %d tensors", layer->tops,
+                                 source->tensors);
+        struct ls_shape shape = shape_of(layer, &source->tensor[i]);
+        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, source->tensor[i].type, 0);
+    }
     return 0;
 }
 
@@ -67,9 +77,8 @@ static void cost(const struct ls_layer *layer, struct ls_cost *cost)
 const struct ls_layer_type ls_layer_data = {
     .type = "Data",
     .parameter = "data_param",
-    .state_size = sizeof(struct data),
     .tops_min = 1,
-    .tops_max = 2,
+    .tops_max = -1,
     .setup = setup,
     .forward = forward,
     .cost = cost,

@@ -7,13 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/dtype.h"
+#include "ir/shape.h"
 #include "lockstep.pb-c.h"
+
+/* What a top of a Data layer has of each sample. */
+struct ls_source_tensor {
+    struct ls_shape shape; /* without the axis of samples; rank 0: one number */
+    enum ls_dtype type;
+};
 
 /* One Data layer's samples. */
 struct ls_source_shape {
     const char *layer; /* its name */
-    int64_t sample[3]; /* channels, height, width, after transformation */
-    bool has_maps;     /* labels are maps: one number for each pixel, not one for a sample */
+    struct ls_source_tensor *tensor;
+    int tensors;
 };
 
 /* All Data layers of a net; graph->sources points here. */

@@ -22,12 +22,12 @@ static const double MIB = 1048576;
 
 static const struct kind {
     const char *name, *data;
-    double record;  /* bytes that are kept of a picture; 0: nothing is */
+    double record;  /* bytes that are kept of a picture and its label; 0: nothing is */
     double passing; /* bytes that a decoder needs for a picture and gives back behind it */
 } kinds[] = {
     {"resized", "backend: IMAGES source: 'list'", 0, 0},
     {"in scans", "backend: IMAGES source: 'scans'", 0, 3.0 * HEIGHT *WIDTH},
-    {"resized and kept", "backend: IMAGES source: 'list' cache: true", 3.0 * SIDE *SIDE, 0},
+    {"resized and kept", "backend: IMAGES source: 'list' cache: true", 3.0 * SIDE *SIDE + 4, 0},
     {"pairs", "backend: IMAGE_PAIRS source: 'pairs'", 0, 0},
     {"pairs that are kept", "backend: IMAGE_PAIRS source: 'pairs' cache: true", 5.0 * SIDE *SIDE,
      0},

@@ -84,13 +84,14 @@ static void read_all(const struct ls_source *source)
         source->type->name_record(source, i, &name);
         must(name.length > 0);
         ls_text_free(&name);
-        int status = ls_source_read(reader, i, true, &record, &error);
+        int status = ls_source_read(reader, i, LS_ALL_TENSORS, &record, &error);
         must((status == 0) == (error.count == 0));
         if (status != 0)
             break;
-        must(record.shape[1] == 2 && record.shape[2] == 2 && record.bytes != NULL);
-        must(source->class_count == 0 || record.label < source->class_count);
-        must(source->has_maps == (record.map != NULL));
+        const struct ls_record_tensor *image = &record.tensor[0], *label = &record.tensor[1];
+        must(image->shape.dim[1] == 2 && image->shape.dim[2] == 2 && image->data != NULL);
+        must(label->data != NULL);
+        must(source->class_count == 0 || *(const int32_t *)label->data < source->class_count);
     }
     ls_source_reader_close(reader);
 }

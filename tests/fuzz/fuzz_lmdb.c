@@ -44,12 +44,13 @@ static void read_records(const struct ls_source *source)
         struct ls_text name = {0};
         source->type->name_record(source, i, &name);
         ls_text_free(&name);
-        if (ls_source_read(reader, i, true, &record, NULL) != 0)
+        if (ls_source_read(reader, i, LS_ALL_TENSORS, &record, NULL) != 0)
             continue;
-        must(ls_record_shape_valid(record.shape));
-        int64_t numbers = ls_record_size(record.shape);
-        for (int64_t k = 0; k < numbers; k++)
-            sum = sum + (record.bytes != NULL ? record.bytes[k] : record.floats[k] > 0);
+        const struct ls_record_tensor *image = &record.tensor[0];
+        must(ls_record_shape_valid(image->shape.dim));
+        const uint8_t *bytes = image->data;
+        for (size_t k = 0; k < ls_tensor_bytes(image); k++)
+            sum = sum + bytes[k];
     }
     ls_source_reader_close(reader);
 }

@@ -25,9 +25,11 @@ static void must(bool condition)
 static void use_record(const struct ls_record *record)
 {
     static volatile unsigned sum;
-    must(ls_record_shape_valid(record->shape));
-    for (int64_t i = 0; record->bytes != NULL && i < ls_record_size(record->shape); i++)
-        sum = sum + record->bytes[i];
+    const struct ls_record_tensor *image = &record->tensor[0];
+    const uint8_t *bytes = image->data;
+    must(ls_record_shape_valid(image->shape.dim));
+    for (int64_t i = 0; image->type == LS_U8 && i < ls_tensor_numbers(image); i++)
+        sum = sum + bytes[i];
 }
 
 static void read_all(const struct ls_source *source)
@@ -37,7 +39,7 @@ static void read_all(const struct ls_source *source)
     must(ls_source_reader_open(source, &reader, &error) == 0);
     for (int64_t i = 0; i < source->count && i < 1000; i++) {
         struct ls_record record;
-        int status = ls_source_read(reader, i, true, &record, &error);
+        int status = ls_source_read(reader, i, LS_ALL_TENSORS, &record, &error);
         must((status == 0) == (error.count == 0));
         if (status != 0)
             break;
@@ -82,7 +84,7 @@ static void read_picture(const uint8_t *bytes, size_t size)
     for (int channels = 0; channels <= 3; channels += channels == 0 ? 1 : 2) {
         struct ls_buffer pixels = {0}, numbers = {0};
         struct ls_picture picture;
-        struct ls_record record = {0};
+        struct ls_record record;
         if (ls_picture_decode(bytes, size, channels, &pixels, &picture) == NULL) {
             must(picture.height == header.height && picture.width == header.width);
             if (ls_picture_to_record(&picture, &numbers, &record) == NULL)

@@ -4,6 +4,7 @@
  *   # lmdb: FOLDER FILE                    the records of a CIFAR file
  *   # mean: FILE FILE                      the mean of a CIFAR file, as a binaryproto
  *   # pictures: FOLDER CLASSES EACH H W    PNG files in a folder a class
+ *   # npy: FILE TYPE BELOW EXTENTS...      an array of u1, i4, f4 or f8: whole numbers below BELOW
  *   # pairs: FOLDER COUNT H W CLASSES      PNG files in FOLDER/pictures, label maps in FOLDER/maps
  *
  * SPDX-License-Identifier: BSD-2-Clause */
@@ -16,6 +17,7 @@
 
 #include "lockstep/lockstep.h"
 #include "support/case_data.h"
+#include "support/npy_files.h"
 #include "support/support.h"
 #include "unit/data/picture_files.h"
 
@@ -78,6 +80,38 @@ static void write_pairs(const char *note)
     }
 }
 
+/* The numbers of the stream that is called as the file, of the type that the note says. */
+static void write_array(const char *note)
+{
+    char name[64], type[8], shape[64] = "(", descr[16];
+    unsigned below, extent;
+    size_t count = 1;
+    int used = 0;
+    if (sscanf(note, "%63s %7s %u%n", name, type, &below, &used) != 3)
+        fail_msg("a note is damaged: %s", note);
+    for (note += used; sscanf(note, "%*[ ]%u%n", &extent, &used) == 1; note += used) {
+        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%u, ", extent);
+        count *= extent;
+    }
+    snprintf(shape + strlen(shape), sizeof shape - strlen(shape), ")");
+    snprintf(descr, sizeof descr, "<%s", type);
+    size_t each = (size_t)(type[1] - '0');
+    char *numbers = malloc(count * each);
+    assert_non_null(numbers);
+    uint64_t stream = case_stream(name);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t value = (uint32_t)((case_word(stream + i) >> 40) % below);
+        float single = (float)value;
+        double real = value;
+        const void *from = type[0] != 'f' ? (const void *)&value
+                           : each == 4    ? (void *)&single
+                                          : &real;
+        memcpy(numbers + i * each, from, each);
+    }
+    write_npy(name, descr, shape, numbers, count * each);
+    free(numbers);
+}
+
 static void use_cifar(const char *note, bool mean)
 {
     char to[64], from[64];
@@ -114,6 +148,7 @@ void golden_write_data(const char *text)
     } kinds[] = {{"# lmdb: ", write_lmdb},
                  {"# mean: ", write_mean},
                  {"# pictures: ", write_pictures},
+                 {"# npy: ", write_array},
                  {"# pairs: ", write_pairs}};
     case_write_files(text);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {

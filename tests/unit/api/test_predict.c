@@ -114,6 +114,39 @@ static void all_rows_of_a_sample_are_predicted(void **state)
     }
 }
 
+/* A prediction takes one input: one that depends on another is refused, and not made of zeros. */
+static void test_two_inputs(void **state)
+{
+    (void)state;
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    float input[12] = {0}, output[12];
+    lockstep_model_options_init(&options);
+    write_weights(ls_test_path("net.safetensors"));
+    for (int joined = 0; joined < 2; joined++) {
+        struct lockstep_model *model;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "layer { name: 'in' type: 'Input' top: 'data' top: 'more' input_param { shape { "
+                 "dim: [1, 3, 2, 2] } } }\n"
+                 "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
+                 "  convolution_param { num_output: 1 kernel_size: 1 bias_term: false } }\n"
+                 "layer { name: 's' type: 'Silence' bottom: 'c' %s }\n"
+                 "layer { name: 'sum' type: 'Eltwise' bottom: 'data' bottom: '%s' top: 'sum' }\n",
+                 joined ? "" : "bottom: 'more'", joined ? "more" : "data");
+        ls_test_write_text(ls_test_path("two.prototxt"), text);
+        if (lockstep_model_load(ls_test_path("two.prototxt"), ls_test_path("net.safetensors"),
+                                &options, &model, error) != 0)
+            fail_msg("%s", lockstep_error_text(error));
+        int status = lockstep_model_predict(model, input, 1, output, error);
+        assert_int_equal(status, joined ? LOCKSTEP_DEFINITION : 0);
+        if (joined && strstr(lockstep_error_text(error), "also depend on 'more'") == NULL)
+            fail_msg("%s", lockstep_error_text(error));
+        lockstep_model_free(model);
+    }
+    lockstep_error_free(error);
+}
+
 /* ---- oneDNN fails ---------------------------------------------------------------------------- */
 
 static _Atomic bool dnnl_fails;
@@ -190,8 +223,8 @@ static void test_failing_library(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_view_of_input),
-                                       cmocka_unit_test(all_rows_of_a_sample_are_predicted),
-                                       cmocka_unit_test(test_failing_library)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_view_of_input), cmocka_unit_test(all_rows_of_a_sample_are_predicted),
+        cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_failing_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

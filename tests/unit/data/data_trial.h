@@ -85,6 +85,42 @@ trial_source(struct ls_source **source, struct ls_error *error, const char *form
     return status;
 }
 
+/* Fetches a sample's first two tensors, of pictures the image and the label. */
+static inline int trial_fetch(struct ls_reader *reader, int64_t ordinal, float *sample,
+                              float *label, struct ls_error *error)
+{
+    void *out[LS_RECORD_TENSORS] = {sample, label};
+    return ls_reader_fetch(reader, ordinal, out, error);
+}
+
+/* A record of an image and a label. */
+static inline struct ls_record trial_record(enum ls_dtype type, int64_t channels, int64_t height,
+                                            int64_t width, const void *data, const int32_t *label)
+{
+    struct ls_record record = {.count = 2};
+    const int64_t shape[3] = {channels, height, width};
+    ls_record_set_image(&record, type, shape, data);
+    record.tensor[1].type = LS_I32;
+    record.tensor[1].data = label;
+    return record;
+}
+
+/* The image of a record, as bytes or as floats; and its label. */
+static inline const uint8_t *trial_bytes(const struct ls_record *record)
+{
+    return record->tensor[0].type == LS_U8 ? record->tensor[0].data : NULL;
+}
+
+static inline const float *trial_floats(const struct ls_record *record)
+{
+    return record->tensor[0].type == LS_F32 ? record->tensor[0].data : NULL;
+}
+
+static inline int trial_label(const struct ls_record *record)
+{
+    return *(const int32_t *)record->tensor[1].data;
+}
+
 static inline void put_u32(uint8_t *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++)

@@ -186,11 +186,9 @@ static void write_database(const char *folder, const bool *bad)
     for (int i = 0; i < RECORDS; i++) {
         for (size_t k = 0; k < sizeof pixels; k++)
             pixels[k] = (uint8_t)((size_t)i * 31 + k * 3);
-        struct ls_record record = {.shape = {3, SIDE, SIDE}, .bytes = pixels, .label = i};
-        if (bad[i] && i % 4 == 2)
-            record.label = 1 << 25;
-        if (bad[i] && i % 4 == 3)
-            record.shape[0] = 1;
+        int32_t label = bad[i] && i % 4 == 2 ? 1 << 25 : i;
+        int channels = bad[i] && i % 4 == 3 ? 1 : 3;
+        struct ls_record record = trial_record(LS_U8, channels, SIDE, SIDE, pixels, &label);
         const uint8_t *bytes = ls_datum_write(&record, true, &buffer, &lengths[i]);
         assert_non_null(bytes);
         values[i] = malloc(lengths[i]);
@@ -292,8 +290,10 @@ static bool takes(const struct ls_label_rule *rule, float label)
 /* What a net with ten classes, or four for maps, says of labels. */
 static int set_labels(struct ls_dataset *dataset)
 {
-    struct ls_label_rule rule = {
-        .layer = "loss", .classes = ls_dataset_has_maps(dataset) ? 4 : 10, .takes = takes};
+    struct ls_label_rule rule = {.layer = "loss",
+                                 .tensor = 1,
+                                 .classes = ls_dataset_tensor(dataset, 1)->shape.rank == 3 ? 4 : 10,
+                                 .takes = takes};
     return ls_dataset_set_labels(dataset, &rule, 1, NULL);
 }
 
@@ -312,7 +312,7 @@ static void fetch(struct ls_reader *reader, int64_t ordinal, struct sample *samp
     static struct ls_error error;
     memset(sample, 0, sizeof *sample);
     ls_error_clear(&error);
-    if (ls_reader_fetch(reader, ordinal, sample->data, sample->label, &error) != 0)
+    if (trial_fetch(reader, ordinal, sample->data, sample->label, &error) != 0)
         fail_msg("%s", trial_text(&error));
 }
 
@@ -349,7 +349,7 @@ static void check_samples(struct ls_dataset *set, const struct sample *good, con
             assert_int_equal(ls_dataset_sample_shape(set, i, shape, NULL), 0);
             if (turn == 2) {
                 memset(&sample, 0, sizeof sample);
-                assert_int_equal(ls_reader_fetch(reader, i, NULL, sample.label, NULL), 0);
+                assert_int_equal(trial_fetch(reader, i, NULL, sample.label, NULL), 0);
                 assert_memory_equal(sample.label, wanted->label, sizeof sample.label);
                 assert_int_equal(ls_reader_replaced(reader), bad[i % RECORDS]);
                 continue;
@@ -374,17 +374,17 @@ static void check_hashes(const struct way *way, struct ls_dataset *set, const bo
         for (int64_t i = 0; i < RECORDS; i++) {
             int64_t record, other;
             uint64_t hash, own, at_place;
-            assert_int_equal(ls_reader_hash(hashed, i, what & 1, what & 2, &other, &own, NULL), 0);
-            assert_int_equal(ls_reader_fetch(read, i, (what & 1) != 0 ? sample.data : NULL,
-                                             (what & 2) != 0 ? sample.label : NULL, NULL),
+            assert_int_equal(ls_reader_hash(hashed, i, (uint32_t)what, &other, &own, NULL), 0);
+            assert_int_equal(trial_fetch(read, i, (what & 1) != 0 ? sample.data : NULL,
+                                         (what & 2) != 0 ? sample.label : NULL, NULL),
                              0);
             ls_reader_last(read, &record, &hash);
             assert_int_equal(record, i);
             assert_int_equal(other, i);
             assert_true(own == hash);
-            assert_int_equal(ls_reader_hash(hashed, stand_in(bad, i), what & 1, what & 2, &other,
-                                            &at_place, NULL),
-                             0);
+            assert_int_equal(
+                ls_reader_hash(hashed, stand_in(bad, i), (uint32_t)what, &other, &at_place, NULL),
+                0);
             assert_int_equal(own == at_place, !bad[i]);
             if (what != 3)
                 continue;
@@ -428,7 +428,7 @@ static void check_stop(const struct way *way, const bool *bad)
     if (status == 0)
         assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
     for (int64_t i = 0; i < RECORDS && status == 0; i++) {
-        status = ls_reader_fetch(reader, i, sample.data, sample.label, &error);
+        status = trial_fetch(reader, i, sample.data, sample.label, &error);
         assert_true(status == 0 || bad[i]);
     }
     assert_int_equal(status, memcmp(bad, none, RECORDS) == 0 ? 0 : LOCKSTEP_DATA);
@@ -491,7 +491,7 @@ static void a_source_without_good_records_is_refused(void **state)
             if (!ways[w].by_label)
                 fail_msg("%s was opened", ways[w].name);
             assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
-            status = ls_reader_fetch(reader, 4, sample.data, sample.label, &error);
+            status = trial_fetch(reader, 4, sample.data, sample.label, &error);
         }
         assert_int_equal(status, LOCKSTEP_DATA);
         if (w != 10 && w != 11 && w != 12) /* a database's first record is told of */
@@ -521,7 +521,7 @@ static void missing_and_shortened_files_are_never_skipped(void **state)
         else
             assert_int_equal(truncate(map_at("bad", "db/data.mdb"), 4096), 0);
         ls_error_clear(&error);
-        int status = ls_reader_fetch(reader, 3, sample.data, sample.label, &error);
+        int status = trial_fetch(reader, 3, sample.data, sample.label, &error);
         assert_int_equal(status, LOCKSTEP_DATA);
         assert_says(&error, k == 1 ? "No such file" : "has become shorter");
         ls_reader_close(reader);
@@ -545,7 +545,7 @@ static void a_good_record_damaged_later_has_changed(void **state)
     fetch(reader, 4, &sample);
     damage(map_at("bad", "4.png"), 1);
     ls_error_clear(&error);
-    assert_int_equal(ls_reader_fetch(reader, 4, sample.data, sample.label, &error), LOCKSTEP_DATA);
+    assert_int_equal(trial_fetch(reader, 4, sample.data, sample.label, &error), LOCKSTEP_DATA);
     assert_says(&error, "record 4");
     ls_reader_close(reader);
     ls_dataset_close(set);

@@ -47,11 +47,13 @@ static void several_files_are_one_source(void **state)
     for (int f = 2; f >= 0; f--)
         for (int i = counts[f] - 1; i >= 0; i--, index--) {
             struct ls_record r;
-            assert_int_equal(ls_source_read(reader, index, true, &r, NULL), 0);
-            assert_int_equal(r.label, (i + salts[f]) % 10);
-            assert_int_equal(r.shape[0] * r.shape[1] * r.shape[2], 3072);
+            assert_int_equal(ls_source_read(reader, index, LS_ALL_TENSORS, &r, NULL), 0);
+            assert_int_equal(trial_label(&r), (i + salts[f]) % 10);
+            assert_int_equal(r.tensor[0].shape.dim[0] * r.tensor[0].shape.dim[1] *
+                                 r.tensor[0].shape.dim[2],
+                             3072);
             for (int p = 0; p < 3072; p++)
-                assert_int_equal(r.bytes[p], (uint8_t)(i + p + salts[f]));
+                assert_int_equal(trial_bytes(&r)[p], (uint8_t)(i + p + salts[f]));
         }
     ls_source_reader_close(reader);
     ls_source_close(source);
@@ -124,15 +126,15 @@ static void the_original_test_batch_is_read(void **state)
     struct ls_source *source;
     assert_int_equal(open_files(&path, 1, &source, NULL), 0);
     assert_int_equal(source->count, 10000);
-    assert_int_equal(source->largest_label, 9);
+    assert_int_equal(source->tensor[1].largest, 9);
     struct ls_source_reader *reader;
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     int seen[10] = {0};
     for (int64_t i = 0; i < source->count; i++) {
         struct ls_record record;
-        assert_int_equal(ls_source_read(reader, i, false, &record, NULL), 0);
-        assert_null(record.bytes);
-        seen[record.label]++;
+        assert_int_equal(ls_source_read(reader, i, LS_TENSOR(1), &record, NULL), 0);
+        assert_null(trial_bytes(&record));
+        seen[trial_label(&record)]++;
     }
     for (int i = 0; i < 10; i++)
         assert_int_equal(seen[i], 1000);

@@ -118,9 +118,9 @@ static void a_converted_data_set_is_the_same_data_set(void **state)
     char *bytes = ls_test_read(ls_test_path("images"), &size);
     for (int64_t i = 320; i >= 0; i--) {
         struct ls_record r;
-        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
-        assert_int_equal(r.label, i % 10);
-        assert_memory_equal(r.bytes, bytes + 16 + 36 * i, 36);
+        assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
+        assert_int_equal(trial_label(&r), i % 10);
+        assert_memory_equal(trial_bytes(&r), bytes + 16 + 36 * i, 36);
     }
     free(bytes);
     ls_source_reader_close(reader);
@@ -383,7 +383,7 @@ static void float_records_are_converted_and_averaged(void **state)
         float numbers[12];
         for (int k = 0; k < 12; k++)
             numbers[k] = (float)(i * k) / 8 - 3;
-        struct ls_record record = {.shape = {3, 2, 2}, .floats = numbers, .label = i};
+        struct ls_record record = trial_record(LS_F32, 3, 2, 2, numbers, &i);
         char name[16];
         snprintf(name, sizeof name, "key%02d", i);
         MDB_val key = {.mv_size = strlen(name), .mv_data = name}, value;
@@ -407,9 +407,9 @@ static void float_records_are_converted_and_averaged(void **state)
                      0);
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     struct ls_record r;
-    assert_int_equal(ls_source_read(reader, 19, true, &r, NULL), 0);
-    assert_null(r.bytes);
-    assert_true(r.floats[11] == 19 * 11 / 8.0F - 3);
+    assert_int_equal(ls_source_read(reader, 19, LS_ALL_TENSORS, &r, NULL), 0);
+    assert_null(trial_bytes(&r));
+    assert_true(trial_floats(&r)[11] == 19 * 11 / 8.0F - 3);
     struct ls_text name = {0};
     source->type->name_record(source, 19, &name);
     assert_string_equal(name.data, "key19");

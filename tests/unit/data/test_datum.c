@@ -89,9 +89,9 @@ static void written_records_are_read_by_protobuf(void **state)
     }
     struct ls_buffer buffer = {0};
     for (int kind = 0; kind < 2; kind++) {
-        struct ls_record record = {.shape = {3, 10, 10}, .label = kind == 0 ? 9 : -5};
-        record.bytes = kind == 0 ? pixels : NULL;
-        record.floats = kind == 1 ? numbers : NULL;
+        const int32_t label = kind == 0 ? 9 : -5;
+        struct ls_record record = trial_record(kind == 0 ? LS_U8 : LS_F32, 3, 10, 10,
+                                               kind == 0 ? (const void *)pixels : numbers, &label);
         size_t size;
         const uint8_t *bytes = ls_datum_write(&record, true, &buffer, &size);
         Lockstep__Datum *datum = lockstep__datum__unpack(NULL, size, bytes);
@@ -99,7 +99,7 @@ static void written_records_are_read_by_protobuf(void **state)
         assert_int_equal(datum->channels, 3);
         assert_int_equal(datum->height, 10);
         assert_int_equal(datum->width, 10);
-        assert_int_equal(datum->label, record.label);
+        assert_int_equal(datum->label, label);
         if (kind == 0)
             assert_memory_equal(datum->data.data, pixels, 300);
         else
@@ -169,7 +169,8 @@ static void random_damage_is_answered(void **state)
 {
     (void)state;
     uint8_t pixels[40] = {1, 2, 3};
-    struct ls_record record = {.shape = {1, 5, 8}, .bytes = pixels, .label = 300};
+    const int32_t label = 300;
+    struct ls_record record = trial_record(LS_U8, 1, 5, 8, pixels, &label);
     struct ls_buffer buffer = {0};
     size_t size;
     const uint8_t *bytes = ls_datum_write(&record, true, &buffer, &size);

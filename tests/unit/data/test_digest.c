@@ -6,7 +6,7 @@
 
 static uint64_t hash_of(int64_t record)
 {
-    return ls_digest_hash(record, (uint64_t)record * 7 + 1, 3);
+    return ls_digest_hash(record, (const uint64_t[]){(uint64_t)record * 7 + 1, 3}, 2);
 }
 
 /* The digests of ordinals [begin, end) in epochs of `size`, each in an order of its own. */

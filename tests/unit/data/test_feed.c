@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "data/prefetcher_inner.h"
 #include "data_trial.h"
+#include "support/npy_files.h"
 
 enum { RECORDS = 103 };
 
@@ -90,9 +91,8 @@ static int expect(const struct fixture *f, int64_t update, uint64_t *hashes)
             float data[32 * 100], label[32];
             for (int64_t s = 0; s < micro[i].count; s++)
                 assert_int_equal(
-                    ls_reader_fetch(reader, micro[i].ordinal + s, data + 100 * s, label + s, NULL),
-                    0);
-            float *input[2] = {data, label};
+                    trial_fetch(reader, micro[i].ordinal + s, data + 100 * s, label + s, NULL), 0);
+            void *input[2] = {data, label};
             struct ls_prefetch_item item = {
                 .ordinal = micro[i].ordinal, .samples = micro[i].count, .input = input};
             hashes[count++] = hash_item(&item);
@@ -277,7 +277,7 @@ static void no_more_is_decoded_ahead_than_the_budget_allows(void **state)
             }
         assert_int_equal(f.prefetcher->slot_count, table[i].slots);
         for (int k = 0; k < f.prefetcher->slot_count; k++)
-            held += f.prefetcher->slots[k]->capacity * sizeof(float);
+            held += f.prefetcher->slots[k]->capacity;
         assert_int_equal(held, (size_t)table[i].slots * slot);
         assert_int_equal(samples, held);
         assert_in_range(threads, table[i].threads, table[i].threads * (1 << 20));
@@ -620,10 +620,15 @@ static void a_bad_record_reaches_its_micro_batch_only(void **state)
     struct ls_dataset *set;
     assert_int_equal(trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, NULL), LOCKSTEP_DATA);
     ls_definition_free(layer);
-    /* IDX without labels: data can be read, labels cannot. */
-    write_idx(ls_test_path("bare"), 3, (uint32_t[]){10, 3, 3}, 0);
-    layer = trial_layer("name: 'd' top: 'data' data_param { source: '%s' backend: IDX }",
-                        ls_test_path("bare"));
+    /* A number that fp32 does not have. */
+    const int32_t numbers[10] = {0, 1, (1 << 24) + 1, 3};
+    const float pixels[10] = {0};
+    snprintf(file, sizeof file, "%s", ls_test_path("pixels.npy"));
+    write_npy(file, "<f4", "(10,)", pixels, sizeof pixels);
+    write_npy(ls_test_path("numbers.npy"), "<i4", "(10, 1)", numbers, sizeof numbers);
+    layer = trial_layer("name: 'd' top: 'x' top: 'y' data_param { source: '%s' source: '%s' "
+                        "backend: NPY }",
+                        file, ls_test_path("numbers.npy"));
     set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 1);
     struct ls_prefetcher_options options = {.datasets = &set,
                                             .dataset_count = 1,
@@ -640,7 +645,7 @@ static void a_bad_record_reaches_its_micro_batch_only(void **state)
     for (int k = 0; k < 2; k++) { /* asking again gives the same answer */
         ls_error_clear(error);
         assert_int_equal(ls_prefetcher_take(prefetcher, 0, 1, &item, error), LOCKSTEP_DATA);
-        assert_says(error, "bare: record 2: the source has no labels");
+        assert_says(error, "pixels.npy: record 2: its numbers has the number 16777217");
         assert_null(item);
     }
     free(error);

@@ -47,10 +47,10 @@ static void mnist_is_read(void **state)
     struct ls_source *s = must_open(ls_test_data_or_skip("mnist/t10k-images-idx3-ubyte.gz"),
                                     ls_test_data_or_skip("mnist/t10k-labels-idx1-ubyte.gz"));
     assert_int_equal(s->count, 10000);
-    assert_int_equal(s->shape[0], 1);
-    assert_int_equal(s->shape[1], 28);
-    assert_int_equal(s->shape[2], 28);
-    assert_int_equal(s->largest_label, 9);
+    assert_int_equal(s->tensor[0].shape.dim[0], 1);
+    assert_int_equal(s->tensor[0].shape.dim[1], 28);
+    assert_int_equal(s->tensor[0].shape.dim[2], 28);
+    assert_int_equal(s->tensor[1].largest, 9);
     struct ls_source_reader *reader;
     assert_int_equal(ls_source_reader_open(s, &reader, NULL), 0);
     /* The first ten labels of the test set, as published, and how many of each class. */
@@ -60,12 +60,12 @@ static void mnist_is_read(void **state)
     uint64_t sum = 0;
     for (int64_t i = 0; i < s->count; i++) {
         struct ls_record record;
-        assert_int_equal(ls_source_read(reader, i, true, &record, NULL), 0);
+        assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &record, NULL), 0);
         if (i < 10)
-            assert_int_equal(record.label, first[i]);
-        seen[record.label]++;
+            assert_int_equal(trial_label(&record), first[i]);
+        seen[trial_label(&record)]++;
         for (int p = 0; p < 784; p++)
-            sum += record.bytes[p];
+            sum += trial_bytes(&record)[p];
     }
     assert_memory_equal(seen, classes, sizeof seen);
     /* The mean of the test images is known as 0.1325 of 255. */
@@ -92,15 +92,15 @@ static void plain_and_gzip_files_agree(void **state)
     assert_int_equal(ls_source_reader_open(b, &rb, NULL), 0);
     for (int64_t i = 0; i < 50; i++) {
         struct ls_record x, y;
-        assert_int_equal(ls_source_read(ra, i, true, &x, NULL), 0);
-        assert_int_equal(ls_source_read(rb, i, true, &y, NULL), 0);
-        assert_memory_equal(x.bytes, bytes + 16 + 20 * i, 20);
-        assert_memory_equal(y.bytes, x.bytes, 20);
-        assert_int_equal(x.label, i % 10);
-        assert_int_equal(y.label, x.label);
+        assert_int_equal(ls_source_read(ra, i, LS_ALL_TENSORS, &x, NULL), 0);
+        assert_int_equal(ls_source_read(rb, i, LS_ALL_TENSORS, &y, NULL), 0);
+        assert_memory_equal(trial_bytes(&x), bytes + 16 + 20 * i, 20);
+        assert_memory_equal(trial_bytes(&y), trial_bytes(&x), 20);
+        assert_int_equal(trial_label(&x), i % 10);
+        assert_int_equal(trial_label(&y), trial_label(&x));
     }
     struct ls_record none;
-    assert_int_equal(ls_source_read(ra, 50, true, &none, NULL), LOCKSTEP_INTERNAL);
+    assert_int_equal(ls_source_read(ra, 50, LS_ALL_TENSORS, &none, NULL), LOCKSTEP_INTERNAL);
     ls_source_reader_close(ra);
     ls_source_reader_close(rb);
     ls_source_close(a);
@@ -116,10 +116,10 @@ static void colour_pictures_without_labels_are_read(void **state)
     write_idx(path, 4, (uint32_t[]){3, 2, 4, 5}, 1);
     struct ls_source *s = must_open(path, NULL);
     assert_int_equal(s->count, 3);
-    assert_int_equal(s->shape[0], 2);
-    assert_int_equal(s->shape[1], 4);
-    assert_int_equal(s->shape[2], 5);
-    assert_false(s->has_labels);
+    assert_int_equal(s->tensor[0].shape.dim[0], 2);
+    assert_int_equal(s->tensor[0].shape.dim[1], 4);
+    assert_int_equal(s->tensor[0].shape.dim[2], 5);
+    assert_int_equal(s->tensors, 1);
     ls_source_close(s);
 }
 

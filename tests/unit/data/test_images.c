@@ -104,18 +104,18 @@ static void folders_are_classes_in_byte_order(void **state)
     for (int64_t i = 4; i >= 0; i--) {
         struct ls_record r;
         assert_string_equal(name_of(source, i), names[i]);
-        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
-        assert_int_equal(r.label, labels[i]);
-        assert_int_equal(r.shape[0], 3); /* grey files too */
+        assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
+        assert_int_equal(trial_label(&r), labels[i]);
+        assert_int_equal(r.tensor[0].shape.dim[0], 3); /* grey files too */
         /* Blue, green, red; exact for the colour PNG files. */
         for (int c = 0; c < 3 && i >= 3; c++)
-            assert_int_equal(r.bytes[c * 120 + 17], picture_pixel(1, 5, 2 - c, salts[i]));
+            assert_int_equal(trial_bytes(&r)[c * 120 + 17], picture_pixel(1, 5, 2 - c, salts[i]));
     }
     ls_source_reader_close(reader);
     ls_source_close(source);
     options.gray = true;
     source = must_open(&options);
-    assert_int_equal(source->shape[0], 1);
+    assert_int_equal(source->tensor[0].shape.dim[0], 1);
     ls_source_close(source);
 }
 
@@ -147,13 +147,14 @@ static void pictures_of_different_sizes_are_read(void **state)
     options.width = 6;
     source = must_open(&options);
     assert_true(!source->varies && source->sizes == NULL);
-    assert_int_equal(source->shape[1], 8);
-    assert_int_equal(source->shape[2], 6);
+    assert_int_equal(source->tensor[0].shape.dim[1], 8);
+    assert_int_equal(source->tensor[0].shape.dim[2], 6);
     struct ls_source_reader *reader;
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     struct ls_record r;
-    assert_int_equal(ls_source_read(reader, 1, true, &r, NULL), 0);
-    assert_int_equal(r.shape[0] * r.shape[1] * r.shape[2], 3 * 8 * 6);
+    assert_int_equal(ls_source_read(reader, 1, LS_ALL_TENSORS, &r, NULL), 0);
+    assert_int_equal(r.tensor[0].shape.dim[0] * r.tensor[0].shape.dim[1] * r.tensor[0].shape.dim[2],
+                     3 * 8 * 6);
     ls_source_reader_close(reader);
     ls_source_close(source);
 }
@@ -194,12 +195,12 @@ static void a_cut_picture_is_found_when_it_is_read(void **state)
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     struct ls_record r;
     struct ls_error *error = calloc(1, sizeof *error);
-    assert_int_equal(ls_source_read(reader, 0, true, &r, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &r, error), LOCKSTEP_DATA);
     assert_says(error, "c/whole.jpg: record 0: damaged JPEG");
-    assert_int_equal(ls_source_read(reader, 0, false, &r, NULL), 0);
+    assert_int_equal(ls_source_read(reader, 0, LS_TENSOR(1), &r, NULL), 0);
     unlink(file);
     ls_error_clear(error);
-    assert_int_equal(ls_source_read(reader, 0, true, &r, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &r, error), LOCKSTEP_DATA);
     assert_says(error, "whole.jpg: cannot open");
     free(error);
     ls_source_reader_close(reader);
@@ -216,7 +217,7 @@ static void list_files_name_pictures_and_labels(void **state)
     struct pictures options = options_for(&path);
     struct ls_source *source = must_open(&options); /* paths beside the list */
     assert_int_equal(source->count, 2);
-    assert_int_equal(source->largest_label, 3);
+    assert_int_equal(source->tensor[1].largest, 3);
     assert_int_equal(source->class_count, 0);
     assert_string_equal(name_of(source, 0), "a b.png");
     ls_source_close(source);
@@ -279,7 +280,7 @@ static void real_photographs_are_read(void **state)
     /* The means of the resized picture are those of the picture: every pixel was used. */
     for (int64_t i = 0; i < 2; i++) {
         struct ls_record r;
-        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
+        assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
         size_t size;
         char file[2048];
         snprintf(file, sizeof file, "%s/%s", root, i == 0 ? "cat.jpg" : "fish-bike.jpg");
@@ -290,7 +291,7 @@ static void real_photographs_are_read(void **state)
         for (int c = 0; c < 3; c++) {
             double small = 0, large = 0;
             for (int k = 0; k < 227 * 227; k++)
-                small += r.bytes[(2 - c) * 227 * 227 + k];
+                small += trial_bytes(&r)[(2 - c) * 227 * 227 + k];
             for (int k = 0; k < p.height * p.width; k++)
                 large += p.pixels[3 * k + c];
             double difference = small / (227 * 227) - large / (p.height * p.width);

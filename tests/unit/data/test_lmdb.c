@@ -47,16 +47,16 @@ static void databases_written_by_caffe_are_read(void **state)
             fail_msg("%s", trial_text(error));
         free(error);
         assert_int_equal(source->count, database[k].count);
-        assert_int_equal(source->shape[0], 3);
-        assert_int_equal(source->shape[1], database[k].side);
-        assert_int_equal(source->shape[2], database[k].side);
+        assert_int_equal(source->tensor[0].shape.dim[0], 3);
+        assert_int_equal(source->tensor[0].shape.dim[1], database[k].side);
+        assert_int_equal(source->tensor[0].shape.dim[2], database[k].side);
         struct ls_source_reader *reader;
         assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
         for (int64_t i = source->count - 1; i >= 0; i--) {
             struct ls_record r;
             struct ls_text name = {0};
-            assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
-            assert_in_range(r.label, 0, source->largest_label);
+            assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
+            assert_in_range(trial_label(&r), 0, source->tensor[1].largest);
             source->type->name_record(source, i, &name);
             assert_true(name.length > 4); /* the name of a picture */
             assert_non_null(strchr(name.data, '.'));
@@ -142,16 +142,16 @@ static void encoded_records_are_decoded(void **state)
                                       "transform_param { %s }",
                                       path, forced[kind]),
                          0);
-        assert_int_equal(source->shape[0], kind == 1 ? 1 : 3);
+        assert_int_equal(source->tensor[0].shape.dim[0], kind == 1 ? 1 : 3);
         assert_true(source->encoded);
         assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
         for (int i = 0; i < 5; i++) {
             struct ls_record r;
-            assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
-            assert_int_equal(r.label, i);
-            assert_int_equal(r.shape[1] * 100 + r.shape[2], 1008);
+            assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
+            assert_int_equal(trial_label(&r), i);
+            assert_int_equal(r.tensor[0].shape.dim[1] * 100 + r.tensor[0].shape.dim[2], 1008);
             for (int c = 0; c < 3 && kind != 1; c++) /* blue, green, red */
-                assert_int_equal(r.bytes[c * 80 + 13], picture_pixel(1, 5, 2 - c, i));
+                assert_int_equal(trial_bytes(&r)[c * 80 + 13], picture_pixel(1, 5, 2 - c, i));
         }
         ls_source_reader_close(reader);
         ls_source_close(source);
@@ -198,7 +198,7 @@ static void encoded_records_of_several_sizes_are_read(void **state)
     float sample[192];
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
     for (int i = 0; i < 4; i++) { /* the centre: rows from (10 + 3 i - 8) / 2 */
-        assert_int_equal(ls_reader_fetch(reader, i, sample, NULL, NULL), 0);
+        assert_int_equal(trial_fetch(reader, i, sample, NULL, NULL), 0);
         assert_true(sample[0] == picture_pixel((2 + 3 * i) / 2, 0, 2, i));
     }
     ls_reader_close(reader);
@@ -210,7 +210,7 @@ static void encoded_records_of_several_sizes_are_read(void **state)
     assert_int_equal(open_database(path, &source, NULL), 0);
     assert_int_equal(ls_source_reader_open(source, &inner, NULL), 0);
     ls_error_clear(error);
-    assert_int_equal(ls_source_read(inner, 3, true, &r, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(inner, 3, LS_ALL_TENSORS, &r, error), LOCKSTEP_DATA);
     assert_says(error, "data.mdb: record 3 (key \"00000003_3.png\"): damaged PNG");
     ls_source_reader_close(inner);
     ls_source_close(source);
@@ -267,8 +267,8 @@ static int64_t read_all(const char *path)
     int64_t good = 0;
     for (int64_t i = 0; i < source->count; i++) {
         struct ls_record r;
-        if (ls_source_read(reader, i, true, &r, NULL) == 0)
-            good += r.bytes != NULL || r.floats != NULL;
+        if (ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL) == 0)
+            good += trial_bytes(&r) != NULL || trial_floats(&r) != NULL;
     }
     ls_source_reader_close(reader);
     ls_source_close(source);

@@ -7,8 +7,9 @@
 
 /* Fields of data_param that are for any source; all others belong to tables. */
 static const char *const common[] = {
-    "batch_size", "backend", "prefetch",  "shuffle",   "last_batch", "split",     "cache",
-    "cache_mb",   "scale",   "mean_file", "crop_size", "mirror",     "rand_skip", "on_bad_record",
+    "batch_size", "backend", "prefetch",  "shuffle",       "last_batch",
+    "split",      "cache",   "cache_mb",  "scale",         "mean_file",
+    "crop_size",  "mirror",  "rand_skip", "on_bad_record", "tensor",
 };
 
 static bool is_common(const char *name)

@@ -61,8 +61,9 @@ static void every_kind_of_label_map_is_read(void **state)
     struct ls_source *source =
         must_open(ls_test_path("kinds/pictures"), ls_test_path("kinds/maps"));
     assert_int_equal(source->count, 2 * KINDS);
-    assert_true(source->has_maps && source->has_labels && !source->varies);
-    assert_int_equal(source->largest_label, -1);
+    assert_int_equal(source->tensor[1].role, LS_TENSOR_MAP);
+    assert_false(source->varies);
+    assert_int_equal(source->tensor[1].largest, -1);
     struct ls_source_reader *reader;
     assert_int_equal(ls_source_reader_open(source, &reader, NULL), 0);
     for (int64_t r = 0; r < source->count; r++) {
@@ -72,14 +73,14 @@ static void every_kind_of_label_map_is_read(void **state)
         assert_int_equal(text.data[0], i % 2 ? 'p' : 'q');
         ls_text_free(&text);
         struct ls_record record;
-        assert_int_equal(ls_source_read(reader, r, r % 2 == 0, &record, NULL), 0);
-        assert_true((record.bytes != NULL) == (r % 2 == 0));
+        uint32_t wanted = r % 2 == 0 ? LS_ALL_TENSORS : LS_TENSOR(1);
+        assert_int_equal(ls_source_read(reader, r, wanted, &record, NULL), 0);
+        assert_true((trial_bytes(&record) != NULL) == (r % 2 == 0));
+        const uint16_t *map = record.tensor[1].data;
         for (int k = 0; k < H * W; k++)
-            assert_int_equal(record.map[k], map_label(k / W, k % W, kinds[i % KINDS].bits, i));
-        reader->without_maps = true;
-        assert_int_equal(ls_source_read(reader, r, true, &record, NULL), 0);
-        assert_null(record.map);
-        reader->without_maps = false;
+            assert_int_equal(map[k], map_label(k / W, k % W, kinds[i % KINDS].bits, i));
+        assert_int_equal(ls_source_read(reader, r, LS_TENSOR(0), &record, NULL), 0);
+        assert_null(record.tensor[1].data);
     }
     ls_source_reader_close(reader);
     ls_source_close(source);
@@ -142,18 +143,18 @@ static void a_damaged_map_is_found_when_it_is_read(void **state)
     size_t size;
     char *bytes = ls_test_read(map, &size);
     ls_test_write(map, bytes, size - 30);
-    assert_int_equal(ls_source_read(reader, 0, true, &record, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &record, error), LOCKSTEP_DATA);
     assert_says(error, "maps/a.png: record 0: damaged PNG");
     bytes[size / 2] ^= 1; /* a checksum */
     ls_test_write(map, bytes, size);
-    assert_int_equal(ls_source_read(reader, 0, true, &record, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &record, NULL), LOCKSTEP_DATA);
     free(bytes);
     write_map(map, 31, 30, PNG_COLOR_TYPE_GRAY, 8, false, 1); /* changed since */
     ls_error_clear(error);
-    assert_int_equal(ls_source_read(reader, 0, true, &record, error), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &record, error), LOCKSTEP_DATA);
     assert_says(error, "maps/a.png: record 0: has 31 x 30 labels");
     unlink(map);
-    assert_int_equal(ls_source_read(reader, 0, true, &record, NULL), LOCKSTEP_DATA);
+    assert_int_equal(ls_source_read(reader, 0, LS_ALL_TENSORS, &record, NULL), LOCKSTEP_DATA);
     free(error);
     ls_source_reader_close(reader);
     ls_source_close(source);
@@ -249,14 +250,14 @@ static void pictures_and_maps_go_through_the_same_geometry(void **state)
             struct ls_definition *layer;
             struct ls_dataset *set = open_same("same", datas[d], transforms[t], &layer);
             const int64_t *shape = ls_dataset_shape(set);
-            assert_true(ls_dataset_has_maps(set) && !ls_dataset_varies(set));
+            assert_true(ls_dataset_tensor(set, 1)->shape.rank == 3 && !ls_dataset_varies(set));
             float x[22 * 22], y[22 * 22], alone[22 * 22];
             float pad = d == 1 ? 200 : d == 3 ? 0 : 255;
             struct ls_reader *reader;
             assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
             for (int64_t i = 0; i < 6 * N; i++) {
-                assert_int_equal(ls_reader_fetch(reader, i, NULL, alone, NULL), 0);
-                assert_int_equal(ls_reader_fetch(reader, i, x, y, NULL), 0);
+                assert_int_equal(trial_fetch(reader, i, NULL, alone, NULL), 0);
+                assert_int_equal(trial_fetch(reader, i, x, y, NULL), 0);
                 for (int64_t k = 0; k < shape[1] * shape[2]; k++) {
                     assert_true(y[k] == (x[k] == 0 ? pad : x[k]));
                     assert_true(alone[k] == y[k]);
@@ -286,7 +287,7 @@ static void light_mean_and_scale_leave_maps_alone(void **state)
     for (int64_t i = 0; i < 4 * N; i++) {
         float x[2][64], y[2][64];
         for (int k = 0; k < 2; k++)
-            assert_int_equal(ls_reader_fetch(reader[k], i, x[k], y[k], NULL), 0);
+            assert_int_equal(trial_fetch(reader[k], i, x[k], y[k], NULL), 0);
         assert_memory_equal(y[0], y[1], sizeof y[0]);
         assert_memory_not_equal(x[0], x[1], sizeof x[0]);
         assert_memory_equal(x[0], y[0], sizeof y[0]);
@@ -315,7 +316,7 @@ static void resizing_maps_takes_the_nearest_label(void **state)
         assert_int_equal(ls_dataset_shape(set)[1] * 100 + ls_dataset_shape(set)[2], h * 100 + w);
         for (int64_t i = 0; i < N; i++) {
             int found = 0; /* the order is shuffled: exactly one file has all these labels */
-            assert_int_equal(ls_reader_fetch(reader, i, NULL, y, NULL), 0);
+            assert_int_equal(trial_fetch(reader, i, NULL, y, NULL), 0);
             for (int file = 0; file < N; file++) {
                 bool all = true;
                 for (int k = 0; k < h * w; k++) {
@@ -346,7 +347,7 @@ static void labels_are_clipped(void **state)
         assert_int_equal(ls_reader_open(set[k], &reader[k], NULL), 0);
     for (int64_t i = 0; i < N; i++) {
         for (int k = 0; k < 2; k++)
-            assert_int_equal(ls_reader_fetch(reader[k], i, NULL, y[k], NULL), 0);
+            assert_int_equal(trial_fetch(reader[k], i, NULL, y[k], NULL), 0);
         for (int k = 0; k < 16 * 13; k++) {
             bool outside = y[0][k] == 255; /* what is put around is not clipped */
             assert_true(y[1][k] == (outside || y[0][k] <= 50 ? y[0][k] : 50));
@@ -383,7 +384,7 @@ static void the_fingerprint_knows_maps(void **state)
                         pictures, maps);
         struct ls_dataset *set = trial_dataset(layer, LOCKSTEP__PHASE__TRAIN, 3);
         assert_int_equal(ls_dataset_shape(set)[0], 3);
-        assert_int_equal(ls_dataset_largest_label(set), -1);
+        assert_int_equal(ls_dataset_largest(set, 1), -1);
         print[k] = ls_dataset_fingerprint(set);
         ls_dataset_close(set);
         ls_definition_free(layer);
@@ -453,7 +454,7 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
         if (status == 0)
             status = ls_reader_open(set, &reader, NULL);
         for (int i = 0; i < 3 && status == 0; i++)
-            status = ls_reader_fetch(reader, i, x, y, NULL);
+            status = trial_fetch(reader, i, x, y, NULL);
         ls_fail_allocation_after(-1);
         ls_reader_close(reader);
         ls_dataset_close(set);
@@ -487,7 +488,7 @@ static void instance_maps_become_masks(void **state)
         assert_int_equal(size, 3 * 256 * 256);
         float *x = malloc((size_t)size * sizeof *x), *y = malloc((size_t)size * sizeof *y);
         for (int64_t i = 0; i < 8; i++) {
-            assert_int_equal(ls_reader_fetch(reader, i, x, y, NULL), 0);
+            assert_int_equal(trial_fetch(reader, i, x, y, NULL), 0);
             int count[2] = {0};
             for (int64_t k = 0; k < size / 3; k++) {
                 assert_true(y[k] == 0 || y[k] == 1);

@@ -81,7 +81,7 @@ static void shapes_and_samples_follow_each_record(void **state)
                     int64_t shape[3];
                     assert_int_equal(ls_dataset_sample_shape(set, i, shape, NULL), 0);
                     assert_int_equal(shape[0], 3);
-                    assert_int_equal(ls_reader_fetch(reader, i, x, y, NULL), 0);
+                    assert_int_equal(trial_fetch(reader, i, x, y, NULL), 0);
                     int file = file_of(x, shape, pad);
                     assert_in_range(file, 0, N - 1);
                     assert_true(d > 0 || file == i % N);
@@ -178,12 +178,12 @@ static void a_file_that_grows_later_gets_no_more_memory(void **state)
     assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
     write_picture(map_at("changes", "x/3.png"), 30, 40, 3, 1);
     write_map(map_at("changes", "y/3.png"), 30, 40, PNG_COLOR_TYPE_GRAY, 8, false, 1);
-    assert_int_equal(ls_reader_fetch(reader, 3, x, NULL, error), LOCKSTEP_DATA);
+    assert_int_equal(trial_fetch(reader, 3, x, NULL, error), LOCKSTEP_DATA);
     assert_says(error, "record 3 (3.png): it has another height or width than when");
     ls_error_clear(error);
-    assert_int_equal(ls_reader_fetch(reader, 3, NULL, y, error), LOCKSTEP_DATA);
+    assert_int_equal(trial_fetch(reader, 3, NULL, y, error), LOCKSTEP_DATA);
     assert_says(error, "y/3.png: record 3: has 30 x 40 labels");
-    assert_int_equal(ls_reader_fetch(reader, 2, x, y, NULL), 0);
+    assert_int_equal(trial_fetch(reader, 2, x, y, NULL), 0);
     ls_reader_close(reader);
     ls_dataset_close(set);
     ls_definition_free(layer);
@@ -259,9 +259,10 @@ static int take_update(struct ls_prefetcher *prefetcher, int64_t update)
         size_t plane = (size_t)(item->shape[1] * item->shape[2]);
         assert_int_equal(item->shape[0], 3);
         assert_int_equal(((uintptr_t)item->input[0] | (uintptr_t)item->input[1]) % 64, 0);
+        const float *maps = item->input[0], *images = item->input[1];
         for (int64_t s = 0; s < item->samples; s++)
-            check_sample(item->input[1] + (size_t)s * 3 * plane, item->input[0] + (size_t)s * plane,
-                         item->shape, (int)((item->ordinal + s) % N), 0);
+            check_sample(images + (size_t)s * 3 * plane, maps + (size_t)s * plane, item->shape,
+                         (int)((item->ordinal + s) % N), 0);
         next += item->samples;
         ls_prefetcher_release(prefetcher, item);
     }

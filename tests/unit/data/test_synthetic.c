@@ -44,9 +44,9 @@ static struct ls_source *open_with(const struct digits *options, struct ls_sourc
 static uint64_t hash_of(struct ls_source_reader *reader, int64_t index, int *label)
 {
     struct ls_record r;
-    assert_int_equal(ls_source_read(reader, index, true, &r, NULL), 0);
-    *label = r.label;
-    return ls_hash(r.bytes, (size_t)ls_record_size(r.shape), 0);
+    assert_int_equal(ls_source_read(reader, index, LS_ALL_TENSORS, &r, NULL), 0);
+    *label = trial_label(&r);
+    return ls_hash(trial_bytes(&r), ls_tensor_bytes(&r.tensor[0]), 0);
 }
 
 /* The bits must be the same on every machine and with every compiler. */
@@ -106,10 +106,10 @@ static void nearest_neighbours_recognize_digits(void **state)
     int seen[10] = {0};
     for (int i = 0; i < TRAIN + TEST; i++) {
         struct ls_record r;
-        assert_int_equal(ls_source_read(reader, i, true, &r, NULL), 0);
-        memcpy(pixels + (size_t)i * PIXELS, r.bytes, PIXELS);
-        label[i] = r.label;
-        seen[r.label]++;
+        assert_int_equal(ls_source_read(reader, i, LS_ALL_TENSORS, &r, NULL), 0);
+        memcpy(pixels + (size_t)i * PIXELS, trial_bytes(&r), PIXELS);
+        label[i] = trial_label(&r);
+        seen[trial_label(&r)]++;
     }
     for (int i = 0; i < 10; i++)
         assert_in_range(seen[i], (TRAIN + TEST) / 10 - 75, (TRAIN + TEST) / 10 + 75);
@@ -147,9 +147,9 @@ static void other_shapes_are_drawn(void **state)
     struct ls_source_reader *reader;
     struct ls_source *source = open_with(&options, &reader);
     struct ls_record r;
-    assert_int_equal(ls_source_read(reader, 3, true, &r, NULL), 0);
-    assert_int_equal(r.shape[0], 3);
-    assert_true(memcmp(r.bytes, r.bytes + 48 * 40, 48 * 40) != 0);
+    assert_int_equal(ls_source_read(reader, 3, LS_ALL_TENSORS, &r, NULL), 0);
+    assert_int_equal(r.tensor[0].shape.dim[0], 3);
+    assert_true(memcmp(trial_bytes(&r), trial_bytes(&r) + 48 * 40, 48 * 40) != 0);
     assert_int_equal(source->class_count, 10);
     assert_string_equal(source->class_name[7], "7");
     ls_source_reader_close(reader);

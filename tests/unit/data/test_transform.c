@@ -147,11 +147,10 @@ static void run_trial(struct dice *dice)
         floats[i] = (float)bytes[i];
         exact[i] = bytes[i];
     }
-    struct ls_record record = {.shape = {r.c, r.h, r.w}};
-    if (roll(dice, 2) == 0)
-        record.bytes = bytes;
-    else
-        record.floats = floats;
+    bool is_bytes = roll(dice, 2) == 0;
+    struct ls_record_tensor record = {.type = is_bytes ? LS_U8 : LS_F32,
+                                      .shape = {3, {r.c, r.h, r.w}},
+                                      .data = is_bytes ? (const void *)bytes : floats};
     static float sample[C_MAX * 40 * 40];
     static double expected[C_MAX * 40 * 40];
     struct ls_buffer scratch = {0};
@@ -203,7 +202,7 @@ static void random_draws_are_uniform(void **state)
     uint8_t bytes[16];
     for (int i = 0; i < 16; i++)
         bytes[i] = (uint8_t)(i + 1);
-    struct ls_record record = {.shape = {1, 4, 4}, .bytes = bytes};
+    struct ls_record_tensor record = {LS_U8, {3, {1, 4, 4}}, bytes, 0};
     int seen[9] = {0};
     for (uint64_t ordinal = 0; ordinal < 9000; ordinal++) {
         float sample[16];
@@ -229,7 +228,7 @@ static void a_constant_picture_standardizes_to_zero(void **state)
     assert_int_equal(ls_transform_open(&options, &t, NULL), 0);
     uint8_t bytes[192];
     memset(bytes, 77, sizeof bytes);
-    struct ls_record record = {.shape = {3, 8, 8}, .bytes = bytes};
+    struct ls_record_tensor record = {LS_U8, {3, {3, 8, 8}}, bytes, 0};
     float sample[192];
     struct ls_buffer none = {0};
     assert_null(ls_transform_apply(&t, &record, 0, true, &none, sample));

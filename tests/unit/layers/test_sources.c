@@ -4,8 +4,12 @@
 
 #define DATA "name: 'd' type: 'Data' top: 'x' top: 'l' data_param { source: 'f' batch_size: 64 } "
 
-static const struct ls_source_shape shapes[] = {{"other", {9, 9, 9}, true},
-                                                {"d", {3, 32, 30}, false}};
+/* Pictures with labels, or with maps. */
+static struct ls_source_tensor other[] = {{{3, {9, 9, 9}}, LS_F32}, {{3, {1, 9, 9}}, LS_F32}};
+static struct ls_source_tensor labelled[] = {{{3, {3, 32, 30}}, LS_F32}, {{0, {0}}, LS_F32}};
+static struct ls_source_tensor mapped[] = {{{3, {3, 32, 30}}, LS_F32}, {{3, {1, 32, 30}}, LS_F32}};
+
+static const struct ls_source_shape shapes[] = {{"other", other, 2}, {"d", labelled, 2}};
 
 static int open_source(struct one_layer *one, const char *text,
                        const struct ls_source_shapes *sources)
@@ -40,7 +44,7 @@ static void data_shapes(void **state)
 static void map_shapes(void **state)
 {
     (void)state;
-    const struct ls_source_shape shape = {"d", {3, 32, 30}, true};
+    const struct ls_source_shape shape = {"d", mapped, 2};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -49,6 +53,36 @@ static void map_shapes(void **state)
     assert_string_equal(tops.data, "10x3x32x30, 10x1x32x30");
     assert_int_equal(one.layer->top[1]->sample_axis, 0);
     ls_text_free(&tops);
+    close_layer(&one);
+}
+
+/* Any number of tops of any shape and type. */
+static void tensors_of_records(void **state)
+{
+    (void)state;
+    struct ls_source_tensor tensors[] = {
+        {{1, {7}}, LS_I32}, {{0, {0}}, LS_F32}, {{4, {2, 3, 4, 5}}, LS_F32}};
+    const struct ls_source_shape shape = {"d", tensors, 3};
+    const struct ls_source_shapes sources = {&shape, 1, 64};
+    struct one_layer one;
+    struct ls_text tops = {0};
+    assert_int_equal(open_source(&one,
+                                 "name: 'd' type: 'Data' top: 'x' top: 'y' top: 'z' data_param { "
+                                 "source: 'f' batch_size: 64 }",
+                                 &sources),
+                     0);
+    describe_tops(&tops, &one);
+    assert_string_equal(tops.data, "10x7%I32, 10, 10x2x3x4x5");
+    assert_int_equal(one.layer->top[0]->type, LS_I32);
+    assert_int_equal(one.layer->top[2]->type, LS_F32);
+    ls_text_free(&tops);
+    close_layer(&one);
+    tensors[0].shape.rank = LS_RANK_MAX; /* there is no axis left for samples */
+    assert_int_equal(open_source(&one,
+                                 "name: 'd' type: 'Data' top: 'x' data_param { source: 'f' "
+                                 "batch_size: 64 }",
+                                 &sources),
+                     LOCKSTEP_DEFINITION);
     close_layer(&one);
 }
 
@@ -77,7 +111,8 @@ static void one_batch_for_all(void **state)
 static void hostile_sizes(void **state)
 {
     (void)state;
-    const struct ls_source_shape huge = {"d", {INT64_C(1) << 30, 1 << 20, 3}, false};
+    struct ls_source_tensor large[] = {{{3, {INT64_C(1) << 30, 1 << 20, 3}}, LS_F32}};
+    const struct ls_source_shape huge = {"d", large, 1};
     const struct ls_source_shapes sources = {&huge, 1, 0};
     struct one_layer one;
     assert_int_equal(open_source(&one, DATA, &sources), LOCKSTEP_DEFINITION);
@@ -162,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_shapes),
         cmocka_unit_test(map_shapes),
+        cmocka_unit_test(tensors_of_records),
         cmocka_unit_test(one_batch_for_all),
         cmocka_unit_test(hostile_sizes),
         cmocka_unit_test(declared_batches),

@@ -1,0 +1,26 @@
+/* The header of a .npy file: every byte is checked before it is believed.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_DATA_NPY_HEADER_H
+#define LS_DATA_NPY_HEADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ir/dtype.h"
+#include "ir/shape.h"
+
+struct ls_npy_header {
+    enum ls_dtype type;
+    int64_t count;          /* the extent of axis 0 */
+    struct ls_shape sample; /* the other extents, none of which is negative */
+    size_t size;            /* bytes before the numbers */
+};
+
+/* Reads the header of a file of `size` bytes. `name` is for messages, which say at which byte
+ * something is wrong. LOCKSTEP_DATA for what is no .npy file, or one that is not supported: other
+ * types, big-endian numbers, Fortran's order, more than 8 axes. */
+int ls_npy_header_read(const char *name, const uint8_t *bytes, size_t size,
+                       struct ls_npy_header *header, struct ls_error *error);
+
+#endif

@@ -1,0 +1,155 @@
+/* Numbers as fp32 or int32; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/numbers.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/convert.h"
+
+enum { AT_ONCE = 256 };
+
+static const int64_t EXACT = INT64_C(1) << 24; /* integers up to here are apart in fp32 */
+
+/* An integer of any type; false: it is beyond int64. */
+static bool integer_at(enum ls_dtype type, const void *numbers, int64_t i, int64_t *value)
+{
+    switch (type) {
+    case LS_I8:
+        *value = ((const int8_t *)numbers)[i];
+        return true;
+    case LS_U8:
+    case LS_BOOL:
+        *value = ((const uint8_t *)numbers)[i];
+        return true;
+    case LS_I16:
+        *value = ((const int16_t *)numbers)[i];
+        return true;
+    case LS_U16:
+        *value = ((const uint16_t *)numbers)[i];
+        return true;
+    case LS_I32:
+        *value = ((const int32_t *)numbers)[i];
+        return true;
+    case LS_U32:
+        *value = ((const uint32_t *)numbers)[i];
+        return true;
+    case LS_I64:
+        *value = ((const int64_t *)numbers)[i];
+        return true;
+    case LS_U64:
+        *value = (int64_t)((const uint64_t *)numbers)[i];
+        return *value >= 0;
+    default:
+        return false;
+    }
+}
+
+/* A floating-point number of any type that can be converted. */
+static double real_at(enum ls_dtype type, const void *numbers, int64_t i)
+{
+    double value;
+    const char *at = (const char *)numbers + (size_t)i * ls_dtype_size(type);
+    ls_dtype_convert(type, at, LS_F64, &value, 1);
+    return value;
+}
+
+/* The numbers of small integers are theirs in fp32. */
+#define SMALL_TO_F32(c_type)                                                                       \
+    do {                                                                                           \
+        const c_type *in = numbers;                                                                \
+        for (int64_t i = 0; i < count && out != NULL; i++)                                         \
+            out[i] = in[i];                                                                        \
+        return count;                                                                              \
+    } while (0)
+
+/* Binary64 numbers that are binary32 numbers, too. Some at a time there and back, by integers: the
+ * thread may flush denormals. */
+static int64_t doubles_to_f32(const double *in, int64_t count, float *out)
+{
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
+        float narrow[AT_ONCE];
+        double back[AT_ONCE];
+        ls_dtype_convert(LS_F64, in + begin, LS_F32, narrow, (size_t)some);
+        ls_dtype_convert(LS_F32, narrow, LS_F64, back, (size_t)some);
+        for (int64_t i = 0; i < some; i++)
+            if (memcmp(&back[i], &in[begin + i], sizeof back[i]) != 0 && !isnan(in[begin + i]))
+                return begin + i;
+        if (out != NULL)
+            memcpy(out + begin, narrow, (size_t)some * sizeof *out);
+    }
+    return count;
+}
+
+static int64_t integers_to_f32(enum ls_dtype type, const void *numbers, int64_t count, float *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t value;
+        if (!integer_at(type, numbers, i, &value) || value > EXACT || value < -EXACT)
+            return i;
+        if (out != NULL)
+            out[i] = (float)value;
+    }
+    return count;
+}
+
+int64_t ls_numbers_to_f32(enum ls_dtype type, const void *numbers, int64_t count, float *out)
+{
+    switch (type) {
+    case LS_U8:
+        SMALL_TO_F32(uint8_t);
+    case LS_I8:
+        SMALL_TO_F32(int8_t);
+    case LS_U16:
+        SMALL_TO_F32(uint16_t);
+    case LS_I16:
+        SMALL_TO_F32(int16_t);
+    case LS_F64:
+        return doubles_to_f32(numbers, count, out);
+    default:
+        break;
+    }
+    if (!ls_dtype_is_float(type))
+        return integers_to_f32(type, numbers, count, out);
+    if (type == LS_F32 && out != NULL)
+        memcpy(out, numbers, (size_t)count * sizeof *out);
+    else if (out != NULL)
+        ls_dtype_convert(type, numbers, LS_F32, out, (size_t)count);
+    return count;
+}
+
+int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count, int32_t *out)
+{
+    bool real = ls_dtype_is_float(type);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t value;
+        if (real) {
+            double number = real_at(type, numbers, i);
+            if (!(number >= INT32_MIN && number <= INT32_MAX) || number != floor(number))
+                return i;
+            value = (int64_t)number;
+        } else if (!integer_at(type, numbers, i, &value) || value < INT32_MIN ||
+                   value > INT32_MAX) {
+            return i;
+        }
+        if (out != NULL)
+            out[i] = (int32_t)value;
+    }
+    return count;
+}
+
+const char *ls_number_text(enum ls_dtype type, const void *numbers, int64_t index,
+                           char text[LS_NUMBER_TEXT])
+{
+    int64_t value;
+    if (ls_dtype_is_float(type))
+        snprintf(text, LS_NUMBER_TEXT, "%.17g", real_at(type, numbers, index));
+    else if (integer_at(type, numbers, index, &value))
+        snprintf(text, LS_NUMBER_TEXT, "%" PRId64, value);
+    else
+        snprintf(text, LS_NUMBER_TEXT, "%" PRIu64, ((const uint64_t *)numbers)[index]);
+    return text;
+}
