@@ -1,0 +1,225 @@
+/* The gradients of the reference device against finite differences of what it computes: all ops
+ * that others are the gradient of, on random shapes. SPDX-License-Identifier: BSD-2-Clause */
+#include "op_makers.h"
+
+enum { ROUNDS = 20, ELEMENTS_MAX = 400, ARGUMENTS = 5 };
+
+/* What an op of a gradient takes: dy, an output of the forward op, or (from 0 on) an input of it.
+ */
+enum { END = -9, DY, Y, Y1, GIVEN /* x or y: see enum ls_activation */, ALL_X };
+
+/* The op `backward` of the inputs `takes` gives the gradients by inputs `gives` of the op `kind`.
+ */
+struct pair {
+    enum ls_op_kind kind, backward;
+    int takes[ARGUMENTS], gives[2];
+};
+
+static const struct pair pairs[] = {
+    {LS_OP_CONVOLUTION, LS_OP_CONVOLUTION_DATA, {DY, 1, END}, {0, END}},
+    {LS_OP_CONVOLUTION, LS_OP_CONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_DECONVOLUTION, LS_OP_DECONVOLUTION_DATA, {DY, 1, END}, {0, END}},
+    {LS_OP_DECONVOLUTION, LS_OP_DECONVOLUTION_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_DATA, {DY, 1, END}, {0, END}},
+    {LS_OP_INNER_PRODUCT, LS_OP_INNER_PRODUCT_WEIGHTS, {0, DY, END}, {1, 2}},
+    {LS_OP_POOLING, LS_OP_POOLING_BACKWARD, {DY, Y1, END}, {0, END}},
+    {LS_OP_ACTIVATION, LS_OP_ACTIVATION_BACKWARD, {DY, GIVEN, END}, {0, END}},
+    {LS_OP_PRELU, LS_OP_PRELU_DATA, {DY, 0, 1, END}, {0, END}},
+    {LS_OP_PRELU, LS_OP_PRELU_SLOPE, {DY, 0, END}, {1, END}},
+    {LS_OP_LRN, LS_OP_LRN_BACKWARD, {0, Y, DY, Y1, END}, {0, END}},
+    {LS_OP_DROPOUT, LS_OP_DROPOUT, {DY, END}, {0, END}},
+    {LS_OP_SOFTMAX, LS_OP_SOFTMAX_BACKWARD, {Y, DY, END}, {0, END}},
+    {LS_OP_SOFTMAX_LOSS, LS_OP_SOFTMAX_LOSS_BACKWARD, {Y, 1, END}, {0, END}},
+    {LS_OP_LOG_LOSS, LS_OP_LOG_LOSS_BACKWARD, {0, 1, END}, {0, END}},
+    {LS_OP_SIGMOID_LOSS, LS_OP_SIGMOID_LOSS_BACKWARD, {0, 1, END}, {0, END}},
+    {LS_OP_EUCLIDEAN_LOSS, LS_OP_EUCLIDEAN_LOSS_BACKWARD, {0, 1, END}, {0, END}},
+    {LS_OP_REDUCE_LOSS, LS_OP_REDUCE_LOSS_BACKWARD, {0, END}, {0, END}},
+    {LS_OP_CONCAT, LS_OP_SLICE, {DY, END}, {0, 1}},
+    {LS_OP_TILE, LS_OP_TILE_BACKWARD, {DY, END}, {0, END}},
+    {LS_OP_REDUCE, LS_OP_REDUCE_BACKWARD, {DY, 0, END}, {0, END}},
+    {LS_OP_RESIZE, LS_OP_RESIZE_BACKWARD, {DY, END}, {0, END}},
+    {LS_OP_CROP, LS_OP_CROP_BACKWARD, {DY, END}, {0, END}},
+    {LS_OP_ELTWISE, LS_OP_ELTWISE_BACKWARD, {DY, ALL_X, END}, {0, END}},
+    {LS_OP_SCALE, LS_OP_SCALE, {DY, 1, END}, {0, END}},
+    {LS_OP_SCALE, LS_OP_SCALE_SUMS, {DY, 0, END}, {1, 2}},
+    {LS_OP_NORMALIZE, LS_OP_NORMALIZE_DATA, {DY, 0, Y1, 1, END}, {0, END}},
+    {LS_OP_NORMALIZE, LS_OP_NORMALIZE_SUMS, {DY, 0, Y1, END}, {1, 2}},
+};
+enum { PAIRS = sizeof pairs / sizeof *pairs };
+
+/* The number whose gradient is looked for: the sum of dy y, or the figure as the loss has it. */
+static double value_of(struct op_scene *scene, const float *dy)
+{
+    struct op_result result;
+    double sum = 0;
+    scene_run(scene, reference(), &ls_layout_plain, &result);
+    if (ls_op_has_effect(scene->op.kind)) {
+        const bool reduction = scene->op.kind == LS_OP_REDUCE_LOSS;
+        const int by =
+            reduction ? scene->op.attr.reduction.normalizer : scene->op.attr.loss.normalizer;
+        sum = result.record[0] * 0.5 / (by < 0 ? 1 : scene->normalizers[by]);
+    } else {
+        for (int64_t i = 0; i < ls_shape_size(&scene->out[0]->shape); i++)
+            sum += (double)dy[i] * (double)result.out[0][i];
+    }
+    result_free(&result);
+    return sum;
+}
+
+/* Compares a gradient with central differences; near a kink, where the slopes at both sides are not
+ * the same, nothing is compared. Returns how many elements were. */
+static int64_t check_slopes(struct op_scene *scene, int input, const float *dy,
+                            const float *gradient)
+{
+    const float step = 0x1p-6F;
+    float *x = scene->plain[scene->in[input]->index];
+    const double here = value_of(scene, dy);
+    int64_t compared = 0, n = ls_shape_size(&scene->in[input]->shape);
+    for (int64_t i = 0; i < n; i += 1 + n / 40) {
+        const float kept = x[i];
+        x[i] = kept + step;
+        const double up = (value_of(scene, dy) - here) / (double)step;
+        x[i] = kept - step;
+        const double down = (here - value_of(scene, dy)) / (double)step;
+        x[i] = kept;
+        const double slope = (up + down) / 2, scale = 1 + fabs(slope);
+        if (fabs(up - down) > 0.01 * scale)
+            continue;
+        compared++;
+        if (!(fabs(slope - (double)gradient[i]) <= 5e-3 * scale))
+            fail_msg(
+                "%s, round %d: the gradient by element %lld of input %d is %.6g, the slope %.6g",
+                ls_op_kind_name(scene->op.kind), (int)scene->round, (long long)i, input,
+                (double)gradient[i], slope);
+    }
+    return compared;
+}
+
+static void copy_in(struct op_scene *scene, const struct ls_value *like, const float *numbers)
+{
+    float *to = scene_in(scene, like->shape, 0, 1);
+    *scene->in[scene->op.inputs - 1] = (struct ls_value){.index = scene->values - 1,
+                                                         .shape = like->shape,
+                                                         .type = like->type,
+                                                         .rows = like->rows,
+                                                         .sample_axis = like->sample_axis};
+    memcpy(to, numbers, (size_t)ls_shape_size(&like->shape) * sizeof *to);
+}
+
+/* Whether the gradient of an activation takes x. */
+static bool wants_x(const struct ls_activation_attr *attr)
+{
+    switch (attr->function) {
+    case LS_RELU:
+    case LS_ELU:
+        return attr->slope < 0;
+    case LS_SIGMOID:
+    case LS_TANH:
+    case LS_EXP:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The scene of the op of a gradient. */
+static void make_backward(const struct pair *pair, const struct op_scene *scene,
+                          const struct op_result *result, const float *dy, struct op_scene *back)
+{
+    *back = (struct op_scene){.round = scene->round, .normalizers = {scene->normalizers[0]}};
+    back->op.kind = pair->backward;
+    back->op.attr = scene->op.attr;
+    back->op.backward = true;
+    for (const int *take = pair->takes; *take != END; take++) {
+        const int given = wants_x(&scene->op.attr.activation) ? 0 : Y;
+        const int what = *take == GIVEN ? given : *take;
+        if (what == DY)
+            copy_in(back, scene->out[0], dy);
+        else if (what == Y)
+            copy_in(back, scene->out[0], result->out[0]);
+        else if (what == Y1 && scene->op.outputs > 1)
+            copy_in(back, scene->out[1], result->out[1]);
+        else if (what >= 0 && what < scene->op.inputs && scene->in[what] != NULL)
+            copy_in(back, scene->in[what], scene->plain[scene->in[what]->index]);
+        else if (what >= 0 && what < scene->op.inputs)
+            scene_no_in(back);
+        for (int k = 0; what == ALL_X && k < scene->op.inputs; k++)
+            copy_in(back, scene->in[k], scene->plain[scene->in[k]->index]);
+    }
+    for (int k = 0; k < (pair->kind == LS_OP_CONCAT ? scene->op.inputs : 2); k++) {
+        const int input = pair->kind == LS_OP_CONCAT ? k : pair->gives[k];
+        if (input == END)
+            break;
+        if (input < scene->op.inputs && scene->in[input] != NULL)
+            scene_out(back, scene->in[input]->shape);
+        else
+            back->out[back->op.outputs++] = NULL;
+    }
+}
+
+/* Whether an op is one whose gradient is this pair's: a ReLU or a gate that was taken in has one of
+ * its own, as has what is smaller than a clamp. */
+static bool is_suited(const struct op_scene *scene)
+{
+    const enum ls_op_kind kind = scene->op.kind;
+    const struct ls_op *op = &scene->op;
+    if (kind == LS_OP_CONVOLUTION || kind == LS_OP_DECONVOLUTION)
+        return !op->attr.convolution.relu;
+    if (kind == LS_OP_INNER_PRODUCT)
+        return !op->attr.inner_product.relu && !op->attr.inner_product.large;
+    if (kind == LS_OP_ELTWISE)
+        return !op->attr.eltwise.relu && !op->attr.eltwise.gated;
+    if (kind == LS_OP_POOLING)
+        return op->attr.pooling.method == LS_POOL_AVERAGE || op->outputs > 1;
+    if (kind == LS_OP_ACTIVATION)
+        return op->attr.activation.function != LS_THRESHOLD;
+    if (kind == LS_OP_DROPOUT)
+        return op->inputs == 1;
+    return kind != LS_OP_EUCLIDEAN_LOSS || op->attr.loss.scale > 0;
+}
+
+static int64_t check_round(const struct pair *pair, uint64_t round)
+{
+    struct op_scene scene = {.round = round, .normalizers = {2.5}}, back;
+    struct op_result result, gradients;
+    float dy[ELEMENTS_MAX];
+    int64_t compared = 0;
+    scene.op.kind = pair->kind;
+    makers[pair->kind](&scene);
+    if (is_suited(&scene) &&
+        (scene.op.outputs == 0 || ls_shape_size(&scene.out[0]->shape) <= ELEMENTS_MAX)) {
+        for (uint64_t i = 0; i < ELEMENTS_MAX; i++)
+            dy[i] = 2 * ls_random_uniform(93, round, i) - 1;
+        scene.op.attr.eltwise.which = pair->kind == LS_OP_ELTWISE ? 0 : scene.op.attr.eltwise.which;
+        scene_run(&scene, reference(), &ls_layout_plain, &result);
+        make_backward(pair, &scene, &result, dy, &back);
+        scene_run(&back, reference(), &ls_layout_plain, &gradients);
+        for (int k = 0; k < 2 && k < back.op.outputs && pair->gives[k] != END; k++)
+            if (back.out[k] != NULL)
+                compared += check_slopes(&scene, pair->gives[k], dy, gradients.out[k]);
+        result_free(&result);
+        result_free(&gradients);
+        scene_free(&back);
+    }
+    scene_free(&scene);
+    return compared;
+}
+
+static void test_pair(void **state)
+{
+    int64_t compared = 0;
+    for (uint64_t round = 0; round < ROUNDS || (compared < 50 && round < 10 * ROUNDS); round++)
+        compared += check_round(*state, round);
+    assert_true(compared >= 50);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        tests[i] = (struct CMUnitTest){.name = ls_op_kind_name(pairs[i].backward),
+                                       .test_func = test_pair,
+                                       .initial_state = (void *)(uintptr_t)&pairs[i]};
+    reference()->enter_thread();
+    return _cmocka_run_group_tests("gradients", tests, PAIRS, NULL, NULL);
+}
