@@ -17,7 +17,7 @@
 #ifndef LS_ENGINE_AUDIT_H
 #define LS_ENGINE_AUDIT_H
 
-#include "engine/pass.h"
+#include "engine/audit_lines.h"
 
 enum { LS_AUDIT_RUN = 16, LS_AUDIT_FINDINGS = 8 };
 
@@ -45,11 +45,6 @@ size_t ls_audit_bytes(const struct ls_net *net, int workers);
 void ls_audit_begin_update(struct ls_audit *audit);
 void ls_audit_begin(struct ls_audit *audit);
 /* What a worker's kernels leave of a unit goes through here, if the unit is audited. */
-struct ls_audit_listener {
-    const struct ls_device *device;
-    uint64_t *hash;              /* by parameter */
-    struct ls_observer observer; /* what else observes the run */
-};
 void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
                      struct ls_audit_listener *listener, struct ls_run *run);
 
