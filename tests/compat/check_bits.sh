@@ -1,6 +1,6 @@
 #!/bin/bash
-# `./run demo --check`: README.md states what the table of golden bits has, the program gives these
-# bits, and other bits or an environment that the table does not have are told.
+# `./run demo --check`: README.md names the golden bits of the table, the program gives these
+# bits, and other bits or an environment that the table lacks are reported.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The demo on each kind of data, a few updates each, and what it says about folders that do not fit.
+# The demo on each kind of data, a few updates each, and its messages about folders that do not
+# fit.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 work=$(mktemp -d)

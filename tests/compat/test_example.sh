@@ -1,6 +1,6 @@
 #!/bin/bash
-# The example program of the library: it trains, and the model is the one that the command line
-# makes of the same definition, on another number of workers, byte for byte.
+# The example program of the library trains, and its model is the one that the command line makes
+# from the same definition, on another number of workers, byte for byte.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 work=$(mktemp -d)

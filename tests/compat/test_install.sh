@@ -1,6 +1,6 @@
 #!/bin/bash
-# What an installation has: a foreign program builds against it with pkg-config, with
-# the shared and the static library, and nothing but the public functions is exported.
+# An installation: a foreign program builds against it with pkg-config, with the shared and the
+# static library, and only the public functions are exported.
 # SPDX-License-Identifier: BSD-2-Clause
 set -eu
 for tool in cmake pkg-config nm "${CC:-cc}"; do

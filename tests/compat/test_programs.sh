@@ -1,6 +1,5 @@
 #!/bin/bash
-# tools/check_programs.sh finds a program that is of no package in the lists: in a tree whose lists
-# have it, and in one whose lists have not.
+# tools/check_programs.sh finds a program that belongs to no package of the lists.
 # SPDX-License-Identifier: BSD-2-Clause
 set -u
 dpkg-query -S "$(command -v cmake)" >/dev/null 2>&1 || {

@@ -1,7 +1,7 @@
 #!/bin/bash
-# ResNet-20 as the example defines it, on CIFAR-10: it learns, and its snapshots are the same bytes
-# on any number of workers, for batches and groups that divide each other and that do not, over
-# stops and resumes. (A full training is in docs/performance.md.)
+# ResNet-20 as the example defines it, on CIFAR-10: it learns, and its snapshots are the same
+# bytes on any number of workers, with batches and groups that divide each other and that do not,
+# and after a resume. (A full training is in docs/performance.md.)
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/cifar10.sh" || exit 1
 examples=$LOCKSTEP_SOURCE/examples/cifar10

@@ -1,6 +1,7 @@
 #!/bin/bash
-# bench/sameness.sh, Lockstep's part on a few made-up pictures: one hash of all ways but of one whose
-# training is another one, for which it fails. SPDX-License-Identifier: BSD-2-Clause
+# bench/sameness.sh, Lockstep's part, on a few made-up pictures: all forms of a training have one
+# hash, and a training that differs is found.
+# SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/faults.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 sanitized && {

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Audits by the program, on a build with a core that computes wrongly now and then: it is named in
-# the log, and the snapshot has the bytes of a training on sound cores. Hashes of the weights in the
-# log, which `replay` compares.
+# Audits by the program, on a build with a core that computes wrongly now and then: the core is
+# named in the log, and the snapshot has the bytes of a training on sound cores. `replay` compares
+# the hashes of weights in the log.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 faulty=${LOCKSTEP_BUILD:?}/tests/lockstep_faulty

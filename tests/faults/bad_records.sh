@@ -1,6 +1,6 @@
 #!/bin/bash
-# on_bad_record: SKIP at the command line: bad records are named and counted, in the log too, by train
-# and test; STOP, the default, ends at the first one; what is wrong with a whole file is never skipped.
+# on_bad_record: SKIP on the command line: train and test name and count bad records, in the log
+# too; STOP, the default, ends at the first one; errors of a whole file are never skipped.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

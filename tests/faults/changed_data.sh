@@ -1,7 +1,7 @@
 #!/bin/bash
-# Data that change: records, labels, mean files, lists and class names that are others than those a
-# training began with are found, at once or one epoch later, and named; files that become shorter end
-# a training with a snapshot; moved data are the same data.
+# Data that change during a training or before a resume: other records, labels, mean files, lists
+# and class names are found, at once or an epoch later, and named; files that become shorter end a
+# training with a snapshot; moved data are the same data.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

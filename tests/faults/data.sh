@@ -1,6 +1,6 @@
 #!/bin/bash
-# Data that are cut off, damaged or lie about their size, and labels that name no class: each is told
-# with its file and, where there is one, its record; nothing is trained on it.
+# Data that are cut off, damaged or lie about their size, and labels that name no class: each is
+# reported with its file and, where there is one, its record; nothing is trained on it.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

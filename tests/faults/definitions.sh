@@ -1,6 +1,6 @@
 #!/bin/bash
-# Definitions that cannot be: each problem is told with its place, all of them in one go, before
-# anything is trained or written.
+# Invalid definitions: all problems are reported together, each with its place, before anything is
+# trained or written.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A training that diverges ends with exit code 6, names iteration, layer and samples, and leaves the
-# last good snapshot; it is found on the same samples on any number of workers.
+# A training that diverges ends with exit code 6, names iteration, layer and samples, and leaves
+# the last good snapshot; it diverges at the same samples on any number of workers.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Resuming in another numeric environment: with another instruction set, after another version of
-# Lockstep, in what is none. It is taken over, or refused, or said for ever.
+# Lockstep, or from an invalid one. The environment is adopted or refused, and the log and later
+# snapshots keep its history.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 snapshot() { echo "$1_iter_$2.safetensors"; }
@@ -10,8 +11,8 @@ note() {
     grep -aoE "\"$2\":\"([^\"\\\\]|\\\\.)*\"" "$1" | head -n 1
 }
 
-# forge FILE OLD NEW: changes a note to one of the same length, and leaves the checksum out, as who
-# changes a file on purpose has to.
+# forge FILE OLD NEW: changes a note to one of the same length, and removes the checksum, which would
+# not fit any more.
 forge() {
     grep -qaF -e "$2" "$1" || fail "$1 has no '$2'"
     sed -i "s/${2//\\/\\\\}/${3//\\/\\\\}/g; s/lockstep\.checksum/it.was.left.out../" "$1"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Snapshots where calls of the system fail now and then, or are slow: training goes on, what is there
-# is whole, and the last snapshot is there or the exit code says so.
+# Snapshots while system calls fail now and then, or are slow: training continues, all files are
+# complete, and either the last snapshot is there or the exit code reports it.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 preload=${LOCKSTEP_BUILD:?}/tests/libfailing_calls.so

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Files that are not there, are folders, or may not be read: told by name, before the first
+# Files that are missing, are folders, or may not be read are reported by name before the first
 # iteration; and folders that may not be written to.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1

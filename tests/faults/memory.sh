@@ -1,6 +1,6 @@
 #!/bin/bash
-# Too little memory: exit code 7 and a sentence, whatever the limit; never a crash, and nothing left
-# half-written. (tests/faults/test_memory.c fails every single allocation; this is the real thing.)
+# Too little memory: exit code 7 and a message, with any limit; never a crash, and no file left
+# half-written. (tests/faults/test_memory.c fails every single allocation; this uses real limits.)
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 if sanitized; then

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pictures with label maps, and pictures of different sizes: files that are missing, damaged or do not
-# belong together are told by their names; nothing is trained on them.
+# Pictures with label maps, and pictures of different sizes: files that are missing, damaged or do
+# not belong together are reported by name; nothing is trained on them.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

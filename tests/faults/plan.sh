@@ -1,6 +1,6 @@
 #!/bin/bash
-# `lockstep plan`: sizes of memory that are none, definitions of absurd sizes (which must be planned
-# or refused at once, in little memory), broken files, and JSON that others can read.
+# `lockstep plan`: invalid sizes of memory, definitions of absurd sizes (which must be planned or
+# refused at once, in little memory), broken files, and JSON that other programs can read.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Which snapshots a training goes on from and writes over: from the best one, under another prefix,
-# over those of an earlier training, beside a training that runs.
+# The snapshots that a training resumes from and overwrites: from the best one, under another
+# prefix, over those of an earlier training, beside a running training.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Signals: SIGINT and SIGTERM stop with a snapshot (exit code 75) from which a resume goes on to the
-# bytes of an uninterrupted run; the second one stops at once; SIGHUP makes a snapshot only.
+# Signals: SIGINT and SIGTERM stop with a snapshot (exit code 75), from which a resume continues
+# to the bytes of an uninterrupted run; the second one stops at once; SIGHUP only writes a
+# snapshot.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

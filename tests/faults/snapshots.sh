@@ -1,6 +1,6 @@
 #!/bin/bash
-# Writing snapshots where it fails: a disk that is full, a limit on files, a process that is killed.
-# What was good stays good, nothing is left half-written, and a resume goes on to the same bytes.
+# Snapshots that cannot be written: a full disk, a limit on files, a killed process. Good
+# snapshots stay good, nothing is left half-written, and a resume continues to the same bytes.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 train 0

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Batch statistics and what came with them, with values out of range: each problem is told with its
-# place before anything is trained; weights whose averages cannot be are refused; a training goes on
-# with its own groups only.
+# Batch statistics and their fields with values out of range: each problem is reported with its
+# place before anything is trained; weights with impossible averages are refused; a resume keeps
+# its groups.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The command line: what is no command, option or value (exit code 2), overrides that make no sense,
-# and outputs that cannot be written to.
+# The command line: unknown commands, options and values (exit code 2), overrides that make no
+# sense, and outputs that cannot be written.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

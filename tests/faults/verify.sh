@@ -1,6 +1,6 @@
 #!/bin/bash
 # lockstep verify: forms of a training within this process and instruction sets in processes of
-# their own end in one table; the exit code tells what happened, and nothing stays behind.
+# their own end in one table; the exit code tells the result, and no files are left behind.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Weights and snapshots that are damaged, lie about their sizes or belong to another net; resuming
-# what was changed, and finding the newest snapshot that is whole.
+# a training that was changed, and finding the newest complete snapshot.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The cable of a machine is pulled while it trains: the ranks on both sides end soon after the
-# timeout, with a message that names the rank that is not heard of and its host. Machines are network
-# namespaces (tools/netns.sh); skipped where these are not allowed.
+# The cable of a machine is pulled during a training: the ranks on both sides end soon after the
+# timeout, with a message that names the silent rank and its host. Machines are network namespaces
+# (tools/netns.sh); skipped where these are not allowed.
 # SPDX-License-Identifier: BSD-2-Clause
 set -euo pipefail
 . "$LOCKSTEP_SOURCE/tests/support/mpi.sh"

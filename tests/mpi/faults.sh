@@ -1,8 +1,8 @@
 #!/bin/bash
-# What goes wrong among ranks, with each MPI library that is there: a rank that dies, hangs, lacks
-# its data or has a full disk, ranks that are not about to do the same, signals at any moment. The job
-# ends soon, with the message and the code for it and with status.json, and --resume auto goes on to
-# the bytes of a training that nothing happened to.
+# Failures among ranks, with each MPI library on this machine: a rank that dies, hangs, lacks its
+# data or has a full disk, ranks with different settings, signals at any moment. The job ends
+# soon, with its message, its exit code and status.json, and --resume auto continues to the bytes
+# of an undisturbed training.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/faults.sh
 . "$LOCKSTEP_SOURCE/tests/support/faults.sh"

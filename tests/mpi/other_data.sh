@@ -1,6 +1,7 @@
 #!/bin/bash
-# Two real ranks, one of which has other data: one record in the middle, a mean file, a list, class
-# names. Found before the first update, with the rank and what is not the same.
+# Two real ranks, one of which has other data: one record in the middle, a mean file, a list,
+# class names. The difference is found before the first update, with the rank and the kind of
+# data.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1

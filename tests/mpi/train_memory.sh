@@ -1,7 +1,7 @@
 #!/bin/bash
-# Ranks with limits on memory and numbers of workers of their own, which take micro-batches as they
-# get free: large products are gathered on some ranks and not on others; two batches an update, and
-# a test of several batches. To the byte.
+# Ranks with different limits on memory and numbers of workers, which take micro-batches from a
+# work queue: large products are gathered on some ranks and not on others; two batches in an
+# update, and a test of several batches. The same bytes.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1

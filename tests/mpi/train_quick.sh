@@ -1,7 +1,7 @@
 #!/bin/bash
-# Caffe's quick network for CIFAR-10 on several ranks, to the byte: the number of ranks, of workers,
-# of workers that are not the same everywhere, who takes which micro-batches, and a resume on other
-# ranks. SPDX-License-Identifier: BSD-2-Clause
+# Caffe's quick network for CIFAR-10 on several ranks: the same bytes for any number of ranks and
+# workers, different numbers of workers, a work queue, and a resume on other ranks.
+# SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1
 cifar10_folder 120

@@ -1,5 +1,6 @@
 #!/bin/bash
-# ResNet-20 with batch statistics over the whole batch, which lies on several ranks, to the byte.
+# ResNet-20 with batch statistics over the whole batch, which lies on several ranks: the same
+# bytes.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1

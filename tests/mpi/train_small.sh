@@ -1,7 +1,7 @@
 #!/bin/bash
-# Small nets on several ranks, to the byte: dropout, clipping by the norm of all gradients, factors
-# of a large inner product, averaged weights; then batches that neither micro-batches nor ranks
-# divide, with several of them an update, and a test in between.
+# Small nets on several ranks: dropout, clipping by the norm of all gradients, factors of a large
+# inner product, averaged weights; then batches that neither micro-batches nor ranks divide, with
+# several of them in an update, and a test in between. The same bytes.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/ranks.sh
 . "${LOCKSTEP_SOURCE:?}/tests/support/ranks.sh" || exit 1

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The transport over MPI, with each MPI library that is there: operations and messages between 2, 3 and
-# 4 ranks, the end of a job by one of them, how a module is found.
+# The transport over MPI, with each MPI library on this machine: operations and messages between
+# 2, 3 and 4 ranks, the end of a job by one of them, how a module is found.
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck source=tests/support/faults.sh
 . "$LOCKSTEP_SOURCE/tests/support/faults.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every solver type, from end to end: it learns, gives the same bytes on any number of workers, and a
-# resume goes on to the bytes of a run that was not cut.
+# Every solver type, from end to end: it learns, gives the same bytes on any number of workers,
+# and a resume continues to the bytes of an uninterrupted run.
 # SPDX-License-Identifier: BSD-2-Clause
 . "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
 
