@@ -6,12 +6,11 @@
 #define DATA                                                                                       \
     "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' "         \
     "batch_size: 64 backend: LMDB } }\n"
-#define IP(name, bottom, n)                                                                        \
-    "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name               \
-    "' inner_product_param { num_output: " #n " } }\n"
-#define LOSS(bottom)                                                                               \
-    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '" bottom                                \
-    "' bottom: 'label' top: 'loss' }\n"
+#define SCORES                                                                                     \
+    "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'\n"                           \
+    "  inner_product_param { num_output: 10 } }\n"
+#define LOSS                                                                                       \
+    "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
 
 struct net_case {
     const char *file; /* of tests/nets */
@@ -282,8 +281,7 @@ static void unknown_types(void **state)
     struct one_net one;
     open_net(&one,
              "layer { name: 'a' type: 'ImageData' top: 'data' top: 'label' }\n"
-             "layer { name: 'b' type: 'Relu' bottom: 'data' top: 'data' }\n" IP("ip", "data", 10)
-                 LOSS("ip"),
+             "layer { name: 'b' type: 'Relu' bottom: 'data' top: 'data' }\n" SCORES LOSS,
              true, 2);
     assert_int_equal(one.status, LOCKSTEP_DEFINITION);
     assert_int_equal(one.error.count, 2);
@@ -303,18 +301,14 @@ static void equal_names(void **state)
         const char *text;
         bool fine;
     } cases[] = {
-        {DATA IP("ip", "data", 10)
-             LOSS("ip") "layer { name: 'loss' type: 'Softmax' bottom: 'ip' top: 'p' }",
-         true},
-        {DATA IP("ip", "data",
-                 10) "layer { name: 'ip' type: 'InnerProduct' bottom: 'ip' top: 'two' "
+        {DATA SCORES LOSS "layer { name: 'loss' type: 'Softmax' bottom: 'ip' top: 'p' }", true},
+        {DATA SCORES "layer { name: 'ip' type: 'InnerProduct' bottom: 'ip' top: 'two' "
                      "inner_product_param { num_output: 10 } }",
          false},
         {DATA "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'a' }\n"
               "layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'b' }\n",
          false},
-        {DATA IP("ip", "data", 10) "layer { name: 'ip' type: 'ReLU' bottom: 'ip' top: 'ip' }",
-         true},
+        {DATA SCORES "layer { name: 'ip' type: 'ReLU' bottom: 'ip' top: 'ip' }", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct one_net one;
@@ -333,8 +327,7 @@ static void figures_are_no_bottoms(void **state)
     (void)state;
     struct one_net one;
     open_net(&one,
-             DATA IP("ip", "data", 10)
-                 LOSS("ip") "layer { name: 'more' type: 'ReLU' bottom: 'loss' top: 'more' }\n",
+             DATA SCORES LOSS "layer { name: 'more' type: 'ReLU' bottom: 'loss' top: 'more' }\n",
              true, 2);
     assert_int_equal(one.status, LOCKSTEP_DEFINITION);
     assert_non_null(strstr(one.error.problems[0].message, "'loss' is a figure of the whole batch"));
@@ -345,12 +338,12 @@ static void learned_labels_are_refused(void **state)
 {
     (void)state;
     struct one_net one;
-    open_net(
-        &one,
-        DATA IP("ip", "data", 10)
-            IP("teacher", "data",
-               1) "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'teacher' }\n",
-        true, 2);
+    open_net(&one,
+             DATA SCORES
+             "layer { name: 'teacher' type: 'InnerProduct' bottom: 'data' top: 'teacher'\n"
+             "  inner_product_param { num_output: 1 } }\n"
+             "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'teacher' }\n",
+             true, 2);
     assert_int_equal(one.status, LOCKSTEP_DEFINITION);
     assert_non_null(strstr(one.error.problems[0].message, "cannot backpropagate to its labels"));
     close_net(&one);
