@@ -45,8 +45,8 @@ foreach(module ${LS_MODULES})
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
-    # Those of the engine and of what it stands on choose a device.
-    if(name MATCHES "^(transport|engine)$")
+    # Those of the engine and of what it stands on choose a device, the CPU's compare it with another.
+    if(name MATCHES "^(transport|engine|ops_cpu)$")
       ls_test(${name}_${stem} ${source} ${module} ls_ops)
     else()
       ls_test(${name}_${stem} ${source} ${module})

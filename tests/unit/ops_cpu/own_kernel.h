@@ -23,6 +23,7 @@
 #include "ir/kernel.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
+#include "ops/devices.h"
 
 enum { OWN_VALUES = 16, OWN_PARTIALS = 64 };
 
@@ -279,6 +280,71 @@ static inline void own_near(const struct own *own, const struct ls_value *value,
             fail_msg("%s (%s): element %lld is %.9g, not %.9g", own->kernel->name,
                      value->layout->name, (long long)i, x, expected[i]);
     }
+}
+
+/* Carries the op out on the reference device, in Caffe's order: outputs into `results`, by place in
+ * the list and to be freed, and figures into `partials`. */
+static inline void own_refer(struct own *own, float *results[OWN_VALUES],
+                             double partials[OWN_PARTIALS])
+{
+    void *in[OWN_VALUES] = {0}, *out[OWN_VALUES] = {0};
+    const struct ls_layout *kept[OWN_VALUES];
+    const struct ls_device *device;
+    struct ls_prepared prepared = {.op = &own->op};
+    struct ls_context context = own->context;
+    struct ls_error error = {0};
+    assert_int_equal(ls_device_find("reference", &device, NULL), 0);
+    memset(partials, 0, OWN_PARTIALS * sizeof *partials);
+    context.partials = partials;
+    for (int i = 0; i < own->values; i++) {
+        kept[i] = own->value[i].layout;
+        own->value[i].layout = &ls_layout_plain;
+    }
+    for (int i = 0; i < own->op.inputs; i++)
+        in[i] = own->in[i] != NULL ? own->plain[own->in[i]->index] : NULL;
+    for (int i = 0; i < own->op.outputs; i++) {
+        results[i] = own->out[i] == NULL ? NULL : malloc(ls_value_bytes(own->out[i]) + 1);
+        out[i] = results[i];
+    }
+    prepared.kernel = ls_kernel_find(device->kernels(), &own->op);
+    assert_non_null(prepared.kernel);
+    own_check(prepared.kernel->prepare(&prepared, &error), &error);
+    void *scratch = ls_alloc_aligned(prepared.scratch_bytes + 64);
+    assert_non_null(scratch);
+    assert_int_equal(prepared.kernel->run(&prepared, NULL, in, out, scratch, &context), 0);
+    ls_free_aligned(scratch);
+    for (int i = 0; i < own->values; i++)
+        own->value[i].layout = kept[i];
+}
+
+/* Outputs and figures are those of the reference device: |x - expected| <= tolerance * max(1,
+ * |expected|); the same numbers where they are whole ones. After own_run. */
+static inline void own_near_reference(struct own *own, double tolerance)
+{
+    float *results[OWN_VALUES];
+    double partials[OWN_PARTIALS];
+    own_refer(own, results, partials);
+    for (int k = 0; k < own->op.outputs; k++) {
+        if (own->out[k] == NULL)
+            continue;
+        const int64_t n = ls_shape_size(&own->out[k]->shape);
+        if (own->out[k]->type != LS_F32) {
+            assert_memory_equal(own->plain[own->out[k]->index], results[k],
+                                (size_t)n * sizeof(float));
+        } else {
+            double *expected = malloc((size_t)(n + 1) * sizeof *expected);
+            assert_non_null(expected);
+            for (int64_t i = 0; i < n; i++)
+                expected[i] = (double)results[k][i];
+            own_near(own, own->out[k], expected, tolerance);
+            free(expected);
+        }
+        free(results[k]);
+    }
+    for (int i = 0; i < OWN_PARTIALS; i++)
+        if (!(fabs(own->partials[i] - partials[i]) <= tolerance * fmax(1, fabs(partials[i]))))
+            fail_msg("%s: figure %d is %.12g, not %.12g", own->kernel->name, i, own->partials[i],
+                     partials[i]);
 }
 
 static inline const float *own_plain(const struct own *own, const struct ls_value *value)

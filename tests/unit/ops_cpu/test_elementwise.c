@@ -1,8 +1,6 @@
-/* Activations, dropout and eltwise against their references, in every layout.
+/* Activations, dropout and eltwise against the reference device, in every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "own_kernel.h"
-
-#include "support/reference_elementwise.h"
 
 static const struct ls_shape shapes[] = {
     {4, {2, 1, 5, 7}},     {4, {3, 3, 4, 4}}, {4, {1, 20, 3, 9}}, {4, {2, 50, 9, 8}},
@@ -10,8 +8,6 @@ static const struct ls_shape shapes[] = {
     {5, {1, 20, 2, 3, 4}}, {0, {0}},          {4, {2, 17, 1, 1}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, ELEMENTS_MAX = 2 * 50 * 9 * 8 };
-
-static double expected[ELEMENTS_MAX];
 
 static int64_t size_of(const struct ls_shape *shape)
 {
@@ -30,25 +26,18 @@ static void check_activation(const struct ls_shape *shape, const struct ls_layou
     struct ls_value *y = own_out(own, shape);
     own_run(own, layout);
     assert_ptr_equal(y->layout, layout);
-    for (int64_t i = 0; i < size_of(shape); i++)
-        expected[i] =
-            reference_activation((enum reference_activation)function, slope, own_plain(own, x)[i]);
-    own_near(own, y, expected, 3e-7);
+    own_near_reference(own, 3e-7);
 
     struct own *back = own_new(&ls_kernel_activation_backward);
     back->op.attr = own->op.attr;
-    struct ls_value *dy = own_in(back, shape, 2, 1);
+    own_in(back, shape, 2, 1);
     bool wants_x = function == LS_RELU && slope < 0;
     struct ls_value *given = own_in(back, shape, 0, 0), *dx = own_out(back, shape);
     memcpy(back->plain[given->index], own->plain[(wants_x ? x : y)->index],
            (size_t)size_of(shape) * sizeof(float));
     own_run(back, layout);
     assert_ptr_equal(dx->layout, layout);
-    for (int64_t i = 0; i < size_of(shape); i++)
-        expected[i] =
-            own_plain(back, dy)[i] * reference_activation_slope((enum reference_activation)function,
-                                                                slope, own_plain(own, x)[i]);
-    own_near(back, dx, expected, 3e-7);
+    own_near_reference(back, 3e-7);
     own_free(own);
     own_free(back);
 }
@@ -95,20 +84,7 @@ static void check_dropout(const struct ls_shape *shape, const struct ls_layout *
     x->sample_axis = y->sample_axis = axis;
     x->rows = y->rows = rows;
     own_run(own, layout);
-    int64_t outer = axis < 0 ? 1 : ls_shape_count(shape, 0, axis);
-    int64_t samples = axis < 0 ? 1 : shape->dim[axis] / rows;
-    int64_t run = size_of(shape) / outer / samples;
-    static double sample[ELEMENTS_MAX], dropped[ELEMENTS_MAX];
-    for (int64_t s = 0; s < samples; s++) {
-        for (int64_t o = 0; o < outer; o++)
-            for (int64_t i = 0; i < run; i++)
-                sample[o * run + i] = own_plain(own, x)[(o * samples + s) * run + i];
-        reference_dropout(12345, 1000 + (uint64_t)s, ratio, sample, dropped, (size_t)(outer * run));
-        for (int64_t o = 0; o < outer; o++)
-            for (int64_t i = 0; i < run; i++)
-                expected[(o * samples + s) * run + i] = dropped[o * run + i];
-    }
-    own_near(own, y, expected, 2e-7);
+    own_near_reference(own, 0); /* the same numbers are dropped */
     own_free(own);
 }
 
@@ -212,52 +188,33 @@ static void coarsen(struct own *own, int from)
             own->plain[v][i] = roundf(own->plain[v][i] * 2) / 2;
 }
 
-static void gather(const struct own *own, int from, int count, int64_t element, double *x)
-{
-    for (int i = 0; i < count; i++)
-        x[i] = own->plain[from + i][element];
-}
-
 static void check_eltwise(const struct ls_shape *shape, const struct ls_layout *layout,
                           enum ls_eltwise method, int count, bool scaled)
 {
     struct own *own = own_new(&ls_kernel_eltwise);
     own->op.attr.eltwise.method = method;
     own->op.attr.eltwise.coefficients = scaled ? coefficients : NULL;
-    double x[REFERENCE_INPUTS_MAX], factor[REFERENCE_INPUTS_MAX];
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         own_in(own, shape, 10 + (uint64_t)i, 2);
-        factor[i] = scaled ? coefficients[i] : 1;
-    }
     if (method == LS_ELTWISE_MAX)
         coarsen(own, 0);
     struct ls_value *y = own_out(own, shape);
     own_run(own, layout);
     assert_ptr_equal(y->layout, layout);
-    for (int64_t i = 0; i < size_of(shape); i++) {
-        gather(own, 0, count, i, x);
-        expected[i] = reference_eltwise((enum reference_eltwise)method, factor, x, count);
-    }
-    own_near(own, y, expected, 1e-6);
+    own_near_reference(own, 1e-6);
     for (int which = 0; which < count; which++) {
         struct own *back = own_new(&ls_kernel_eltwise_backward);
         back->op.attr = own->op.attr;
         back->op.attr.eltwise.which = which;
-        struct ls_value *dy = own_in(back, shape, 30, 1);
+        own_in(back, shape, 30, 1);
         for (int i = 0; i < count && method != LS_ELTWISE_SUM; i++) {
             struct ls_value *input = own_in(back, shape, 0, 0);
             memcpy(back->plain[input->index], own->plain[i],
                    (size_t)size_of(shape) * sizeof(float));
         }
-        struct ls_value *dx = own_out(back, shape);
+        own_out(back, shape);
         own_run(back, layout);
-        for (int64_t i = 0; i < size_of(shape); i++) {
-            gather(own, 0, count, i, x);
-            expected[i] =
-                own_plain(back, dy)[i] *
-                reference_eltwise_slope((enum reference_eltwise)method, factor, x, count, which);
-        }
-        own_near(back, dx, expected, 1e-6);
+        own_near_reference(back, 1e-6);
         own_free(back);
     }
     own_free(own);
@@ -354,69 +311,24 @@ static void test_eltwise_same(void **state)
         own->op.attr.eltwise.method = (enum ls_eltwise)method;
         own->op.attr.eltwise.coefficients = method == LS_ELTWISE_SUM ? coefficients : NULL;
         const struct ls_shape shape = {2, {3, 700}};
-        struct ls_value *x = own_in(own, &shape, 60, 1), *other = own_in(own, &shape, 61, 1);
+        struct ls_value *x = own_in(own, &shape, 60, 1);
+        own_in(own, &shape, 61, 1);
         own->in[own->op.inputs++] = x;
         own->in[own->op.inputs++] = x;
-        struct ls_value *y = own_out(own, &shape);
+        own_out(own, &shape);
         own_run(own, &ls_layout_plain);
-        const double factor[] = {0.5, -1, 2, 0.25};
-        for (int64_t i = 0; i < size_of(&shape); i++) {
-            double a = own_plain(own, x)[i], b = own_plain(own, other)[i];
-            double in[4] = {a, b, a, a};
-            expected[i] = reference_eltwise((enum reference_eltwise)method, factor, in, 4);
-        }
-        own_near(own, y, expected, 1e-6);
+        own_near_reference(own, 1e-6);
         own_free(own);
-    }
-}
-
-/* The references themselves, by central differences away from kinks and ties. */
-static void test_references(void **state)
-{
-    (void)state;
-    const double h = 1e-6;
-    for (int i = 0; i < 200; i++) {
-        double x = 4 * own_random(50, (uint64_t)i);
-        for (int f = REFERENCE_RELU; f <= REFERENCE_TANH; f++) {
-            enum reference_activation function = (enum reference_activation)f;
-            double slope = (reference_activation(function, 0.2, x + h) -
-                            reference_activation(function, 0.2, x - h)) /
-                           (2 * h);
-            if (fabs(x) > 1e-3)
-                assert_true(fabs(slope - reference_activation_slope(function, 0.2, x)) < 1e-7);
-        }
-        double in[4], factor[4];
-        for (int j = 0; j < 4; j++) {
-            in[j] = own_random(51, (uint64_t)(i * 4 + j));
-            factor[j] = own_random(52, (uint64_t)(i * 4 + j));
-        }
-        for (int m = REFERENCE_PROD; m <= REFERENCE_MAX; m++)
-            for (int which = 0; which < 4; which++) {
-                enum reference_eltwise method = (enum reference_eltwise)m;
-                double at = in[which];
-                in[which] = at + h;
-                double up = reference_eltwise(method, factor, in, 4);
-                in[which] = at - h;
-                double down = reference_eltwise(method, factor, in, 4);
-                in[which] = at;
-                double slope = reference_eltwise_slope(method, factor, in, 4, which);
-                assert_true(fabs((up - down) / (2 * h) - slope) < 1e-7);
-            }
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_references),
-        cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_dropout_behind_relu),
-        cmocka_unit_test(test_dropout_cut),
-        cmocka_unit_test(test_eltwise),
-        cmocka_unit_test(test_eltwise_same),
-        cmocka_unit_test(test_eltwise_relu),
+        cmocka_unit_test(test_activation),       cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_dropout),          cmocka_unit_test(test_dropout_behind_relu),
+        cmocka_unit_test(test_dropout_cut),      cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_eltwise_same),     cmocka_unit_test(test_eltwise_relu),
         cmocka_unit_test(test_eltwise_in_place),
     };
     ls_set_float_mode();
