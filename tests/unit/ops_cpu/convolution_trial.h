@@ -6,7 +6,7 @@
 
 #include "kernel_trial.h"
 
-#include "support/reference_convolution.h"
+#include "convolution_size.h"
 
 /* n samples of c channels with `size` positions along each of `axes` axes; o channels come out. */
 struct shape_case {
@@ -15,7 +15,7 @@ struct shape_case {
 };
 
 /* Sets the windows of `c` and the extents of its input, size[3]; unused axes have 1. */
-static inline void set_windows(struct reference_convolution *c, const struct shape_case *shape,
+static inline void set_windows(struct convolution_size *c, const struct shape_case *shape,
                                int size[3])
 {
     for (int a = 0; a < 3; a++) {
@@ -42,7 +42,7 @@ static inline double product(const int size[3])
 }
 
 static inline void set_attributes(struct ls_convolution_attr *attr,
-                                  const struct reference_convolution *c, int axes, bool bias)
+                                  const struct convolution_size *c, int axes, bool bias)
 {
     *attr = (struct ls_convolution_attr){.group = c->group, .bias = bias};
     attr->window.axes = axes;

@@ -26,6 +26,7 @@
 #include "ops/cpu/isa.h"
 #include "ops/cpu/onednn.h"
 #include "ops/cpu/primitive.h"
+#include "ops/devices.h"
 
 enum { TRIAL_VALUES = 6 };
 
@@ -284,6 +285,49 @@ static inline void trial_compare(const struct trial *trial, const struct ls_valu
             fail_msg("%s: %s (%s): element %zu is %.9g, not %.9g", what, trial->kernel->name,
                      trial->prepared.implementation, i, (double)trial->plain[value->index][i],
                      expected[i]);
+    }
+}
+
+/* Outputs are those of the same op on the reference device; each is a sum of so many products of
+ * numbers from [-1, 1). */
+static inline void trial_near_reference(struct trial *trial, const double terms[2],
+                                        const char *what)
+{
+    void *in[TRIAL_VALUES] = {0}, *out[TRIAL_VALUES] = {0};
+    const struct ls_layout *kept[TRIAL_VALUES];
+    const struct ls_device *device;
+    struct ls_prepared prepared = {.op = &trial->op};
+    struct ls_context context = {.samples = 1};
+    struct ls_error error = {0};
+    assert_int_equal(ls_device_find("reference", &device, NULL), 0);
+    for (int i = 0; i < trial->values; i++) {
+        kept[i] = trial->value[i].layout;
+        trial->value[i].layout = &ls_layout_plain;
+    }
+    for (int i = 0; i < trial->op.inputs; i++)
+        in[i] = trial->in[i] != NULL ? trial->plain[trial->in[i]->index] : NULL;
+    for (int i = 0; i < trial->op.outputs; i++)
+        out[i] = trial->out[i] != NULL ? ls_alloc_aligned(trial_bytes(trial->out[i])) : NULL;
+    prepared.kernel = ls_kernel_find(device->kernels(), &trial->op);
+    assert_non_null(prepared.kernel);
+    trial_check(prepared.kernel->prepare(&prepared, &error), &error);
+    void *scratch = ls_alloc_aligned(prepared.scratch_bytes + 64);
+    assert_non_null(scratch);
+    assert_int_equal(prepared.kernel->run(&prepared, NULL, in, out, scratch, &context), 0);
+    ls_free_aligned(scratch);
+    for (int i = 0; i < trial->values; i++)
+        trial->value[i].layout = kept[i];
+    for (int i = 0; i < trial->op.outputs; i++) {
+        if (trial->out[i] == NULL)
+            continue;
+        const int64_t n = ls_shape_size(&trial->out[i]->shape);
+        double *expected = malloc((size_t)(n + 1) * sizeof *expected);
+        assert_non_null(expected);
+        for (int64_t j = 0; j < n; j++)
+            expected[j] = (double)((const float *)out[i])[j];
+        trial_compare(trial, trial->out[i], expected, terms[i], what);
+        free(expected);
+        ls_free_aligned(out[i]);
     }
 }
 

@@ -4,7 +4,7 @@
 #include "own_kernel.h"
 
 #include "ops/cpu/device.h"
-#include "support/reference_convolution.h"
+#include "convolution_size.h"
 
 struct planes_case {
     int n, c, o, in[2], kernel[2], pad[2], dilation[2];
@@ -20,9 +20,9 @@ static const struct planes_case cases[] = {
     {70, 2, 1, {3, 3}, {2, 2}, {0, 0}, {1, 1}},
 };
 
-static struct reference_convolution reference_of(const struct planes_case *c)
+static struct convolution_size size_of_case(const struct planes_case *c)
 {
-    struct reference_convolution result = {
+    struct convolution_size result = {
         .n = c->n, .c = c->c, .o = c->o, .group = 1, .in = {c->in[0], c->in[1], 1}};
     for (int i = 0; i < 3; i++) {
         bool used = i < 2;
@@ -31,7 +31,7 @@ static struct reference_convolution reference_of(const struct planes_case *c)
         result.pad[i] = used ? c->pad[i] : 0;
         result.dilation[i] = used ? c->dilation[i] : 1;
     }
-    assert_true(reference_convolution_shape(&result));
+    assert_true(set_extents(&result));
     return result;
 }
 
@@ -42,8 +42,8 @@ struct trial {
     struct ls_value *x, *w, *b, *y;
 };
 
-static struct trial make_trial(const struct ls_kernel *kernel,
-                               const struct reference_convolution *c, bool bias)
+static struct trial make_trial(const struct ls_kernel *kernel, const struct convolution_size *c,
+                               bool bias)
 {
     struct trial trial = {.kernel = *kernel};
     const struct ls_shape x = own_shape(4, (const int64_t[]){c->n, c->c, c->in[0], c->in[1]});
@@ -86,57 +86,29 @@ static void run_trial(struct trial *trial)
     own_run(trial->own, &ls_layout_plain);
 }
 
-static double *doubles_of(const struct trial *trial, const struct ls_value *value)
-{
-    return value == NULL ? NULL
-                         : own_doubles(own_plain(trial->own, value), ls_shape_size(&value->shape));
-}
-
-static void check_forward(const struct reference_convolution *c, bool bias, bool relu, float slope)
+static void check_forward(const struct convolution_size *c, bool bias, bool relu, float slope)
 {
     struct trial trial = make_trial(&ls_kernel_planes, c, bias);
     trial.own->op.attr.convolution.relu = relu;
     trial.own->op.attr.convolution.relu_slope = slope;
     run_trial(&trial);
-    double *x = doubles_of(&trial, trial.x), *w = doubles_of(&trial, trial.w);
-    double *b = doubles_of(&trial, trial.b), *y = doubles_of(&trial, trial.y);
-    reference_convolution_forward(c, x, w, b, relu, (double)slope, y);
-    own_near(trial.own, trial.y, y, 1e-5);
-    free(x);
-    free(w);
-    free(b);
-    free(y);
+    own_near_reference(trial.own, 1e-5);
     own_free(trial.own);
 }
 
-static void check_data(const struct reference_convolution *c)
+static void check_data(const struct convolution_size *c)
 {
     struct trial trial = make_trial(&ls_kernel_planes_data, c, false);
     run_trial(&trial);
-    double *x = doubles_of(&trial, trial.x), *w = doubles_of(&trial, trial.w);
-    double *y = doubles_of(&trial, trial.y);
-    reference_convolution_data(c, y, w, x);
-    own_near(trial.own, trial.x, x, 1e-5);
-    free(x);
-    free(w);
-    free(y);
+    own_near_reference(trial.own, 1e-5);
     own_free(trial.own);
 }
 
-static void check_weights(const struct reference_convolution *c, bool bias)
+static void check_weights(const struct convolution_size *c, bool bias)
 {
     struct trial trial = make_trial(&ls_kernel_planes_weights, c, bias);
     run_trial(&trial);
-    double *x = doubles_of(&trial, trial.x), *w = doubles_of(&trial, trial.w);
-    double *b = doubles_of(&trial, trial.b), *y = doubles_of(&trial, trial.y);
-    reference_convolution_weights(c, x, y, w, b);
-    own_near(trial.own, trial.w, w, 3e-5);
-    if (bias)
-        own_near(trial.own, trial.b, b, 3e-5);
-    free(x);
-    free(w);
-    free(b);
-    free(y);
+    own_near_reference(trial.own, 3e-5);
     own_free(trial.own);
 }
 
@@ -144,7 +116,7 @@ static void test_cases(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct reference_convolution c = reference_of(&cases[i]);
+        const struct convolution_size c = size_of_case(&cases[i]);
         check_forward(&c, i % 2 == 0, i % 3 == 1, i % 2 == 0 ? 0 : 0.25F);
         check_data(&c);
         check_weights(&c, i % 2 == 1);
@@ -152,9 +124,9 @@ static void test_cases(void **state)
 }
 
 /* The bits of a sample do not depend on how many come with it. */
-static void check_sample(const struct ls_kernel *kernel, const struct reference_convolution *c)
+static void check_sample(const struct ls_kernel *kernel, const struct convolution_size *c)
 {
-    struct reference_convolution one = *c;
+    struct convolution_size one = *c;
     one.n = 1;
     struct trial all = make_trial(kernel, c, false), single = make_trial(kernel, &one, false);
     run_trial(&all);
@@ -170,7 +142,7 @@ static void test_samples(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct reference_convolution c = reference_of(&cases[i]);
+        const struct convolution_size c = size_of_case(&cases[i]);
         check_sample(&ls_kernel_planes, &c);
         check_sample(&ls_kernel_planes_data, &c);
     }
@@ -183,7 +155,7 @@ static const char *kernel_for(const struct planes_case *shape, int64_t stride, i
 {
     static const struct ls_kernel *const kinds[] = {&ls_kernel_planes, &ls_kernel_planes_data,
                                                     &ls_kernel_planes_weights};
-    const struct reference_convolution c = reference_of(shape);
+    const struct convolution_size c = size_of_case(shape);
     int own = 0;
     for (int i = 0; i < 3; i++) {
         struct trial trial = make_trial(kinds[i], &c, false);
@@ -241,7 +213,7 @@ static void test_what_is_too_large_is_left_alone(void **state)
     if (!ls_cpu_isa_supported(LS_ISA_AVX2))
         skip();
     assert_int_equal(ls_cpu_isa_select("avx2", NULL), 0);
-    const struct reference_convolution c = reference_of(&shape);
+    const struct convolution_size c = size_of_case(&shape);
     struct trial trial = make_trial(&ls_kernel_planes, &c, false);
     struct ls_window *window = &trial.own->op.attr.convolution.window;
     int64_t *const numbers[] = {&trial.x->shape.dim[1], &trial.x->shape.dim[2],

@@ -26,10 +26,10 @@ static const struct ls_kernel *const kernels[] = {
 static struct trial *start(const struct shape_case *shape, int pass,
                            enum ls_convolution_algorithm algorithm, bool bias)
 {
-    struct reference_convolution c = {
+    struct convolution_size c = {
         .n = shape->n, .c = shape->c, .o = shape->o, .group = shape->group};
     set_windows(&c, shape, c.in);
-    assert_true(reference_convolution_shape(&c));
+    assert_true(set_extents(&c));
     struct trial *trial = trial_new(kernels[pass]);
     struct ls_shape x = tensor_shape(c.n, c.c, c.in, 2), y = tensor_shape(c.n, c.o, c.out, 2);
     struct ls_shape w = tensor_shape(c.o, c.c, c.kernel, 2), b = {.rank = 1, .dim = {c.o}};
@@ -321,11 +321,11 @@ static void rule(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const struct shape_case *shape = &table[i].shape;
-        struct reference_convolution c = {
+        struct convolution_size c = {
             .n = shape->n, .c = shape->c, .o = shape->o, .group = shape->group};
         struct ls_convolution_attr attr;
         set_windows(&c, shape, c.in);
-        assert_true(reference_convolution_shape(&c));
+        assert_true(set_extents(&c));
         struct ls_shape x = tensor_shape(c.n, c.c, c.in, shape->axes);
         struct ls_shape y = tensor_shape(c.n, c.o, c.out, shape->axes);
         set_attributes(&attr, &c, shape->axes, false);
