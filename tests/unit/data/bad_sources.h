@@ -19,8 +19,8 @@ struct sample {
     float data[NUMBERS], label[SIDE * SIDE * 4];
 };
 
-/* A way to store records: writes RECORDS of them to a folder, those marked bad, and says what a
- * layer's data_param has. */
+/* A way to store records: `write` writes RECORDS records to a folder, some of them bad; `param`
+ * has the fields of a layer's data_param. */
 struct way {
     const char *name;
     void (*write)(const char *folder, const bool *bad);

@@ -1,4 +1,5 @@
-/* What the tests of src/data share: layers from text, data sets, small files, messages.
+/* Shared by the tests of src/data: layers from text, data sets, small files, messages.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_TESTS_DATA_TRIAL_H
 #define LS_TESTS_DATA_TRIAL_H

@@ -30,7 +30,7 @@ static inline uint8_t *picture_pixels(int height, int width, int channels, int s
     return pixels;
 }
 
-/* H x W x C pixels to a file in memory; free() it. Channels: 1, 3, or 4 for CMYK. */
+/* H x W x C pixels as a file in memory, to be freed with free(). Channels: 1, 3, or 4 for CMYK. */
 static inline uint8_t *jpeg_file(const uint8_t *pixels, int height, int width, int channels,
                                  bool progressive, size_t *size)
 {
@@ -104,7 +104,7 @@ static inline uint8_t *png_file(const uint8_t *rows, size_t row_bytes, int heigh
     return sink.bytes;
 }
 
-/* The smooth picture as a file; by the ending of the name JPEG or PNG. */
+/* The smooth picture as a JPEG or PNG file, by the ending of the name. */
 static inline void write_picture(const char *path, int height, int width, int channels, int salt)
 {
     uint8_t *pixels = picture_pixels(height, width, channels, salt);

@@ -81,7 +81,7 @@ static const bool patterns[][RECORDS] = {
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
-/* In one order and in the other, with data and label or one of the two. */
+/* In both orders, with data and labels or one of the two. */
 static void check_samples(struct ls_dataset *set, const struct sample *good, const bool *bad)
 {
     struct ls_reader *reader;
@@ -107,8 +107,8 @@ static void check_samples(struct ls_dataset *set, const struct sample *good, con
     ls_reader_close(reader);
 }
 
-/* What is hashed is the number of the bad record and the bytes of the other; hashes do not depend
- * on what was read before. */
+/* The hash covers the number of the bad record and the bytes of its replacement; it does not
+ * depend on earlier reads. */
 static void check_hashes(const struct way *way, struct ls_dataset *set, const bool *bad)
 {
     static struct sample sample;
@@ -299,7 +299,7 @@ static void a_good_record_damaged_later_has_changed(void **state)
 
 /* ---- Splits and crops ------------------------------------------------------------------------ */
 
-/* A record of the train split never stands in for one of the test split. */
+/* A record of the train split never replaces one of the test split. */
 static void replacements_come_from_the_same_split(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void no_record_is_bad(void *user, int64_t record, const char *name, const
     fail_msg("record %d (%s) is said to be bad: %s", (int)record, name, reason);
 }
 
-/* Running out of memory ends a check and is no record's fault, wherever it happens. */
+/* Running out of memory ends a check, at any allocation, and makes no record bad. */
 static void out_of_memory_blames_no_record(void **state)
 {
     (void)state;

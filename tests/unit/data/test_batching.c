@@ -173,7 +173,7 @@ static void micro_batches_are_made_of_whole_groups(void **state)
 
 /* ---- Sizes that vary ---- */
 
-/* Sample k has the height that the k-th letter of a string says; '!' cannot be read. */
+/* The height of sample k is the k-th letter of a string; '!' cannot be read. */
 static int height_of(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
 {
     const char *heights = user;
@@ -248,8 +248,8 @@ static void the_default_micro_batch_suits_eight_workers(void **state)
     assert_int_equal(ls_micro_batch_default(129), 9);
     assert_int_equal(ls_micro_batch_default(256), 16);
     assert_int_equal(ls_micro_batch_default(100000), 16);
-    /* Eight workers are never left with a rest: where a batch has enough samples for it to matter,
-     * the number of micro-batches is a multiple of eight, or within an eighth of one. */
+    /* Eight workers share the micro-batches evenly: in batches that are large enough, the number
+     * of micro-batches is a multiple of eight, or within an eighth of one. */
     for (int64_t batch = 57; batch < 5000; batch++) {
         int64_t micro_batch = ls_micro_batch_default(batch);
         int64_t n = (batch + micro_batch - 1) / micro_batch;

@@ -1,7 +1,6 @@
-/* Caches of decoded records: the same samples with and without, within a budget, decoded once and
- * shared, nothing allocated on the way.
- *
- * Whether a record was decoded again shows when its file is gone: who still hands it out had it.
+/* Caches of decoded records: the same samples with and without, within a budget, decoded once
+ * and shared, without further allocations. A test removes the file of a record to see whether it
+ * is decoded again.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/cache.h"
@@ -17,7 +16,7 @@
 
 enum { PICTURES = 12, SIDE = 40, RECORD = 3 * SIDE * SIDE };
 
-/* A list file in a folder of its own, so that tests do not meet in one cache. */
+/* A list file in a folder of its own, so that tests do not share a cache. */
 static const char *write_pictures(const char *folder)
 {
     static char list[600];
@@ -88,7 +87,7 @@ static void every_budget_gives_the_same_samples(void **state)
     }
 }
 
-/* After an epoch everything is there: nothing is read any more, nothing is allocated. */
+/* After an epoch all records are in the cache: nothing is read or allocated any more. */
 static void after_an_epoch_nothing_is_decoded_again(void **state)
 {
     (void)state;
@@ -123,8 +122,8 @@ static void change_picture(const char *folder, int index)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-/* A file that has changed since the train phase opened it is not looked for in its cache by a test
- * phase that opens it now: each has what it opened. */
+/* A test phase that opens a changed file does not find it in the cache of the train phase, which
+ * opened the old one: each reads the file that it opened. */
 static void a_changed_file_is_not_found_in_the_cache(void **state)
 {
     (void)state;
@@ -150,8 +149,8 @@ static void a_changed_file_is_not_found_in_the_cache(void **state)
     ls_definition_free(without);
 }
 
-/* The test phase finds what the train phase has decoded, also where each has its part of a split;
- * another source, or another way to decode it, is another cache. */
+/* The test phase uses what the train phase has decoded, also where each has its part of a split;
+ * another source, or another way to decode it, has another cache. */
 static void phases_share_decoded_records_of_the_same_source(void **state)
 {
     (void)state;
@@ -259,8 +258,8 @@ static void threads_that_meet_at_a_record_get_the_same_samples(void **state)
     ls_definition_free(layer);
 }
 
-/* A budget without a cache is a mistake; so is memory that is not there. */
-static void a_budget_without_cache_or_memory_is_refused(void **state)
+/* A budget without a cache is refused; each failed allocation is an error. */
+static void a_budget_without_a_cache_is_refused_and_no_memory_is_an_error(void **state)
 {
     (void)state;
     struct ls_error *error = calloc(1, sizeof *error);
@@ -299,7 +298,7 @@ int main(void)
         cmocka_unit_test(phases_share_decoded_records_of_the_same_source),
         cmocka_unit_test(a_budget_holds_as_many_records_as_fit),
         cmocka_unit_test(threads_that_meet_at_a_record_get_the_same_samples),
-        cmocka_unit_test(a_budget_without_cache_or_memory_is_refused),
+        cmocka_unit_test(a_budget_without_a_cache_is_refused_and_no_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

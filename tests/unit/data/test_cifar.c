@@ -1,4 +1,5 @@
-/* CIFAR-10's binary files: made ones, and one of the original (unpacked with xz).
+/* CIFAR-10's binary files: made-up ones, and one of the original (unpacked with xz).
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-/* Databases made of other sources, and means.
- * SPDX-License-Identifier: BSD-2-Clause */
+/* Databases that are made from other sources, and means. SPDX-License-Identifier: BSD-2-Clause */
 #include "data/convert.h"
 
 #include <lmdb.h>
@@ -100,7 +99,7 @@ static void idx_files_become_a_database(void **state)
     free(error);
 }
 
-/* What was converted is the same data set: our own reader agrees with both. */
+/* A converted data set is the same data set: our own reader reads equal records from both. */
 static void a_converted_data_set_is_the_same_data_set(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Data sets: every sample once an epoch, the same for every reader, wrong layers refused.
+/* Data sets: every sample comes once in an epoch, is the same for every reader, and wrong layers
+ * are refused.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
 
@@ -68,8 +70,8 @@ static void every_record_comes_once_an_epoch(void **state)
     }
 }
 
-/* Two layers of other names, one seed: the same order, so that pictures and targets stay together.
- */
+/* Two layers of different names and one seed have the same order, so that pictures and targets
+ * stay together. */
 static void order_follows_from_the_seed_alone(void **state)
 {
     (void)state;
@@ -101,7 +103,7 @@ static void order_follows_from_the_seed_alone(void **state)
     ls_definition_free(b);
 }
 
-/* The two sides of a split have each record once, whatever the seeds of the two runs. */
+/* The two sides of a split have each record once, with any seeds of the two runs. */
 static void the_two_sides_of_a_split_share_no_record(void **state)
 {
     (void)state;
@@ -252,7 +254,7 @@ static void samples_without_augmentation_are_not_random(void **state)
     ls_definition_free(layer);
 }
 
-/* A picture of the folder, read as a picture, is the sample of the test phase. */
+/* A picture of the folder, read as a picture, is equal to the sample of the test phase. */
 static void a_picture_from_outside_is_the_sample_of_the_test_phase(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Datum records: against protobuf-c, and cut and changed ones.
+/* Datum records, compared with protobuf-c, cut off, and changed.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/datum.h"
 
@@ -164,7 +165,7 @@ static void malformed_records_are_refused(void **state)
     assert_non_null(ls_datum_check(&d));
 }
 
-/* Random bytes in place of some: nothing but an answer comes of it (watched by the sanitizers). */
+/* Random bytes in place of some: a record or a refusal (sanitizers watch). */
 static void random_damage_is_answered(void **state)
 {
     (void)state;

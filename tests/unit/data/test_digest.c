@@ -1,5 +1,7 @@
-/* Digests of records: whatever the order and the cut, an epoch has one; a record that has changed
- * is found and named. SPDX-License-Identifier: BSD-2-Clause */
+/* Digests of records: an epoch has one digest, in any order and any cut; a record that has
+ * changed is found and named.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/digest.h"
 
 #include "support/support.h"
@@ -21,7 +23,8 @@ static struct ls_digests read_run(int64_t begin, int64_t end, int64_t size, int6
     return digests;
 }
 
-/* Reads ordinals [0, end) in runs of some length; -1: all was well, else where it was not. */
+/* Reads ordinals [0, end) in runs of some length; returns -1, or the ordinal at which a
+ * difference was found. */
 static int64_t read_all(int64_t end, int64_t run, int64_t size, int64_t changed_from,
                         int64_t changed, struct ls_epochs *epochs, struct ls_digest *found,
                         bool *several)
@@ -70,7 +73,8 @@ static void a_changed_record_is_named(void **state)
         }
 }
 
-/* Any change of a hash, also one with many zeros behind; several at once are no single one. */
+/* Any change of one hash names its record, also one with many zeros at the end; several changes
+ * name none. */
 static void any_change_of_one_hash_names_its_record(void **state)
 {
     (void)state;
@@ -86,7 +90,8 @@ static void any_change_of_one_hash_names_its_record(void **state)
     assert_int_equal(ls_digest_culprit(&before, &before, 100), -1);
 }
 
-/* A resume without digests knows nothing of the epoch that goes on, and all of the next. */
+/* A resume without digests checks nothing in the epoch that it continues, and all records of the
+ * next. */
 static void a_part_of_an_epoch_has_no_digest(void **state)
 {
     (void)state;

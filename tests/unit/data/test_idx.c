@@ -1,4 +1,5 @@
-/* IDX files: MNIST itself, small made ones, cut and damaged ones.
+/* IDX files: MNIST itself, small made-up ones, truncated and damaged ones.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <zlib.h>
 
@@ -144,9 +145,9 @@ static void every_truncation_is_refused(void **state)
         ls_test_write(cut, bytes, n);
         must_fail(cut, labels, "cut");
     }
-    /* Any byte that is changed is noticed, too: by the header's rules or by the checksum. Gzip does
-     * not protect the fields of its own header that say when and where it was made, nor the bits
-     * behind the end of the packed data in its last byte. */
+    /* Any changed byte is noticed, by the header's rules or by the checksum. Gzip does not
+     * protect the fields of its own header for time and system, nor the bits behind the end of
+     * the packed data in its last byte. */
     for (size_t i = 0; i < size; i++) {
         if ((i >= 4 && i < 10) || i == size - 9)
             continue;

@@ -178,7 +178,7 @@ static void folders_without_pictures_are_refused(void **state)
     must_fail(&options, LOCKSTEP_DEFINITION, "source is empty");
 }
 
-/* A picture whose header is good and whose pixels are not is found when it is read. */
+/* A picture with a good header and bad pixels is found when it is read. */
 static void a_cut_picture_is_found_when_it_is_read(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* LMDB: databases that Caffe wrote, and what damage to them leads to.
+/* LMDB: databases that Caffe wrote, and the consequences of damage.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <lmdb.h>
 #include <sys/stat.h>
@@ -67,7 +68,7 @@ static void databases_written_by_caffe_are_read(void **state)
     }
 }
 
-/* Caffe's mean of the pictures is ours, to the rounding of its float sums. */
+/* The mean of the pictures is Caffe's, within the rounding of its float sums. */
 static void the_mean_is_that_of_caffe(void **state)
 {
     (void)state;
@@ -164,7 +165,7 @@ static void encoded_records_are_decoded(void **state)
                      LOCKSTEP_DEFINITION);
 }
 
-/* Sizes that differ, cropped and not; a picture that is cut off is named when it is read. */
+/* Records of different sizes, cropped and not; a truncated picture is named when it is read. */
 static void encoded_records_of_several_sizes_are_read(void **state)
 {
     (void)state;
@@ -255,8 +256,9 @@ static char *small_database(size_t *size)
     return ls_test_read(file, size);
 }
 
-/* Reads all that can be read; how many records that are, or -1 if the database is refused. The
- * bytes stand at the end of a mapping, so that reading beyond them would be a fault. */
+/* Reads as many records as can be read, and returns their number, or -1 if the database is
+ * refused. The bytes stand at the end of a mapping, so that reading beyond them would be a
+ * fault. */
 static int64_t read_all(const char *path)
 {
     struct ls_source *source;
@@ -294,8 +296,8 @@ static void truncated_databases_are_refused(void **state)
     free(bytes);
 }
 
-/* Any byte of any page may be anything: the database is refused or read, within its bounds (which
- * the sanitizers watch). */
+/* Any byte of any page may have any value: the database is refused or read, within its bounds
+ * (sanitizers watch). */
 static void any_changed_byte_is_answered(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Options of sources: the tables, and what is refused with their help.
+/* Options of sources: their tables, and refusals with their hints.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/options.h"
 

@@ -1,5 +1,6 @@
-/* Pictures with label maps: which files belong together, what their numbers are, and that both go
- * through the same geometry.
+/* Pictures with label maps: which files belong together, their labels, and that both go through
+ * the same geometry.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <unistd.h>
 
@@ -232,7 +233,7 @@ static struct ls_dataset *open_same(const char *name, const char *data, const ch
     return trial_dataset(*layer, LOCKSTEP__PHASE__TRAIN, 3);
 }
 
-/* With the same numbers in both, what comes out is the same numbers, or what the padding is. */
+/* With the same numbers in both, the results are the same numbers, or those of the padding. */
 static void pictures_and_maps_go_through_the_same_geometry(void **state)
 {
     (void)state;

@@ -53,8 +53,8 @@ static void png_is_decoded_exactly(void **state)
         }
 }
 
-/* What decoding takes in memory: the pixels, a record, rows between two sizes; of a JPEG that comes
- * in several scans its coefficients, too (blocks of 8 x 8, here for three planes of two sizes). */
+/* Memory of decoding: the pixels, a record, rows between two sizes; of a JPEG in several scans
+ * also its coefficients (blocks of 8 x 8, here for three planes of two sizes). */
 static void decoding_takes_the_bytes_foretold(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void cmyk_becomes_colour(void **state)
     free(file);
 }
 
-/* A file that is cut anywhere is refused, whole pictures being what is asked for. */
+/* A truncated file is refused, wherever it ends: only whole pictures are accepted. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void every_truncation_is_refused(void **state)
     free(pixels);
 }
 
-/* Damage anywhere ends in an answer: pixels within the sizes, or a sentence. */
+/* Damage at any place gives pixels within the sizes, or a message. */
 static void random_damage_is_answered(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Samples of different sizes: shapes by ordinal, what is written, prefetchers that follow them.
+/* Samples of different sizes: shapes by ordinal, the samples themselves, and prefetchers that
+ * follow the sizes.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <zlib.h>
 
@@ -34,7 +36,7 @@ static struct ls_definition *layer_of(const char *name, const char *data, const 
                        folder, folder, data, transform);
 }
 
-/* Which file a sample is: found by its size and its first pixels; -1: none. */
+/* The number of a sample's file, found by its size and its first pixels; -1: none. */
 static int file_of(const float *x, const int64_t shape[3], int pad)
 {
     for (int i = 0; i < N; i++) {
@@ -151,7 +153,7 @@ static void fields_that_need_one_size_are_refused(void **state)
         must_not_open(layer, bad[i].status, bad[i].words);
         ls_definition_free(layer);
     }
-    /* Headers that promise more than may be: nothing is allocated for them. */
+    /* Headers with sizes beyond the limits: nothing is allocated for them. */
     uint8_t row[64] = {0};
     size_t size;
     uint8_t *bytes = png_file(row, 8, 4, 8, PNG_COLOR_TYPE_GRAY, 8, false, &size);
@@ -165,7 +167,7 @@ static void fields_that_need_one_size_are_refused(void **state)
     ls_definition_free(layer);
 }
 
-/* A file that changes after it has been looked at does not get more memory than was made. */
+/* A file that grows after its size was read does not get more memory than was reserved. */
 static void a_file_that_grows_later_gets_no_more_memory(void **state)
 {
     (void)state;
@@ -246,7 +248,8 @@ static int open_prefetcher(struct sizer *sizer, int threads, size_t memory,
     return ls_prefetcher_open(&options, prefetcher, NULL);
 }
 
-/* Takes an update's micro-batches; checks all of their samples; gives how many there were. */
+/* Takes an update's micro-batches, checks all of their samples, and returns the number of micro-
+ * batches. */
 static int take_update(struct ls_prefetcher *prefetcher, int64_t update)
 {
     int64_t next = update * 8;

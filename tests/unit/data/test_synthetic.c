@@ -1,4 +1,5 @@
-/* Synthetic digits: the same everywhere, apart from each other, and recognizable as digits.
+/* Synthetic digits: the same on every machine, different from each other, and recognizable.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 
@@ -93,7 +94,7 @@ static void a_digit_depends_on_seed_and_index_only(void **state)
 
 enum { TRAIN = 2000, TEST = 150, PIXELS = 784 };
 
-/* The nearest of the training digits tells the class of most others: they are digits, not noise,
+/* For most digits the nearest training digit has the right class: they are digits, not noise,
  * and not all the same. */
 static void nearest_neighbours_recognize_digits(void **state)
 {

@@ -1,4 +1,5 @@
-/* Transformations against a plain reference, for many random parameters.
+/* Transformations compared with a plain reference, for many random parameters.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
@@ -319,7 +320,7 @@ static void mean_files_are_read_and_checked(void **state)
     free(error);
 }
 
-/* Extents that no record can have: their product may even be the number of values, here 0. */
+/* Extents that no record can have; their product may even be the number of values, here 0. */
 static void shapes_of_no_picture_are_refused(void **state)
 {
     (void)state;
