@@ -114,6 +114,9 @@ foreach(test test_typed_views test_forecast_bytes)
   target_link_options(numerics_${test} PRIVATE -Wl,--wrap=ls_plan_build)
 endforeach()
 
+# Trainings on a device of the test's (tests/trainings/remote_device.h).
+target_link_options(numerics_test_remote_device PRIVATE -Wl,--wrap=ls_device_find)
+
 # System calls that fail, for scripts that preload it.
 add_library(failing_calls MODULE ${CMAKE_SOURCE_DIR}/tests/faults/failing_calls.c)
 set_target_properties(failing_calls PROPERTIES C_VISIBILITY_PRESET default C_EXTENSIONS ON

@@ -166,16 +166,30 @@ int ls_copies_gather_weights(struct ls_engine *engine, struct ls_error *error)
     return ls_reducer_wait_all(engine->reducer, error);
 }
 
+/* Exchanges this rank's part of a parameter's weights and their average. */
+static int copies_swap(const struct ls_engine *engine, size_t parameter, float *weights,
+                       struct ls_error *error)
+{
+    const struct ls_parameter_state *slot = &engine->store->slots[parameter];
+    size_t own = (slot->shard_end - slot->shard_begin) * sizeof *weights;
+    return slot->average == NULL ? 0
+                                 : engine->device->memory->swap(weights + slot->shard_begin,
+                                                                slot->average, own, error);
+}
+
 int ls_copies_swap_average(struct ls_engine *engine, struct ls_error *error)
 {
     float *const *weights;
-    LS_TRY(ls_store_all_weights(engine->store, &weights, error));
-    for (size_t i = 0; i < engine->store->set->count; i++) {
-        struct ls_parameter_state *slot = &engine->store->slots[i];
-        size_t own = (slot->shard_end - slot->shard_begin) * sizeof **weights;
-        if (slot->average != NULL)
-            LS_TRY(engine->device->memory->swap(weights[i] + slot->shard_begin, slot->average, own,
-                                                error));
+    size_t swapped = 0, count = engine->store->set->count;
+    int status = ls_store_all_weights(engine->store, &weights, error);
+    while (status == 0 && swapped < count) {
+        status = copies_swap(engine, swapped, weights[swapped], error);
+        swapped += status == 0;
     }
-    return ls_copies_gather_weights(engine, error);
+    status = ls_comm_agree(engine->comm, status, error);
+    if (status == 0)
+        return ls_copies_gather_weights(engine, error);
+    while (swapped-- > 0) /* the weights are what they were, as far as can be */
+        (void)copies_swap(engine, swapped, weights[swapped], NULL);
+    return status;
 }

@@ -84,6 +84,7 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
     int status = ls_comm_common(trainer->comm, 0);
     if (averaged) { /* the averaged weights are what is tested and exported */
         status = ls_copies_swap_average(trainer->engine, error);
+        averaged = status == 0;
         if (status == 0)
             status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }

@@ -152,8 +152,8 @@ static void contribute_once(struct rank *rank, int unit, int parameter, const fl
     CHECK(rank, ls_reducer_contributed(rank->reducer, parameter, &context, NULL) == 0);
 }
 
-/* All that this rank's micro-batches contribute to a parameter, but for the last `but` uses; times
- * `scale`. */
+/* All contributions of this rank's micro-batches to a parameter except the last `but` uses,
+ * times `scale`. */
 static void contribute(struct rank *rank, int parameter, int but, float scale)
 {
     static _Thread_local float gradient[30000];

@@ -1,0 +1,238 @@
+/* A device with memory and streams of its own (trainings/remote_device.h): trainings give the bits
+ * of the CPU on any number of workers and ranks, host code touches nothing that is not the host's,
+ * and a call that fails ends the job with a message, on all ranks.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/pass.h"
+#include "trainings/data_files.h"
+#include "trainings/ranks.h"
+#include "trainings/remote_device.h"
+
+enum { SAMPLES = 61, UPDATES = 3 };
+
+static int setup(void **state)
+{
+    (void)state;
+    write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, 12);
+    return 0;
+}
+
+struct net {
+    const char *name, *settings, *data;
+    const char *file;           /* of tests/nets */
+    const char *first, *second; /* fields of its norms; NULL: it has none */
+};
+
+static const struct net nets[] = {
+    {"convolutions", "micro_batch: 5 clip_gradients: 0.5 weight_average { decay: 0.9 }",
+     "batch_size: 24", "ranks_plain", NULL, NULL},
+    {"statistics of the batch", "micro_batch: 5", "batch_size: 22", "ranks_normed", "", ""},
+    {"statistics of groups", "micro_batch: 5 type: 'Adam'", "batch_size: 20", "ranks_normed",
+     "group: 5", "group: 1"},
+    {"labels counted before", "micro_batch: 3", "batch_size: 20 last_batch: PARTIAL",
+     "ranks_counted", NULL, NULL},
+    {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", "ranks_taught",
+     NULL, NULL},
+    {"gathered products", "micro_batch: 3 iter_size: 2 clip_gradients: 0.5", "batch_size: 20",
+     "ranks_gathered", NULL, NULL},
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static struct lockstep_solver *make_solver(const struct net *net)
+{
+    const char *data =
+        ls_test_text("layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+                     "  transform_param { scale: 0.0078 mirror: true }\n"
+                     "  data_param { backend: IDX source: '%s' label_source: '%s' %s } }\n",
+                     ls_test_path("images"), ls_test_path("labels"), net->data);
+    const char *definition = ls_test_net(
+        net->file, LS_TEST_VALUES({"data", data}, {"first", net->first}, {"second", net->second}));
+    return load_solver(
+        "base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' max_iter: 40 random_seed: 3 test_iter: 2\n"
+        "test_interval: 100 test_initialization: false %s\n"
+        "net_param { %s }\n",
+        net->settings, definition);
+}
+
+/* ---- The same bits --------------------------------------------------------------------------- */
+
+static const struct shape {
+    int ranks, workers[RANKS_MAX];
+    bool dynamic;
+    double audit;
+} shapes[] = {
+    {.ranks = 1, .workers = {1}},
+    {.ranks = 1, .workers = {3}, .audit = 1},
+    {.ranks = 2, .workers = {2, 1}},
+    {.ranks = 3, .workers = {1, 1, 2}, .dynamic = true},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static struct job job_of(const struct lockstep_solver *solver, const struct shape *shape)
+{
+    struct job job = {.solver = solver,
+                      .ranks = shape->ranks,
+                      .updates = UPDATES,
+                      .dynamic = shape->dynamic,
+                      .audit = shape->audit};
+    memcpy(job.workers, shape->workers, sizeof job.workers);
+    return job;
+}
+
+static void trainings_on_it_give_the_bits_of_the_cpu(void **state)
+{
+    (void)state;
+    remote_fail_nothing();
+    for (int n = 0; n < NETS; n++) {
+        struct lockstep_solver *solver = make_solver(&nets[n]);
+        remote_use(false);
+        struct bytes expected = run_alone(solver, UPDATES);
+        remote_use(true);
+        for (int s = 0; s < SHAPES; s++) {
+            struct job job = job_of(solver, &shapes[s]);
+            check_job(&job, expected, nets[n].name);
+            if (remote_bytes() != 0)
+                fail_msg("%s: %zu bytes are not freed", nets[n].name, remote_bytes());
+        }
+        remote_use(false);
+        free(expected.data);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* Snapshots are written and read through copies; so are predictions. */
+static void snapshots_of_it_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    remote_fail_nothing();
+    for (int n = 0; n < NETS; n++) {
+        struct lockstep_solver *solver = make_solver(&nets[n]);
+        struct bytes bytes[2];
+        const char *cut = ls_test_path("cut.safetensors");
+        for (int remote = 0; remote < 2; remote++) {
+            remote_use(remote == 1);
+            struct training *training = start(solver, 2, NULL, NULL);
+            step(training, 1);
+            assert_int_equal(lockstep_trainer_snapshot(training->trainer, cut, training->error), 0);
+            finish(training);
+            training = start(solver, 1, NULL, cut);
+            step(training, 1);
+            bytes[remote] = snapshot(training);
+            finish(training);
+        }
+        remote_use(false);
+        check_same(bytes[0], bytes[1], "%s", nets[n].name);
+        free(bytes[0].data);
+        lockstep_solver_free(solver);
+    }
+}
+
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+/* The call fails once, after so many others: the job ends, and a rank says what it was. (Another
+ * rank may have done its part before.) */
+static void check_failure(const struct job *job, enum remote_call call, long after,
+                          const char *what)
+{
+    struct rank ranks[RANKS_MAX];
+    bool said = false;
+    remote_fail(call, after);
+    run_job(job, ranks);
+    if (!remote_has_failed())
+        fail_msg("%s: call %ld of %s was not made", what, after, remote_call_names[call]);
+    for (int r = 0; r < job->ranks; r++)
+        said |= (ranks[r].status == LOCKSTEP_INTERNAL || ranks[r].status == LOCKSTEP_RESOURCE) &&
+                ranks[r].error->problems[0].message[0] != '\0';
+    if (!said)
+        fail_msg("%s: call %ld of %s ends in status %d: %s", what, after, remote_call_names[call],
+                 ranks[0].status, ranks[0].error->problems[0].message);
+    free_ranks(job, ranks);
+    remote_fail_nothing();
+    if (remote_bytes() != 0)
+        fail_msg("%s: %zu bytes are not freed when call %ld of %s fails", what, remote_bytes(),
+                 after, remote_call_names[call]);
+}
+
+/* How often each call is made by a job that does not fail. */
+static void count_calls(const struct job *job, long calls[REMOTE_CALL_COUNT])
+{
+    struct rank ranks[RANKS_MAX];
+    remote_fail(REMOTE_CREATE, 1 << 30);
+    run_job(job, ranks);
+    for (int r = 0; r < job->ranks; r++)
+        if (ranks[r].status != 0)
+            fail_msg("%s", ranks[r].error->problems[0].message);
+    free_ranks(job, ranks);
+    for (int c = 0; c < REMOTE_CALL_COUNT; c++)
+        calls[c] = remote_calls((enum remote_call)c);
+}
+
+static const int chosen[] = {0, 1, 5}; /* of the nets: together they make all calls */
+enum { CHOSEN = sizeof chosen / sizeof *chosen };
+
+/* Each call fails at the beginning and in the middle. Which thread makes call number n is not
+ * determined; that there are so many before the middle is. */
+static void every_call_that_fails_ends_a_process_with_a_message(void **state)
+{
+    (void)state;
+    long made[REMOTE_CALL_COUNT] = {0};
+    for (int n = 0; n < CHOSEN; n++) {
+        const char *name = nets[chosen[n]].name;
+        struct lockstep_solver *solver = make_solver(&nets[chosen[n]]);
+        struct job job = {.solver = solver, .ranks = 1, .workers = {2}, .updates = 2, .audit = 1};
+        long calls[REMOTE_CALL_COUNT];
+        remote_use(true);
+        count_calls(&job, calls);
+        for (int c = 0; c < REMOTE_CALL_COUNT; c++) {
+            made[c] += calls[c];
+            if (calls[c] > 0)
+                check_failure(&job, (enum remote_call)c, 0, name);
+            if (calls[c] > 3)
+                check_failure(&job, (enum remote_call)c, calls[c] / 2, name);
+        }
+        remote_use(false);
+        lockstep_solver_free(solver);
+    }
+    /* Views of weights depend on the processor; the last four are for several ranks. */
+    static const enum remote_call others[] = {REMOTE_CONVERTER,  REMOTE_CONVERT,
+                                              REMOTE_EVENT,      REMOTE_RECORD,
+                                              REMOTE_EVENT_WAIT, REMOTE_CLEAR_REST};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        made[others[i]]++;
+    for (int c = 0; c < REMOTE_CALL_COUNT; c++)
+        if (made[c] == 0)
+            fail_msg("no training makes call %s", remote_call_names[c]);
+}
+
+/* The same for those that several ranks need, in one net. */
+static void a_call_that_fails_on_one_rank_ends_the_job(void **state)
+{
+    (void)state;
+    static const enum remote_call which[] = {REMOTE_READ,  REMOTE_WRITE,      REMOTE_RUN,
+                                             REMOTE_EVENT, REMOTE_EVENT_WAIT, REMOTE_RECORD,
+                                             REMOTE_BEGIN, REMOTE_CLEAR_REST, REMOTE_SWAP,
+                                             REMOTE_HASH,  REMOTE_CREATE};
+    struct lockstep_solver *solver = make_solver(&nets[0]);
+    struct job job = {.solver = solver, .ranks = 2, .workers = {2, 1}, .updates = 2};
+    long calls[REMOTE_CALL_COUNT];
+    remote_use(true);
+    count_calls(&job, calls);
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        if (calls[which[i]] == 0)
+            fail_msg("no training makes call %s", remote_call_names[which[i]]);
+        check_failure(&job, which[i], calls[which[i]] / 2, nets[0].name);
+    }
+    remote_use(false);
+    lockstep_solver_free(solver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trainings_on_it_give_the_bits_of_the_cpu),
+        cmocka_unit_test(snapshots_of_it_are_those_of_the_cpu),
+        cmocka_unit_test(every_call_that_fails_ends_a_process_with_a_message),
+        cmocka_unit_test(a_call_that_fails_on_one_rank_ends_the_job),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
