@@ -43,7 +43,7 @@ static double norm(const float *x, size_t n, bool squared)
         return norm(x, half, squared) + norm(x + half, n - half, squared);
     }
     for (size_t i = 0; i < n; i++)
-        lane[i % LS_EXACT_LANES] += squared ? (double)(x[i] * x[i]) : fabs((double)x[i]);
+        lane[i % LS_EXACT_LANES] += squared ? (double)x[i] * (double)x[i] : fabs((double)x[i]);
     for (int width = LS_EXACT_LANES / 2; width > 0; width /= 2)
         for (int i = 0; i < width; i++)
             lane[i] += lane[i + width];

@@ -14,8 +14,11 @@ static inline void contribute_run(const struct ls_device *device, const struct l
     const struct ls_kernel *kernel = ls_kernel_find(device->kernels(), op);
     struct ls_prepared prepared = {.kernel = kernel, .op = op};
     void *in[1] = {(float *)(uintptr_t)numbers};
-    if (kernel == NULL || kernel->run(&prepared, NULL, in, in + 1, NULL, context) != 0)
+    if (kernel == NULL || (kernel->prepare != NULL && kernel->prepare(&prepared, NULL) != 0) ||
+        kernel->run(&prepared, NULL, in, in + 1, NULL, context) != 0)
         abort();
+    if (kernel->release != NULL)
+        kernel->release(&prepared);
 }
 
 /* Adds a contribution of a micro-batch. */

@@ -75,7 +75,7 @@ long remote_calls(enum remote_call call)
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Far beyond what a process can have: whoever follows such an address crashes. */
+/* Far beyond what a process can have: code that follows such an address crashes. */
 #define FAR (UINT64_C(1) << 62)
 
 static _Atomic size_t bytes_out;
