@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "own_kernel.h"
 
-#include "support/reference_loss.h"
+#include "support/reference_counts.h"
 
 enum { OFFSET = 3, IGNORED = 255 };
 
