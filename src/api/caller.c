@@ -15,11 +15,11 @@ static void take_over(struct ls_caller *caller)
     if (caller == NULL)
         return;
     fegetenv(&caller->floats);
-    for (int i = 0; i < LS_DEVICES; i++)
+    for (int i = 0; i < ls_device_count; i++)
         if (ls_devices[i]->take_thread != NULL)
             caller->threads[i] = ls_devices[i]->take_thread();
     fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
-    for (int i = 0; i < LS_DEVICES; i++)
+    for (int i = 0; i < ls_device_count; i++)
         ls_devices[i]->enter_thread();
 }
 
@@ -27,7 +27,7 @@ static void give_back(const struct ls_caller *caller)
 {
     if (caller == NULL)
         return;
-    for (int i = 0; i < LS_DEVICES; i++)
+    for (int i = 0; i < ls_device_count; i++)
         if (ls_devices[i]->give_thread_back != NULL)
             ls_devices[i]->give_thread_back(caller->threads[i]);
     fesetenv(&caller->floats);

@@ -16,8 +16,8 @@
 
 struct ls_caller {
     fenv_t floats;
-    int threads[LS_DEVICES]; /* what each device wants back */
-    struct ls_caller *outer; /* of a call within a callback */
+    int threads[LS_DEVICES_MAX]; /* what each device wants back */
+    struct ls_caller *outer;     /* of a call within a callback */
 };
 
 /* Between the two, the thread computes as workers do. Calls nest. */

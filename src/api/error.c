@@ -127,9 +127,9 @@ static void make_build_info(void)
 #endif
     ls_text_format(&text, "workers=%d (the cores that this process may use)\n", ls_cpu_count());
     ls_text_add(&text, "devices=");
-    for (int i = 0; i < LS_DEVICES; i++)
-        ls_text_format(&text, "%s%s", ls_devices[i]->name, i + 1 < LS_DEVICES ? ", " : "\n");
-    for (int i = 0; i < LS_DEVICES; i++)
+    for (int i = 0; i < ls_device_count; i++)
+        ls_text_format(&text, "%s%s", ls_devices[i]->name, i + 1 < ls_device_count ? ", " : "\n");
+    for (int i = 0; i < ls_device_count; i++)
         if (ls_devices[i]->describe != NULL && ls_devices[i]->describe(&text, NULL) != 0)
             ls_text_add(&text, "kernels=unknown: out of memory\n");
     build_info = text.data;

@@ -57,8 +57,7 @@ struct ls_cli_option {
                "pin the instruction set: generic, sse41, avx2, avx512; default: best")
 #define LS_CLI_DEVICE(type, member)                                                                \
     LS_CLI_ROW(LS_CLI_TEXT, "device", "NAME", type, member, 0,                                     \
-               "what computes: cpu, or reference, which is slow and simple code that\n"            \
-               "others are compared with; default: cpu")
+               "what computes: one of those that lockstep --version lists; default: cpu")
 #define LS_CLI_JSON(type, member)                                                                  \
     LS_CLI_ROW(LS_CLI_FLAG, "json", NULL, type, member, 0, "one JSON object instead")
 

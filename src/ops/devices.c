@@ -7,10 +7,12 @@
 #include "ops/cpu/device.h"
 #include "ops/reference/reference.h"
 
-const struct ls_device *const ls_devices[LS_DEVICES] = {
+const struct ls_device *const ls_devices[] = {
     &ls_device_cpu,
     &ls_device_reference,
 };
+const int ls_device_count = sizeof ls_devices / sizeof *ls_devices;
+_Static_assert(sizeof ls_devices / sizeof *ls_devices <= LS_DEVICES_MAX, "others count on that");
 
 const struct ls_device *ls_device_default(void)
 {
@@ -21,7 +23,7 @@ int ls_device_find(const char *name, const struct ls_device **device, struct ls_
 {
     char list[128] = "";
     *device = ls_device_default();
-    for (int i = 0; name != NULL && i < LS_DEVICES; i++) {
+    for (int i = 0; name != NULL && i < ls_device_count; i++) {
         *device = ls_devices[i];
         if (strcmp(name, ls_devices[i]->name) == 0)
             return 0;

@@ -5,12 +5,14 @@
 
 #include "device/device.h"
 
-enum { LS_DEVICES = 2 };
+enum { LS_DEVICES_MAX = 8 };
 
-extern const struct ls_device *const ls_devices[LS_DEVICES];
+/* `ls_device_count` of them; the first one computes where none is asked for. */
+extern const struct ls_device *const ls_devices[];
+extern const int ls_device_count;
 
-/* The device of that name; NULL: the first one, which computes where none is asked for. An unknown
- * name is LOCKSTEP_USAGE, with a hint that lists them. */
+/* The device of that name; NULL: the first one. An unknown name is LOCKSTEP_USAGE, with a hint that
+ * lists them. */
 int ls_device_find(const char *name, const struct ls_device **device, struct ls_error *error);
 const struct ls_device *ls_device_default(void);
 

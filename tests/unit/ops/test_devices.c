@@ -108,7 +108,7 @@ int main(void)
         tests[k] = (struct CMUnitTest){
             .name = ls_op_kind_name(kinds[k]), .test_func = test_kind, .initial_state = &kinds[k]};
     }
-    for (int i = 0; i < LS_DEVICES; i++) {
+    for (int i = 0; i < ls_device_count; i++) {
         if (ls_devices[i]->take_thread != NULL)
             ls_devices[i]->take_thread();
         ls_devices[i]->enter_thread();
