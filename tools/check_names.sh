@@ -29,7 +29,6 @@ found=$(
         module=$(basename "$file" .c)
         case $module in
         failure_*) module=detector ;;
-        reducer_factors) module=factor_reducer ;;
         mpi_transport) module=mpi ;;
         progress_thread) module=progress ;;
         work_queue) module=queue ;;

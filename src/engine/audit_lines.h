@@ -6,6 +6,7 @@
 #ifndef LS_ENGINE_AUDIT_LINES_H
 #define LS_ENGINE_AUDIT_LINES_H
 
+#include "engine/binding.h"
 #include "engine/pass.h"
 
 /* Computation 0 is the update's own, 1 audits it, 2 and 3 decide between them. */

@@ -1,9 +1,10 @@
-/* Plans in memory: pointers for every step, and walking down the list. See engine/net.h.
+/* Plans in memory: pointers for every step, and walking down the list. See engine/binding.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/binding.h"
+
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/exchange.h"
-#include "engine/net.h"
 #include "engine/store.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"
@@ -128,8 +129,8 @@ static void binding_free_copies(const struct ls_net_plan *plan, struct ls_bindin
     memory->free(binding->record);
 }
 
-int ls_net_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
-                 struct ls_stream *stream, struct ls_error *error)
+int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
+                     struct ls_stream *stream, struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_graph *graph = plan->plan->graph;
@@ -144,11 +145,12 @@ int ls_net_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                         (size_t)graph->record_size * sizeof *binding->record, error);
 }
 
-int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct ls_reducer *reducer,
-                const struct ls_slots *slots, struct ls_error *error)
+int ls_binding_bind(struct ls_net_plan *plan, const struct ls_store *store,
+                    struct ls_reducer *reducer, const struct ls_slots *slots,
+                    struct ls_error *error)
 {
     struct bound_to to = {.store = store};
-    ls_net_unbind(plan);
+    ls_binding_unbind(plan);
     LS_TRY(ls_store_all_weights(store, &to.weights, error));
     plan->bindings = ls_alloc((size_t)slots->count, sizeof *plan->bindings);
     if (plan->bindings == NULL)
@@ -157,7 +159,7 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct l
     plan->reducer = reducer;
     int status = binding_find_waits(plan, store, error);
     if (status != 0) {
-        ls_net_unbind(plan);
+        ls_binding_unbind(plan);
         return status;
     }
     for (int i = 0; i < slots->count; i++) {
@@ -167,14 +169,14 @@ int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct l
         if (status == 0)
             status = binding_create_copies(plan, &plan->bindings[i], error);
         if (status != 0) {
-            ls_net_unbind(plan); /* leave it unbound on failure */
+            ls_binding_unbind(plan); /* leave it unbound on failure */
             return status;
         }
     }
     return 0;
 }
 
-void ls_net_unbind(struct ls_net_plan *plan)
+void ls_binding_unbind(struct ls_net_plan *plan)
 {
     for (int slot = 0; slot < plan->slots && plan->bindings != NULL; slot++) {
         struct ls_binding *binding = &plan->bindings[slot];
@@ -196,7 +198,7 @@ void ls_net_unbind(struct ls_net_plan *plan)
     plan->slots = 0;
 }
 
-int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error)
+int ls_binding_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error)
 {
     size_t steps = plan->plan->step_count;
     for (int slot = 0; slot < plan->slots; slot++) {
@@ -209,7 +211,7 @@ int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error)
     return 0;
 }
 
-uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worker, int workers)
+uint64_t ls_binding_step_time(const struct ls_net_plan *plan, size_t step, int worker, int workers)
 {
     uint64_t sum = 0;
     for (int slot = worker; slot < plan->slots; slot += workers)
@@ -225,7 +227,7 @@ static const struct ls_value *binding_input_root(const struct ls_value *value)
     return root != NULL && root->storage == LS_STORE_INPUT ? root : NULL;
 }
 
-bool ls_net_reads_before(const struct ls_net *net, int input)
+bool ls_binding_reads_before(const struct ls_net *net, int input)
 {
     const struct ls_plan *plan = ls_net_first_plan(net);
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -250,8 +252,8 @@ static void binding_set_inputs(const struct ls_op *op, void **pointers, void *co
     }
 }
 
-void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
-                                  void *const *inputs)
+void *const *ls_binding_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
+                                      void *const *inputs)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     void **pointers = binding->pointers + plan->position[step];
@@ -261,8 +263,8 @@ void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size
     return pointers;
 }
 
-const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
-                         void *const *inputs)
+const void *ls_binding_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
+                             void *const *inputs)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_value *root = ls_value_root(value);
@@ -426,8 +428,8 @@ static int binding_run_steps(const struct run *run, int segment)
     return 0;
 }
 
-int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
-               struct ls_error *error)
+int ls_binding_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *what,
+                   struct ls_error *error)
 {
     const struct ls_binding *binding = &plan->bindings[slot];
     const struct ls_device *device = plan->plan->device;
@@ -440,7 +442,7 @@ int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const stru
                       .context = &context};
     context.error = error;
     if (segment <= 0) /* the micro-batch begins */
-        LS_TRY(ls_net_begin(plan, slot, what->inputs, context.stream, error));
+        LS_TRY(ls_binding_begin(plan, slot, what->inputs, context.stream, error));
     if (!device->memory->host_memory) {
         run.inputs = binding->inputs;
         context.partials = binding->record;

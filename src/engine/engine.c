@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/memory.h"
+#include "engine/binding.h"
 #include "engine/compare.h"
 #include "engine/norms.h"
 #include "engine/optimizer.h"
@@ -138,8 +139,9 @@ int ls_engine_bind_plan(struct ls_engine *engine, struct ls_net *net, struct ls_
         .arenas = engine->arenas,
         .stashed = engine->stashed};
     plan->generation = engine->generation;
-    LS_TRY(ls_net_bind(plan, engine->store, engine->reducer, &slots, error));
-    return ls_thread_pool_profiler(engine->pool) != NULL ? ls_net_take_time(plan, true, error) : 0;
+    LS_TRY(ls_binding_bind(plan, engine->store, engine->reducer, &slots, error));
+    return ls_thread_pool_profiler(engine->pool) != NULL ? ls_binding_take_time(plan, true, error)
+                                                         : 0;
 }
 
 int ls_engine_bind(struct ls_engine *engine, struct ls_net *const *nets, size_t count,

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "engine/binding.h"
 #include "engine/pass.h"
 #include "engine/read.h"
 #include "engine/reducer.h"
@@ -98,9 +99,9 @@ static const struct ls_step *gather_step_of(const struct work *work, size_t unit
 static void *const *gather_pointers_of(const struct work *work, size_t unit, bool own)
 {
     const struct ls_net_plan *plan = work->pass->units[unit].plan;
-    return ls_net_step_pointers(plan, work->pass->units[unit].slot,
-                                plan->plan->segment[work->segment],
-                                own ? ls_read_inputs(work->pass, unit) : NULL);
+    return ls_binding_step_pointers(plan, work->pass->units[unit].slot,
+                                    plan->plan->segment[work->segment],
+                                    own ? ls_read_inputs(work->pass, unit) : NULL);
 }
 
 /* What came of a worker's part; all know it after the next barrier. */
@@ -130,8 +131,8 @@ static int gather_copy_rows(const struct work *work, bool back, struct ls_error 
         struct ls_gathered row = ls_plan_gathered(step);
         if (pass->units[unit].slot % pass->engine->workers == work->worker) {
             if (!back && work->segment == 0)
-                LS_TRY(ls_net_begin(pass->units[unit].plan, pass->units[unit].slot,
-                                    ls_read_inputs(pass, unit), stream, error));
+                LS_TRY(ls_binding_begin(pass->units[unit].plan, pass->units[unit].slot,
+                                        ls_read_inputs(pass, unit), stream, error));
             void *const *in = gather_pointers_of(work, unit, true);
             if (back && atomic_load(&gather->failed))
                 pass->units[unit].broken = true;

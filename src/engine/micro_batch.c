@@ -4,6 +4,7 @@
 
 #include "base/mutant.h"
 #include "base/thread.h"
+#include "engine/binding.h"
 #include "engine/profiler.h"
 #include "engine/read.h"
 #include "engine/reducer.h"
@@ -118,11 +119,11 @@ int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan 
 #ifdef LS_FAULTY_CORE /* cmake/mutants.cmake: one core computes wrongly now and then */
     struct ls_fault fault;
     ls_fault_begin(&fault, pass->engine->comm->rank, segment, run);
-    int status = ls_net_run(plan, slot, segment, &fault.run, error);
+    int status = ls_binding_run(plan, slot, segment, &fault.run, error);
     ls_fault_end(&fault);
     return status;
 #else
     (void)pass;
-    return ls_net_run(plan, slot, segment, run, error);
+    return ls_binding_run(plan, slot, segment, run, error);
 #endif
 }

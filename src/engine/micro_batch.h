@@ -3,6 +3,7 @@
 #ifndef LS_ENGINE_MICRO_BATCH_H
 #define LS_ENGINE_MICRO_BATCH_H
 
+#include "engine/binding.h"
 #include "engine/pass.h"
 
 /* Waits for the decoded data of a unit. Bad data are told when all units have run (engine/read.h);
@@ -12,7 +13,7 @@ void ls_micro_batch_release(struct ls_pass *pass, int worker, size_t unit);
 
 /* What a worker needs to run a unit; the inputs are not set. */
 struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t unit);
-/* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_net_run. */
+/* Runs a segment of a plan (or all: LS_RUN_ALL) in the memory of a slot: see ls_binding_run. */
 int ls_micro_batch_compute(const struct ls_pass *pass, const struct ls_net_plan *plan, int slot,
                            int segment, const struct ls_run *run, struct ls_error *error);
 /* Reads the samples of a unit anew, by readers of the net's data sets; inputs[i] NULL: that one is

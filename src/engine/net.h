@@ -26,7 +26,7 @@ struct ls_binding {
      * write the record. NULL for others. */
     void **inputs;
     double *record;
-    uint64_t *nanoseconds; /* by step, since ls_net_take_time; NULL: timing off */
+    uint64_t *nanoseconds; /* by step, since ls_binding_take_time; NULL: timing off */
 };
 
 struct ls_net_plan {
@@ -34,7 +34,7 @@ struct ls_net_plan {
     int64_t shape[3]; /* of a sample; zeros where sizes do not vary */
     struct ls_plan *plan;
     size_t *position;            /* by step: of its pointers in a binding, and behind the last */
-    struct ls_binding *bindings; /* by slot; NULL until ls_net_bind */
+    struct ls_binding *bindings; /* by slot; NULL until ls_binding_bind */
     int slots;
     int generation;             /* of the memory that they are bound to */
     struct ls_reducer *reducer; /* of the store that they are bound to; NULL: no other ranks */
@@ -115,69 +115,6 @@ static inline const struct ls_graph *ls_net_graph(const struct ls_net *net)
 {
     return ls_net_first_plan(net)->graph;
 }
-
-struct ls_store;
-/* Memory to bind a plan to: slot i works in arena i % workers and holds in memory i. */
-struct ls_slots {
-    int count, workers;
-    void *const *arenas;
-    void *const *stashed;
-};
-/* Binds a plan to slots and the store's parameters; earlier bindings go. */
-int ls_net_bind(struct ls_net_plan *plan, const struct ls_store *store, struct ls_reducer *reducer,
-                const struct ls_slots *slots, struct ls_error *error);
-
-void ls_net_unbind(struct ls_net_plan *plan);
-
-enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
-/* Brings the inputs of a micro-batch to a slot, before anything of it runs; ls_net_run does so for
- * segments up to the first. Nothing to do where the device works in the host's memory. */
-int ls_net_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
-                 struct ls_stream *stream, struct ls_error *error);
-/* Is told of the ops that hand a part of a gradient over, ACCUMULATE and RECORD: before it runs (or
- * in place of that), what it takes, in the device's memory; afterwards, that it was given to the
- * stream. Either may be NULL. A status other than 0 ends the run. */
-struct ls_observer {
-    int (*before)(void *user, const struct ls_op *op, const float *numbers,
-                  const struct ls_context *context, struct ls_error *error);
-    int (*after)(void *user, const struct ls_op *op, const struct ls_context *context,
-                 struct ls_error *error);
-    void *user;
-};
-
-/* A micro-batch that runs. */
-struct ls_run {
-    void *const *inputs; /* a pointer by graph input, in the host's memory */
-    struct ls_context context;
-    struct ls_factors *factors; /* where RECORD ops write; NULL: these do not run. Likewise
-                                   ACCUMULATE ops without an accumulator in `context` */
-    struct ls_observer observer;
-};
-
-/* Runs a bound plan on one micro-batch, in a slot: a segment of it, all of it (sync points then
- * concern this micro-batch alone), or what comes before the pass. All is done when it returns.
- * Fails where a kernel does, naming the layer. */
-int ls_net_run(const struct ls_net_plan *plan, int slot, int segment, const struct ls_run *run,
-               struct ls_error *error);
-
-/* Pointers to the inputs of a step in a slot, its outputs behind them; `inputs` as in struct
- * ls_run, NULL: those that lie there are not asked for. */
-void *const *ls_net_step_pointers(const struct ls_net_plan *plan, int slot, size_t step,
-                                  void *const *inputs);
-
-/* Where a value lies after a run in a slot, in the device's memory: one of the arena, or an input
- * under another shape. */
-const void *ls_net_value(const struct ls_net_plan *plan, int slot, const struct ls_value *value,
-                         void *const *inputs);
-
-/* Begins (on) to take the time that each step of a bound plan takes, from zero, or ends it; it ends
- * by itself when the plan is bound anew. Not while workers run. */
-int ls_net_take_time(struct ls_net_plan *plan, bool on, struct ls_error *error);
-/* What a step took since then, in nanoseconds, as the sum over the slots of one of `workers`. */
-uint64_t ls_net_step_time(const struct ls_net_plan *plan, size_t step, int worker, int workers);
-
-/* Whether anything that runs before the pass reads an input of the graph. */
-bool ls_net_reads_before(const struct ls_net *net, int input);
 
 /* Prefetchers the net's data to workers, beginning with update 0. The room is shared with the
  * prefetchers of other nets (data/prefetcher.h); NULL: it is not. */

@@ -8,6 +8,7 @@
 #include "engine/normalizers.h"
 
 #include "base/memory.h"
+#include "engine/binding.h"
 #include "engine/micro_batch.h"
 #include "engine/read.h"
 #include "transport/comm.h"
@@ -20,7 +21,7 @@ static int normalizers_create_for_worker(struct ls_pass *pass, size_t worker,
     for (size_t d = 0; d < datasets; d++)
         LS_TRY(ls_reader_open(net->datasets[d], &pass->readers[worker * datasets + d], error));
     for (int i = 0; i < net->input_count; i++) {
-        if (!ls_net_reads_before(net, i))
+        if (!ls_binding_reads_before(net, i))
             continue;
         void **slot = &pass->before_inputs[worker * (size_t)net->input_count + (size_t)i];
         if ((*slot = ls_alloc_aligned(ls_net_input_bytes(net, i))) == NULL)
@@ -78,7 +79,7 @@ static void normalizers_count_units(void *argument, int worker)
                                                .samples = what->range.count,
                                                .normalizers = pass->normalizers,
                                                .partials = ls_pass_record(pass, unit)}};
-        if (ls_net_run(what->plan, worker, LS_RUN_BEFORE, &run, error) != 0)
+        if (ls_binding_run(what->plan, worker, LS_RUN_BEFORE, &run, error) != 0)
             ls_pass_note_failure(pass, unit, error);
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/binding.h"
 #include "engine/sources.h"
 #include "ir/layer.h"
 
@@ -131,7 +132,7 @@ void ls_plans_free(struct ls_net_plan *plan)
 {
     if (plan == NULL)
         return;
-    ls_net_unbind(plan);
+    ls_binding_unbind(plan);
     ls_plan_free(plan->plan);
     ls_free(plan->position);
     ls_free(plan);

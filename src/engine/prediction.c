@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/binding.h"
 #include "engine/exchange.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
@@ -233,9 +234,9 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
                                      .normalizers = prediction->normalizers,
                                      .partials = prediction->records[worker]}};
     ls_exchange_context(prediction->exchange, worker, (size_t)worker, NULL, &run.context);
-    LS_TRY(ls_net_run(plan, worker, LS_RUN_ALL, &run, error));
+    LS_TRY(ls_binding_run(plan, worker, LS_RUN_ALL, &run, error));
     const struct ls_device_memory *memory = prediction->engine->device->memory;
-    const void *numbers = ls_net_value(plan, worker, plan->output, inputs);
+    const void *numbers = ls_binding_value(plan, worker, plan->output, inputs);
     if (!memory->host_memory) {
         void *copy = prediction->benches[worker].output;
         LS_TRY(memory->read(NULL, copy, numbers, ls_value_bytes(plan->output), error));

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/thread.h"
-#include "engine/reducer_inner.h"
+#include "engine/reducer_factors.h"
 #include "transport/failure_detector.h"
 #include "transport/wire.h"
 
@@ -51,7 +51,7 @@ struct ls_reducer {
     int64_t *sums;                /* where the host has the sums */
     struct reduction *reductions; /* by bucket */
     size_t reduction_count;
-    struct ls_factor_reducer *factors;
+    struct ls_reducer_factors *factors;
     _Atomic int *left; /* by parameter: contributions still expected here */
     _Atomic bool open; /* `left` is not known yet: UNKNOWN */
     struct staging staging[LS_COLLECTIVES_UNDER_WAY]; /* more chunks are never under way */
@@ -91,7 +91,7 @@ static int reducer_check_device(const struct ls_reducer *reducer, struct ls_erro
 {
     int status = atomic_load(&reducer->device_status);
     if (status == 0)
-        status = ls_factor_reducer_status(reducer->factors);
+        status = ls_reducer_factors_status(reducer->factors);
     return status == 0 ? 0
                        : ls_fail(error, status, NULL, NULL,
                                  "the %s failed while gradients and weights were exchanged",
@@ -206,7 +206,7 @@ int ls_reducer_contributed(struct ls_reducer *reducer, int parameter,
 int ls_reducer_recorded(struct ls_reducer *reducer, const struct ls_record_attr *record,
                         const struct ls_context *context, struct ls_error *error)
 {
-    return ls_factor_reducer_recorded(reducer->factors, record, context, error);
+    return ls_reducer_factors_recorded(reducer->factors, record, context, error);
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
@@ -317,7 +317,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
     atomic_store(&reducer->open, owner == NULL);
     for (size_t u = 0; u < units && owner != NULL; u++)
         own += owner[u] == reducer->comm->rank;
-    LS_TRY(ls_factor_reducer_begin(reducer->factors, owner, units, own, error));
+    LS_TRY(ls_reducer_factors_begin(reducer->factors, owner, units, own, error));
     for (size_t i = 0; i < reducer->order_count; i++)
         ls_progress_thread_queue(reducer->comm->progress_thread, reducer->order[i]);
     for (size_t b = 0; b < reducer->reduction_count; b++) {
@@ -334,7 +334,7 @@ int ls_reducer_begin(struct ls_reducer *reducer, const int *owner, size_t units,
             reducer_reduction_is_ready(reducer, reduction);
     }
     if (own == 0 && owner != NULL)
-        ls_factor_reducer_ready(reducer->factors);
+        ls_reducer_factors_ready(reducer->factors);
     return 0;
 }
 
@@ -360,7 +360,7 @@ int ls_reducer_wait_gradients(struct ls_reducer *reducer, const int *owner, size
 {
     if (reducer == NULL)
         return 0;
-    LS_TRY(ls_factor_reducer_end(reducer->factors, owner, units, error));
+    LS_TRY(ls_reducer_factors_end(reducer->factors, owner, units, error));
     for (size_t b = 0; b < reducer->reduction_count; b++)
         reducer_reduction_is_ready(reducer, &reducer->reductions[b]);
     uint64_t start = ls_nanoseconds();
@@ -491,7 +491,7 @@ static void reducer_put_in_order(struct ls_reducer *reducer)
     struct ls_collective **next = reducer->order;
     size_t factors = ls_factors_count(reducer->store->factors);
     for (size_t f = 0; f < factors; f++)
-        *next++ = ls_factor_reducer_collective(reducer->factors, f, LS_FACTOR_INPUT);
+        *next++ = ls_reducer_factors_collective(reducer->factors, f, LS_FACTOR_INPUT);
     size_t bucket = 0;
     for (size_t f = factors; f-- > 0 || bucket < reducer->reduction_count;) {
         bool more = f < factors; /* else f has wrapped around */
@@ -505,7 +505,7 @@ static void reducer_put_in_order(struct ls_reducer *reducer)
         }
         if (!more)
             break;
-        *next++ = ls_factor_reducer_collective(reducer->factors, f, LS_FACTOR_OUTPUT);
+        *next++ = ls_reducer_factors_collective(reducer->factors, f, LS_FACTOR_OUTPUT);
     }
     reducer->order_count = (size_t)(next - reducer->order);
 }
@@ -561,7 +561,7 @@ static int reducer_create(struct ls_reducer *reducer, struct ls_error *error)
         if (reducer->staging[i].out == NULL || reducer->staging[i].in == NULL)
             return ls_fail_memory(error, "an exchange between ranks");
     }
-    LS_TRY(ls_factor_reducer_create(store, reducer->comm, &reducer->factors, error));
+    LS_TRY(ls_reducer_factors_create(store, reducer->comm, &reducer->factors, error));
     reducer->order = ls_alloc(collectives + 1, sizeof *reducer->order);
     if (reducer->order == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
@@ -611,7 +611,7 @@ void ls_reducer_free(struct ls_reducer *reducer)
         ls_free_aligned(reducer->staging[i].out);
         ls_free_aligned(reducer->staging[i].in);
     }
-    ls_factor_reducer_free(reducer->factors);
+    ls_reducer_factors_free(reducer->factors);
     ls_free(reducer->reductions);
     ls_free((void *)reducer->left);
     ls_free((void *)reducer->order);

@@ -5,15 +5,16 @@
  * place; else they are packed.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/reducer_factors.h"
+
 #include <string.h>
 
 #include "base/memory.h"
-#include "engine/reducer_inner.h"
 #include "transport/comm.h"
 
 struct side {
     struct ls_collective collective;
-    struct ls_factor_reducer *reducer;
+    struct ls_reducer_factors *reducer;
     size_t factor;
     enum ls_factor_side side;
     _Atomic int left;         /* micro-batches that have not recorded here */
@@ -22,7 +23,7 @@ struct side {
     size_t capacity;          /* numbers */
 };
 
-struct ls_factor_reducer {
+struct ls_reducer_factors {
     const struct ls_device *device;
     struct ls_factors *factors;
     struct ls_comm *comm;
@@ -36,7 +37,7 @@ struct ls_factor_reducer {
     size_t *blocks; /* [2 * ranks]: of the collective that is started */
 };
 
-static size_t factor_reducer_side_index(size_t factor, enum ls_factor_side side)
+static size_t reducer_factors_side_index(size_t factor, enum ls_factor_side side)
 {
     return factor * LS_FACTOR_SIDES + (size_t)side;
 }
@@ -45,9 +46,9 @@ static size_t factor_reducer_side_index(size_t factor, enum ls_factor_side side)
 
 /* Copies rows of micro-batches, rank by rank: this rank's into `packed` (pack), or the other ranks'
  * out of it. */
-static void factor_reducer_copy_rows(struct side *side, bool pack)
+static void reducer_factors_copy_rows(struct side *side, bool pack)
 {
-    struct ls_factor_reducer *reducer = side->reducer;
+    struct ls_reducer_factors *reducer = side->reducer;
     const struct ls_device_memory *memory = reducer->device->memory;
     int status = 0;
     size_t width;
@@ -71,11 +72,11 @@ static void factor_reducer_copy_rows(struct side *side, bool pack)
         }
 }
 
-static int factor_reducer_start(struct ls_collective *collective, struct ls_transport *transport,
-                                struct ls_transport_op **op)
+static int reducer_factors_start(struct ls_collective *collective, struct ls_transport *transport,
+                                 struct ls_transport_op **op)
 {
     struct side *side = collective->user;
-    struct ls_factor_reducer *reducer = side->reducer;
+    struct ls_reducer_factors *reducer = side->reducer;
     size_t ranks = (size_t)reducer->comm->size, width, at = 0;
     size_t *bytes = reducer->blocks, *offset = bytes + ranks;
     float *rows = ls_factors_side(reducer->factors, side->factor, side->side, &width);
@@ -90,7 +91,7 @@ static int factor_reducer_start(struct ls_collective *collective, struct ls_tran
     for (size_t r = 0; r < ranks; at += bytes[r++])
         offset[r] = at;
     if (!reducer->in_order) {
-        factor_reducer_copy_rows(side, true);
+        reducer_factors_copy_rows(side, true);
         rows = side->packed;
     }
     size_t rank = (size_t)reducer->comm->rank;
@@ -101,21 +102,21 @@ static int factor_reducer_start(struct ls_collective *collective, struct ls_tran
                                     (unsigned char *)rows + offset[rank], rows, &blocks, op);
 }
 
-static void factor_reducer_finish(struct ls_collective *collective)
+static void reducer_factors_finish(struct ls_collective *collective)
 {
     struct side *side = collective->user;
     if (!side->reducer->in_order)
-        factor_reducer_copy_rows(side, false);
+        reducer_factors_copy_rows(side, false);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-int ls_factor_reducer_recorded(struct ls_factor_reducer *reducer,
-                               const struct ls_record_attr *record,
-                               const struct ls_context *context, struct ls_error *error)
+int ls_reducer_factors_recorded(struct ls_reducer_factors *reducer,
+                                const struct ls_record_attr *record,
+                                const struct ls_context *context, struct ls_error *error)
 {
     size_t factor = ls_factors_of(reducer->factors, record->parameter);
-    struct side *side = &reducer->sides[factor_reducer_side_index(factor, record->side)];
+    struct side *side = &reducer->sides[reducer_factors_side_index(factor, record->side)];
     LS_TRY(reducer->device->streams->event_record(side->events[context->worker], context->stream,
                                                   error));
     if (atomic_fetch_sub(&side->left, 1) == 1)
@@ -123,12 +124,12 @@ int ls_factor_reducer_recorded(struct ls_factor_reducer *reducer,
     return 0;
 }
 
-int ls_factor_reducer_status(const struct ls_factor_reducer *reducer)
+int ls_reducer_factors_status(const struct ls_reducer_factors *reducer)
 {
     return reducer != NULL ? atomic_load(&reducer->status) : 0;
 }
 
-void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
+void ls_reducer_factors_ready(struct ls_reducer_factors *reducer)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count; i++)
@@ -136,7 +137,7 @@ void ls_factor_reducer_ready(struct ls_factor_reducer *reducer)
 }
 
 /* Memory to pack all rows, where they are not contiguous. */
-static int factor_reducer_reserve(struct ls_factor_reducer *reducer, struct ls_error *error)
+static int reducer_factors_reserve(struct ls_reducer_factors *reducer, struct ls_error *error)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count && !reducer->in_order; i++) {
@@ -156,8 +157,8 @@ static int factor_reducer_reserve(struct ls_factor_reducer *reducer, struct ls_e
     return 0;
 }
 
-static int factor_reducer_learn_owners(struct ls_factor_reducer *reducer, const int *owner,
-                                       size_t units, struct ls_error *error)
+static int reducer_factors_learn_owners(struct ls_reducer_factors *reducer, const int *owner,
+                                        size_t units, struct ls_error *error)
 {
     if (units > reducer->unit_capacity) {
         int *longer = ls_resize(reducer->owner, units, sizeof *longer);
@@ -173,11 +174,11 @@ static int factor_reducer_learn_owners(struct ls_factor_reducer *reducer, const 
         reducer->owner[u] = owner[u];
         reducer->in_order &= u == 0 || owner[u] >= owner[u - 1];
     }
-    return factor_reducer_reserve(reducer, error);
+    return reducer_factors_reserve(reducer, error);
 }
 
-int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner, size_t units,
-                            int own, struct ls_error *error)
+int ls_reducer_factors_begin(struct ls_reducer_factors *reducer, const int *owner, size_t units,
+                             int own, struct ls_error *error)
 {
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     if (count == 0)
@@ -185,25 +186,25 @@ int ls_factor_reducer_begin(struct ls_factor_reducer *reducer, const int *owner,
     reducer->known = false;
     for (size_t i = 0; i < count; i++) /* more than ever come, if it is not known how many */
         atomic_store(&reducer->sides[i].left, owner != NULL ? own : (int)units + 1);
-    return owner != NULL ? factor_reducer_learn_owners(reducer, owner, units, error) : 0;
+    return owner != NULL ? reducer_factors_learn_owners(reducer, owner, units, error) : 0;
 }
 
-int ls_factor_reducer_end(struct ls_factor_reducer *reducer, const int *owner, size_t units,
-                          struct ls_error *error)
+int ls_reducer_factors_end(struct ls_reducer_factors *reducer, const int *owner, size_t units,
+                           struct ls_error *error)
 {
     if (ls_factors_count(reducer->factors) == 0)
         return 0;
     if (!reducer->known)
-        LS_TRY(factor_reducer_learn_owners(reducer, owner, units, error));
-    ls_factor_reducer_ready(reducer);
+        LS_TRY(reducer_factors_learn_owners(reducer, owner, units, error));
+    ls_reducer_factors_ready(reducer);
     return 0;
 }
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-static int factor_reducer_create_events(struct side *side, struct ls_error *error)
+static int reducer_factors_create_events(struct side *side, struct ls_error *error)
 {
-    const struct ls_factor_reducer *reducer = side->reducer;
+    const struct ls_reducer_factors *reducer = side->reducer;
     side->events = ls_alloc((size_t)reducer->workers + 1, sizeof(struct ls_event *));
     if (side->events == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
@@ -212,7 +213,7 @@ static int factor_reducer_create_events(struct side *side, struct ls_error *erro
     return 0;
 }
 
-static void factor_reducer_free_side(const struct ls_factor_reducer *reducer, struct side *side)
+static void reducer_factors_free_side(const struct ls_reducer_factors *reducer, struct side *side)
 {
     for (int w = 0; side->events != NULL && w < reducer->workers; w++)
         if (side->events[w] != NULL)
@@ -221,12 +222,12 @@ static void factor_reducer_free_side(const struct ls_factor_reducer *reducer, st
     ls_free_aligned(side->packed);
 }
 
-int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
-                             struct ls_factor_reducer **out, struct ls_error *error)
+int ls_reducer_factors_create(struct ls_store *store, struct ls_comm *comm,
+                              struct ls_reducer_factors **out, struct ls_error *error)
 {
     *out = NULL;
     size_t count = ls_factors_count(store->factors) * LS_FACTOR_SIDES;
-    struct ls_factor_reducer *reducer = ls_alloc(1, sizeof *reducer);
+    struct ls_reducer_factors *reducer = ls_alloc(1, sizeof *reducer);
     if (reducer == NULL)
         return ls_fail_memory(error, "an exchange between ranks");
     reducer->device = store->device;
@@ -236,7 +237,7 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
     reducer->sides = ls_alloc(count + 1, sizeof *reducer->sides);
     reducer->blocks = ls_alloc(2 * (size_t)comm->size, sizeof *reducer->blocks);
     if (reducer->sides == NULL || reducer->blocks == NULL) {
-        ls_factor_reducer_free(reducer);
+        ls_reducer_factors_free(reducer);
         return ls_fail_memory(error, "an exchange between ranks");
     }
     for (size_t i = 0; i < count; i++) {
@@ -244,35 +245,35 @@ int ls_factor_reducer_create(struct ls_store *store, struct ls_comm *comm,
         side->reducer = reducer;
         side->factor = i / LS_FACTOR_SIDES;
         side->side = (enum ls_factor_side)(i % LS_FACTOR_SIDES);
-        side->collective.start = factor_reducer_start;
-        side->collective.finish = factor_reducer_finish;
+        side->collective.start = reducer_factors_start;
+        side->collective.finish = reducer_factors_finish;
         side->collective.user = side;
     }
     int status = 0;
     for (size_t i = 0; i < count && status == 0; i++)
-        status = factor_reducer_create_events(&reducer->sides[i], error);
+        status = reducer_factors_create_events(&reducer->sides[i], error);
     if (status != 0)
-        ls_factor_reducer_free(reducer);
+        ls_reducer_factors_free(reducer);
     else
         *out = reducer;
     return status;
 }
 
-void ls_factor_reducer_free(struct ls_factor_reducer *reducer)
+void ls_reducer_factors_free(struct ls_reducer_factors *reducer)
 {
     if (reducer == NULL)
         return;
     size_t count = ls_factors_count(reducer->factors) * LS_FACTOR_SIDES;
     for (size_t i = 0; i < count && reducer->sides != NULL; i++)
-        factor_reducer_free_side(reducer, &reducer->sides[i]);
+        reducer_factors_free_side(reducer, &reducer->sides[i]);
     ls_free(reducer->sides);
     ls_free(reducer->owner);
     ls_free(reducer->blocks);
     ls_free(reducer);
 }
 
-struct ls_collective *ls_factor_reducer_collective(struct ls_factor_reducer *reducer, size_t factor,
-                                                   enum ls_factor_side side)
+struct ls_collective *ls_reducer_factors_collective(struct ls_reducer_factors *reducer,
+                                                    size_t factor, enum ls_factor_side side)
 {
-    return &reducer->sides[factor_reducer_side_index(factor, side)].collective;
+    return &reducer->sides[reducer_factors_side_index(factor, side)].collective;
 }

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/probe.h"
 #include "base/thread.h"
+#include "engine/binding.h"
 #include "engine/pass.h"
 #include "engine/profiler.h"
 #include "ir/layer.h"
@@ -146,7 +147,7 @@ static void add_steps(struct timer *timer, const struct ls_net_plan *net_plan, d
         struct lockstep_time_part *part = &row->part[kind_of(own ? step : purpose)];
         double seconds = 0;
         for (int w = 0; w < workers; w++)
-            seconds += (double)ls_net_step_time(net_plan, s, w, workers) * 1e-9;
+            seconds += (double)ls_binding_step_time(net_plan, s, w, workers) * 1e-9;
         part->seconds += seconds;
         if (step->gathered)
             share_of(timer, row)->gathered[step->prepared.op->backward] += seconds;
@@ -177,7 +178,7 @@ static int take_time(const struct timer *timer, bool on, struct ls_error *error)
 {
     struct ls_net *net = timer->trainer->train;
     for (size_t i = 0; i < net->plan_count; i++)
-        LS_TRY(ls_net_take_time(net->plans[i], on, error));
+        LS_TRY(ls_binding_take_time(net->plans[i], on, error));
     return 0;
 }
 

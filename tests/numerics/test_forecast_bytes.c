@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
+#include "engine/binding.h"
 #include "engine/forecast.h"
 #include "engine/reducer.h"
 #include "engine/rows.h"
@@ -138,10 +139,10 @@ WRAP(int, ls_engine_bind, struct ls_engine *engine, struct ls_net *const *nets, 
     ON_ACCOUNT(ARENAS, __real_ls_engine_bind(engine, nets, number, error));
 }
 
-WRAP(int, ls_net_bind, struct ls_net_plan *plan, const struct ls_store *store,
+WRAP(int, ls_binding_bind, struct ls_net_plan *plan, const struct ls_store *store,
      struct ls_reducer *reducer, const struct ls_slots *slots, struct ls_error *error)
 {
-    ON_ACCOUNT(OTHERS, __real_ls_net_bind(plan, store, reducer, slots, error));
+    ON_ACCOUNT(OTHERS, __real_ls_binding_bind(plan, store, reducer, slots, error));
 }
 
 /* ---- Trainings ------------------------------------------------------------------------------- */
