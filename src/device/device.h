@@ -30,7 +30,10 @@ struct ls_device_sums {
 };
 
 /* A device: kernels, the memory that parameters live in, exact sums, the update of weights.
- * Trainer, model and engine get one as an argument (ops/devices.h names them all). */
+ * Trainer, model and engine get one as an argument (ops/devices.h names them all). Arrays are in
+ * the device's memory where nothing else is said. What a function without a status does is over
+ * when it returns; where the device breaks under it, its next copy or wait says so.
+ * docs/architecture.md tells which threads call what. */
 struct ls_device {
     const char *name;
     const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
@@ -59,7 +62,8 @@ struct ls_device {
      * group's. Any number of threads may merge different channels. */
     void (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
                   int64_t end, float *merged);
-    /* Fills the n numbers of one blob, all of it: rows of UNITBALL are not cut. */
+    /* Fills the n numbers of one blob, all of it, in the host's memory: rows of UNITBALL are not
+     * cut. */
     void (*fill)(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                  size_t n);
     const struct ls_device_sums *sums;
