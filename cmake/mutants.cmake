@@ -74,19 +74,23 @@ function(ls_mutant_in name source test filter expression)
     ENVIRONMENT "${LS_TEST_ENVIRONMENT};LOCKSTEP_TEST_FILTER=${filter}"
     PASS_REGULAR_EXPRESSION "${expression}")
 endfunction()
-ls_mutant_in(EXPONENTS solver/resume.c test_cuts a_resumed_training_writes_the_snapshot_it_was_resumed_from
+ls_mutant_in(EXPONENTS solver/resume.c test_cuts
+  a_resumed_training_writes_the_snapshot_it_was_resumed_from
   "resumed at [0-9]*, nothing done: the snapshots differ from byte")
-ls_mutant_in(ORDINAL engine/micro_batch.c test_cuts stop_and_resume_at_every_iteration_gives_same_bits
+ls_mutant_in(ORDINAL engine/micro_batch.c test_cuts
+  stop_and_resume_at_every_iteration_gives_same_bits
   "cut at [0-9]*, resumed: [^ ]*: the snapshots differ from byte")
 ls_mutant_in(TWICE engine/step.c test_overflow a_repeated_update_advances_the_averages_once
   "norm.mean is advanced otherwise where the update is repeated")
 ls_mutant_in(LIMIT plan/plan.c test_memory_limits memory_limits_change_no_bit
   "a deep chain, 1 workers, 1 bytes: the snapshots differ from byte")
-ls_mutant_in(DENORMALS engine/thread_pool.c test_workers any_workers_give_same_bits_with_denormal_numbers
+ls_mutant_in(DENORMALS engine/thread_pool.c test_workers
+  any_workers_give_same_bits_with_denormal_numbers
   "denormal numbers, 2 workers: the snapshots differ from byte")
 ls_mutant_in(TRACE solver/checkpoint.c test_workers a_micro_batch_held_back_changes_no_bit
   "held back, 2 workers: the snapshots differ from byte")
-ls_mutant_in(ARRIVAL engine/run.c test_workers test_phases_leave_no_trace_and_have_same_figures_on_any_workers
+ls_mutant_in(ARRIVAL engine/run.c test_workers
+  test_phases_leave_no_trace_and_have_same_figures_on_any_workers
   "figures of a test, [2-9] workers: the snapshots differ from byte")
 
 # What ranks do together.
@@ -125,7 +129,8 @@ ls_mutant_of_bits(REPLAYED plan/recompute.c own_losses
 
 # A build with a core that computes wrongly now and then, which audits must find: tests, and a
 # program that scripts run (LOCKSTEP_FAULT says which core, see tests/support/fault.h).
-ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c ls_trainings ${LS_MODULES})
+ls_test(numerics_faulty_core ${CMAKE_SOURCE_DIR}/tests/numerics/faulty_core.c
+  ls_trainings ${LS_MODULES})
 file(GLOB program CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/*.c
      ${CMAKE_SOURCE_DIR}/src/monitor/*.c)
 add_executable(lockstep_faulty ${program})
