@@ -185,7 +185,7 @@ static void all_devices_and_threads_give_the_same_sums(void **state)
         make_trial(&trial, t);
         struct result first = sum_up(ls_devices[0], &trial, 1);
         repeated += first.repeats > 0;
-        for (int d = 0; d < LS_DEVICES; d++)
+        for (int d = 0; d < ls_device_count; d++)
             for (int threads = 1; threads <= WORKERS; threads++) {
                 struct result other = sum_up(ls_devices[d], &trial, threads);
                 if (other.bits != first.bits || other.repeats != first.repeats)
@@ -202,7 +202,7 @@ static void all_devices_and_threads_give_the_same_sums(void **state)
 static void what_is_not_finite_and_what_is_missing_is_told(void **state)
 {
     (void)state;
-    for (int d = 0; d < LS_DEVICES; d++) {
+    for (int d = 0; d < ls_device_count; d++) {
         struct trial trial;
         int parameter = -1, micro_batch = -1;
         make_trial(&trial, 1000);
