@@ -55,7 +55,8 @@ size_t golden_nets(char (*names)[GOLDEN_NAME_MAX]);
 void golden_write_data(const char *text);
 
 /* Trains `net` on `workers` workers of a device, with an instruction set where it has one, as many
- * updates as its file says, in the test's directory. Failures fail the running test. */
+ * updates as its file says (a few on other devices than the CPU), in the test's directory. Failures
+ * fail the running test. */
 void golden_train(const char *net, const char *device, const char *isa, int workers,
                   struct golden_entry *entry);
 

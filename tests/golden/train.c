@@ -16,6 +16,8 @@
 #include "solver/trainer.h"
 #include "support/support.h"
 
+enum { SLOW_UPDATES = 4 }; /* on a device that is not there to be fast */
+
 struct run {
     const char *net;
     struct lockstep_error *error;
@@ -201,6 +203,8 @@ void golden_train(const char *net, const char *device, const char *isa, int work
     take_names(&run, &entry->bits);
     int updates = setting(text, "updates", 6);
     assert_in_range(updates, 1, GOLDEN_UPDATES_MAX - 1);
+    if (strcmp(device, "cpu") != 0 && updates > SLOW_UPDATES)
+        updates = SLOW_UPDATES;
     take_update(&run, &entry->bits); /* what the fillers made */
     while (entry->bits.updates <= updates) {
         check(&run, lockstep_trainer_step(run.trainer, 1, run.error), "step");

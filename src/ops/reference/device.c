@@ -45,9 +45,10 @@ static const struct ls_compute *compute_of(enum ls_op_kind kind)
 
 static void add_terms(const struct ls_call *call)
 {
+    const struct ls_compute *compute = compute_of(call->op->kind);
     for (int64_t i = 0; i < ls_size(call->op->input[0]); i++) {
         double term[2] = {0, 0};
-        const int64_t to = compute_of(call->op->kind)->terms(call, i, term);
+        const int64_t to = compute->terms(call, i, term);
         for (int k = 0; k < 2; k++)
             if (call->sum[k] != NULL)
                 call->sum[k][to] += term[k];

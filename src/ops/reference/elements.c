@@ -297,7 +297,7 @@ static void crop(const struct ls_call *call)
     move_part(op->output[0], call->out[0], op->input[0], call->in[0], offset, false);
 }
 
-/* ---- Resizing -------------------------------------------------------------------------------- */
+/* ---- Resizing, the largest of a list, fillers ------------------------------------------------ */
 
 /* Position i of an axis of y takes the share near of position low of x, and the rest of the next.
  */
@@ -328,8 +328,6 @@ static void resize(const struct ls_call *call)
         }
     }
 }
-
-/* ---- The largest of a list, and fillers ------------------------------------------------------ */
 
 /* Whether a comes before b: of equal numbers the later one, NaN before any number. */
 static bool comes_before(const float *x, int64_t step, int64_t a, int64_t b)

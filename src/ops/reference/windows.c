@@ -112,8 +112,10 @@ static void add_products(const struct pass *pass, int64_t position, const struct
         for (int64_t c = 0; c < inputs; c++) {
             const int64_t x_at = (n * pass->x.dim + o / outputs * inputs + c) * pass->x.inner;
             const int64_t w_at = o * pass->w_out + c * pass->w_in;
+            double total = 0;
             for (int64_t p = 0; pass->result == Y && p < pairs; p++)
-                sum[y_at] += (double)x[x_at + pair[p].x] * (double)w[w_at + pair[p].k];
+                total += (double)x[x_at + pair[p].x] * (double)w[w_at + pair[p].k];
+            sum[pass->result == Y ? y_at : 0] += total;
             for (int64_t p = 0; pass->result == X && p < pairs; p++)
                 sum[x_at + pair[p].x] += (double)y[y_at] * (double)w[w_at + pair[p].k];
             for (int64_t p = 0; pass->result == W && p < pairs; p++)
