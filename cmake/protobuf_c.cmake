@@ -1,10 +1,26 @@
 # After protoc-c: ExpParameter and LogParameter have a field `base`, which is also what protobuf-c
 # calls the head of every message. The C members become `base_`; the field keeps its name.
 # (protobuf-c's own option for this needs more packages.)
+#
+# And to the header goes a list of the data sources, in small letters, from their enum; its value 0
+# is Caffe's default, LEVELDB, which is refused. data/source.h makes the table of sources of it:
+#     #define LOCKSTEP_DATA_BACKENDS(BACKEND) BACKEND(lmdb) BACKEND(idx) ...
 foreach(suffix h c)
   file(READ ${GENERATED}.${suffix} text)
   string(REPLACE "  float base;" "  float base_;" text "${text}")
   string(REGEX REPLACE "offsetof\\((Lockstep__(Exp|Log)Parameter), base\\)"
          "offsetof(\\1, base_)" text "${text}")
+  if(suffix STREQUAL "h")
+    string(REGEX MATCHALL "LOCKSTEP__DATA_PARAMETER__DB__[A-Z0-9_]+ = [1-9]" backends "${text}")
+    string(REGEX REPLACE "LOCKSTEP__DATA_PARAMETER__DB__([A-Z0-9_]+) = [1-9]" " BACKEND(\\1)" list
+           "${backends}")
+    if(NOT list)
+      message(FATAL_ERROR "${GENERATED}.h: there is no enum DataParameter.DB")
+    endif()
+    string(REGEX REPLACE "[;]" "" list "${list}")
+    string(TOLOWER "${list}" list)
+    string(REPLACE "backend(" "BACKEND(" list "${list}")
+    string(APPEND text "\n#define LOCKSTEP_DATA_BACKENDS(BACKEND)${list}\n")
+  endif()
   file(WRITE ${GENERATED}.${suffix} "${text}")
 endforeach()

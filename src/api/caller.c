@@ -20,7 +20,8 @@ static void take_over(struct ls_caller *caller)
             caller->threads[i] = ls_devices[i]->take_thread();
     fesetenv(FE_DFL_ENV); /* all of it: the C library rounds numbers of text by it, too */
     for (int i = 0; i < ls_device_count; i++)
-        ls_devices[i]->enter_thread();
+        if (ls_devices[i]->enter_thread != NULL)
+            ls_devices[i]->enter_thread();
 }
 
 static void give_back(const struct ls_caller *caller)

@@ -291,7 +291,7 @@ static uint64_t stamp(const struct ls_source *source)
     return ls_picture_list_stamp(&pairs->pictures) + 3 * ls_picture_list_stamp(&pairs->maps);
 }
 
-const struct ls_source_type ls_source_pairs = {
+const struct ls_source_type ls_source_image_pairs = {
     .name = "IMAGE_PAIRS",
     .backend = LOCKSTEP__DATA_PARAMETER__DB__IMAGE_PAIRS,
     .summary = "pictures with label maps, one label for each pixel",

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-#define SOURCE_ENTRY(type) &(type),
-const struct ls_source_type *const ls_source_types[] = {LS_SOURCES(SOURCE_ENTRY) NULL};
+#define SOURCE_ENTRY(name) &ls_source_##name,
+const struct ls_source_type *const ls_source_types[] = {LOCKSTEP_DATA_BACKENDS(SOURCE_ENTRY) NULL};
 
 const struct ls_source_type *ls_source_type_of(int backend)
 {
@@ -72,7 +72,8 @@ void ls_source_close(struct ls_source *source)
 {
     if (source == NULL)
         return;
-    source->type->close(source);
+    if (source->type->close != NULL)
+        source->type->close(source);
     for (int i = 0; i < source->class_count; i++)
         ls_free(source->class_name[i]);
     ls_free(source->class_name);

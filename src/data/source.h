@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "data/options.h"
 #include "data/record.h"
+#include "lockstep.pb-c.h"
 
 /* What transform_param does to a tensor. */
 enum ls_tensor_role {
@@ -101,7 +102,7 @@ struct ls_source_type {
      * for options that do not fit together. */
     int (*open)(const struct ls_source_options *options, struct ls_source *source,
                 struct ls_error *error);
-    void (*close)(struct ls_source *source);
+    void (*close)(struct ls_source *source); /* (optional) */
     /* Reads the wanted tensors of record `index`. `record` has all tensors without data, with the
      * shapes that are known; what is not wanted may be filled in if that is free. Errors:
      * LOCKSTEP_DATA or LS_BAD_RECORD, naming file and record. */
@@ -113,18 +114,11 @@ struct ls_source_type {
     void (*name_record)(const struct ls_source *source, int64_t index, struct ls_text *text);
 };
 
-/* All sources; a new one is a file of its own and a line here. */
-#define LS_SOURCES(SOURCE)                                                                         \
-    SOURCE(ls_source_lmdb)                                                                         \
-    SOURCE(ls_source_idx)                                                                          \
-    SOURCE(ls_source_cifar)                                                                        \
-    SOURCE(ls_source_images)                                                                       \
-    SOURCE(ls_source_pairs)                                                                        \
-    SOURCE(ls_source_synthetic)                                                                    \
-    SOURCE(ls_source_npy)
-
-#define LS_SOURCE_DECLARE(type) extern const struct ls_source_type type;
-LS_SOURCES(LS_SOURCE_DECLARE)
+/* All sources, ls_source_NAME for each NAME in DataParameter.DB of proto/lockstep.proto (in small
+ * letters): a new one is a file of its own and a line there. LOCKSTEP_DATA_BACKENDS is that list
+ * (cmake/protobuf_c.cmake). */
+#define LS_SOURCE_DECLARE(name) extern const struct ls_source_type ls_source_##name;
+LOCKSTEP_DATA_BACKENDS(LS_SOURCE_DECLARE)
 /* The same as a list that ends with NULL. */
 extern const struct ls_source_type *const ls_source_types[];
 

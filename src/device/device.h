@@ -30,8 +30,9 @@ struct ls_device_sums {
 };
 
 /* A device: kernels, the memory that parameters live in, exact sums, the update of weights.
- * Trainer, model and engine get one as an argument (ops/devices.h names them all). Arrays are in
- * the device's memory where nothing else is said. What a function without a status does is over
+ * Trainer, model and engine get one as an argument (ops/devices.h names them all). Members
+ * that are not optional must be there, or ops/devices.h refuses the device. Arrays are in the
+ * device's memory where nothing else is said. What a function without a status does is over
  * when it returns; where the device breaks under it, its next copy or wait says so.
  * docs/architecture.md tells which threads call what. */
 struct ls_device {
@@ -77,13 +78,13 @@ struct ls_device {
                           const struct ls_gradient_piece *piece, float *gradient);
     struct ls_update_seen (*update)(const struct ls_update_rule *rule,
                                     const struct ls_update_slice *slice);
-    /* Called first thing by every thread that runs kernels. */
+    /* (optional) Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* (optional) Around what a library's caller asks for on a thread of its own: libraries below
      * use no threads besides. `take_thread` returns what `give_thread_back` wants. */
     int (*take_thread)(void);
     void (*give_thread_back)(int threads);
-    /* Chooses the instruction set, before the first net is planned; NULL: there is no choice. */
+    /* (optional) Chooses the instruction set, before the first net is planned. */
     int (*select_isa)(const char *name, struct ls_error *error);
     /* (optional) What `lockstep --version` says of it: lines "key=value". */
     int (*describe)(struct ls_text *text, struct ls_error *error);

@@ -55,7 +55,8 @@ static void *pool_work(void *argument)
     struct ls_thread_pool *pool = member->pool;
     if (pool->pin)
         ls_pin_thread(member->worker);
-    pool->enter_thread();
+    if (pool->enter_thread != NULL)
+        pool->enter_thread();
     if (LS_MUTANT(DENORMALS)) /* workers other than the first keep them */
         fesetenv(FE_DFL_ENV);
     pthread_mutex_lock(&pool->gate_lock);
@@ -142,7 +143,8 @@ void ls_thread_pool_enter(struct ls_thread_pool *pool)
     pthread_getaffinity_np(pthread_self(), sizeof pool->caller_cores, &pool->caller_cores);
     if (pool->pin)
         ls_pin_thread(0);
-    pool->enter_thread();
+    if (pool->enter_thread != NULL)
+        pool->enter_thread();
 }
 
 void ls_thread_pool_leave(struct ls_thread_pool *pool)

@@ -10,7 +10,7 @@
 struct ls_thread_pool;
 struct ls_profiler;
 
-/* Starts workers - 1 threads; `enter_thread` is called first thing in each. */
+/* Starts workers - 1 threads; `enter_thread`, which may be NULL, is called first thing in each. */
 int ls_thread_pool_create(int workers, void (*enter_thread)(void), struct ls_thread_pool **pool,
                           struct ls_error *error);
 void ls_thread_pool_free(struct ls_thread_pool *pool);

@@ -1,79 +1,67 @@
-/* The table of layer types: a new one is a file and two lines here. See layers/layers.h.
+/* The table of layer types: a new one is a file and a line here. See layers/layers.h.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
 #include "layers/layers.h"
 
-extern const struct ls_layer_type ls_layer_group_norm, ls_layer_instance_norm, ls_layer_layer_norm,
-    ls_layer_mvn;
-extern const struct ls_layer_type ls_layer_absval, ls_layer_bnll, ls_layer_clip, ls_layer_elu,
-    ls_layer_exp, ls_layer_log, ls_layer_power, ls_layer_prelu, ls_layer_swish, ls_layer_threshold;
-extern const struct ls_layer_type ls_layer_crop, ls_layer_deconvolution, ls_layer_interp;
-extern const struct ls_layer_type ls_layer_batch_norm, ls_layer_bias, ls_layer_bn, ls_layer_scale,
-    ls_layer_sync_batch_norm, ls_layer_sync_bn;
-extern const struct ls_layer_type ls_layer_argmax, ls_layer_reduction, ls_layer_reshape,
-    ls_layer_slice, ls_layer_tile;
-extern const struct ls_layer_type ls_layer_accuracy, ls_layer_concat, ls_layer_convolution,
-    ls_layer_data, ls_layer_dropout, ls_layer_dummy_data, ls_layer_eltwise, ls_layer_euclidean_loss,
-    ls_layer_flatten, ls_layer_inner_product, ls_layer_input, ls_layer_lrn, ls_layer_mean_iou,
-    ls_layer_multinomial_logistic_loss, ls_layer_pooling, ls_layer_relu, ls_layer_sigmoid,
-    ls_layer_sigmoid_cross_entropy_loss, ls_layer_silence, ls_layer_softmax, ls_layer_softmax_loss,
-    ls_layer_split, ls_layer_tanh;
+/* In the order of their types' names. */
+#define LS_LAYER_TABLE(LAYER)                                                                      \
+    LAYER(absval)                                                                                  \
+    LAYER(accuracy)                                                                                \
+    LAYER(argmax)                                                                                  \
+    LAYER(bn)                                                                                      \
+    LAYER(bnll)                                                                                    \
+    LAYER(batch_norm)                                                                              \
+    LAYER(bias)                                                                                    \
+    LAYER(clip)                                                                                    \
+    LAYER(concat)                                                                                  \
+    LAYER(convolution)                                                                             \
+    LAYER(crop)                                                                                    \
+    LAYER(data)                                                                                    \
+    LAYER(deconvolution)                                                                           \
+    LAYER(dropout)                                                                                 \
+    LAYER(dummy_data)                                                                              \
+    LAYER(elu)                                                                                     \
+    LAYER(eltwise)                                                                                 \
+    LAYER(euclidean_loss)                                                                          \
+    LAYER(exp)                                                                                     \
+    LAYER(flatten)                                                                                 \
+    LAYER(group_norm)                                                                              \
+    LAYER(inner_product)                                                                           \
+    LAYER(input)                                                                                   \
+    LAYER(instance_norm)                                                                           \
+    LAYER(interp)                                                                                  \
+    LAYER(lrn)                                                                                     \
+    LAYER(layer_norm)                                                                              \
+    LAYER(log)                                                                                     \
+    LAYER(mvn)                                                                                     \
+    LAYER(mean_iou)                                                                                \
+    LAYER(multinomial_logistic_loss)                                                               \
+    LAYER(prelu)                                                                                   \
+    LAYER(pooling)                                                                                 \
+    LAYER(power)                                                                                   \
+    LAYER(relu)                                                                                    \
+    LAYER(reduction)                                                                               \
+    LAYER(reshape)                                                                                 \
+    LAYER(scale)                                                                                   \
+    LAYER(sigmoid)                                                                                 \
+    LAYER(sigmoid_cross_entropy_loss)                                                              \
+    LAYER(silence)                                                                                 \
+    LAYER(slice)                                                                                   \
+    LAYER(softmax)                                                                                 \
+    LAYER(softmax_loss)                                                                            \
+    LAYER(split)                                                                                   \
+    LAYER(swish)                                                                                   \
+    LAYER(sync_bn)                                                                                 \
+    LAYER(sync_batch_norm)                                                                         \
+    LAYER(tanh)                                                                                    \
+    LAYER(threshold)                                                                               \
+    LAYER(tile)
 
-const struct ls_layer_type *const ls_layer_types[] = {
-    &ls_layer_absval,
-    &ls_layer_accuracy,
-    &ls_layer_argmax,
-    &ls_layer_bn,
-    &ls_layer_bnll,
-    &ls_layer_batch_norm,
-    &ls_layer_bias,
-    &ls_layer_clip,
-    &ls_layer_concat,
-    &ls_layer_convolution,
-    &ls_layer_crop,
-    &ls_layer_data,
-    &ls_layer_deconvolution,
-    &ls_layer_dropout,
-    &ls_layer_dummy_data,
-    &ls_layer_elu,
-    &ls_layer_eltwise,
-    &ls_layer_euclidean_loss,
-    &ls_layer_exp,
-    &ls_layer_flatten,
-    &ls_layer_group_norm,
-    &ls_layer_inner_product,
-    &ls_layer_input,
-    &ls_layer_instance_norm,
-    &ls_layer_interp,
-    &ls_layer_lrn,
-    &ls_layer_layer_norm,
-    &ls_layer_log,
-    &ls_layer_mvn,
-    &ls_layer_mean_iou,
-    &ls_layer_multinomial_logistic_loss,
-    &ls_layer_prelu,
-    &ls_layer_pooling,
-    &ls_layer_power,
-    &ls_layer_relu,
-    &ls_layer_reduction,
-    &ls_layer_reshape,
-    &ls_layer_scale,
-    &ls_layer_sigmoid,
-    &ls_layer_sigmoid_cross_entropy_loss,
-    &ls_layer_silence,
-    &ls_layer_slice,
-    &ls_layer_softmax,
-    &ls_layer_softmax_loss,
-    &ls_layer_split,
-    &ls_layer_swish,
-    &ls_layer_sync_bn,
-    &ls_layer_sync_batch_norm,
-    &ls_layer_tanh,
-    &ls_layer_threshold,
-    &ls_layer_tile,
-    NULL,
-};
+#define LAYER_DECLARE(name) extern const struct ls_layer_type ls_layer_##name;
+#define LAYER_ENTRY(name)   &ls_layer_##name,
+LS_LAYER_TABLE(LAYER_DECLARE)
+const struct ls_layer_type *const ls_layer_types[] = {LS_LAYER_TABLE(LAYER_ENTRY) NULL};
 
 const struct ls_layer_type *ls_layer_type_find(const char *name)
 {

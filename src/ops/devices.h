@@ -12,8 +12,12 @@ extern const struct ls_device *const ls_devices[];
 extern const int ls_device_count;
 
 /* The device of that name; NULL: the first one. An unknown name is LOCKSTEP_USAGE, with a hint that
- * lists them. */
+ * lists them; so is a device that is not complete. */
 int ls_device_find(const char *name, const struct ls_device **device, struct ls_error *error);
 const struct ls_device *ls_device_default(void);
+
+/* Fails with LOCKSTEP_USAGE, and names them, where members of a device are NULL that are not
+ * optional (device/device.h). */
+int ls_device_check(const struct ls_device *device, struct ls_error *error);
 
 #endif

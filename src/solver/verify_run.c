@@ -332,7 +332,8 @@ static void *run_rank(void *argument)
     const struct ls_device *device;
     (void)ls_device_find(rank->segment->run->options->device, &device,
                          NULL); /* it was found before */
-    device->enter_thread();
+    if (device->enter_thread != NULL)
+        device->enter_thread();
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
         ls_detector_set_on_failure(comm->detector, tell_nobody, NULL);

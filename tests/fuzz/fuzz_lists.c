@@ -133,7 +133,7 @@ static void read_list(uint8_t kind, const uint8_t *bytes, size_t size)
     FILE *file = fopen(list, "wb");
     must(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
     if (kind == 'p')
-        read_source(&ls_source_pairs, list, NULL);
+        read_source(&ls_source_image_pairs, list, NULL);
     else
         read_source(&ls_source_images, list, kind == 'r' ? folder : NULL);
 }
