@@ -43,6 +43,7 @@ endforeach()
 add_test(NAME tree_includes COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_includes.sh
          ${CMAKE_SOURCE_DIR})
 add_test(NAME tree_names COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_names.sh ${CMAKE_SOURCE_DIR})
+add_test(NAME tree_docs COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_docs.sh ${CMAKE_SOURCE_DIR})
 add_test(NAME tree_math COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_math.sh ${CMAKE_SOURCE_DIR})
 add_test(NAME tree_programs COMMAND bash ${CMAKE_SOURCE_DIR}/tools/check_programs.sh
          ${CMAKE_SOURCE_DIR})
