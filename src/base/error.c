@@ -112,6 +112,14 @@ static void append(char *text, size_t size, size_t *length, const char *part)
     *length += count;
 }
 
+void ls_error_add(struct ls_error *error, const struct ls_error *more)
+{
+    for (int i = 0; i < more->count; i++) {
+        const struct ls_problem *problem = &more->problems[i];
+        ls_fail(error, problem->status, problem->place, problem->hint, "%s", problem->message);
+    }
+}
+
 size_t ls_error_format(const struct ls_error *error, char *text, size_t size)
 {
     size_t length = 0;

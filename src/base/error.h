@@ -44,6 +44,9 @@ int ls_fail_memory(struct ls_error *error, const char *what);
 /* As ls_fail, with the text of `errno` behind the message: "cannot open: No such file ...". */
 int ls_fail_errno(struct ls_error *error, int status, const char *place, const char *doing);
 
+/* Appends all problems of one error to another. */
+void ls_error_add(struct ls_error *error, const struct ls_error *more);
+
 /* Writes all problems to `text`, one a line, as "place: message. hint: ..."; always ends with NUL.
  * Returns the length that the whole text has, as snprintf does. */
 size_t ls_error_format(const struct ls_error *error, char *text, size_t size);

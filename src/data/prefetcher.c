@@ -1,154 +1,308 @@
 /* The prefetcher: threads that decode micro-batches in the order in which they will be wanted.
- * Opening, closing, and what workers call.
  *
- * A decoding thread claims the next micro-batch of the sequence when it finds an EMPTY slot. Claims
- * are made in the order of the sequence, so what is wanted first is there first, whatever the
- * threads' speed. What an item holds depends on its number only; the threads change nothing but
- * when it is there.
+ * A decoder claims the next micro-batch of the sequence when it finds an EMPTY buffer, and decodes
+ * it there without the lock. Claims are made in the order of the sequence, so what is wanted first
+ * is there first, whatever the threads' speed. What an item holds depends on its number only; the
+ * threads change nothing but when it is there.
  *
- * It cannot lock up: a taker that waits for an unclaimed item, while no slot is EMPTY or
- * DECODING (all are held or will be taken by others), adds a slot. So a net whose workers hold all
- * micro-batches of a batch at once gets as many slots as that needs, beyond the memory limit.
+ * It cannot lock up: a taker that waits for an unclaimed item, while no buffer is EMPTY or DECODING
+ * (all are held or will be taken by others), adds a buffer. So a net whose workers hold all
+ * micro-batches of a batch at once gets as many buffers as that needs, beyond the memory limit.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/prefetcher.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/prefetcher_inner.h"
 
-/* ---- Opening and closing ---- */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
-static int copy_options(const struct ls_prefetcher_options *options,
-                        struct ls_prefetcher *prefetcher, struct ls_error *error)
-{
-    size_t inputs = (size_t)options->input_count;
-    size_t datasets = (size_t)options->dataset_count;
-    prefetcher->batching = options->batching;
-    prefetcher->share = options->share;
-    prefetcher->updates_end = options->updates_end;
-    prefetcher->room = options->room;
-    prefetcher->dataset_count = options->dataset_count;
-    prefetcher->input_count = options->input_count;
-    prefetcher->datasets = ls_alloc(datasets, sizeof *prefetcher->datasets);
-    prefetcher->inputs = ls_alloc(inputs, sizeof *prefetcher->inputs);
-    if (prefetcher->datasets == NULL || prefetcher->inputs == NULL)
-        return ls_fail_memory(error, "a prefetcher of data");
-    for (size_t i = 0; i < inputs; i++) {
-        int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
-        if (tensor < 0 || tensor >= ls_dataset_tensors(options->datasets[dataset]))
-            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                           "tensor %d of a sample was asked for", tensor);
-        prefetcher->inputs[i][0] = dataset;
-        prefetcher->inputs[i][1] = tensor;
-    }
-    for (size_t i = 0; i < datasets; i++) {
-        prefetcher->datasets[i] = options->datasets[i];
-        if (ls_dataset_varies(prefetcher->datasets[i]) && prefetcher->batching.size_of == NULL)
-            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                           "samples vary in size, and the source reports no sizes");
-    }
-    return 0;
-}
-
-/* How many slots: what the budget allows (by default the `prefetch` batches of the data sets, at
+/* How many buffers: what the budget allows (by default the `prefetch` batches of the data sets, at
  * most 256 MiB), at least two and one more than threads. */
-static int slot_target(const struct ls_prefetcher *prefetcher, size_t memory, int *target,
-                       struct ls_error *error)
+static int buffer_target(const struct ls_prefetcher *prefetcher, size_t memory, int *target,
+                         struct ls_error *error)
 {
-    size_t slot;
-    LS_TRY(ls_prefetch_slot_bytes(prefetcher, &slot, error));
+    size_t bytes;
+    const struct ls_item_layout *layout = &prefetcher->layout;
+    LS_TRY(ls_item_largest(layout, &bytes, error));
     int64_t prefetch = 1;
-    for (int i = 0; i < prefetcher->dataset_count; i++)
-        if (ls_dataset_prefetch(prefetcher->datasets[i]) > prefetch)
-            prefetch = ls_dataset_prefetch(prefetcher->datasets[i]);
-    int64_t per_batch = ls_share_most(
-        &prefetcher->share, ls_batching_most(&prefetcher->batching, prefetcher->batching.batch));
-    int64_t slots = (int64_t)((memory > 0 ? memory : (size_t)256 << 20) / (slot + 1));
-    if (memory == 0 && slots / prefetch > per_batch)
-        slots = prefetch * per_batch;
+    for (int i = 0; i < layout->dataset_count; i++)
+        if (ls_dataset_prefetch(layout->datasets[i]) > prefetch)
+            prefetch = ls_dataset_prefetch(layout->datasets[i]);
+    int64_t per_batch = ls_share_most(&prefetcher->share,
+                                      ls_batching_most(&layout->batching, layout->batching.batch));
+    int64_t count = (int64_t)((memory > 0 ? memory : (size_t)256 << 20) / (bytes + 1));
+    if (memory == 0 && count / prefetch > per_batch)
+        count = prefetch * per_batch;
     int64_t least = prefetcher->decoder_count + 1;
-    slots = slots < least ? least : slots;
-    *target = slots > 4096 ? 4096 : (int)slots;
+    count = count < least ? least : count;
+    *target = count > 4096 ? 4096 : (int)count;
     return 0;
 }
 
-static int default_threads(const struct ls_prefetcher *prefetcher)
+static int default_threads(const struct ls_item_layout *layout)
 {
     int cores = ls_cpu_count();
-    for (int i = 0; i < prefetcher->dataset_count; i++)
-        if (ls_dataset_encoded(prefetcher->datasets[i]))
+    for (int i = 0; i < layout->dataset_count; i++)
+        if (ls_dataset_encoded(layout->datasets[i]))
             return cores > 32 ? 32 : cores;
     return 1 + cores / 8;
-}
-
-/* The slots that takers look through without the lock: those that there are now. */
-static int note_slots(struct ls_prefetcher *prefetcher, struct ls_error *error)
-{
-    prefetcher->fast = ls_alloc((size_t)prefetcher->slot_count, sizeof *prefetcher->fast);
-    if (prefetcher->fast == NULL)
-        return ls_fail_memory(error, "a prefetcher of data");
-    for (int i = 0; i < prefetcher->slot_count; i++)
-        prefetcher->fast[i] = prefetcher->slots[i];
-    prefetcher->fast_count = prefetcher->slot_count;
-    prefetcher->enough = (prefetcher->slot_count + 1) / 2;
-    return 0;
-}
-
-static int start(const struct ls_prefetcher_options *options, struct ls_prefetcher *prefetcher,
-                 struct ls_error *error)
-{
-    LS_TRY(ls_batching_check(&options->batching, "data", error));
-    LS_TRY(copy_options(options, prefetcher, error));
-    LS_TRY(ls_position_open(prefetcher, error));
-    int threads = options->threads > 0 ? options->threads : default_threads(prefetcher);
-    prefetcher->decoders = ls_alloc((size_t)threads, sizeof *prefetcher->decoders);
-    if (prefetcher->decoders == NULL)
-        return ls_fail_memory(error, "a prefetcher of data");
-    prefetcher->decoder_count = threads;
-    int slots;
-    LS_TRY(slot_target(prefetcher, options->memory, &slots, error));
-    for (; slots > 0; slots--)
-        LS_TRY(ls_prefetch_slot_add(prefetcher, error));
-    LS_TRY(note_slots(prefetcher, error));
-    LS_TRY(ls_prefetch_slot_reserve(prefetcher, error));
-    for (int i = 0; i < threads; i++)
-        LS_TRY(ls_decoder_start(prefetcher, &prefetcher->decoders[i], error));
-    return 0;
 }
 
 /* Of a decoder: its stack, what its library for pictures and its heap keep, and the record that is
  * being decoded. */
 enum { DECODER_BYTES = 256 << 10 };
 
-static size_t decoder_bytes(const struct ls_prefetcher *prefetcher)
+static size_t decoder_bytes(const struct ls_item_layout *layout)
 {
     size_t bytes = DECODER_BYTES;
-    for (int d = 0; d < prefetcher->dataset_count; d++)
-        bytes += ls_dataset_decode_bytes(prefetcher->datasets[d]);
+    for (int d = 0; d < layout->dataset_count; d++)
+        bytes += ls_dataset_decode_bytes(layout->datasets[d]);
     return bytes;
 }
 
 int ls_prefetcher_bytes(const struct ls_prefetcher_options *options, size_t *samples,
                         size_t *threads, struct ls_error *error)
 {
-    struct ls_prefetcher prefetcher = {.decoder_count = options->threads};
-    size_t slot = 0;
-    int slots = 0;
-    int status = copy_options(options, &prefetcher, error);
+    struct ls_prefetcher prefetcher = {.share = options->share, .decoder_count = options->threads};
+    size_t bytes = 0;
+    int buffers = 0;
+    int status = ls_item_layout_init(options, &prefetcher.layout, error);
     if (status == 0 && prefetcher.decoder_count == 0)
-        prefetcher.decoder_count = default_threads(&prefetcher);
+        prefetcher.decoder_count = default_threads(&prefetcher.layout);
     if (status == 0)
-        status = slot_target(&prefetcher, options->memory, &slots, error);
+        status = buffer_target(&prefetcher, options->memory, &buffers, error);
     if (status == 0)
-        status = ls_prefetch_slot_bytes(&prefetcher, &slot, error);
-    *samples = slot * (size_t)slots;
-    *threads = status == 0 ? (size_t)prefetcher.decoder_count * decoder_bytes(&prefetcher) : 0;
-    ls_free(prefetcher.datasets);
-    ls_free(prefetcher.inputs);
+        status = ls_item_largest(&prefetcher.layout, &bytes, error);
+    *samples = bytes * (size_t)buffers;
+    *threads =
+        status == 0 ? (size_t)prefetcher.decoder_count * decoder_bytes(&prefetcher.layout) : 0;
+    ls_item_layout_free(&prefetcher.layout);
     return status;
+}
+
+/* ---- Decoders -------------------------------------------------------------------------------- */
+
+static int decode(struct ls_decoder *decoder, struct ls_ring_buffer *buffer)
+{
+    const struct ls_item_layout *layout = &decoder->prefetcher->layout;
+    const struct ls_prefetch_item *item = &buffer->item;
+    ls_error_clear(&decoder->error);
+    for (int i = 0; i < layout->input_count; i++)
+        LS_TRY(ls_item_input_bytes(layout, i, item->samples, item->shape, &decoder->bytes[i],
+                                   &decoder->error));
+    LS_TRY(ls_ring_fit(buffer, decoder->bytes, layout->input_count, &decoder->error));
+    return ls_item_decode(layout, decoder->readers, item, &decoder->error);
+}
+
+/* With the lock held: what was decoded becomes ready, unless a seek has overtaken it. */
+static void finish(struct ls_decoder *decoder, struct ls_ring_buffer *buffer, int status)
+{
+    struct ls_prefetcher *prefetcher = decoder->prefetcher;
+    struct ls_ring *ring = &prefetcher->ring;
+    if (buffer->generation != atomic_load(&ring->generation)) {
+        ls_ring_set(ring, buffer, LS_RING_EMPTY);
+        pthread_cond_signal(&prefetcher->work);
+    } else if (status == 0) {
+        ls_ring_set(ring, buffer, LS_RING_READY);
+    } else {
+        buffer->status = status;
+        if (buffer->error == NULL)
+            buffer->error = ls_alloc(1, sizeof *buffer->error);
+        if (buffer->error != NULL)
+            *buffer->error = decoder->error;
+        ls_ring_set(ring, buffer, LS_RING_FAILED);
+    }
+    if (atomic_load(&prefetcher->waiting) > 0)
+        pthread_cond_broadcast(&prefetcher->done);
+}
+
+/* With the lock held: the next buffer to decode into, or NULL. Takers are told where nothing can be
+ * claimed: what they wait for may need a buffer, or have failed. */
+static struct ls_ring_buffer *claim(struct ls_prefetcher *prefetcher)
+{
+    struct ls_ring *ring = &prefetcher->ring;
+    struct ls_ring_buffer *buffer = ls_ring_find(ring, LS_RING_EMPTY);
+    struct ls_sequence_item next;
+    if (buffer == NULL)
+        return NULL;
+    if (!ls_sequence_next(prefetcher->sequence, &next)) {
+        if (atomic_load(&prefetcher->waiting) > 0)
+            pthread_cond_broadcast(&prefetcher->done);
+        return NULL;
+    }
+    struct ls_prefetch_item *item = &buffer->item;
+    item->update = next.update;
+    item->index = next.index;
+    item->ordinal = next.ordinal;
+    item->samples = next.samples;
+    memcpy(item->shape, next.shape, sizeof item->shape);
+    buffer->generation = atomic_load(&ring->generation);
+    ls_ring_set(ring, buffer, LS_RING_DECODING);
+    return buffer;
+}
+
+static void *decode_ahead(void *argument)
+{
+    struct ls_decoder *decoder = argument;
+    struct ls_prefetcher *prefetcher = decoder->prefetcher;
+    ls_unpin_thread();
+    ls_set_float_mode();
+    ls_enter_background();
+    pthread_mutex_lock(&prefetcher->lock);
+    while (!prefetcher->stop) {
+        /* A thread that makes a buffer EMPTY reads `idle` afterwards: one of the two sees the
+         * other. */
+        atomic_fetch_add(&prefetcher->idle, 1);
+        struct ls_ring_buffer *buffer = claim(prefetcher);
+        if (buffer == NULL)
+            pthread_cond_wait(&prefetcher->work, &prefetcher->lock);
+        atomic_fetch_sub(&prefetcher->idle, 1);
+        if (buffer == NULL)
+            continue;
+        pthread_mutex_unlock(&prefetcher->lock);
+        int status = decode(decoder, buffer);
+        pthread_mutex_lock(&prefetcher->lock);
+        finish(decoder, buffer, status);
+    }
+    pthread_mutex_unlock(&prefetcher->lock);
+    return NULL;
+}
+
+static int start_decoder(struct ls_prefetcher *prefetcher, struct ls_decoder *decoder,
+                         struct ls_error *error)
+{
+    decoder->prefetcher = prefetcher;
+    const struct ls_item_layout *layout = &prefetcher->layout;
+    decoder->readers = ls_alloc((size_t)layout->dataset_count, sizeof *decoder->readers);
+    decoder->bytes = ls_alloc((size_t)layout->input_count + 1, sizeof *decoder->bytes);
+    if (decoder->readers == NULL || decoder->bytes == NULL)
+        return ls_fail_memory(error, "a prefetcher of data");
+    for (int d = 0; d < layout->dataset_count; d++)
+        LS_TRY(ls_reader_open(layout->datasets[d], &decoder->readers[d], error));
+    int result = pthread_create(&decoder->thread, NULL, decode_ahead, decoder);
+    if (result != 0)
+        return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL,
+                       "a thread to decode data could not be started (error %d)", result);
+    decoder->running = true;
+    return 0;
+}
+
+static void join_decoder(struct ls_prefetcher *prefetcher, struct ls_decoder *decoder)
+{
+    if (decoder->running)
+        pthread_join(decoder->thread, NULL);
+    for (int d = 0; decoder->readers != NULL && d < prefetcher->layout.dataset_count; d++)
+        ls_reader_close(decoder->readers[d]);
+    ls_free(decoder->readers);
+    ls_free(decoder->bytes);
+}
+
+/* ---- The room -------------------------------------------------------------------------------- */
+
+/* Whether the first buffers lie in a room. Where sizes vary buffers grow as they need. */
+static bool uses_room(const struct ls_prefetcher *prefetcher)
+{
+    return prefetcher->room != NULL && prefetcher->layout.batching.size_of == NULL;
+}
+
+void ls_prefetch_memory_free(struct ls_prefetch_memory *room)
+{
+    ls_free_aligned(room->memory);
+    *room = (struct ls_prefetch_memory){0};
+}
+
+/* Stops decoding and drops what was decoded, until the next seek. NULL is nothing to stop. */
+static void pause_decoding(struct ls_prefetcher *prefetcher)
+{
+    if (prefetcher == NULL)
+        return;
+    pthread_mutex_lock(&prefetcher->lock);
+    ls_ring_drop(&prefetcher->ring);
+    ls_sequence_stop(prefetcher->sequence);
+    atomic_fetch_add(&prefetcher->waiting, 1);
+    while (ls_ring_find(&prefetcher->ring, LS_RING_DECODING) != NULL)
+        pthread_cond_wait(&prefetcher->done, &prefetcher->lock);
+    atomic_fetch_sub(&prefetcher->waiting, 1);
+    if (prefetcher->layout.batching.size_of != NULL)
+        ls_ring_give_back(&prefetcher->ring);
+    pthread_mutex_unlock(&prefetcher->lock);
+    if (prefetcher->room != NULL && prefetcher->room->user == prefetcher)
+        prefetcher->room->user = NULL;
+}
+
+/* Makes the room large enough for the first buffers. */
+static int reserve_room(struct ls_prefetcher *prefetcher, struct ls_error *error)
+{
+    struct ls_prefetch_memory *room = prefetcher->room;
+    size_t bytes;
+    if (!uses_room(prefetcher))
+        return 0;
+    LS_TRY(ls_item_largest(&prefetcher->layout, &bytes, error));
+    bytes *= (size_t)prefetcher->ring.first_count; /* no more than there was memory for, or 4096 */
+    if (bytes <= room->bytes)
+        return 0;
+    unsigned char *larger = ls_alloc_aligned(bytes);
+    if (larger == NULL)
+        return ls_fail_memory(error, "decoded data");
+    pause_decoding(room->user);
+    ls_prefetch_memory_free(room);
+    room->memory = larger;
+    room->bytes = bytes;
+    return 0;
+}
+
+/* Makes the prefetcher the one that its room belongs to. Its own decoders rest. */
+static void take_room(struct ls_prefetcher *prefetcher)
+{
+    size_t bytes = 0;
+    if (prefetcher->room == NULL || prefetcher->room->user == prefetcher)
+        return;
+    pause_decoding(prefetcher->room->user);
+    prefetcher->room->user = prefetcher;
+    if (!uses_room(prefetcher))
+        return;
+    (void)ls_item_largest(&prefetcher->layout, &bytes, NULL); /* known since it was opened */
+    ls_ring_share(&prefetcher->ring, prefetcher->room->memory, bytes);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static int start(const struct ls_prefetcher_options *options, struct ls_prefetcher *prefetcher,
+                 struct ls_error *error)
+{
+    const struct ls_sequence_options sequence = {.batching = &prefetcher->layout.batching,
+                                                 .share = options->share,
+                                                 .updates_end = options->updates_end};
+    LS_TRY(ls_batching_check(&options->batching, "data", error));
+    LS_TRY(ls_item_layout_init(options, &prefetcher->layout, error));
+    prefetcher->share = options->share;
+    prefetcher->room = options->room;
+    prefetcher->ring.inputs = options->input_count;
+    prefetcher->ring.datasets = options->dataset_count;
+    LS_TRY(ls_sequence_open(&sequence, &prefetcher->sequence, error));
+    int threads = options->threads > 0 ? options->threads : default_threads(&prefetcher->layout);
+    prefetcher->decoders = ls_alloc((size_t)threads, sizeof *prefetcher->decoders);
+    if (prefetcher->decoders == NULL)
+        return ls_fail_memory(error, "a prefetcher of data");
+    prefetcher->decoder_count = threads;
+    int buffers;
+    size_t bytes;
+    LS_TRY(buffer_target(prefetcher, options->memory, &buffers, error));
+    LS_TRY(ls_item_largest(&prefetcher->layout, &bytes, error));
+    bool own = prefetcher->room == NULL && prefetcher->layout.batching.size_of == NULL;
+    for (int i = 0; i < buffers; i++)
+        LS_TRY(ls_ring_add(&prefetcher->ring, own ? bytes : 0, error));
+    LS_TRY(ls_ring_fix_first(&prefetcher->ring, error));
+    prefetcher->enough = (buffers + 1) / 2;
+    LS_TRY(reserve_room(prefetcher, error));
+    for (int i = 0; i < threads; i++)
+        LS_TRY(start_decoder(prefetcher, &prefetcher->decoders[i], error));
+    return 0;
 }
 
 int ls_prefetcher_open(const struct ls_prefetcher_options *options,
@@ -179,119 +333,73 @@ void ls_prefetcher_close(struct ls_prefetcher *prefetcher)
     pthread_cond_broadcast(&prefetcher->work);
     pthread_mutex_unlock(&prefetcher->lock);
     for (int i = 0; i < prefetcher->decoder_count; i++)
-        ls_decoder_join(prefetcher, &prefetcher->decoders[i]);
+        join_decoder(prefetcher, &prefetcher->decoders[i]);
     if (prefetcher->room != NULL && prefetcher->room->user == prefetcher)
         prefetcher->room->user = NULL;
-    for (int i = 0; i < prefetcher->slot_count; i++)
-        ls_prefetch_slot_free(prefetcher->slots[i]);
-    ls_position_close(prefetcher);
-    ls_free((void *)prefetcher->fast);
-    ls_free(prefetcher->slots);
+    ls_ring_free(&prefetcher->ring);
+    ls_sequence_close(prefetcher->sequence);
     ls_free(prefetcher->decoders);
-    ls_free(prefetcher->datasets);
-    ls_free(prefetcher->inputs);
+    ls_item_layout_free(&prefetcher->layout);
     pthread_cond_destroy(&prefetcher->work);
     pthread_cond_destroy(&prefetcher->done);
     pthread_mutex_destroy(&prefetcher->lock);
     ls_free(prefetcher);
 }
 
-/* ---- What workers call ---- */
-
-/* With the lock held: nothing that was decoded is handed out any more. */
-static void drop_items(struct ls_prefetcher *prefetcher)
-{
-    atomic_fetch_add(&prefetcher->generation, 1);
-    for (int i = 0; i < prefetcher->slot_count; i++) {
-        enum ls_prefetch_slot_state state = ls_prefetch_slot_state(prefetcher->slots[i]);
-        if (state == READY || state == FAILED)
-            ls_prefetch_slot_set(prefetcher, prefetcher->slots[i], EMPTY);
-    }
-}
-
-void ls_prefetch_memory_free(struct ls_prefetch_memory *room)
-{
-    ls_free_aligned(room->memory);
-    *room = (struct ls_prefetch_memory){0};
-}
-
-void ls_prefetcher_pause(struct ls_prefetcher *prefetcher)
-{
-    if (prefetcher == NULL)
-        return;
-    pthread_mutex_lock(&prefetcher->lock);
-    drop_items(prefetcher);
-    prefetcher->started = false;
-    atomic_fetch_add(&prefetcher->waiting, 1);
-    while (ls_prefetch_slot_in_state(prefetcher, DECODING) != NULL)
-        pthread_cond_wait(&prefetcher->done, &prefetcher->lock);
-    atomic_fetch_sub(&prefetcher->waiting, 1);
-    ls_prefetch_slot_give_back(prefetcher);
-    pthread_mutex_unlock(&prefetcher->lock);
-    if (prefetcher->room != NULL && prefetcher->room->user == prefetcher)
-        prefetcher->room->user = NULL;
-}
-
-/* Makes the prefetcher the one that its room belongs to. */
-static void take_room(struct ls_prefetcher *prefetcher)
-{
-    if (prefetcher->room == NULL || prefetcher->room->user == prefetcher)
-        return;
-    ls_prefetcher_pause(prefetcher->room->user);
-    prefetcher->room->user = prefetcher;
-    ls_prefetch_slot_enter_room(prefetcher); /* its own decoders rest */
-}
+/* ---- What workers call ----------------------------------------------------------------------- */
 
 void ls_prefetcher_seek(struct ls_prefetcher *prefetcher, int64_t update)
 {
     take_room(prefetcher);
     pthread_mutex_lock(&prefetcher->lock);
-    drop_items(prefetcher);
-    prefetcher->started = true;
-    ls_position_go_to(prefetcher, update);
+    ls_ring_drop(&prefetcher->ring);
+    ls_sequence_seek(prefetcher->sequence, update);
     pthread_cond_broadcast(&prefetcher->work);
     pthread_mutex_unlock(&prefetcher->lock);
 }
 
-void ls_prefetcher_report(const struct ls_error *from, struct ls_error *to)
+void ls_prefetcher_request(struct ls_prefetcher *prefetcher, int64_t update, int index)
 {
-    for (int i = 0; i < from->count; i++) {
-        const struct ls_problem *problem = &from->problems[i];
-        ls_fail(to, problem->status, problem->place, problem->hint, "%s", problem->message);
-    }
+    pthread_mutex_lock(&prefetcher->lock);
+    if (ls_ring_of(&prefetcher->ring, update, index) == NULL &&
+        ls_sequence_request(prefetcher->sequence, update, index))
+        pthread_cond_signal(&prefetcher->work);
+    pthread_mutex_unlock(&prefetcher->lock);
 }
 
 /* With the lock held. An item that was found: hands it out, or says why not. */
-static int hand_out(struct ls_prefetcher *prefetcher, struct ls_prefetch_slot *slot,
+static int hand_out(struct ls_prefetcher *prefetcher, struct ls_ring_buffer *buffer,
                     const struct ls_prefetch_item **item, struct ls_error *error)
 {
-    if (ls_prefetch_slot_state(slot) == READY) { /* its only taker is this one */
-        ls_prefetch_slot_set(prefetcher, slot, HELD);
-        *item = &slot->item;
+    if (ls_ring_state(buffer) == LS_RING_READY) { /* its only taker is this one */
+        ls_ring_set(&prefetcher->ring, buffer, LS_RING_HELD);
+        *item = &buffer->item;
         return 0;
     }
-    if (ls_prefetch_slot_state(slot) == HELD)
+    if (ls_ring_state(buffer) == LS_RING_HELD)
         return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
-                       "micro-batch %d of update %" PRId64 " was taken twice", slot->item.index,
-                       slot->item.update);
-    if (slot->error == NULL)
+                       "micro-batch %d of update %" PRId64 " was taken twice", buffer->item.index,
+                       buffer->item.update);
+    if (buffer->error == NULL)
         return ls_fail_memory(error, "a message about damaged data");
-    ls_prefetcher_report(slot->error, error);
-    return slot->status;
+    ls_error_add(error, buffer->error);
+    return buffer->status;
 }
 
+/* With the lock held: waits for an item. */
 static int take(struct ls_prefetcher *prefetcher, int64_t update, int index,
                 const struct ls_prefetch_item **item, struct ls_error *error)
 {
+    struct ls_ring *ring = &prefetcher->ring;
     for (;;) {
-        struct ls_prefetch_slot *slot = ls_prefetch_slot_of(prefetcher, update, index);
-        if (slot != NULL && ls_prefetch_slot_state(slot) != DECODING)
-            return hand_out(prefetcher, slot, item, error);
-        if (slot == NULL) {
-            LS_TRY(ls_position_expect(prefetcher, update, index, error));
-            if (ls_prefetch_slot_in_state(prefetcher, EMPTY) == NULL &&
-                ls_prefetch_slot_in_state(prefetcher, DECODING) == NULL)
-                LS_TRY(ls_prefetch_slot_add(prefetcher, error));
+        struct ls_ring_buffer *buffer = ls_ring_of(ring, update, index);
+        if (buffer != NULL && ls_ring_state(buffer) != LS_RING_DECODING)
+            return hand_out(prefetcher, buffer, item, error);
+        if (buffer == NULL) {
+            LS_TRY(ls_sequence_expect(prefetcher->sequence, update, index, error));
+            if (ls_ring_find(ring, LS_RING_EMPTY) == NULL &&
+                ls_ring_find(ring, LS_RING_DECODING) == NULL)
+                LS_TRY(ls_ring_add(ring, 0, error));
             pthread_cond_broadcast(&prefetcher->work);
         }
         pthread_cond_wait(&prefetcher->done, &prefetcher->lock);
@@ -302,9 +410,9 @@ int ls_prefetcher_take(struct ls_prefetcher *prefetcher, int64_t update, int ind
                        const struct ls_prefetch_item **item, struct ls_error *error)
 {
     *item = NULL;
-    struct ls_prefetch_slot *slot = ls_prefetch_slot_grab(prefetcher, update, index);
-    if (slot != NULL) {
-        *item = &slot->item;
+    struct ls_ring_buffer *buffer = ls_ring_grab(&prefetcher->ring, update, index);
+    if (buffer != NULL) {
+        *item = &buffer->item;
         return 0;
     }
     pthread_mutex_lock(&prefetcher->lock);
@@ -317,8 +425,9 @@ int ls_prefetcher_take(struct ls_prefetcher *prefetcher, int64_t update, int ind
 
 void ls_prefetcher_release(struct ls_prefetcher *prefetcher, const struct ls_prefetch_item *item)
 {
-    ls_prefetch_slot_set(prefetcher, (struct ls_prefetch_slot *)(uintptr_t)item, EMPTY);
-    bool worth = atomic_load(&prefetcher->empty) >= prefetcher->enough ||
+    struct ls_ring *ring = &prefetcher->ring;
+    ls_ring_set(ring, item->buffer, LS_RING_EMPTY);
+    bool worth = atomic_load(&ring->empty) >= prefetcher->enough ||
                  atomic_load(&prefetcher->waiting) > 0 || prefetcher->share.any;
     if (!worth || atomic_load(&prefetcher->idle) == 0)
         return;

@@ -13,6 +13,7 @@
 #include "data/digest.h"
 
 struct ls_prefetcher;
+struct ls_ring_buffer;
 
 /* A micro-batch in memory. */
 struct ls_prefetch_item {
@@ -22,6 +23,7 @@ struct ls_prefetch_item {
     int64_t samples;
     int64_t shape[3]; /* of each image of the data set whose sizes vary; zeros if none does */
     void **input;     /* by input: `samples` samples each, 64-byte aligned */
+    struct ls_ring_buffer *buffer; /* where it lies; for the prefetcher only */
     /* By data set: what was read. Of the last micro-batch of an epoch that leaves samples out
      * (LS_LAST_DROP) with those, so that every epoch has all records. */
     struct ls_digests *digests;

@@ -275,9 +275,8 @@ int ls_source_forgive(const struct ls_source *source, int status, struct ls_erro
         return status;
     if (status == LS_BAD_RECORD || (status == LOCKSTEP_DATA && source->forgiving))
         return 0;
-    for (int i = 0; status != 0 && i < aside.count; i++)
-        ls_fail(error, aside.problems[i].status, aside.problems[i].place, aside.problems[i].hint,
-                "%s", aside.problems[i].message);
+    if (status != 0)
+        ls_error_add(error, &aside);
     return status;
 }
 

@@ -111,6 +111,22 @@ static void test_small_buffers_hold_the_beginning(void **state)
     }
 }
 
+static void test_problems_of_another_error_are_appended(void **state)
+{
+    (void)state;
+    struct ls_error *more = calloc(1, sizeof *more);
+    char text[256];
+    ls_fail(&error, LOCKSTEP_USAGE, NULL, NULL, "first");
+    ls_fail(more, LOCKSTEP_DATA, "file", "mend it", "100%% of %s", "it");
+    ls_fail(more, LOCKSTEP_DATA, "file", NULL, "third");
+    ls_error_add(&error, more);
+    ls_error_add(NULL, more);
+    ls_error_format(&error, text, sizeof text);
+    assert_string_equal(text, "first\nfile: 100% of it. hint: mend it\nfile: third");
+    assert_int_equal(error.status, LOCKSTEP_USAGE);
+    free(more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +136,7 @@ int main(void)
         cmocka_unit_test_setup(test_long_texts_end_in_dots, setup),
         cmocka_unit_test_setup(test_control_characters_cannot_forge_lines, setup),
         cmocka_unit_test_setup(test_errno_is_explained, setup),
+        cmocka_unit_test_setup(test_problems_of_another_error_are_appended, setup),
         cmocka_unit_test_setup(test_small_buffers_hold_the_beginning, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static void no_more_is_decoded_ahead_than_the_budget_allows(void **state)
         size_t slot = 0, samples = 0, threads = 0, held = 0;
         size_t memory = table[i].room == 0 ? 1 : (size_t)table[i].room * (SLOT + 1);
         open_fixture(&f, batching, table[i].threads, memory, INT64_MAX);
-        assert_int_equal(ls_prefetch_slot_bytes(f.prefetcher, &slot, NULL), 0);
+        assert_int_equal(ls_item_largest(&f.prefetcher->layout, &slot, NULL), 0);
         assert_int_equal(slot, SLOT);
         struct ls_prefetcher_options options = {.datasets = &f.set,
                                                 .dataset_count = 1,
@@ -275,9 +275,10 @@ static void no_more_is_decoded_ahead_than_the_budget_allows(void **state)
                 pause_randomly((uint64_t)u, (uint64_t)k);
                 ls_prefetcher_release(f.prefetcher, item);
             }
-        assert_int_equal(f.prefetcher->slot_count, table[i].slots);
-        for (int k = 0; k < f.prefetcher->slot_count; k++)
-            held += f.prefetcher->slots[k]->capacity;
+        const struct ls_ring *ring = &f.prefetcher->ring;
+        assert_int_equal(ring->count, table[i].slots);
+        for (int k = 0; k < ring->count; k++)
+            held += ring->buffers[k]->capacity;
         assert_int_equal(held, (size_t)table[i].slots * slot);
         assert_int_equal(samples, held);
         assert_in_range(threads, table[i].threads, table[i].threads * (1 << 20));
@@ -439,53 +440,6 @@ static void micro_batches_can_be_taken_in_any_order(void **state)
         }
         close_fixture(&f);
     }
-}
-
-/* The next micro-batch of a share may be far away: in batches of two and three, shares of the last
- * only. */
-static int sizes_that_change(void *user, int64_t ordinal, int64_t shape[3], struct ls_error *error)
-{
-    const int64_t *rare = user;
-    (void)error;
-    shape[0] = 1;
-    shape[1] = 10;
-    shape[2] = ordinal / 4 == *rare && ordinal % 4 == 2 ? 11 : 10;
-    return 0;
-}
-
-static void seeking_far_ahead_finds_rare_updates(void **state)
-{
-    enum { FAR = 50000 };
-    (void)state;
-    /* Batches of four samples are one micro-batch; that of update FAR is three, for its sizes. */
-    int64_t rare = FAR, n = 0, begin, end;
-    struct ls_batching batching = {INT64_MAX, 4, 4, 1, LS_LAST_WRAP, 0, sizes_that_change, &rare};
-    struct ls_micro micro[4];
-    const struct ls_share share = {1, 1, 4, false};
-    struct ls_prefetcher prefetcher = {
-        .batching = batching, .share = share, .updates_end = INT64_MAX};
-    struct ls_prefetch_item item;
-    assert_int_equal(ls_batching_cut(&batching, &(struct ls_batch){.ordinal = 4 * FAR, .count = 4},
-                                     micro, &n, NULL),
-                     0);
-    ls_share_run(&share, n, &begin, &end);
-    assert_true(n == 3 && begin == 0 && end == 1);
-    pthread_mutex_init(&prefetcher.lock, NULL);
-    pthread_cond_init(&prefetcher.done, NULL);
-    assert_int_equal(ls_position_open(&prefetcher, NULL), 0);
-    prefetcher.started = true;
-    ls_position_go_to(&prefetcher, 0);
-    assert_false(ls_position_claim(&prefetcher, &item)); /* it ends without being stopped */
-    assert_in_range(prefetcher.position.update, 1, FAR - 1);
-    assert_int_equal(ls_position_expect(&prefetcher, FAR, 0, NULL), 0);
-    assert_true(ls_position_claim(&prefetcher, &item));
-    assert_true(item.update == FAR && item.index == 0 && item.ordinal == 4 * FAR);
-    assert_int_equal(item.samples, 2);
-    assert_false(ls_position_claim(&prefetcher, &item));
-    assert_int_equal(ls_position_expect(&prefetcher, FAR, 0, NULL), LOCKSTEP_INTERNAL);
-    ls_position_close(&prefetcher);
-    pthread_cond_destroy(&prefetcher.done);
-    pthread_mutex_destroy(&prefetcher.lock);
 }
 
 /* ---- A room for several ---- */
@@ -693,7 +647,6 @@ int main(void)
         cmocka_unit_test(each_share_reads_its_own_micro_batches_only),
         cmocka_unit_test(micro_batches_of_other_shares_are_refused),
         cmocka_unit_test(micro_batches_can_be_taken_in_any_order),
-        cmocka_unit_test(seeking_far_ahead_finds_rare_updates),
         cmocka_unit_test(prefetchers_share_one_room),
         cmocka_unit_test(closing_at_any_time_ends_cleanly),
         cmocka_unit_test(wrong_calls_are_refused),

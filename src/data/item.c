@@ -1,0 +1,134 @@
+/* Items; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/item.h"
+
+#include "base/memory.h"
+#include "data/record.h"
+
+int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_item_layout *layout,
+                        struct ls_error *error)
+{
+    size_t inputs = (size_t)options->input_count;
+    size_t datasets = (size_t)options->dataset_count;
+    *layout = (struct ls_item_layout){.dataset_count = options->dataset_count,
+                                      .input_count = options->input_count,
+                                      .batching = options->batching};
+    layout->datasets = ls_alloc(datasets, sizeof *layout->datasets);
+    layout->inputs = ls_alloc(inputs, sizeof *layout->inputs);
+    if (layout->datasets == NULL || layout->inputs == NULL)
+        return ls_fail_memory(error, "a prefetcher of data");
+    for (size_t i = 0; i < inputs; i++) {
+        int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
+        if (tensor < 0 || tensor >= ls_dataset_tensors(options->datasets[dataset]))
+            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                           "tensor %d of a sample was asked for", tensor);
+        layout->inputs[i][0] = dataset;
+        layout->inputs[i][1] = tensor;
+    }
+    for (size_t i = 0; i < datasets; i++) {
+        layout->datasets[i] = options->datasets[i];
+        if (ls_dataset_varies(layout->datasets[i]) && layout->batching.size_of == NULL)
+            return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL,
+                           "samples vary in size, and the source reports no sizes");
+    }
+    return 0;
+}
+
+void ls_item_layout_free(struct ls_item_layout *layout)
+{
+    ls_free((void *)layout->datasets);
+    ls_free(layout->inputs);
+    *layout = (struct ls_item_layout){0};
+}
+
+/* Bytes of a sample in an input; `shape` is that of an item. */
+static size_t sample_bytes(const struct ls_item_layout *layout, int input, const int64_t shape[3])
+{
+    const struct ls_dataset *dataset = layout->datasets[layout->inputs[input][0]];
+    if (!ls_dataset_varies(dataset))
+        shape = ls_dataset_shape(dataset);
+    return ls_dataset_tensor_bytes(dataset, layout->inputs[input][1], shape);
+}
+
+int ls_item_input_bytes(const struct ls_item_layout *layout, int input, int64_t samples,
+                        const int64_t shape[3], size_t *bytes, struct ls_error *error)
+{
+    int64_t all, sample = (int64_t)sample_bytes(layout, input, shape);
+    if (!ls_multiply(samples, sample, &all) || all > INT64_C(1) << 42)
+        return ls_fail_memory(error, "a micro-batch");
+    *bytes = (size_t)all;
+    return 0;
+}
+
+int ls_item_largest(const struct ls_item_layout *layout, size_t *bytes, struct ls_error *error)
+{
+    int64_t samples = ls_batching_largest(&layout->batching);
+    if (samples > layout->batching.batch)
+        samples = layout->batching.batch;
+    *bytes = 0;
+    for (int i = 0; i < layout->input_count; i++) {
+        size_t input = 0;
+        const int64_t *largest = ls_dataset_largest_shape(layout->datasets[layout->inputs[i][0]]);
+        LS_TRY(ls_item_input_bytes(layout, i, samples, largest, &input, error));
+        *bytes += (input + 63) & ~(size_t)63;
+    }
+    return 0;
+}
+
+/* ---- Decoding -------------------------------------------------------------------------------- */
+
+/* Where the tensors of a data set's samples go, by tensor, and how many bytes each has; NULL: not
+ * wanted. Returns which are wanted. */
+static uint32_t find_targets(const struct ls_item_layout *layout,
+                             const struct ls_prefetch_item *item, int dataset, char **target,
+                             size_t *bytes)
+{
+    uint32_t wanted = 0;
+    for (int i = 0; i < layout->input_count; i++) {
+        if (layout->inputs[i][0] != dataset)
+            continue;
+        int tensor = layout->inputs[i][1];
+        target[tensor] = item->input[i];
+        bytes[tensor] = sample_bytes(layout, i, item->shape);
+        wanted |= LS_TENSOR(tensor);
+    }
+    return wanted;
+}
+
+static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader *reader,
+                          int dataset, const struct ls_prefetch_item *item, struct ls_error *error)
+{
+    char *target[LS_RECORD_TENSORS] = {NULL};
+    size_t bytes[LS_RECORD_TENSORS] = {0};
+    const struct ls_dataset *set = layout->datasets[dataset];
+    uint32_t wanted = find_targets(layout, item, dataset, target, bytes);
+    if (wanted == 0)
+        return 0;
+    struct ls_digests *digests = &item->digests[dataset];
+    int64_t size = ls_dataset_size(set), record;
+    int64_t begin = item->ordinal, end = begin + item->samples;
+    int64_t all = end + ls_batching_left_out(&layout->batching, end);
+    uint64_t hash;
+    *digests = (struct ls_digests){0};
+    for (int64_t i = begin; i < end; i++) {
+        LS_TRY(ls_reader_fetch(reader, i, (void *const *)target, error));
+        ls_reader_last(reader, &record, &hash);
+        ls_digests_add(digests, begin, all, size, i, record, hash);
+        digests->skipped += ls_reader_replaced(reader);
+        for (int k = 0; k < ls_dataset_tensors(set); k++)
+            target[k] = target[k] != NULL ? target[k] + bytes[k] : NULL;
+    }
+    for (int64_t i = end; i < all; i++) {
+        LS_TRY(ls_reader_hash(reader, i, wanted, &record, &hash, error));
+        ls_digests_add(digests, begin, all, size, i, record, hash);
+    }
+    return 0;
+}
+
+int ls_item_decode(const struct ls_item_layout *layout, struct ls_reader *const *readers,
+                   const struct ls_prefetch_item *item, struct ls_error *error)
+{
+    for (int d = 0; d < layout->dataset_count; d++)
+        LS_TRY(decode_dataset(layout, readers[d], d, item, error));
+    return 0;
+}
