@@ -8,7 +8,7 @@
 #include "monitor/monitor.h"
 #include "monitor/progress.h"
 
-enum { CHANNELS_MAX = 16 }; /* whose means the library tells */
+enum { CHANNELS_MAX = 16 }; /* of which the library reports the means */
 
 struct values {
     struct ls_cli_source_values source;

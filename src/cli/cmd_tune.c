@@ -164,7 +164,7 @@ static int tune(const struct values *values, const struct sweep *sweeps, double 
     options.isa = values->isa;
     options.device = values->device;
     options.seconds = seconds;
-    /* Progress goes to where messages go: the table is for those who read on. */
+    /* Progress goes to stderr, where messages go: the table on stdout can be piped. */
     struct ls_progress progress;
     ls_progress_init(&progress, stderr, NULL);
     options.callbacks = (struct lockstep_callbacks){&progress, ls_progress_event, NULL};

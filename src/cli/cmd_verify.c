@@ -31,7 +31,7 @@ struct lists {
     size_t worker_count, rank_count, dynamic_count, memory_count, isa_count;
 };
 
-/* A training that was run; as a process tells another one. */
+/* The result of a training, as one process sends it to another. */
 struct row {
     char training[TRAINING], hash[HASH];
     double seconds;

@@ -1,4 +1,4 @@
-/* The program as one of a job's ranks: who speaks, and which commands there are.
+/* The program as one of a job's ranks: which rank prints, and which commands ranks may run.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_CLI_JOB_H
 #define LS_CLI_JOB_H

@@ -23,7 +23,7 @@ struct ls_cli_predictions {
     enum ls_cli_format format;
     const struct lockstep_model *model; /* knows the classes' names */
     size_t size;                        /* numbers of a prediction */
-    size_t top;                         /* how many of them are told */
+    size_t top;                         /* how many of them are printed */
     size_t *order;                      /* indices, the largest value first; see ls_cli_rank */
     struct ls_json_writer json;
 };

@@ -1,4 +1,4 @@
-/* Bad records that others stand in for (on_bad_record: SKIP).
+/* Bad records that are replaced by others (on_bad_record: SKIP).
  *
  * A record is bad if it cannot be decoded, has a size that does not fit or a label that is no class
  * of a layer that takes it. In its place the next good one of the split is read, in the order of
@@ -17,7 +17,7 @@
 #include "data/dataset.h"
 #include "data/source.h"
 
-/* In the order in which they are found out. READABLE: only its labels may be bad. */
+/* What is known of a record, from less to more. READABLE: only its labels may be bad. */
 enum ls_verdict { LS_UNKNOWN, LS_READABLE, LS_GOOD, LS_BAD };
 
 enum { LS_BAD_NAMED = 5, LS_BAD_REASON = 400 };
@@ -28,7 +28,7 @@ struct ls_bad_records {
     struct ls_label_rule *rules;    /* which labels are good */
     size_t rule_count;
     pthread_mutex_t lock; /* guards what follows */
-    int named, told;      /* bad records with a name, and how many of them were told of */
+    int named, told;      /* bad records that are listed, and how many of them were reported */
     struct ls_bad_name {
         int64_t record;
         char reason[LS_BAD_REASON];

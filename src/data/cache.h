@@ -2,7 +2,7 @@
  *
  * Records are kept as they are before any transformation, in the types that the source has (bytes
  * mostly), so that nothing which depends on phase or epoch is in it: data sets of one source share
- * one cache, whichever phases and splits they are for. Its memory is set aside when a data set
+ * one cache, whichever phases and splits they are for. Its memory is allocated when a data set
  * joins and is written record by record, by whichever thread decodes one first; nothing is written
  * twice and nothing is allocated on the way. What does not fit is decoded each time: a cache never
  * changes a number.

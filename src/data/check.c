@@ -36,7 +36,7 @@ struct state {
     struct ls_error *error;
 };
 
-/* Ends the check with a failure that is no record's own: the first problem of a thread. */
+/* Ends the check with a failure that no record has caused: the first problem of a thread. */
 static void check_fail(struct state *state, int status, const struct ls_error *error)
 {
     const struct ls_problem *problem = &error->problems[0];
@@ -147,7 +147,7 @@ static int by_record(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The caller's thread tells how far it is while the others read. */
+/* The caller's thread reports the progress while the others read. */
 static void wait_for_all(struct state *state)
 {
     const struct timespec moment = {.tv_nsec = 20000000};

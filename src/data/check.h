@@ -16,9 +16,10 @@ struct ls_check {
     int (*progress)(void *user, int64_t done, int64_t count);
     void *user;
 };
-/* Reads, decodes and transforms every record of the data set (which forgives), and looks at its
- * label. *bad: how many are bad; *skippable: of how many of them that is the record's own fault,
- * not its file's, so that they can be skipped. LOCKSTEP_STOPPED where `progress` says so. */
+/* Reads, decodes and transforms every record of a data set that was opened with
+ * ls_dataset_open_forgiving, and checks its numbers. *bad: how many are bad; *skippable: how many
+ * of these on_bad_record: SKIP can replace, because the record is bad and not its file.
+ * LOCKSTEP_STOPPED where `progress` asks for that. */
 int ls_dataset_check(const struct ls_dataset *dataset, const struct ls_check *check, int64_t *bad,
                      int64_t *skippable, struct ls_error *error);
 

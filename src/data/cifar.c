@@ -48,8 +48,7 @@ static int bad_label(const char *path, int64_t record, int label, struct ls_erro
                                         (long long)record, label, CLASSES - 1));
 }
 
-/* The labels are looked at when a file is opened: a wrong one shows that the file is something
- * else. */
+/* The labels are checked when a file is opened: a wrong one shows that it is no CIFAR-10 file. */
 static int check_labels(const char *path, const struct ls_file *file, uint8_t *room,
                         struct ls_source *source, struct ls_error *error)
 {
@@ -90,7 +89,8 @@ static int check_file(const char *path, const struct ls_file *file, struct ls_so
     return status;
 }
 
-/* Class names are a comfort: a file that cannot be read or has another number of lines is none. */
+/* Class names are optional: a file that cannot be read or has another number of lines is ignored.
+ */
 static void read_names(const char *path, struct ls_source *source)
 {
     struct ls_text file = {0};

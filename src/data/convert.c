@@ -41,8 +41,8 @@ struct writer {
     struct ls_error *error;
 };
 
-/* MDB_MAP_FULL goes through to the caller that can do something about it. A write that a full disk
- * cuts short is EIO to LMDB. */
+/* MDB_MAP_FULL is left to the caller, which grows the map. LMDB reports a write that a full disk
+ * has cut short as EIO. */
 static int lmdb_failed(const struct writer *writer, int code, const char *doing)
 {
     struct statvfs disk;
@@ -53,7 +53,7 @@ static int lmdb_failed(const struct writer *writer, int code, const char *doing)
                    mdb_strerror(code));
 }
 
-/* "%08d_name"; the end of a name that is too long is what tells records apart. */
+/* "%08d_name"; of a name that is too long the end is kept, because it differs between records. */
 static int make_key(struct writer *writer, int64_t i, MDB_val *key)
 {
     const struct ls_source *source = writer->selection->source;

@@ -2,7 +2,7 @@
  * this rank's own copy of the data, in the background and without decoding, and compares digests.
  *
  * It runs for the first epoch of a job; from the second on an epoch's digest, which holds what all
- * ranks have read, is enough (data/digest.h). A rank by itself has nothing to compare.
+ * ranks have read, is enough (data/digest.h). A single rank compares nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_CROSS_CHECK_H

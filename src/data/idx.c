@@ -132,7 +132,7 @@ static int unpack_stream(const char *path, z_stream *stream, struct idx_file *fi
     if (got < 0)
         return damaged(path, error);
     LS_TRY(read_header(path, header, (size_t)got, file, &size, &numbers, error));
-    /* Deflate packs at most 1032 to 1: a small file that promises more is not believed. */
+    /* Deflate packs at most 1032 to 1: a small file that states more is damaged. */
     if (numbers / 1032 > (int64_t)file->file.size)
         return ls_fail(error, LOCKSTEP_DATA, path, NULL,
                        "is cut off: %" PRId64 " numbers cannot be in it", numbers);
@@ -253,7 +253,7 @@ static int open_idx(const struct ls_source_options *options, struct ls_source *s
     shape[1] = images->dim[images->rank - 2];
     shape[2] = images->dim[images->rank - 1];
     if (source->count == 0)
-        return 0; /* the extents of no records may be anything; that there are none is said later */
+        return 0; /* without records the extents may be anything; ls_source_open reports it */
     if (!ls_record_shape_valid(shape))
         return ls_fail(error, LOCKSTEP_DATA, path, NULL,
                        "has records of %" PRId64 " x %" PRId64 " x %" PRId64

@@ -170,7 +170,7 @@ static int inspect(struct ls_source *source, const struct ls_source_options *opt
     struct ls_datum datum;
     int64_t first;
     LS_TRY(ls_source_first_good(source, &first, error));
-    first = first < 0 ? 0 : first; /* which is told of then */
+    first = first < 0 ? 0 : first; /* what is wrong with it is reported */
     LS_TRY(read_datum(source, first, NULL, &datum, error));
     if (!datum.encoded && db->channels != 0)
         return ls_option_fail(options, forced_by(options->own),

@@ -1,5 +1,5 @@
 /* The records of an LMDB database, found by reading its pages ourselves: read-only, without a lock
- * file, and with every number checked before it is believed. (The LMDB library trusts its files:
+ * file, and with every number checked before it is used. (The LMDB library trusts its files:
  * a damaged page can crash it.) The database must not be written while it is open here.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_LMDB_INDEX_H

@@ -97,7 +97,7 @@ static int open_file(const char *path, struct npy_file *file, struct ls_source *
                        "has %" PRId64 " records, but '%.200s' has %" PRId64, header.count,
                        ((const struct npy *)source->state)->file[0].path, source->count);
     file->offset = header.size;
-    if (header.count > 0) /* that there are none is said later */
+    if (header.count > 0) /* ls_source_open refuses a file without records */
         LS_TRY(check_size(file, &header, &file->record, error));
     source->count = header.count;
     name_tensor(path, name, sizeof name);

@@ -1,4 +1,4 @@
-/* The header of a .npy file: every byte is checked before it is believed.
+/* The header of a .npy file: every byte is checked before it is used.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_NPY_HEADER_H
 #define LS_DATA_NPY_HEADER_H

@@ -64,7 +64,7 @@ static int refuse_foreign(void *user, const struct ls_option *option)
 }
 
 /* The path that the index-th value of a field leads to, which is kept. What is not there is
- * reported where it was named, which tells more than where it is not. */
+ * reported at the place in the definition that names it. */
 static int resolve(const struct reading *r, struct ls_option_field field, size_t index,
                    const char **out)
 {

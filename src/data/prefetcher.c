@@ -121,8 +121,8 @@ static void finish(struct ls_decoder *decoder, struct ls_ring_buffer *buffer, in
         pthread_cond_broadcast(&prefetcher->done);
 }
 
-/* With the lock held: the next buffer to decode into, or NULL. Takers are told where nothing can be
- * claimed: what they wait for may need a buffer, or have failed. */
+/* With the lock held: the next buffer to decode into, or NULL. Takers are woken where nothing can
+ * be claimed: what they wait for may need another buffer, or have failed. */
 static struct ls_ring_buffer *claim(struct ls_prefetcher *prefetcher)
 {
     struct ls_ring *ring = &prefetcher->ring;

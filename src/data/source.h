@@ -72,9 +72,9 @@ struct ls_buffer {
 void *ls_buffer_reserve(struct ls_buffer *buffer, size_t count, size_t size);
 void ls_buffer_free(struct ls_buffer *buffer);
 
-/* What a type returns where a record is bad: its bytes are there, and cannot be decoded or have a
- * label or size that makes no sense. Errors of a whole file (it is missing, became shorter, cannot
- * be read) stay LOCKSTEP_DATA. Outside of the types it is LOCKSTEP_DATA as well. */
+/* What a type returns where a record is bad: its bytes can be read, but not decoded, or its label
+ * or size is impossible. Errors of a whole file (it is missing, became shorter, cannot be read) are
+ * LOCKSTEP_DATA. ls_source_read and ls_source_open return LOCKSTEP_DATA for both. */
 enum { LS_BAD_RECORD = 1000 };
 /* That in place of LOCKSTEP_DATA; other statuses stay. */
 int ls_source_bad_record(int status);
@@ -168,7 +168,7 @@ size_t ls_tensor_bytes(const struct ls_record_tensor *tensor);
 struct ls_tensor_info *ls_source_add_tensor(struct ls_source *source, const char *name,
                                             enum ls_tensor_role role, enum ls_dtype type);
 
-/* Problems of records are told as texts. This one is no fault of the record's. */
+/* Problems of records are texts. This one is not caused by the record. */
 extern const char ls_record_no_memory[];
 /* The status that belongs to such a text: LOCKSTEP_RESOURCE for that one, else LOCKSTEP_DATA. */
 int ls_record_status(const char *problem);
@@ -177,11 +177,11 @@ int ls_record_status(const char *problem);
  * if it cannot be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],
                          struct ls_error *error);
-/* For a type's open: where to describe what is wrong with a record, and what comes of it. A source
- * that forgives drops both, one that skips drops what is wrong with records themselves. */
+/* For a type's open: where to report a problem of a record, and the status that follows from it. A
+ * forgiving source ignores all problems, one that skips ignores those of bad records. */
 struct ls_error *ls_source_aside(const struct ls_source *source, struct ls_error *error);
 int ls_source_forgive(const struct ls_source *source, int status, struct ls_error *error);
-/* The first record that can be decoded, for a source that forgives or skips, or -1; else 0. */
+/* The first record that can be decoded, or -1, for a source that is forgiving or skips; else 0. */
 int ls_source_first_good(const struct ls_source *source, int64_t *index, struct ls_error *error);
 /* For a type's open, too: what a reader takes for a record. */
 void ls_source_note_bytes(struct ls_source *source, size_t bytes);
