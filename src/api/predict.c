@@ -167,21 +167,16 @@ static int predict(struct lockstep_model *model, const float *input, size_t coun
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
                        "predictions take one input, but those of this net also depend on '%.100s'",
                        other->name);
-    enum ls_dtype type = ls_prediction_input(model->prediction)->type;
-    if (type != LS_F32)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
-                       "predictions take numbers of type F32, but the net's input has %s",
-                       ls_dtype_name(type));
-    if (model->output_size == 0)
-        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
-                       "the net has no output that belongs to a sample");
-    LS_TRY(check_one_size(model, error));
     const struct ls_value *from = ls_prediction_input(model->prediction);
     if (from->type != LS_F32)
         return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file,
                        "declare it as F32",
-                       "predictions are made from F32, but '%s' has elements of type %s",
+                       "predictions are made from F32, but '%.100s' has elements of type %s",
                        from->name, ls_dtype_name(from->type));
+    if (model->output_size == 0)
+        return ls_fail(error, LOCKSTEP_DEFINITION, model->definition.definition->file, NULL,
+                       "the net has no output that belongs to a sample");
+    LS_TRY(check_one_size(model, error));
     return ls_prediction_run(model->prediction, input, count, output, error);
 }
 

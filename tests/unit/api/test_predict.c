@@ -11,6 +11,7 @@
 #include <dnnl.h>
 
 #include "lockstep/lockstep.h"
+#include "support/npy_files.h"
 #include "support/support.h"
 
 enum { SAMPLES = 3, SIZE = 12 };
@@ -147,6 +148,40 @@ static void test_two_inputs(void **state)
     lockstep_error_free(error);
 }
 
+/* Nor are they made from an input of whole numbers, which has other bits than the caller's. */
+static void input_of_another_type_is_refused(void **state)
+{
+    (void)state;
+    static const int32_t numbers[SIZE];
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model;
+    const float input[3] = {0};
+    float output[SIZE];
+    char text[1024];
+    lockstep_model_options_init(&options);
+    write_npy(ls_test_path("whole.npy"), "<i4", "(4, 3)", numbers, sizeof numbers);
+    write_weights(ls_test_path("net.safetensors"));
+    snprintf(text, sizeof text,
+             "layer { name: 'in' type: 'Data' top: 'whole' data_param {\n"
+             "  backend: NPY source: '%s' batch_size: 2 tensor { type: I32 } } }\n"
+             "layer { name: 'pic' type: 'DummyData' top: 'pic' dummy_data_param {\n"
+             "  shape { dim: [2, 3, 1, 1] } } }\n"
+             "layer { name: 'c' type: 'Convolution' bottom: 'pic' top: 'c'\n"
+             "  convolution_param { num_output: 1 kernel_size: 1 bias_term: false } }\n"
+             "layer { name: 's' type: 'Silence' bottom: 'whole' }\n",
+             ls_test_path("whole.npy"));
+    ls_test_write_text(ls_test_path("whole.prototxt"), text);
+    if (lockstep_model_load(ls_test_path("whole.prototxt"), ls_test_path("net.safetensors"),
+                            &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    assert_int_equal(lockstep_model_predict(model, input, 1, output, error), LOCKSTEP_DEFINITION);
+    if (strstr(lockstep_error_text(error), "'whole' has elements of type I32") == NULL)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+}
+
 /* ---- oneDNN fails ---------------------------------------------------------------------------- */
 
 static _Atomic bool dnnl_fails;
@@ -225,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_view_of_input), cmocka_unit_test(all_rows_of_a_sample_are_predicted),
-        cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_failing_library)};
+        cmocka_unit_test(test_two_inputs), cmocka_unit_test(input_of_another_type_is_refused),
+        cmocka_unit_test(test_failing_library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
