@@ -15,7 +15,8 @@ struct bound_to {
     float *const *weights; /* by parameter */
 };
 
-/* Where a value of a plan lies in a binding; NULL for inputs, which change. */
+/* Where a value of a plan lies in a binding; NULL for inputs, which change, and for parameters
+ * where `to` is NULL. */
 static void *binding_locate(const struct ls_plan *plan, const struct bound_to *to,
                             const struct ls_value *value, const struct ls_binding *binding)
 {
@@ -29,6 +30,8 @@ static void *binding_locate(const struct ls_plan *plan, const struct bound_to *t
         return (plan->stashed[root->index] ? binding->stashed : binding->arena) +
                plan->offset[root->index];
     case LS_STORE_PARAMETER:
+        if (to == NULL)
+            return NULL;
         if (plan->view != NULL && plan->view[root->index] >= 0)
             return to->store->view_memory[plan->view[root->index]].numbers;
         return to->weights[root->parameter->index];

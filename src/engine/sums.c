@@ -69,7 +69,7 @@ void ls_sums_free(struct ls_sums *sums)
 {
     if (sums == NULL)
         return;
-    for (size_t i = 0; i < sums->count; i++)
+    for (size_t i = 0; sums->items != NULL && i < sums->count; i++)
         sums_free_rows(sums, &sums->items[i]);
     sums->device->accumulator->free(sums->accumulator);
     ls_free(sums->items);

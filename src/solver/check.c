@@ -50,13 +50,18 @@ int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error 
 static bool all_are(const struct ls_store *store, const struct ls_value *value, float number)
 {
     const struct ls_parameter_state *slot = &store->slots[value->parameter->index];
-    int64_t elements = ls_shape_size(&slot->parameter->shape); /* the rest is padding */
-    float *weights;
+    size_t elements = (size_t)ls_shape_size(&slot->parameter->shape); /* the rest is padding */
+    float *weights, read[256];
     if (ls_store_weights(store, value->parameter->index, &weights, NULL) != 0)
         return false;
-    for (int64_t i = 0; i < elements; i++)
-        if (weights[i] != number)
+    for (size_t begin = 0, n; begin < elements; begin += n) {
+        n = elements - begin < 256 ? elements - begin : 256;
+        if (store->device->memory->read(NULL, read, weights + begin, n * sizeof *read, NULL) != 0)
             return false;
+        for (size_t i = 0; i < n; i++)
+            if (read[i] != number)
+                return false;
+    }
     return true;
 }
 

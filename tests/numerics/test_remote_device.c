@@ -100,7 +100,7 @@ static void trainings_on_it_give_the_bits_of_the_cpu(void **state)
     }
 }
 
-/* Snapshots are written and read through copies; so are predictions. */
+/* Snapshots are written and read through copies. */
 static void snapshots_of_it_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -125,6 +125,67 @@ static void snapshots_of_it_are_those_of_the_cpu(void **state)
         free(bytes[0].data);
         lockstep_solver_free(solver);
     }
+}
+
+/* What a model predicts for a picture. */
+static struct bytes predict(const char *weights)
+{
+    struct lockstep_error *error = lockstep_error_new();
+    struct lockstep_model_options options;
+    struct lockstep_model *model = NULL;
+    float picture[2 * 144];
+    for (int i = 0; i < 2 * 144; i++)
+        picture[i] = (float)(i % 19) / 19;
+    lockstep_model_options_init(&options);
+    options.workers = 2;
+    if (lockstep_model_load(ls_test_path("deploy.prototxt"), weights, &options, &model, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    struct bytes bytes = {.size = 2 * lockstep_model_output_size(model) * sizeof(float)};
+    bytes.data = malloc(bytes.size);
+    if (lockstep_model_predict(model, picture, 2, (float *)(void *)bytes.data, error) != 0)
+        fail_msg("%s", lockstep_error_text(error));
+    lockstep_model_free(model);
+    lockstep_error_free(error);
+    return bytes;
+}
+
+static void predictions_on_it_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    const char *weights = ls_test_path("predict.safetensors");
+    const char *input = "layer { name: 'd' type: 'Input' top: 'data' "
+                        "input_param { shape { dim: [1, 1, 12, 12] } } }\n";
+    const char *rest = "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c'\n"
+                       "  convolution_param { num_output: 5 kernel_size: 3\n"
+                       "    weight_filler { type: 'msra' } } }\n"
+                       "layer { name: 'n' type: 'BatchNorm' bottom: 'c' top: 'n' }\n"
+                       "layer { name: 'ip' type: 'InnerProduct' bottom: 'n' top: 'ip'\n"
+                       "  inner_product_param { num_output: 10\n"
+                       "    weight_filler { type: 'xavier' } } }\n";
+    remote_fail_nothing();
+    ls_test_write_text(ls_test_path("deploy.prototxt"), ls_test_text("%s%s", input, rest));
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 4 net_param { %s %s }",
+        ls_test_text("layer { name: 'd' type: 'Data' top: 'data' top: 'label'\n"
+                     "  data_param { backend: IDX source: '%s' label_source: '%s'\n"
+                     "    batch_size: 20 } }\n",
+                     ls_test_path("images"), ls_test_path("labels")),
+        ls_test_text("%slayer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+                     "top: 'l' }",
+                     rest));
+    remote_use(false);
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, 2);
+    assert_int_equal(lockstep_trainer_snapshot(training->trainer, weights, training->error), 0);
+    finish(training);
+    struct bytes cpu = predict(weights);
+    remote_use(true);
+    struct bytes remote = predict(weights);
+    remote_use(false);
+    assert_true(same_bytes(cpu, remote));
+    free(cpu.data);
+    free(remote.data);
+    lockstep_solver_free(solver);
 }
 
 /* ---- Failures -------------------------------------------------------------------------------- */
@@ -231,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trainings_on_it_give_the_bits_of_the_cpu),
         cmocka_unit_test(snapshots_of_it_are_those_of_the_cpu),
+        cmocka_unit_test(predictions_on_it_are_those_of_the_cpu),
         cmocka_unit_test(every_call_that_fails_ends_a_process_with_a_message),
         cmocka_unit_test(a_call_that_fails_on_one_rank_ends_the_job),
     };
