@@ -13,6 +13,7 @@
 #include "engine/exchange.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
+#include "engine/room.h"
 #include "engine/rows.h"
 #include "engine/shards.h"
 #include "engine/reducer.h"
@@ -91,11 +92,6 @@ static int forecast_add_parameters(const struct ls_parameter_set *set,
     return 0;
 }
 
-static size_t forecast_larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Partial results of sync points for all micro-batches of a job, and what is merged. */
 static size_t forecast_sync_bytes(const struct ls_net *net, int64_t batches, int workers)
 {
@@ -139,7 +135,7 @@ static void forecast_add_plans(struct ls_net *net, int workers, struct ls_foreca
         for (size_t s = 0; s < plan->step_count; s++)
             if (plan->steps[s].prepared.state != NULL)
                 forecast->programs += CODE;
-        *gathered = forecast_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
+        *gathered = ls_room_larger(*gathered, ls_plan_gathered_bytes(plan) * (size_t)slots);
     }
 }
 
@@ -179,7 +175,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
             continue;
         forecast_add_pass(nets[i], store->workers, forecast);
         LS_TRY(ls_net_prefetcher_bytes(nets[i], &data, &threads, error));
-        samples = forecast_larger(samples, data); /* prefetchers share the memory for them */
+        samples = ls_room_larger(samples, data); /* prefetchers share the memory for them */
         forecast->data += threads;
         forecast->cache += forecast_cache_bytes(nets, i);
     }
@@ -203,7 +199,7 @@ void ls_forecast_add_snapshot(struct ls_forecast *forecast, const struct ls_para
         copies += parameter->layout != &ls_layout_plain;
         copies += store->ranks > 1 && parameter->trained && parameter->factoring.weight == NULL &&
                   (store->histories > 0 || store->average);
-        forecast->snapshot = forecast_larger(forecast->snapshot, copies * bytes);
+        forecast->snapshot = ls_room_larger(forecast->snapshot, copies * bytes);
     }
 }
 

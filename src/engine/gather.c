@@ -10,6 +10,7 @@
 #include "engine/pass.h"
 #include "engine/read.h"
 #include "engine/reducer.h"
+#include "engine/room.h"
 
 enum {
     TILES = 4,        /* tiles per worker, where the matrix is large enough */
@@ -19,11 +20,6 @@ enum {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static size_t gather_larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Numbers that the gathered steps of so many micro-batches read and write at most. */
 static void gather_measure(const struct ls_plan *plan, size_t units, size_t *in, size_t *out)
 {
@@ -31,8 +27,8 @@ static void gather_measure(const struct ls_plan *plan, size_t units, size_t *in,
         if (!plan->steps[s].gathered)
             continue;
         struct ls_gathered row = ls_plan_gathered(&plan->steps[s]);
-        *in = gather_larger(*in, (size_t)(row.rows * row.in) * units);
-        *out = gather_larger(*out, (size_t)(row.rows * row.out) * units);
+        *in = ls_room_larger(*in, (size_t)(row.rows * row.in) * units);
+        *out = ls_room_larger(*out, (size_t)(row.rows * row.out) * units);
     }
 }
 

@@ -1,19 +1,14 @@
 /* Sizes of workers' memory. See engine/room.h. SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/room.h"
 
-static size_t room_larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 void ls_room_add(struct ls_room *room, const struct ls_plan *plan, int slots)
 {
     if (plan->segments == 1) {
-        room->alone = room_larger(room->alone, plan->arena_bytes);
+        room->alone = ls_room_larger(room->alone, plan->arena_bytes);
         return;
     }
-    room->arena = room_larger(room->arena, plan->arena_bytes);
-    room->stashed = room_larger(room->stashed, plan->stashed_bytes);
+    room->arena = ls_room_larger(room->arena, plan->arena_bytes);
+    room->stashed = ls_room_larger(room->stashed, plan->stashed_bytes);
     room->slots = slots > room->slots ? slots : room->slots;
 }
 
@@ -21,7 +16,7 @@ size_t ls_room_arena(const struct ls_room *room, int workers)
 {
     /* The worker with the fewest slots must have room, too. */
     size_t least = room->stashed * (size_t)(room->slots / workers);
-    return room_larger(room->arena, room->alone > least ? room->alone - least : 0);
+    return ls_room_larger(room->arena, room->alone > least ? room->alone - least : 0);
 }
 
 size_t ls_room_block(const struct ls_room *room, int workers, int worker)

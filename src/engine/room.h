@@ -10,6 +10,11 @@
 
 #include "plan/plan.h"
 
+static inline size_t ls_room_larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* What plans take at most. */
 struct ls_room {
     size_t alone;          /* the arena of one in one segment */
