@@ -17,7 +17,8 @@ static void comm_job_release(struct ls_comm *comm)
 }
 
 /* `transport` NULL: one rank. */
-static int comm_job_new(struct ls_transport *transport, struct ls_comm **out, struct ls_error *error)
+static int comm_job_new(struct ls_transport *transport, struct ls_comm **out,
+                        struct ls_error *error)
 {
     size_t size = transport != NULL ? (size_t)transport->size : 1;
     struct ls_comm *comm = *out = ls_alloc(1, sizeof *comm);
