@@ -119,6 +119,19 @@ void ls_reader_close(struct ls_reader *reader);
  * whose size has changed, or with a number that the tensor's type does not have. */
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
                     struct ls_error *error);
+/* Where the samples of a micro-batch go that are tensors `tensor` of it. Each has `bytes` in `runs`
+ * equal parts; part r of sample s lies behind r * samples + s others. With one part samples lie one
+ * after the other. */
+struct ls_sample_place {
+    void *tensor; /* NULL: not wanted */
+    size_t bytes;
+    size_t runs;
+};
+/* Fetches a sample to its place as number `s` of `samples`; `place` has an entry for each of
+ * ls_dataset_tensors. */
+int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
+                       const struct ls_sample_place *place, int64_t s, int64_t samples,
+                       struct ls_error *error);
 /* The number of the record behind an ordinal, and the hash of what ls_reader_fetch would read of it
  * (data/digest.h), without decoding; bit k of `wanted` is tensor k. Where bad records are skipped,
  * it is the number of the bad one with the bytes of the other one, and what was not read before

@@ -15,7 +15,8 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
                                       .batching = options->batching};
     layout->datasets = ls_alloc(datasets, sizeof *layout->datasets);
     layout->inputs = ls_alloc(inputs, sizeof *layout->inputs);
-    if (layout->datasets == NULL || layout->inputs == NULL)
+    layout->runs = ls_alloc(inputs, sizeof *layout->runs);
+    if (layout->datasets == NULL || layout->inputs == NULL || layout->runs == NULL)
         return ls_fail_memory(error, "a prefetcher of data");
     for (size_t i = 0; i < inputs; i++) {
         int dataset = options->inputs[i][0], tensor = options->inputs[i][1];
@@ -24,6 +25,7 @@ int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_i
                            "tensor %d of a sample was asked for", tensor);
         layout->inputs[i][0] = dataset;
         layout->inputs[i][1] = tensor;
+        layout->runs[i] = options->runs != NULL ? options->runs[i] : 1;
     }
     for (size_t i = 0; i < datasets; i++) {
         layout->datasets[i] = options->datasets[i];
@@ -38,6 +40,7 @@ void ls_item_layout_free(struct ls_item_layout *layout)
 {
     ls_free((void *)layout->datasets);
     ls_free(layout->inputs);
+    ls_free(layout->runs);
     *layout = (struct ls_item_layout){0};
 }
 
@@ -77,19 +80,19 @@ int ls_item_largest(const struct ls_item_layout *layout, size_t *bytes, struct l
 
 /* ---- Decoding -------------------------------------------------------------------------------- */
 
-/* Where the tensors of a data set's samples go, by tensor, and how many bytes each has; NULL: not
- * wanted. Returns which are wanted. */
-static uint32_t find_targets(const struct ls_item_layout *layout,
-                             const struct ls_prefetch_item *item, int dataset, char **target,
-                             size_t *bytes)
+/* Where the tensors of a data set's samples go, by tensor. Returns which are wanted. */
+static uint32_t find_places(const struct ls_item_layout *layout,
+                            const struct ls_prefetch_item *item, int dataset,
+                            struct ls_sample_place *place)
 {
     uint32_t wanted = 0;
     for (int i = 0; i < layout->input_count; i++) {
         if (layout->inputs[i][0] != dataset)
             continue;
         int tensor = layout->inputs[i][1];
-        target[tensor] = item->input[i];
-        bytes[tensor] = sample_bytes(layout, i, item->shape);
+        place[tensor] = (struct ls_sample_place){.tensor = item->input[i],
+                                                 .bytes = sample_bytes(layout, i, item->shape),
+                                                 .runs = layout->runs[i]};
         wanted |= LS_TENSOR(tensor);
     }
     return wanted;
@@ -98,10 +101,9 @@ static uint32_t find_targets(const struct ls_item_layout *layout,
 static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader *reader,
                           int dataset, const struct ls_prefetch_item *item, struct ls_error *error)
 {
-    char *target[LS_RECORD_TENSORS] = {NULL};
-    size_t bytes[LS_RECORD_TENSORS] = {0};
+    struct ls_sample_place place[LS_RECORD_TENSORS] = {{0}};
     const struct ls_dataset *set = layout->datasets[dataset];
-    uint32_t wanted = find_targets(layout, item, dataset, target, bytes);
+    uint32_t wanted = find_places(layout, item, dataset, place);
     if (wanted == 0)
         return 0;
     struct ls_digests *digests = &item->digests[dataset];
@@ -111,12 +113,10 @@ static int decode_dataset(const struct ls_item_layout *layout, struct ls_reader 
     uint64_t hash;
     *digests = (struct ls_digests){0};
     for (int64_t i = begin; i < end; i++) {
-        LS_TRY(ls_reader_fetch(reader, i, (void *const *)target, error));
+        LS_TRY(ls_reader_fetch_to(reader, i, place, i - begin, item->samples, error));
         ls_reader_last(reader, &record, &hash);
         ls_digests_add(digests, begin, all, size, i, record, hash);
         digests->skipped += ls_reader_replaced(reader);
-        for (int k = 0; k < ls_dataset_tensors(set); k++)
-            target[k] = target[k] != NULL ? target[k] + bytes[k] : NULL;
     }
     for (int64_t i = end; i < all; i++) {
         LS_TRY(ls_reader_hash(reader, i, wanted, &record, &hash, error));

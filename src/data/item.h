@@ -10,6 +10,7 @@ struct ls_item_layout {
     struct ls_dataset **datasets;
     int dataset_count;
     int (*inputs)[2]; /* by input: the data set, and which tensor of its samples */
+    size_t *runs;     /* by input: in how many parts a sample lies (struct ls_sample_place) */
     int input_count;
     struct ls_batching batching;
 };

@@ -45,6 +45,8 @@ struct ls_prefetcher_options {
      */
     const int (*inputs)[2];
     int input_count;
+    /* By input, in how many parts a sample lies (struct ls_sample_place); NULL: in one each. */
+    const size_t *runs;
     struct ls_batching batching; /* with size_of, if a data set's sizes vary */
     /* Only these micro-batches of each batch are decoded, and may be taken. Any of them: those that
      * are wanted (ls_prefetcher_request), in that order. */

@@ -22,7 +22,8 @@ struct ls_reader {
     struct ls_source_reader *source;
     struct ls_order order; /* of the epoch that was read last; count 0: none yet */
     struct ls_buffer scratch;
-    int64_t last; /* record that was fetched last */
+    struct ls_buffer sample; /* tensors of one that do not lie in one piece where they go */
+    int64_t last;            /* record that was fetched last */
     uint64_t hash;
     bool replaced; /* another one was read in its place */
     bool trusts;   /* see ls_reader_trust */
@@ -56,6 +57,7 @@ void ls_reader_close(struct ls_reader *reader)
         return;
     ls_source_reader_close(reader->source);
     ls_buffer_free(&reader->scratch);
+    ls_buffer_free(&reader->sample);
     ls_free(reader->aside);
     ls_free(reader);
 }
@@ -385,6 +387,52 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
     for (int k = 0; k < dataset->tensors; k++)
         if (out[k] != NULL)
             LS_TRY(write_tensor(reader, ordinal, &record, k, out[k], error));
+    return 0;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* Memory for the tensors of a sample that are put in place part by part. */
+static char *reserve_sample(struct ls_reader *reader, const struct ls_sample_place *place,
+                            struct ls_error *error)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < reader->dataset->tensors; k++)
+        bytes += place[k].tensor != NULL && place[k].runs > 1 ? aligned(place[k].bytes) : 0;
+    char *sample = ls_buffer_reserve(&reader->sample, bytes + 1, 1);
+    if (sample == NULL)
+        ls_fail_memory(error, "a sample");
+    return sample;
+}
+
+int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
+                       const struct ls_sample_place *place, int64_t s, int64_t samples,
+                       struct ls_error *error)
+{
+    const int tensors = reader->dataset->tensors;
+    void *out[LS_RECORD_TENSORS] = {NULL};
+    char *sample = reserve_sample(reader, place, error);
+    if (sample == NULL)
+        return LOCKSTEP_RESOURCE;
+    for (int k = 0; k < tensors; k++) {
+        if (place[k].tensor != NULL && place[k].runs <= 1)
+            out[k] = (char *)place[k].tensor + (size_t)s * place[k].bytes;
+        if (place[k].tensor == NULL || place[k].runs <= 1)
+            continue;
+        out[k] = sample;
+        sample += aligned(place[k].bytes);
+    }
+    LS_TRY(ls_reader_fetch(reader, ordinal, out, error));
+    for (int k = 0; k < tensors; k++) {
+        const size_t runs = out[k] != NULL && place[k].runs > 1 ? place[k].runs : 0;
+        const size_t part = runs > 0 ? place[k].bytes / runs : 0;
+        for (size_t r = 0; r < runs; r++)
+            memcpy((char *)place[k].tensor + (r * (size_t)samples + (size_t)s) * part,
+                   (const char *)out[k] + r * part, part);
+    }
     return 0;
 }
 

@@ -54,14 +54,15 @@ int ls_micro_batch_fetch(const struct ls_pass *pass, struct ls_reader *const *re
         if (inputs[i] == NULL)
             continue;
         const struct ls_value *value = graph->inputs[i].value;
-        size_t per_sample = (size_t)(ls_shape_size(&value->shape) / value->shape.dim[0]) *
-                            ls_dtype_size(value->type);
         struct ls_reader *reader = readers[net->inputs[i][0]];
-        void *out[LS_RECORD_TENSORS] = {NULL};
-        for (int64_t s = 0; s < unit->range.count; s++) {
-            out[net->inputs[i][1]] = (char *)inputs[i] + (size_t)s * per_sample;
-            LS_TRY(ls_reader_fetch(reader, unit->range.ordinal + s, out, error));
-        }
+        struct ls_sample_place place[LS_RECORD_TENSORS] = {{0}};
+        place[net->inputs[i][1]] = (struct ls_sample_place){
+            .tensor = inputs[i],
+            .bytes = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type),
+            .runs = net->runs[i]};
+        for (int64_t s = 0; s < unit->range.count; s++)
+            LS_TRY(ls_reader_fetch_to(reader, unit->range.ordinal + s, place, s, unit->range.count,
+                                      error));
     }
     return 0;
 }

@@ -71,9 +71,12 @@ static int net_map_inputs(struct ls_net *net, struct ls_error *error)
     const struct ls_graph *graph = ls_net_graph(net);
     net->input_count = (int)graph->input_count;
     net->inputs = ls_alloc(graph->input_count + 1, sizeof *net->inputs);
-    if (net->inputs == NULL)
+    net->runs = ls_alloc(graph->input_count + 1, sizeof *net->runs);
+    if (net->inputs == NULL || net->runs == NULL)
         return ls_fail_memory(error, "inputs");
     for (size_t i = 0; i < graph->input_count; i++) {
+        const struct ls_value *value = graph->inputs[i].value;
+        net->runs[i] = (size_t)ls_shape_count(&value->shape, 0, value->sample_axis);
         net->inputs[i][0] = -1;
         net->inputs[i][1] = graph->inputs[i].top;
         for (int d = 0; d < net->dataset_count; d++)
@@ -224,6 +227,7 @@ void ls_net_close(struct ls_net *net)
     ls_free(net->data_layers);
     ls_free(net->shapes);
     ls_free(net->inputs);
+    ls_free(net->runs);
     ls_free(net->cut);
     ls_free(net->plans);
     ls_free(net);
@@ -233,8 +237,7 @@ size_t ls_net_input_bytes(const struct ls_net *net, int input)
 {
     const struct ls_value *value = ls_net_graph(net)->inputs[input].value;
     int dataset = net->inputs[input][0];
-    size_t sample =
-        (size_t)(ls_shape_size(&value->shape) / value->shape.dim[0]) * ls_dtype_size(value->type);
+    size_t sample = (size_t)ls_value_sample_size(value) * ls_dtype_size(value->type);
     if (net->varying >= 0 && dataset == net->varying)
         sample = ls_dataset_tensor_bytes(net->datasets[dataset], net->inputs[input][1],
                                          ls_dataset_largest_shape(net->datasets[dataset]));
@@ -248,6 +251,7 @@ static struct ls_prefetcher_options net_prefetcher_options(const struct ls_net *
                                           .dataset_count = net->dataset_count,
                                           .inputs = (const int(*)[2])net->inputs,
                                           .input_count = net->input_count,
+                                          .runs = net->runs,
                                           .batching = net->batching,
                                           .share = net->options.share,
                                           .updates_end = updates_end};

@@ -168,6 +168,7 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     struct ls_source_shape *shape = &net->shapes[net->dataset_count++];
     shape->layer = layer->name;
     shape->tensors = ls_dataset_tensors(*dataset);
+    shape->varies = ls_dataset_varies(*dataset);
     shape->tensor = ls_alloc((size_t)shape->tensors, sizeof *shape->tensor);
     if (shape->tensor == NULL)
         return ls_fail_memory(error, "data sets");

@@ -35,8 +35,8 @@ int ls_layer_check_alike(const struct ls_layer *layer, struct ls_error *error, i
 /* Reports a bottom that does not belong to samples. */
 int ls_layer_check_belongs(const struct ls_layer *layer, struct ls_error *error, int bottom);
 
-/* Reports bottoms 0, scores with classes along `axis`, and 1, labels, that do not belong to samples,
- * or labels that are not one for each position of the other axes, in their order. */
+/* Reports bottoms 0, scores with classes along `axis`, and 1, labels, that do not belong to
+ * samples, or labels that are not one for each position of the other axes, in their order. */
 int ls_layer_check_positions(const struct ls_layer *layer, struct ls_error *error, int axis);
 
 /* Makes top `top`: a value in the arena with the axis of samples of `like`; NULL when there is no

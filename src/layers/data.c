@@ -1,6 +1,7 @@
 /* Data: tensors of the samples of a data set, the first layer of a net that is trained.
  *
- * Tops: what the samples have, with the samples along a first axis of their own: of pictures data
+ * Tops: what the samples have, with the samples along an axis of their own, the first one unless
+ * data_param's tensor { sample_axis } says another: of pictures data
  * [N, C, H, W], after transformation, and, if the definition names a second top, label [N], or [N,
  * 1, H, W] where labels are maps. What data_param and transform_param say about files, order and
  * transformation is read by what opens the data set; here only shapes and types count, which
@@ -20,13 +21,40 @@ static const struct ls_source_shape *find_source(const struct ls_layer *layer)
     return NULL;
 }
 
-/* The shape of a top: samples, and behind that what one of them has. */
-static struct ls_shape shape_of(const struct ls_layer *layer, const struct ls_source_tensor *tensor)
+/* The axis of a top along which its samples lie. */
+static int sample_axis_of(const struct ls_layer *layer, int top)
 {
-    struct ls_shape shape = {.rank = tensor->shape.rank + 1, .dim = {layer->graph->samples}};
-    for (int i = 0; i < tensor->shape.rank; i++)
-        shape.dim[i + 1] = tensor->shape.dim[i];
+    const Lockstep__DataParameter *param = layer->definition->data_param;
+    return (size_t)top < param->n_tensor ? (int)param->tensor[top]->sample_axis : 0;
+}
+
+/* The shape of a top: what a sample has, with an axis of samples between or in front. */
+static struct ls_shape shape_of(const struct ls_layer *layer, int top,
+                                const struct ls_source_tensor *tensor)
+{
+    const int axis = sample_axis_of(layer, top);
+    struct ls_shape shape = {.rank = tensor->shape.rank + 1};
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = i < axis ? tensor->shape.dim[i] : i > axis ? tensor->shape.dim[i - 1] : 0;
+    shape.dim[axis] = layer->graph->samples;
     return shape;
+}
+
+static int check_sample_axis(const struct ls_layer *layer, int top,
+                             const struct ls_source_shape *source, struct ls_error *error)
+{
+    const Lockstep__DataParameter *param = layer->definition->data_param;
+    if ((size_t)top >= param->n_tensor || param->tensor[top]->sample_axis == 0)
+        return 0;
+    if (source->varies)
+        return ls_layer_fail(layer, error, param->tensor[top], "sample_axis", "leave it out",
+                             "samples that differ in size lie along axis 0");
+    if (param->tensor[top]->sample_axis <= (uint32_t)source->tensor[top].shape.rank)
+        return 0;
+    return ls_layer_fail(layer, error, param->tensor[top], "sample_axis", NULL,
+                         "top %d has %d axes with that of the samples; there is no axis %u",
+                         top + 1, source->tensor[top].shape.rank + 1,
+                         param->tensor[top]->sample_axis);
 }
 
 static int setup(struct ls_layer *layer, struct ls_error *error)
@@ -47,7 +75,8 @@ static int setup(struct ls_layer *layer, struct ls_error *error)
         if (source->tensor[i].shape.rank >= LS_RANK_MAX)
             return ls_layer_fail(layer, error, param, "source", NULL,
                                  "top %d would have more than %d axes", i + 1, LS_RANK_MAX);
-        struct ls_shape shape = shape_of(layer, &source->tensor[i]);
+        LS_TRY(check_sample_axis(layer, i, source, error));
+        struct ls_shape shape = shape_of(layer, i, &source->tensor[i]);
         int failed = ls_layer_check_shape(layer, error, "the top", &shape);
         status = failed != 0 ? failed : status;
     }
@@ -62,8 +91,9 @@ static int forward(struct ls_layer *layer, struct ls_error *error)
             return ls_layer_fail(layer, error, NULL, NULL, NULL,
                                  "has %d tops, but its data have %d tensors", layer->tops,
                                  source->tensors);
-        struct ls_shape shape = shape_of(layer, &source->tensor[i]);
-        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, source->tensor[i].type, 0);
+        struct ls_shape shape = shape_of(layer, i, &source->tensor[i]);
+        layer->top[i] = ls_graph_input(layer->graph, layer, i, &shape, source->tensor[i].type,
+                                       sample_axis_of(layer, i));
     }
     return 0;
 }

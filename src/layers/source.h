@@ -22,6 +22,7 @@ struct ls_source_shape {
     const char *layer; /* its name */
     struct ls_source_tensor *tensor;
     int tensors;
+    bool varies; /* its samples differ in size */
 };
 
 /* All Data layers of a net; graph->sources points here. */

@@ -9,7 +9,8 @@ static struct ls_source_tensor other[] = {{{3, {9, 9, 9}}, LS_F32}, {{3, {1, 9, 
 static struct ls_source_tensor labelled[] = {{{3, {3, 32, 30}}, LS_F32}, {{0, {0}}, LS_F32}};
 static struct ls_source_tensor mapped[] = {{{3, {3, 32, 30}}, LS_F32}, {{3, {1, 32, 30}}, LS_F32}};
 
-static const struct ls_source_shape shapes[] = {{"other", other, 2}, {"d", labelled, 2}};
+static const struct ls_source_shape shapes[] = {{"other", other, 2, false},
+                                                {"d", labelled, 2, false}};
 
 static int open_source(struct one_layer *one, const char *text,
                        const struct ls_source_shapes *sources)
@@ -44,7 +45,7 @@ static void data_shapes(void **state)
 static void map_shapes(void **state)
 {
     (void)state;
-    const struct ls_source_shape shape = {"d", mapped, 2};
+    const struct ls_source_shape shape = {"d", mapped, 2, false};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -56,13 +57,36 @@ static void map_shapes(void **state)
     close_layer(&one);
 }
 
+/* Where a layer says so, samples lie behind axes of their own; not where they differ in size. */
+static void samples_lie_along_any_axis_of_a_data_layer(void **state)
+{
+    (void)state;
+    static const char layer[] =
+        "name: 'd' type: 'Data' top: 'x' top: 'l' data_param { source: 'f' batch_size: 64 "
+        "tensor { sample_axis: 2 } tensor { sample_axis: 0 } }";
+    struct ls_source_tensor steps[] = {{{2, {5, 7}}, LS_F32}, {{0, {0}}, LS_F32}};
+    struct ls_source_shape shape = {"d", steps, 2, false};
+    const struct ls_source_shapes sources = {&shape, 1, 64};
+    struct one_layer one;
+    struct ls_text tops = {0};
+    assert_int_equal(open_source(&one, layer, &sources), 0);
+    describe_tops(&tops, &one);
+    assert_string_equal(tops.data, "5x7x10@2, 10");
+    ls_text_free(&tops);
+    close_layer(&one);
+    shape.varies = true;
+    assert_int_equal(open_source(&one, layer, &sources), LOCKSTEP_DEFINITION);
+    assert_non_null(strstr(one.error.problems[0].message, "that differ in size lie along axis 0"));
+    close_layer(&one);
+}
+
 /* Any number of tops of any shape and type. */
 static void tensors_of_records(void **state)
 {
     (void)state;
     struct ls_source_tensor tensors[] = {
         {{1, {7}}, LS_I32}, {{0, {0}}, LS_F32}, {{4, {2, 3, 4, 5}}, LS_F32}};
-    const struct ls_source_shape shape = {"d", tensors, 3};
+    const struct ls_source_shape shape = {"d", tensors, 3, false};
     const struct ls_source_shapes sources = {&shape, 1, 64};
     struct one_layer one;
     struct ls_text tops = {0};
@@ -112,7 +136,7 @@ static void hostile_sizes(void **state)
 {
     (void)state;
     struct ls_source_tensor large[] = {{{3, {INT64_C(1) << 30, 1 << 20, 3}}, LS_F32}};
-    const struct ls_source_shape huge = {"d", large, 1};
+    const struct ls_source_shape huge = {"d", large, 1, false};
     const struct ls_source_shapes sources = {&huge, 1, 0};
     struct one_layer one;
     assert_int_equal(open_source(&one, DATA, &sources), LOCKSTEP_DEFINITION);
@@ -201,6 +225,7 @@ int main(void)
         cmocka_unit_test(one_batch_for_all),
         cmocka_unit_test(hostile_sizes),
         cmocka_unit_test(declared_batches),
+        cmocka_unit_test(samples_lie_along_any_axis_of_a_data_layer),
         cmocka_unit_test(samples_lie_along_any_axis_of_an_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
