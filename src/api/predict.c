@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/picture.h"
+#include "data/reader.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
 

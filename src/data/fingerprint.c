@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "data/dataset_inner.h"
 #include "data/digest.h"
+#include "data/reader.h"
 
 uint64_t ls_record_hash(int64_t index, const struct ls_record *record, uint32_t wanted)
 {

@@ -3,6 +3,7 @@
 #include "data/item.h"
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "data/record.h"
 
 int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_item_layout *layout,

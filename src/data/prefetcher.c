@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/prefetcher_inner.h"
+#include "data/reader.h"
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ struct ls_prefetch_item {
 struct ls_prefetch_memory {
     unsigned char *memory;
     size_t bytes;
-    struct ls_prefetcher *user; /* the prefetcher that was sought last */
+    struct ls_prefetcher *user; /* the prefetcher whose seek was the last */
 };
 void ls_prefetch_memory_free(struct ls_prefetch_memory *room);
 
@@ -54,8 +54,8 @@ struct ls_prefetcher_options {
     int64_t updates_end; /* where the sequence ends (test: batches of one pass); INT64_MAX */
     int threads;         /* decoding threads; 0: a default for the source */
     size_t memory; /* bytes to decode ahead at most; 0: a default; at least 2 items are kept */
-    /* (optional) Where to decode to. A seek takes it from the prefetcher that had it; what that one
-     * had decoded is gone, and it must be sought before it is read from again. */
+    /* (optional) Where to decode to. A seek takes it from the prefetcher that used it last, which
+     * loses what it had decoded, and needs a seek of its own before it is read from again. */
     struct ls_prefetch_memory *room;
 };
 int ls_prefetcher_open(const struct ls_prefetcher_options *options,
@@ -66,13 +66,13 @@ void ls_prefetcher_close(struct ls_prefetcher *prefetcher);
 int ls_prefetcher_bytes(const struct ls_prefetcher_options *options, size_t *samples,
                         size_t *threads, struct ls_error *error);
 
-/* Nothing is decoded until the first seek. Begins at update `update` (forward or back); nothing of
- * an earlier position is handed out any more. No item may be held. Called at the start, after a
- * resume, and to repeat an update. */
+/* Goes to the start of update `update` (forward or back) and begins to decode there; before the
+ * first seek nothing is decoded. Items of the earlier position are dropped, and none may be held.
+ * Called at the start, after a resume, and to repeat an update. */
 void ls_prefetcher_seek(struct ls_prefetcher *prefetcher, int64_t update);
-/* For a prefetcher of any micro-batches: this one will be taken, decode it ahead. Nothing happens
- * where there is no such micro-batch, or it is on its way. A seek forgets what is wanted. Any
- * thread. */
+/* For a prefetcher of any micro-batches: decodes this one ahead, because it will be taken. Does
+ * nothing where there is no such micro-batch, or it has been requested. A seek drops all requests.
+ * Any thread. */
 void ls_prefetcher_request(struct ls_prefetcher *prefetcher, int64_t update, int index);
 /* Waits until micro-batch `index` of update `update` is decoded and hands it out; release it when
  * it is no longer read. Items must be taken without gaps: what is never taken blocks the sequence

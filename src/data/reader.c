@@ -14,6 +14,7 @@
 #include "data/dataset_inner.h"
 #include "data/numbers.h"
 #include "data/picture.h"
+#include "data/reader.h"
 
 static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
 

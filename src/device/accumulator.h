@@ -39,7 +39,7 @@ struct ls_device_accumulator {
                   struct ls_accumulator **accumulator, struct ls_error *error);
     void (*free)(struct ls_accumulator *accumulator);
     /* Element i belongs to row row[i] - 1 of `rows` from now on (0: padding, to any; in the
-     * device's memory). NULL: each element is a row. What was kept of the parameter is lost. */
+     * device's memory). NULL: each element is a row. The parameter's sums are discarded. */
     int (*cut)(struct ls_accumulator *accumulator, int parameter, size_t rows, const float *row,
                struct ls_error *error);
     void (*part)(const struct ls_accumulator *accumulator, int parameter,
@@ -47,8 +47,8 @@ struct ls_device_accumulator {
     /* Begins an update: all sums are empty. With `measure` contributions change nothing but
      * `largest` and `first_not_finite`. */
     int (*begin)(struct ls_accumulator *accumulator, bool measure, struct ls_error *error);
-    /* The array of all sums. Those that got nothing since `begin` are anything until they are
-     * cleared, which any thread may do once all contributions to the parameter are over. */
+    /* The array of all sums. Those without a contribution since `begin` are undefined until they
+     * are cleared, which any thread may do once all contributions to the parameter are over. */
     int64_t *(*all)(const struct ls_accumulator *accumulator);
     int (*clear_rest)(struct ls_accumulator *accumulator, int parameter, struct ls_error *error);
     /* out[i] = sum of element begin + i, times 2^-exponent: rounded to double, scaled, rounded to

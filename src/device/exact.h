@@ -15,7 +15,7 @@
 #define LS_NOT_FINITE UINT32_C(0x7f800000)
 
 enum {
-    LS_EXACT_LIMIT = 51,  /* a contribution of 2^51 units or more is not rounded as it should be */
+    LS_EXACT_LIMIT = 51,  /* contributions must be smaller than 2^51 units, to be rounded rightly */
     LS_EXACT_LANES = 16,  /* neighbours that may have exponents of their own */
     LS_EXACT_CHUNK = 4096 /* elements that a partial sum of squares covers */
 };

@@ -16,8 +16,8 @@ struct ls_factor_rows {
 enum { LS_GRADIENT_NEXT = 3 }; /* weights and two histories */
 
 /* A piece of a gradient: `rows` times `columns` elements, rows `row` elements apart, the first at
- * `begin`. A bias has one row. Of the arrays in `next` (the whole parameter's, or NULL) the caller
- * goes through the same piece afterwards: it is fetched from memory meanwhile. */
+ * `begin`. A bias has one row. The caller reads the same piece of the arrays in `next` (the whole
+ * parameter's, or NULL) afterwards: the device may prefetch it. */
 struct ls_gradient_piece {
     size_t begin, rows, columns, row;
     const float *next[LS_GRADIENT_NEXT];

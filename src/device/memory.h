@@ -51,8 +51,8 @@ struct ls_mirror {
     const struct ls_device_memory *memory;
     void *device, *host;
 };
-/* Zeroed, both; LOCKSTEP_RESOURCE says that there is no memory for `what`. What was made so is
- * freed even where this fails; a mirror of zeros needs not be. */
+/* Both are zeroed. LOCKSTEP_RESOURCE says that there is no memory for `what`. ls_mirror_free must
+ * be called also where this fails; it does nothing to a mirror that is all zeros. */
 int ls_mirror_create(struct ls_mirror *mirror, const struct ls_device_memory *memory, size_t bytes,
                      const char *what, struct ls_error *error);
 void ls_mirror_free(struct ls_mirror *mirror);

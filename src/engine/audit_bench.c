@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "engine/micro_batch.h"
 
 /* What a worker needs for itself. */

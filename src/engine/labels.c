@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "device/label.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"

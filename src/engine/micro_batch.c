@@ -4,6 +4,7 @@
 
 #include "base/mutant.h"
 #include "base/thread.h"
+#include "data/reader.h"
 #include "engine/binding.h"
 #include "engine/profiler.h"
 #include "engine/read.h"

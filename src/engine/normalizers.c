@@ -8,6 +8,7 @@
 #include "engine/normalizers.h"
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "engine/binding.h"
 #include "engine/micro_batch.h"
 #include "engine/read.h"

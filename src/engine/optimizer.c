@@ -16,7 +16,7 @@ enum {
     STRIP = 128,
     AT_ONCE = 1024 /* elements of a sum that are read before they are applied: they stay in L1 */
 };
-_Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "all that an update goes through");
+_Static_assert(1 + LS_HISTORY_MAX == (int)LS_GRADIENT_NEXT, "weights and histories");
 
 struct ls_optimizer {
     struct ls_update_rule *rules; /* by parameter */
@@ -120,7 +120,7 @@ static void optimizer_update_tile(struct update *update, const struct ls_tile *t
         size_t left = tile->piece.columns - at;
         piece.begin += at;
         piece.columns = left < strip ? left : strip;
-        piece.next[0] = update->weights[parameter]; /* what is wanted next is prefetched */
+        piece.next[0] = update->weights[parameter]; /* prefetched: the rule reads them next */
         for (int h = 0; h < LS_HISTORY_MAX; h++)
             piece.next[1 + h] = slot->history[h];
 
@@ -179,7 +179,8 @@ int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *r
                                  engine->device->name);
 }
 
-/* ---- What was seen --------------------------------------------------------------------------- */
+/* ---- The largest gradients and weights ---------------------------------------------------------
+ */
 
 int ls_optimizer_share_seen(struct ls_engine *engine, struct ls_error *error)
 {

@@ -106,16 +106,16 @@ int ls_pass_finish(struct ls_pass *pass, struct ls_error *error);
 /* Merges the records of units [begin, end) along the binary tree; the result is in the first. */
 void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
 
-/* An error of the calling thread, cleared, for what a worker finds; the next call gives the same
- * one. (It is large, and every thread of the process has memory for it: so there is only one.) */
+/* The calling thread's error, cleared, for a worker to fill; the next call returns the same one.
+ * (There is one for each thread, because it is large.) */
 struct ls_error *ls_pass_error(void);
-/* A failure keeps workers from beginning a wave: it is noted where they all wait for each other
- * before they look, or where none waits for another. What a kernel could not compute may be noted
- * at any time: the pass goes on, and fails when all have run. */
+/* A failure keeps workers from beginning a wave. It is noted only where a barrier follows before
+ * workers read `failed_unit`, or where no worker waits for another. What a kernel could not compute
+ * may be noted at any time: the pass goes on, and fails when all units have run. */
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_error *error);
-/* A figure of these samples is no number: whether a label is to blame. All ranks call it, since all
- * have all figures, and all get the answer of the first rank that finds one. */
+/* For samples with a figure that is not a number: fails if one of them has a bad label. All ranks
+ * call it, as all have all figures, and all get the answer of the first rank that finds one. */
 int ls_pass_find_bad_label(const struct ls_pass *pass, const struct ls_batch *range,
                            struct ls_error *error);
 

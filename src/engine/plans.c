@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "engine/binding.h"
 #include "engine/sources.h"
 #include "ir/layer.h"

@@ -53,7 +53,7 @@ struct ls_reducer {
     size_t reduction_count;
     struct ls_reducer_factors *factors;
     _Atomic int *left; /* by parameter: contributions still expected here */
-    _Atomic bool open; /* `left` is not known yet: UNKNOWN */
+    _Atomic bool open; /* `left` is UNKNOWN until ls_reducer_expect */
     struct staging staging[LS_COLLECTIVES_UNDER_WAY]; /* more chunks are never under way */
     struct ls_collective **order; /* gradients and factors, in order of completion */
     size_t order_count;
@@ -80,7 +80,7 @@ static void reducer_stretch(const struct chunk *chunk, int rank, size_t *begin, 
     *count = left < chunk->count ? left : chunk->count;
 }
 
-/* What the device failed with is reported by the next wait. */
+/* Keeps the status of a device's call, which the next wait reports. */
 static void reducer_note_device(struct ls_reducer *reducer, int status)
 {
     if (status != 0)
@@ -98,7 +98,7 @@ static int reducer_check_device(const struct ls_reducer *reducer, struct ls_erro
                                  reducer->store->device->name);
 }
 
-/* To the host, or back to the device. */
+/* Copies to the host, where the device has memory of its own; the next one copies back. */
 static void reducer_bring(struct ls_reducer *reducer, void *host, const void *device, size_t bytes)
 {
     const struct ls_device_memory *memory = reducer->store->device->memory;
@@ -484,7 +484,8 @@ static int reducer_create_reduction(struct ls_reducer *reducer, size_t index,
     return 0;
 }
 
-/* Inputs of inner products in forward order; then factors and buckets in backward order. */
+/* The order in which all ranks queue their collectives: the inputs of inner products as the forward
+ * pass records them, then the other factors and the buckets as the backward pass completes them. */
 static void reducer_put_in_order(struct ls_reducer *reducer)
 {
     const struct ls_shards *shards = reducer->store->shards;

@@ -4,12 +4,12 @@
  * forward and backward in one go. Else the micro-batches of a batch go through the net
  * together, as a wave: each worker has its own of them (every W-th) and takes all through a
  * segment; then all workers meet, share the work of merging what was left there, and meet
- * again. The same way they share the work of gathered steps. Which worker runs which micro-batch
- * is the scheduler's to say (engine/scheduler.h).
+ * again. The same way they share the work of gathered steps. The scheduler decides which worker
+ * runs which micro-batch (engine/scheduler.h).
  *
  * All of this is about the micro-batches of this rank; at sync points the ranks of a job wait for
- * each other. With a work queue, ranks take the micro-batches of a wave as far as its first
- * segment.
+ * each other. With a work queue, ranks take the micro-batches of a wave as they get free, and each
+ * keeps those that it took for all segments.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/run.h"
@@ -42,7 +42,8 @@ static inline void run_add_on_arrival(struct ls_pass *pass, size_t unit)
 }
 
 /* Runs a segment (or all: LS_RUN_ALL) of a unit's plan in the memory of a slot. A unit whose kernel
- * failed comes to all meetings, but is computed no further. */
+ * failed still goes through all segments, for its worker must reach the same barriers as the
+ * others, but no more of it is computed. */
 static void run_unit(struct ls_pass *pass, int worker, size_t unit, int slot, int segment)
 {
     struct ls_audit_listener listener;
@@ -103,7 +104,7 @@ static void run_open_round(struct ls_pass *pass, const struct ls_wave *round)
         ls_pass_note_failure(pass, round->begin, error);
 }
 
-/* After the last unit, if all went well: all ranks learn who had which unit. */
+/* After the last unit, if nothing failed: all ranks learn which rank ran which unit. */
 static void run_end_round(struct ls_pass *pass, size_t begin)
 {
     struct ls_error *error = ls_pass_error();
@@ -150,9 +151,9 @@ static void run_by_queue(void *argument, int worker)
     }
 }
 
-/* All units in one round; or, where another rank may gather products and so go through the net
- * batch by batch, in a round for each batch as there: ranks must begin and end the same rounds,
- * and what pays for one depends on its memory and its workers. */
+/* All units in one round. But where products may be gathered, a round for each batch: whether that
+ * pays depends on a rank's memory and workers, a rank that gathers runs batch by batch, and all
+ * ranks must begin and end the same rounds. */
 static void run_rounds(struct ls_pass *pass)
 {
     const struct ls_wave all = {.begin = 0, .end = pass->unit_count};
@@ -168,7 +169,7 @@ static void run_rounds(struct ls_pass *pass)
 
 /* ---- Waves ----------------------------------------------------------------------------------- */
 
-/* Gets what other ranks have left at a sync point. */
+/* Exchanges the partial results of a sync point with the other ranks. */
 static void run_share(struct ls_pass *pass, const struct ls_wave *wave, int sync)
 {
     struct ls_error *error = ls_pass_error();
@@ -182,7 +183,7 @@ static void run_share(struct ls_pass *pass, const struct ls_wave *wave, int sync
         ls_pass_note_failure(pass, wave->begin, error);
 }
 
-/* Merges what the sync point is for. */
+/* Merges the partial results of a sync point: a worker's part of the channels, or the count. */
 static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync, int worker)
 {
     struct ls_profiler *profiler = ls_thread_pool_profiler(pass->engine->pool);
@@ -195,8 +196,8 @@ static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync
         profiler->worker[worker].merging += ls_nanoseconds() - start;
 }
 
-/* All workers, of all ranks, meet at the sync point behind a segment; false: other ranks are lost.
- */
+/* All workers of all ranks wait for each other at the sync point behind a segment, and merge what
+ * it is for; false: the exchange with other ranks failed. */
 static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segment, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
@@ -215,8 +216,8 @@ static bool run_meet(struct ls_pass *pass, const struct ls_wave *wave, int segme
     return true;
 }
 
-/* A worker's units through all segments; false: other ranks are lost. With a work queue they are
- * through the first one. */
+/* Runs all segments of a worker's units; false: an exchange with other ranks failed. With a work
+ * queue the first segment has been run. */
 static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     const struct ls_plan *plan = pass->units[wave->begin].plan->plan;
@@ -238,8 +239,8 @@ static bool run_segments(struct ls_pass *pass, const struct ls_wave *wave, int w
     return true;
 }
 
-/* Takes units as they come, in the slots of the worker (there are enough for all units on this rank
- * alone), and through the first segment. */
+/* With a work queue: takes units, one for each slot of the worker as long as there are any (the
+ * slots are enough for a rank that gets all units), and runs their first segment. */
 static void run_take_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
@@ -264,9 +265,9 @@ static void run_take_wave(struct ls_pass *pass, const struct ls_wave *wave, int 
         run_end_round(pass, wave->begin);
 }
 
-/* A worker's part of a wave; false: some data could not be had, or other ranks are lost. No
- * failure is noted between the look and the next meeting (ls_pass_note_broken is none), so that all
- * workers come to the same meetings. */
+/* A worker's part of a wave; false: data could not be read, or an exchange with other ranks failed.
+ * All workers read `failed_unit` behind one barrier, and it is not set between that and the next
+ * one (what a kernel could not compute is noted elsewhere): so they take the same way. */
 static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worker)
 {
     struct ls_thread_pool *pool = pass->engine->pool;
@@ -277,14 +278,13 @@ static bool run_wave(struct ls_pass *pass, const struct ls_wave *wave, int worke
              unit < wave->end; unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
             ls_micro_batch_take(pass, worker, unit);
     ls_thread_pool_barrier(pool);
-    bool ready = pass->failed_unit == SIZE_MAX; /* the same for all workers */
-    ready = ready && run_segments(pass, wave, worker);
+    bool done = pass->failed_unit == SIZE_MAX && run_segments(pass, wave, worker);
     for (size_t unit = ls_scheduler_next(&pass->scheduler, wave, wave->begin, worker);
          unit < wave->end; unit = ls_scheduler_next(&pass->scheduler, wave, unit + 1, worker))
         ls_micro_batch_release(pass, worker, unit);
-    ls_thread_pool_barrier(
-        pool); /* what was merged is read to the end before the next wave writes it */
-    return ready;
+    /* The next wave overwrites what was merged; all have read it now. */
+    ls_thread_pool_barrier(pool);
+    return done;
 }
 
 static void run_waves(void *argument, int worker)

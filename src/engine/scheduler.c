@@ -40,9 +40,10 @@ void ls_scheduler_begin(struct ls_scheduler *scheduler, const struct ls_unit *un
     atomic_store(&scheduler->next, 0);
 }
 
-/* Micro-batches of a batch differ by a sample; in the order 12, 13, 12, 13 ... one of two workers
- * would have all the larger ones. So of each run of units, two for every worker, those with the
- * most samples come first. (Short runs, because data are decoded in order.) */
+/* The sizes of a batch's micro-batches differ by at most one sample; taken in the order 12, 13, 12,
+ * 13 ... one of two workers would get all the larger ones. So within each run of units, two for
+ * every worker, those with the most samples are taken first. Runs are short, because data are
+ * decoded in order. */
 size_t ls_scheduler_take(struct ls_scheduler *scheduler)
 {
     size_t turn = atomic_fetch_add_explicit(&scheduler->next, 1, memory_order_relaxed);

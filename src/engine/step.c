@@ -25,7 +25,7 @@
 #include "ir/layer.h"
 #include "transport/comm.h"
 
-enum { REPEATS_MAX = 8 /* of an update, before its sums are taken for a mistake of ours */ };
+enum { REPEATS_MAX = 8 /* of an update; one that needs more is an internal error */ };
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -143,7 +143,7 @@ static int step_diverged(struct ls_pass *pass, size_t unit, int64_t iteration, c
     return ls_comm_common(pass->engine->comm, status);
 }
 
-/* The first unit whose loss is not finite ends the run before the weights change. */
+/* Fails for the first unit whose loss is not finite: the weights have not changed yet. */
 static int step_check_losses(struct ls_pass *pass, int64_t iteration, struct ls_error *error)
 {
     const struct ls_graph *graph = ls_net_graph(pass->net);
@@ -162,7 +162,8 @@ static int step_check_losses(struct ls_pass *pass, int64_t iteration, struct ls_
     return 0;
 }
 
-/* Whether the sums and factors are good; of what is not finite, the first micro-batch counts. */
+/* Whether the sums and factors are good. Where gradients are not finite, the first micro-batch that
+ * has one is reported. */
 static int step_judge_gradients(struct ls_pass *pass, int64_t iteration, bool calibrate,
                                 enum ls_sums_result *result, struct ls_error *error)
 {
@@ -187,8 +188,8 @@ static int step_judge_gradients(struct ls_pass *pass, int64_t iteration, bool ca
     return step_diverged(pass, (size_t)micro_batch, iteration, name, what, error);
 }
 
-/* Waits until the gradients of all ranks are there, and judges the pass: LS_SUMS_REPEAT, if it must
- * be run again. All ranks come to the same result. */
+/* Waits until the gradients of all ranks are there, and judges the pass: LS_SUMS_REPEAT means that
+ * it must be run again. The result is the same on all ranks. */
 static int step_reduce(struct ls_pass *pass, int64_t iteration, bool calibrate,
                        enum ls_sums_result *result, struct ls_error *error)
 {
@@ -216,8 +217,8 @@ static int step_reduce(struct ls_pass *pass, int64_t iteration, bool calibrate,
 
 /* ---- The gradient of an update --------------------------------------------------------------- */
 
-/* Runs the pass, and reduces. Where audits are wanted, what is not finite may be a core's mistake:
- * it is computed anew once before it is divergence. */
+/* Runs the pass, and reduces. With audits, a number that is not finite may come from a core that
+ * computes wrongly: the pass is repeated once before that is reported as divergence. */
 static int step_attempt(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t iteration,
                         bool calibrate, enum ls_sums_result *result, struct ls_error *error)
 {
@@ -238,8 +239,9 @@ static int step_attempt(struct ls_pass *pass, struct ls_prefetcher *prefetcher, 
     return 0;
 }
 
-/* Before the very first update nothing is known of the gradients: micro-batch 0 is run once to
- * measure them, with all that it goes through the net together with. */
+/* The calibration pass. Before the very first update nothing is known of the magnitudes of
+ * gradients: micro-batch 0 is run once to measure them, or all of the first wave, where
+ * micro-batches exchange partial results. */
 static int step_calibrate(struct ls_pass *pass, struct ls_prefetcher *prefetcher, int64_t update,
                           int64_t iteration, struct ls_error *error)
 {
@@ -299,10 +301,10 @@ int ls_step_gradients(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
 
 /* ---- Update and publish ---------------------------------------------------------------------- */
 
-/* The weights that this rank has changed go to the others, under the next forward pass; exponents
- * of sums follow the gradients that all ranks have seen; views that no other rank's weights belong
- * to are brought up to date. (The others are when their weights arrive.) *not_finite: a parameter,
- * or -1. */
+/* Sends the weights that this rank has changed to the others, under the next forward pass; moves
+ * the exponents of sums after the gradients that all ranks have seen; and refreshes the views of
+ * weights that are not exchanged. (Views of the others are refreshed when their weights arrive.)
+ * *not_finite: a parameter with a weight that is not finite, or -1. */
 static int step_publish(struct ls_engine *engine, int *not_finite, struct ls_error *error)
 {
     struct ls_store *store = engine->store;

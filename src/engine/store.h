@@ -120,8 +120,8 @@ int ls_store_refresh_own_views(struct ls_store *store, struct ls_thread_pool *po
 bool ls_store_convert_bucket(struct ls_store *store, int bucket);
 
 enum ls_store_array { LS_WEIGHTS, LS_HISTORY_0, LS_HISTORY_1, LS_AVERAGE };
-/* What of an array is here (what is not, has other ranks): NULL where there is none. Waits for
- * weights. */
+/* The part of an array that this rank has: all weights, and its shard of the others. NULL where the
+ * parameter has no such array. Waits for weights. */
 int ls_store_array(const struct ls_store *store, int parameter, enum ls_store_array array,
                    float **numbers, struct ls_error *error);
 /* Copies a whole array into the store, which keeps what this rank has of it. */

@@ -63,11 +63,11 @@ struct ls_value {
     struct ls_parameter *parameter; /* LS_STORE_PARAMETER */
     struct ls_value *other_shape;   /* the same parameter once more, in another shape */
     int input;                      /* LS_STORE_INPUT: which of the graph's inputs */
-    /* The forward value that this is the gradient of; it had best have that one's layout. */
+    /* The forward value that this is the gradient of. Kernels should choose its layout. */
     const struct ls_value *gradient_of;
     /* Set by the plan. */
     const struct ls_layout *layout;
-    struct ls_value *same_memory; /* this value lies where that one lies (views, in-place ops) */
+    struct ls_value *same_memory; /* the value whose memory this one shares (views, in place) */
 };
 
 /* The value whose memory this one lies in: itself, unless it is a view or was written in place.

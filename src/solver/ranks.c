@@ -1,7 +1,7 @@
 /* What ranks compare before they train. See solver/ranks.h.
  *
  * Each aspect is a text of lines. Ranks exchange a hash of each; only where one differs does rank 0
- * show its text, and who has another one says in which lines.
+ * send its text, and a rank with another one reports the lines that differ.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/ranks.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/dataset.h"
+#include "data/reader.h"
 #include "data/source.h"
 #include "schema/text_format.h"
 #include "support/support.h"

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "bad_sources.h"
+#include "data/reader.h"
 
 /* ---- Data sets ------------------------------------------------------------------------------- */
 

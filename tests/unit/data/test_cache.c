@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "data_trial.h"
 #include "picture_files.h"
 

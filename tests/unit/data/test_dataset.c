@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "data_trial.h"
 #include "picture_files.h"
 

@@ -8,6 +8,7 @@
 #include "data/convert.h"
 #include "data/datum.h"
 #include "data/lmdb_index.h"
+#include "data/reader.h"
 #include "data/source.h"
 #include "data/transform.h"
 #include "data_trial.h"

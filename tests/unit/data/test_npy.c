@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "data/npy_header.h"
+#include "data/reader.h"
 #include "data_trial.h"
 #include "support/npy_files.h"
 

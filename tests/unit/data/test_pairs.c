@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "data/convert.h"
 #include "data/picture.h"
+#include "data/reader.h"
 #include "data/source.h"
 #include "data_trial.h"
 #include "map_files.h"

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "data/prefetcher.h"
+#include "data/reader.h"
 #include "data/source.h"
 #include "data_trial.h"
 #include "map_files.h"
