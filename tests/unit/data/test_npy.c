@@ -35,7 +35,7 @@ static struct ls_dataset *must_open(const char *fields, struct ls_definition **d
     return trial_dataset(*definition, LOCKSTEP__PHASE__TRAIN, 1);
 }
 
-/* Bytes as numpy.save(file, numpy.array([[1, 2, 3], [4, 5, 6]], '<f4')) wrote them (NumPy 1.24). */
+/* Bytes as numpy.save(file, numpy.array([[1, 2, 3], [4, 5, 6]], '<f4')) writes them (NumPy 2.4). */
 static const char written_by_numpy[] =
     "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
     "                                                          \n"
