@@ -430,6 +430,7 @@ int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
     for (int k = 0; k < tensors; k++) {
         const size_t runs = out[k] != NULL && place[k].runs > 1 ? place[k].runs : 0;
         const size_t part = runs > 0 ? place[k].bytes / runs : 0;
+        LS_ASSERT(runs == 0 || place[k].tensor != NULL);
         for (size_t r = 0; r < runs; r++)
             memcpy((char *)place[k].tensor + (r * (size_t)samples + (size_t)s) * part,
                    (const char *)out[k] + r * part, part);
@@ -452,13 +453,14 @@ int ls_reader_fetch_raw(struct ls_reader *reader, int64_t ordinal, int64_t shape
                         int *label, struct ls_error *error)
 {
     const struct ls_source *source = reader->dataset->source;
-    struct ls_record record;
+    struct ls_record record = {0};
     if (!ls_source_has_image(source))
         return ls_fail(error, LOCKSTEP_USAGE, reader->dataset->name, NULL,
                        "its records have no images to show");
     bool one = source->tensors > 1 && source->tensor[1].role == LS_TENSOR_PLAIN;
     uint32_t wanted = (pixels != NULL ? LS_TENSOR(0) : 0) | (one ? LS_TENSOR(1) : 0);
     LS_TRY(read_record(reader, ordinal, wanted, &record, error));
+    LS_ASSERT(!one || record.tensor[1].data != NULL);
     const struct ls_record_tensor *image = &record.tensor[0];
     memcpy(shape, image->shape.dim, 3 * sizeof *shape);
     if (label != NULL)

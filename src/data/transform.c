@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -177,6 +178,7 @@ static void load_span(const struct plane *plane, int64_t offset, int64_t count, 
         for (int64_t i = 0; i < count; i++)
             out[i] = in[i];
     } else {
+        LS_ASSERT(plane->floats != NULL);
         memcpy(out, plane->floats + offset, (size_t)count * sizeof *out);
     }
 }
