@@ -185,10 +185,11 @@ static void sweep(const char *what, int (*call)(struct lockstep_error *error), l
     if (call(error) != 0)
         fail_msg("%s, afterwards: %s", what, lockstep_error_text(error));
     printf("%s: %ld allocations were missed, %ld were not needed\n", what, failed, without);
-    /* A few allocations are optional: copies in a cache, hints of messages. Snapshots between
-     * updates, and the removal of old ones, may fail with a warning, also in the trainings of a
-     * verification. */
-    assert_true(failed > 5 && without < 8);
+    /* A few allocations are optional: copies in a cache, hints of messages, and what decoders that
+     * run ahead make for micro-batches behind the last update; how many those are depends on how
+     * far they come. Snapshots between updates, and the removal of old ones, may fail with a
+     * warning, also in the trainings of a verification. */
+    assert_true(failed > 5 && without < 24);
     lockstep_error_free(error);
 }
 
