@@ -20,8 +20,12 @@ expect 2 "device reference has no instruction sets" -- \
     "${train[@]}" --device reference --snapshot-prefix a --isa avx2 --iterations 1
 
 # The same bytes; figures near those of the CPU.
+hash() { sed -nE 's/^ +[0-9.]+  ([0-9a-f]{64})  .*/\1/p' log | sort -u; }
+expect 0 -- "$LOCKSTEP" verify "${solver[@]}" --workers 1,2 --iterations 3
+other=$(hash)
 expect 0 -- "$LOCKSTEP" verify "${solver[@]}" --device reference --workers 1,3 --ranks 1,2 --iterations 3 \
     --resume random:1
+[ -n "$(hash)" ] && [ "$(hash)" != "$other" ] || fail "verify computes the same on two devices: $other"
 figures() { sed -nE 's/.*(Iteration [0-9]+).* (loss = [0-9.e+-]+)$/\1 \2/p' log; }
 expect 0 -- "${train[@]}" --device cpu --snapshot-prefix c --iterations 3 --workers 1
 figures >cpu.txt
@@ -46,10 +50,24 @@ expect 0 'device=reference until 3' -- \
 # Every command that computes.
 expect 0 'accuracy' -- \
     "$LOCKSTEP" test --model lenet_train_test.prototxt --weights r_iter_3.safetensors --device reference
+expect 0 'Resuming' 'the same weights as in r2_iter_4' -- "$LOCKSTEP" replay "${solver[@]}" --device reference \
+    --from r_iter_3.safetensors --to 4 --expect r2_iter_4.safetensors
+expect 8 'device reference, here cpu' '--device reference' -- \
+    "$LOCKSTEP" replay "${solver[@]}" --from r_iter_3.safetensors --to 4
+predict=("$LOCKSTEP" predict --model lenet_train_test.prototxt --weights r_iter_3.safetensors --samples 4 --format json)
+values() { sed -E 's/"value": /\n/g' | sed -nE 's/^([0-9][0-9.e+-]*).*/\1/p'; }
+"${predict[@]}" --device cpu | values >cpu.txt
+"${predict[@]}" --device reference | values >reference.txt
+[ "$(wc -l <cpu.txt)" = 20 ] || fail "predictions have no values: $(cat cpu.txt)"
+! cmp -s cpu.txt reference.txt || fail "predict computes the same on two devices"
+paste -d ' ' cpu.txt reference.txt | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $1) exit 1 }' ||
+    fail "predictions differ: $(paste cpu.txt reference.txt)"
 expect 0 'reference' -- "$LOCKSTEP" plan "${solver[@]}" --device reference --json
 expect 0 -- "$LOCKSTEP" time "${solver[@]}" --device reference --iterations 1
 for command in "plan ${solver[*]}" "time ${solver[*]}" "verify ${solver[*]}" "tune ${solver[*]}" \
     "test --model lenet_train_test.prototxt --weights r_iter_3.safetensors" \
+    "predict --model lenet_train_test.prototxt --weights r_iter_3.safetensors --samples 1" \
+    "replay ${solver[*]} --from r_iter_3.safetensors --to 4" \
     "plan --model lenet_train_test.prototxt"; do
     # shellcheck disable=SC2086 # words
     expect 2 "no device 'abacus'" -- "$LOCKSTEP" $command --device abacus

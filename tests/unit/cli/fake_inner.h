@@ -12,6 +12,8 @@ struct lockstep_error {
 
 /* Appends to fake.calls. */
 void fake_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Appends "device(NAME) " where one is named. */
+void fake_note_device(const char *device);
 /* The string, or "-". */
 const char *fake_text(const char *string);
 /* Objects that fake.live_objects counts. */

@@ -45,6 +45,12 @@ void fake_note(const char *format, ...)
     va_end(arguments);
 }
 
+void fake_note_device(const char *device)
+{
+    if (device != NULL)
+        fake_note("device(%s) ", device);
+}
+
 const char *fake_text(const char *string)
 {
     return string != NULL ? string : "-";
@@ -185,6 +191,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
                             struct lockstep_trainer **trainer, struct lockstep_error *error)
 {
     (void)solver;
+    fake_note_device(options->device);
     fake_note("create(%d|%s|%s|%s|%s) ", options->workers, fake_text(options->isa),
               fake_text(options->snapshot_prefix), fake_text(options->resume),
               fake_text(options->weights));
@@ -279,6 +286,7 @@ int lockstep_verify(const struct lockstep_solver *solver,
                     const struct lockstep_verify_options *options, struct lockstep_error *error)
 {
     (void)solver;
+    fake_note_device(options->device);
     fake_note("verify(%s|%s|", fake_text(options->isa), fake_text(options->weights));
     for (size_t i = 0; i < options->worker_count; i++)
         fake_note("%dw", options->workers[i]);
@@ -309,6 +317,7 @@ int lockstep_model_load(const char *path, const char *weights,
                         const struct lockstep_model_options *options, struct lockstep_model **model,
                         struct lockstep_error *error)
 {
+    fake_note_device(options->device);
     fake_note("model(%s|%s|%d|%d|%" PRId64, path, weights, options->workers, options->level,
               options->iterations);
     for (size_t i = 0; i < options->stage_count; i++)

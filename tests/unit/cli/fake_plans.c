@@ -48,6 +48,7 @@ struct lockstep_plan {
 static int make_plan(const char *what, const struct lockstep_plan_options *options,
                      struct lockstep_plan **plan, struct lockstep_error *error)
 {
+    fake_note_device(options->device);
     fake_note("plan(%s|%d|%" PRIu64 ") ", what, options->workers, options->memory);
     *plan = fake.create_status == 0 ? fake_make(sizeof **plan) : NULL;
     return fake_answer(fake.create_status, error);
@@ -126,6 +127,7 @@ int lockstep_plan_scaling(const struct lockstep_solver *solver,
                           struct lockstep_scaling **scaling, struct lockstep_error *error)
 {
     (void)solver;
+    fake_note_device(options->device);
     fake_note("scaling(");
     for (size_t i = 0; i < options->count; i++)
         fake_note("%d|", options->ranks[i]);
@@ -191,6 +193,7 @@ int lockstep_time(const struct lockstep_solver *solver, const struct lockstep_ti
                   struct lockstep_timing **timing, struct lockstep_error *error)
 {
     (void)solver;
+    fake_note_device(options->device);
     fake_note("time(%d|%" PRId64 "|%" PRIu64 ") ", options->workers, options->iterations,
               options->memory);
     *timing = fake.create_status == 0 ? fake_make(sizeof **timing) : NULL;
@@ -245,6 +248,7 @@ int lockstep_tune(const struct lockstep_solver *solver, const struct lockstep_tu
                   struct lockstep_tune_point *points, size_t count, struct lockstep_error *error)
 {
     (void)solver;
+    fake_note_device(options->device);
     fake_note("tune(%g", options->seconds);
     for (size_t i = 0; i < count; i++) {
         struct lockstep_tune_point *point = &points[i];

@@ -341,17 +341,72 @@ static void test_sizes(void **state)
     }
 }
 
+/* Every command that has the option hands it to each call of the library that computes. */
+static void the_device_reaches_the_library(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[10];
+        int calls;
+    } rows[] = {
+        {{"train", "--solver", "s"}, 1},
+        {{"test", "--model", "m", "--weights", "w"}, 1},
+        {{"predict", "--model", "m", "--weights", "w", "a.png"}, 1},
+        {{"plan", "--solver", "s"}, 1},
+        {{"plan", "--model", "m"}, 1},
+        {{"plan", "--solver", "s", "--ranks", "2"}, 1},
+        {{"time", "--solver", "s"}, 1},
+        {{"tune", "--solver", "s"}, 2}, /* the plan of its first point, and the turns */
+        {{"verify", "--solver", "s"}, 1},
+        {{"replay", "--solver", "s", "--from", "f", "--to", "3"}, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *arguments[13];
+        int count = 0, calls = 0;
+        for (; rows[i].arguments[count] != NULL; count++)
+            arguments[count] = rows[i].arguments[count];
+        arguments[count++] = "--device";
+        arguments[count++] = "abacus";
+        arguments[count] = NULL;
+        fake_reset();
+        assert_int_equal(run(arguments), 0);
+        for (const char *at = fake.calls; (at = strstr(at, "device(abacus) ")) != NULL; at++)
+            calls++;
+        if (calls != rows[i].calls)
+            fail_msg("%s: %s", arguments[0], fake.calls);
+    }
+    for (size_t c = 0; ls_cli_commands[c] != NULL; c++) { /* a row for each such command */
+        const struct ls_cli_option *option = ls_cli_commands[c]->options;
+        while (option->name != NULL && strcmp(option->name, "device") != 0)
+            option++;
+        bool there = option->name == NULL;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            there = there || strcmp(rows[i].arguments[0], ls_cli_commands[c]->name) == 0;
+        if (!there)
+            fail_msg("%s", ls_cli_commands[c]->name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_test),         TEST(test_verify),
-        TEST(test_replay),       TEST(test_data_tools),
-        TEST(test_predict_text), TEST(test_predict_json),
-        TEST(test_predict_csv),  TEST(test_predict_samples),
-        TEST(test_predict_draw), TEST(test_plan),
-        TEST(test_plan_ranks),   TEST(test_links),
-        TEST(test_time),         TEST(test_tune),
-        TEST(test_sizes),        TEST(test_output_fails),
+        TEST(test_test),
+        TEST(test_verify),
+        TEST(test_replay),
+        TEST(test_data_tools),
+        TEST(test_predict_text),
+        TEST(test_predict_json),
+        TEST(test_predict_csv),
+        TEST(test_predict_samples),
+        TEST(test_predict_draw),
+        TEST(test_plan),
+        TEST(test_plan_ranks),
+        TEST(test_links),
+        TEST(test_time),
+        TEST(test_tune),
+        TEST(test_sizes),
+        TEST(test_output_fails),
+        TEST(the_device_reaches_the_library),
     };
     return cmocka_run_group_tests(tests, NULL, free_texts);
 }
