@@ -12,7 +12,10 @@
 #include "data/dataset_inner.h"
 #include "data/numbers.h"
 
-enum { RUN = 16 /* records that a thread takes at a time */ };
+enum {
+    RUN = 16, /* records that a thread takes at a time */
+    LABELS_AT_ONCE = 256
+};
 
 int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **out,
                         struct ls_error *error)
@@ -66,9 +69,10 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-static const char *label_problem(const struct ls_bad_records *bad, int tensor, float label,
-                                 char *text)
+/* For any layer that takes the label, what is wrong with it. */
+static const char *label_problem(void *user, int tensor, float label, char *text)
 {
+    const struct ls_bad_records *bad = user;
     for (size_t i = 0; i < bad->rule_count; i++) {
         const struct ls_label_rule *rule = &bad->rules[i];
         if (rule->tensor != tensor || rule->takes(rule, label))
@@ -81,21 +85,36 @@ static const char *label_problem(const struct ls_bad_records *bad, int tensor, f
     return NULL;
 }
 
-/* Looks at the numbers of a tensor, some at a time. */
-static const char *labels_problem(const struct ls_bad_records *bad, int tensor,
-                                  const struct ls_record_tensor *data, char *text)
+/* `count` numbers as a layer takes them for labels: those of a tensor of int32, too, are rounded to
+ * fp32 there. Returns how many of them the tensor's type has: all, after ls_dataset_convert. */
+static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype type,
+                           const void *numbers, int64_t count, float *label)
 {
-    enum { AT_ONCE = 256 };
+    int32_t number[LABELS_AT_ONCE];
+    if (sample->type != LS_I32)
+        return ls_numbers_to_f32(type, numbers, count, label);
+    count = ls_numbers_to_i32(type, numbers, count, number);
+    for (int64_t i = 0; i < count; i++)
+        label[i] = (float)number[i];
+    return count;
+}
+
+const char *ls_bad_labels(const struct ls_dataset *dataset, int tensor,
+                          const struct ls_record *record, ls_label_judge judge, void *user,
+                          char *text)
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    const struct ls_record_tensor *data = &record->tensor[sample->source];
     const char *problem = NULL;
     int64_t count = ls_tensor_numbers(data);
-    for (int64_t begin = 0; begin < count && problem == NULL; begin += AT_ONCE) {
-        int64_t some = count - begin < AT_ONCE ? count - begin : AT_ONCE;
-        float label[AT_ONCE];
+    for (int64_t begin = 0; begin < count && problem == NULL; begin += LABELS_AT_ONCE) {
+        int64_t some = count - begin < LABELS_AT_ONCE ? count - begin : LABELS_AT_ONCE;
+        float label[LABELS_AT_ONCE];
         const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
-        some = ls_numbers_to_f32(data->type, numbers, some, label);
+        some = take_labels(sample, data->type, numbers, some, label);
         for (int64_t i = 0; i < some && problem == NULL; i++)
             if (i == 0 || label[i] != label[i - 1])
-                problem = label_problem(bad, tensor, label[i], text);
+                problem = judge(user, tensor, label[i], text);
     }
     return problem;
 }
@@ -103,17 +122,16 @@ static const char *labels_problem(const struct ls_bad_records *bad, int tensor,
 const char *ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                                    char *text)
 {
-    const struct ls_bad_records *bad = dataset->bad;
+    struct ls_bad_records *bad = dataset->bad;
     const char *problem = NULL;
     for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
-        int source = dataset->tensor[k].source;
-        enum ls_tensor_role role = dataset->source->tensor[source].role;
+        enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
         if ((bad->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
             continue;
         if (role == LS_TENSOR_PLAIN)
             problem = ls_dataset_convert(dataset, k, record, NULL, text);
         if (problem == NULL && bad->rule_count > 0)
-            problem = labels_problem(bad, k, &record->tensor[source], text);
+            problem = ls_bad_labels(dataset, k, record, label_problem, bad, text);
     }
     return problem;
 }

@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "data/bad_records.h"
 #include "data/dataset_inner.h"
-#include "data/numbers.h"
 
 enum { RUN = 16 };
 
@@ -71,19 +70,14 @@ static const char *check_numbers(const struct state *state, const struct ls_reco
     const struct ls_dataset *dataset = state->dataset;
     const char *problem = NULL;
     for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
-        const struct ls_record_tensor *data = &record->tensor[dataset->tensor[k].source];
         enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
         if (role == LS_TENSOR_IMAGE)
             continue;
         if (role == LS_TENSOR_PLAIN)
             problem = ls_dataset_convert(dataset, k, record, NULL, text);
-        size_t size = ls_dtype_size(data->type);
-        int64_t count = state->check->label != NULL ? ls_tensor_numbers(data) : 0;
-        for (int64_t i = 0; i < count && problem == NULL; i++) {
-            float label;
-            ls_numbers_to_f32(data->type, (const char *)data->data + (size_t)i * size, 1, &label);
-            problem = state->check->label(state->check->user, k, label, text);
-        }
+        if (problem == NULL && state->check->label != NULL)
+            problem =
+                ls_bad_labels(dataset, k, record, state->check->label, state->check->user, text);
     }
     return problem;
 }

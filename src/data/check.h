@@ -7,9 +7,7 @@
 
 struct ls_check {
     int threads;
-    /* (optional) What is wrong with a number of a tensor of the sample that layers take for a
-     * label, or NULL; `text` has room for 300 bytes. Any thread. */
-    const char *(*label)(void *user, int tensor, float label, char *text);
+    ls_label_judge label; /* (optional) */
     /* Called for every bad record, in their order. `name` may be empty. */
     void (*bad)(void *user, int64_t record, const char *name, const char *reason);
     /* (optional) Called now and then; other than 0 ends the check. */

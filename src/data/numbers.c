@@ -56,6 +56,19 @@ static double real_at(enum ls_dtype type, const void *numbers, int64_t i)
     return value;
 }
 
+/* Whether a floating-point number is one of int32. By its bits: the thread may flush denormals, so
+ * that they compare as zeros. */
+static bool is_i32(double number, int64_t *value)
+{
+    static const double minus_zero = -0.0;
+    if (!(number >= INT32_MIN && number <= INT32_MAX))
+        return false;
+    *value = (int64_t)number;
+    double back = (double)*value;
+    return memcmp(&back, &number, sizeof back) == 0 ||
+           memcmp(&minus_zero, &number, sizeof number) == 0;
+}
+
 /* The numbers of small integers are theirs in fp32. */
 #define SMALL_TO_F32(c_type)                                                                       \
     do {                                                                                           \
@@ -127,10 +140,8 @@ int64_t ls_numbers_to_i32(enum ls_dtype type, const void *numbers, int64_t count
     for (int64_t i = 0; i < count; i++) {
         int64_t value;
         if (real) {
-            double number = real_at(type, numbers, i);
-            if (!(number >= INT32_MIN && number <= INT32_MAX) || number != floor(number))
+            if (!is_i32(real_at(type, numbers, i), &value))
                 return i;
-            value = (int64_t)number;
         } else if (!integer_at(type, numbers, i, &value) || value < INT32_MIN ||
                    value > INT32_MAX) {
             return i;

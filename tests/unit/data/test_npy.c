@@ -1,10 +1,14 @@
 /* NPY: arrays of all types and shapes, files that belong together, and what damage leads to.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <fenv.h>
 #include <math.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/thread.h"
+#include "data/check.h"
 #include "data/npy_header.h"
+#include "data/numbers.h"
 #include "data/reader.h"
 #include "data_trial.h"
 #include "support/npy_files.h"
@@ -171,6 +175,103 @@ static void numbers_are_never_rounded(void **state)
         ls_definition_free(layer);
     }
     free(error);
+}
+
+/* Threads that decode flush denormals, others do not: both see the same numbers. */
+static void numbers_are_the_same_in_every_thread(void **state)
+{
+    (void)state;
+    const double numbers[] = {-0.0, 5, -0x1p31, 0x1p-1060};
+    const float tiny = 0x1p-140F;
+    for (int flush = 0; flush < 2; flush++) {
+        fenv_t before;
+        int32_t out[4] = {1, 1, 1, 1};
+        float single[4];
+        fegetenv(&before);
+        if (flush)
+            ls_set_float_mode();
+        int64_t whole = ls_numbers_to_i32(LS_F64, numbers, 4, out);
+        int64_t none = ls_numbers_to_i32(LS_F32, &tiny, 1, NULL);
+        int64_t exact = ls_numbers_to_f32(LS_F64, numbers, 4, single);
+        fesetenv(&before);
+        assert_int_equal(whole, 3);
+        assert_int_equal(none, 0);
+        assert_int_equal(exact, 3);
+        assert_true(out[0] == 0 && out[1] == 5 && out[2] == INT32_MIN && out[3] == 1);
+    }
+}
+
+static const char *no_class(void *user, int tensor, float label, char *text)
+{
+    (void)user;
+    (void)tensor;
+    if (label >= 0 && label <= 0x1p24F)
+        return NULL;
+    snprintf(text, 300, "%.9g is no class", (double)label);
+    return text;
+}
+
+static void note_bad(void *user, int64_t record, const char *name, const char *reason)
+{
+    (void)name;
+    char *notes = user;
+    snprintf(notes + strlen(notes), 200 - strlen(notes), "%d: %s; ", (int)record, reason);
+}
+
+static void check_found(const struct ls_dataset *set)
+{
+    char notes[200] = "";
+    const struct ls_check check = {.threads = 1, .label = no_class, .bad = note_bad, .user = notes};
+    int64_t bad, skippable;
+    assert_int_equal(ls_dataset_check(set, &check, &bad, &skippable, NULL), 0);
+    assert_string_equal(notes, "1: 33554432 is no class; 2: -33554432 is no class; ");
+}
+
+static bool takes(const struct ls_label_rule *rule, float label)
+{
+    return label >= 0 && label < (float)rule->classes;
+}
+
+static void check_skipped(struct ls_dataset *set)
+{
+    struct ls_reader *reader;
+    int32_t out[10];
+    const struct ls_label_rule rule = {.layer = "loss", .classes = 1 << 24, .takes = takes};
+    assert_int_equal(ls_dataset_set_labels(set, &rule, 1, NULL), 0);
+    assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ls_reader_fetch(reader, i, (void *[]){out}, NULL), 0);
+        assert_int_equal(ls_reader_replaced(reader), i > 0);
+    }
+    ls_reader_close(reader);
+}
+
+/* Labels of int32 beyond 2^24 are no class, wherever they lie: they are found, and skipped. */
+static void large_labels_are_found(void **state)
+{
+    (void)state;
+    enum { RECORDS = 3, PIXELS = 10 };
+    int32_t labels[RECORDS * PIXELS] = {0};
+    labels[PIXELS + 2] = 1 << 25;        /* alone; */
+    labels[2 * PIXELS + 2] = 1 << 23;    /* beyond one that fp32 has, */
+    labels[2 * PIXELS + 3] = -(1 << 25); /* and below */
+    const char *path = path_of("labels.npy");
+    char fields[700];
+    write_npy(path, "<i4", "(3, 10)", labels, sizeof labels);
+    for (int skips = 0; skips < 2; skips++) {
+        struct ls_definition *layer;
+        struct ls_dataset *set;
+        snprintf(fields, sizeof fields,
+                 "top: 'y' data_param { backend: NPY source: '%s' tensor { type: I32 } %s }", path,
+                 skips ? "on_bad_record: SKIP" : "");
+        set = must_open(fields, &layer);
+        if (skips)
+            check_skipped(set);
+        else
+            check_found(set);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
 }
 
 static void write_three(void)
@@ -467,6 +568,8 @@ int main(void)
         cmocka_unit_test(file_of_numpy_is_read),
         cmocka_unit_test(every_type_becomes_fp32),
         cmocka_unit_test(numbers_are_never_rounded),
+        cmocka_unit_test(numbers_are_the_same_in_every_thread),
+        cmocka_unit_test(large_labels_are_found),
         cmocka_unit_test(tops_get_the_tensors_that_they_name),
         cmocka_unit_test(hashes_tell_tensors_apart),
         cmocka_unit_test(wrong_fields_are_refused),
