@@ -10,6 +10,8 @@
 #include "api/options.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "transport/comm_job.h"
+#include "transport/failure_end.h"
 #include "transport/launch.h"
 
 static const double default_timeout = 300;

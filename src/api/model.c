@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "api/options.h"
+#include "api/predict.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/copies.h"
@@ -19,12 +20,15 @@
 #include "ops/devices.h"
 #include "schema/text_format.h"
 #include "snapshot/archive.h"
+#include "solver/check.h"
 #include "solver/fit.h"
 #include "solver/notes.h"
 #include "solver/outputs.h"
 #include "solver/skipped.h"
 #include "solver/training_plan.h"
+#include "solver/weights.h"
 #include "transport/comm.h"
+#include "transport/comm_job.h"
 
 void lockstep_model_options_init(struct lockstep_model_options *options)
 {

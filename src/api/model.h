@@ -46,10 +46,4 @@ struct ls_model_trial {
 };
 void ls_model_fit(struct ls_model_trial *trial, struct ls_fit *fit);
 
-/* The value that is a net's prediction, or NULL (api/predict.c). */
-struct ls_value *ls_model_output(const struct ls_graph *graph);
-/* Prepares predictions. */
-int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error);
-void ls_model_free_predictions(struct lockstep_model *model);
-
 #endif

@@ -4,6 +4,8 @@
  * that no layer reads (a deploy net's "prob"), else the input of an accuracy or a loss.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/predict.h"
+
 #include <string.h>
 
 #include "api/api.h"

@@ -11,11 +11,20 @@
 #include "engine/compare.h"
 #include "engine/copies.h"
 #include "schema/upgrade.h"
+#include "solver/check.h"
+#include "solver/checkpoint.h"
 #include "solver/diff.h"
+#include "solver/evaluate.h"
+#include "solver/history.h"
+#include "solver/loop.h"
+#include "solver/resume.h"
 #include "solver/snapshots.h"
 #include "solver/environment.h"
 #include "solver/trainer.h"
 #include "solver/training_plan.h"
+#include "solver/weights.h"
+#include "transport/comm_job.h"
+#include "transport/failure_end.h"
 
 /* ---- Solvers --------------------------------------------------------------------------------- */
 

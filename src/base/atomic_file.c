@@ -13,7 +13,7 @@
  * it is named at once, and may remain.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "base/file.h"
+#include "base/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "base/descriptor.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 

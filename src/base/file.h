@@ -1,4 +1,4 @@
-/* Whole files: read with a limit, write so that a reader sees the old or the new one, never half.
+/* Files that are read: whole with a limit, piece by piece, or as a view. (base/atomic_file.h writes.)
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
@@ -46,25 +46,6 @@ int ls_file_lost(const struct ls_mapping *mapping, const char *path, int status,
 /* Gives back the memory that some bytes of a view take in this process, after they were read; they
  * can be read again. */
 void ls_file_forget(const struct ls_mapping *mapping, const void *bytes, size_t size);
-
-/* An atomic write: bytes go to a temporary file beside `path`; commit flushes it, syncs it,
- * renames it over `path` and syncs the directory. Until then `path` is untouched, and abandon (or
- * any failure) removes the temporary file. A failure has status LOCKSTEP_RESOURCE. */
-struct ls_atomic_file;
-int ls_atomic_open(const char *path, struct ls_atomic_file **file, struct ls_error *error);
-int ls_atomic_write(struct ls_atomic_file *file, const void *bytes, size_t size,
-                    struct ls_error *error);
-/* Writes over bytes that were written before, `offset` bytes behind the beginning. */
-int ls_atomic_rewrite(struct ls_atomic_file *file, size_t offset, const void *bytes, size_t size,
-                      struct ls_error *error);
-int ls_atomic_commit(struct ls_atomic_file *file, struct ls_error *error); /* frees `file` */
-void ls_atomic_abandon(struct ls_atomic_file *file);                       /* frees `file` */
-/* All of that, for a file whose bytes lie in one place. */
-int ls_atomic_replace(const char *path, const void *bytes, size_t size, struct ls_error *error);
-
-/* Fails early when files beginning with `prefix` cannot be created and named (missing directory, no
- * right to write); leaves nothing behind. */
-int ls_file_check_prefix(const char *prefix, struct ls_error *error);
 
 bool ls_file_exists(const char *path);
 bool ls_is_directory(const char *path);

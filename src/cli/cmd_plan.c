@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/plan_json.h"
 #include "cli/plan_table.h"
 #include "cli/rate.h"
 #include "cli/report.h"

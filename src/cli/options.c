@@ -11,6 +11,7 @@
 
 #include "cli/report.h"
 #include "cli/size.h"
+#include "cli/suggest.h"
 
 enum { HELP_COLUMN = 26 };
 

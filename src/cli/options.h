@@ -88,8 +88,4 @@ void ls_cli_free_values(const struct ls_cli_command *command, void *values);
 /* Writes a command's help to stdout. */
 void ls_cli_help(const struct ls_cli_command *command);
 
-/* The candidate nearest to `word` if it is near enough to suggest, else NULL; `candidates` ends
- * with NULL. */
-const char *ls_cli_suggest(const char *word, const char *const *candidates);
-
 #endif

@@ -1,5 +1,7 @@
 /* A plan as one JSON object. See cli/plan_table.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/plan_json.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* A plan as text and as JSON.
+/* A plan as text.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_CLI_PLAN_TABLE_H
 #define LS_CLI_PLAN_TABLE_H
@@ -13,6 +13,5 @@ struct ls_cli_largest {
 
 /* To stdout. `largest`: one a net, or NULL. */
 void ls_cli_put_plan(const struct lockstep_plan *plan, const struct ls_cli_largest *largest);
-void ls_cli_put_plan_json(const struct lockstep_plan *plan, const struct ls_cli_largest *largest);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/report.h"
+#include "cli/suggest.h"
 
 const struct ls_cli_command *const ls_cli_commands[] = {
     &ls_cli_command_train,   &ls_cli_command_test,

@@ -1,5 +1,7 @@
 /* "Did you mean": the nearest of several words.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/suggest.h"
+
 #include <string.h>
 
 #include "cli/options.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/atomic_file.h"
 #include "base/memory.h"
 #include "data/transform.h"
 #include "schema/binary.h"

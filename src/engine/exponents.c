@@ -1,5 +1,7 @@
 /* The rows of exact sums and their exponents. See engine/sums.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/exponents.h"
+
 #include <limits.h>
 
 #include "engine/sums_inner.h"

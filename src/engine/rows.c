@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/exponents.h"
 
 enum {
     MATRIX_LEAST = 1 << 15, /* elements: smaller matrices have a row for each */

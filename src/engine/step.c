@@ -15,6 +15,7 @@
 #include "engine/audit.h"
 #include "engine/averages.h"
 #include "engine/engine.h"
+#include "engine/exponents.h"
 #include "engine/gather.h"
 #include "engine/normalizers.h"
 #include "engine/plans.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/atomic_file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "snapshot/archive_layout.h"

@@ -1,12 +1,14 @@
 /* What audits of micro-batches have found, as events and in status.json.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/audits.h"
+
 #include <stdio.h>
 
 #include "engine/audit.h"
 #include "solver/events.h"
 #include "solver/trainer.h"
 #include "transport/comm.h"
-#include "transport/failure_detector.h"
+#include "transport/failure_end.h"
 
 static void report(struct ls_trainer *trainer, const struct ls_audit_finding *finding)
 {

@@ -6,6 +6,8 @@
  * function of the training and a resume goes on with it. All workers hash, at the speed of memory.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/chain.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

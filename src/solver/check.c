@@ -1,9 +1,10 @@
 /* What only the built net, or its weights, can tell about a definition.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/check.h"
+
 #include "engine/pass.h"
 #include "ir/layer.h"
 #include "snapshot/weights.h"
-#include "solver/notes.h"
 #include "solver/trainer.h"
 
 int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error)

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/text.h"
@@ -22,9 +21,11 @@
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
 #include "solver/checkpoint.h"
+#include "solver/chain.h"
 #include "solver/data.h"
 #include "solver/notes.h"
 #include "solver/state.h"
+#include "solver/weights.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
 

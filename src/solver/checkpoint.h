@@ -27,6 +27,9 @@ void ls_staged_free(struct ls_staged *staged);
 
 /* Writes the snapshot of this iteration under its name, and its caffemodel; all ranks call it. */
 int ls_checkpoint_write(struct ls_trainer *trainer, struct ls_error *error);
+/* A snapshot to `path`. All ranks of a job call it; rank 0 writes, and a failure of any is
+ * that of all. Those under the solver's name: solver/snapshots.h. */
+int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
 /* Whether the solver wants a caffemodel beside each snapshot. */
 bool ls_checkpoint_has_caffemodel(const struct ls_trainer *trainer);
 

@@ -1,5 +1,6 @@
 /* Testing: every sample once, on all workers, in the trainer's memory.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/evaluate.h"
 
 #include "base/memory.h"
 #include "base/thread.h"

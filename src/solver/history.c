@@ -1,6 +1,8 @@
 /* The environments that a training has had: reading what snapshots say of them, comparing, going
  * on. See solver/environment.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/history.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

@@ -4,15 +4,22 @@
  * then count it, then snapshot.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/loop.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/thread.h"
 #include "engine/read.h"
+#include "solver/audits.h"
+#include "solver/chain.h"
+#include "solver/check.h"
 #include "solver/choice.h"
+#include "solver/evaluate.h"
 #include "solver/events.h"
 #include "solver/outputs.h"
 #include "solver/ranks.h"
+#include "solver/report.h"
 #include "solver/requests.h"
 #include "solver/skipped.h"
 #include "solver/snapshots.h"

@@ -1,5 +1,7 @@
 /* The start of a run: what matters about it, in a few lines, and warnings about what is probably
  * not meant. SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/report.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "solver/environment.h"
 #include "solver/events.h"
 #include "solver/fit.h"
+#include "solver/history.h"
 #include "solver/trainer.h"
 #include "solver/write_time.h"
 #include "transport/comm.h"

@@ -2,6 +2,8 @@
  * reads it, with all checks, and hands out what is in it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/resume.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -9,15 +11,18 @@
 #include "base/progress.h"
 #include "base/mutant.h"
 #include "base/text.h"
+#include "engine/exponents.h"
 #include "engine/rows.h"
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
 #include "snapshot/weights.h"
+#include "solver/chain.h"
 #include "solver/choice.h"
 #include "solver/data.h"
 #include "solver/environment.h"
 #include "solver/events.h"
+#include "solver/history.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"

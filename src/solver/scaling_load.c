@@ -1,5 +1,7 @@
 /* What a training has to do and to send in an update, from its plans. See solver/scaling.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/scaling_load.h"
+
 #include <string.h>
 
 #include "base/memory.h"

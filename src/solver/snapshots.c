@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/lock_file.h"
 #include "base/memory.h"
@@ -23,9 +24,10 @@
 #include "solver/checkpoint.h"
 #include "solver/data.h"
 #include "solver/events.h"
-#include "solver/notes.h"
+#include "solver/weights.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"
+#include "transport/failure_end.h"
 
 enum {
     ASK_AGAIN = 100000000, /* nanoseconds between two looks at a thread that writes */

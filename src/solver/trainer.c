@@ -5,17 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mutant.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/compare.h"
+#include "engine/exponents.h"
 #include "engine/figures.h"
 #include "engine/norms.h"
 #include "engine/step.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
 #include "snapshot/weights.h"
+#include "solver/audits.h"
+#include "solver/chain.h"
 #include "solver/data.h"
 #include "solver/environment.h"
 #include "solver/events.h"
@@ -25,6 +27,7 @@
 #include "solver/snapshots.h"
 #include "solver/training_plan.h"
 #include "transport/comm.h"
+#include "transport/comm_job.h"
 #include "transport/failure_detector.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */

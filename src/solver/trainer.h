@@ -23,9 +23,6 @@ enum ls_wanted {
  * of divergence. Signs with at most LS_OUTGREW_GAP updates between them are one event. */
 enum { LS_OUTGREW = 8, LS_OUTGREW_GAP = 10 };
 
-/* The weights' hash becomes a link of the chain after so many updates. */
-enum { LS_CHAIN_EVERY = 20 };
-
 /* All ranks of a job compare their weights before and after a trainer's first update, and after
  * every update whose number is a multiple of this. */
 enum { LS_COMPARE_EVERY = 100 };
@@ -150,43 +147,8 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
                     const struct lockstep_train_options *options, struct ls_comm *comm,
                     struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
-/* What only the built net can tell (solver/check.c): names that a snapshot could not tell from its
- * own, a net without a loss or with nothing to learn, too many micro-batches; and, when its weights
- * are there, layers that normalise by averages which were never computed. */
-int ls_trainer_check_names(const struct ls_trainer *trainer, struct ls_error *error);
-int ls_trainer_check_training(const struct ls_trainer *trainer, struct ls_error *error);
-int ls_trainer_check_averages(const struct ls_trainer *trainer, struct ls_error *error);
 
 /* One update. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
-/* See lockstep_trainer_run. */
-int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
-/* Tests net `index` and leaves its figures in trainer->outputs. */
-int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
-                        struct ls_error *error);
-
-/* After an update: joins a link to the chain where one is due. */
-int ls_trainer_link(struct ls_trainer *trainer, struct ls_error *error);
-/* An event about the chain; `end`: of the weights as they are now, in words. All ranks call it. */
-int ls_trainer_report_chain(struct ls_trainer *trainer, bool end, struct ls_error *error);
-/* The chain as the note of a snapshot, and back: a snapshot without one begins a chain. */
-enum { LS_CHAIN_TEXT = 48 };
-void ls_chain_write(const struct ls_chain *chain, char text[LS_CHAIN_TEXT]);
-int ls_chain_read(const char *text, int64_t iteration, struct ls_chain *chain);
-
-/* What audits have found in the last update, and at the end what came of all (solver/audits.c). */
-void ls_trainer_report_findings(struct ls_trainer *trainer);
-void ls_trainer_report_audits(struct ls_trainer *trainer);
-/* The start of a run: what matters, and warnings (solver/report.c). */
-int ls_trainer_report_start(struct ls_trainer *trainer, int64_t iterations, struct ls_error *error);
-
-/* A snapshot to `path` (solver/checkpoint.c). All ranks of a job call it; rank 0 writes, and a
- * failure of any is that of all. Those under the solver's name: solver/snapshots.h. */
-int ls_trainer_write(struct ls_trainer *trainer, const char *path, struct ls_error *error);
-/* Continues from `resume`: a file, or "auto" (solver/resume.c). All ranks call it; only rank 0
- * needs to see the file. */
-int ls_trainer_resume(struct ls_trainer *trainer, const char *resume, struct ls_error *error);
-/* Weights to start from: files separated by commas, later ones over earlier ones. As a resume. */
-int ls_trainer_load_weights(struct ls_trainer *trainer, const char *files, struct ls_error *error);
 
 #endif

@@ -5,11 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "ops/devices.h"
 #include "schema/upgrade.h"
+#include "solver/check.h"
 #include "transport/comm.h"
+#include "transport/comm_job.h"
 
 /* ---- Nets ------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,7 @@
 /* Weights on their way into a store and out of it, by layer name.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/weights.h"
+
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,6 +13,7 @@
 #include "snapshot/weights.h"
 #include "solver/environment.h"
 #include "solver/events.h"
+#include "solver/history.h"
 #include "solver/notes.h"
 #include "solver/state.h"
 #include "transport/comm.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/atomic_file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"

@@ -10,6 +10,7 @@
 #include "base/partition.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "transport/failure_end.h"
 #include "transport/progress_thread.h"
 #include "transport/failure_detector.h"
 

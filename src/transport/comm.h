@@ -1,6 +1,7 @@
 /* The communicator: the ranks of a job as the engine and the solver see them. A process by itself
  * is a job of one rank: its exchanges return at once, and it has neither a transport nor a progress
- * thread nor a failure detector (ls_comm_create_alone).
+ * thread nor a failure detector (ls_comm_create_alone,
+ * transport/comm_job.h).
  *
  * Each rank runs some of the micro-batches and owns a shard of the parameters. Ranks communicate in
  * two ways: by small exchanges, which all ranks enter in the same order and wait for, and by
@@ -74,24 +75,6 @@ struct ls_comm {
 struct ls_range {
     size_t begin, end;
 };
-
-struct ls_comm_options {
-    double timeout;
-    bool dynamic;
-};
-
-/* Takes over a transport (also where it fails). */
-int ls_comm_create(struct ls_transport *transport, const struct ls_comm_options *options,
-                   struct ls_comm **comm, struct ls_error *error);
-/* A process by itself. */
-int ls_comm_create_alone(struct ls_comm **comm, struct ls_error *error);
-/* Says how many workers this rank has, learns how many the others have, starts the progress thread.
- * Again for another number of workers. `enter_thread` prepares the progress thread for computing. A
- * rank that cannot start has no workers; the others do not fail here (see ls_comm_agree). */
-int ls_comm_start(struct ls_comm *comm, int workers, void (*enter_thread)(void),
-                  struct ls_error *error);
-/* Ends the job in good order: all ranks call it. */
-void ls_comm_end(struct ls_comm *comm);
 
 /* Which rank item `index` of `count` belongs to where they are partitioned by the number of
  * workers: the ranks have consecutive runs. */

@@ -1,5 +1,7 @@
-/* A job's beginning and end. See transport/comm.h.
+/* A job's beginning and end. See transport/comm_job.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/comm_job.h"
+
 #include "base/memory.h"
 #include "transport/comm.h"
 #include "transport/failure_detector.h"

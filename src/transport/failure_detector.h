@@ -35,15 +35,6 @@ struct ls_detector;
 int ls_detector_create(struct ls_transport *transport, double timeout,
                        struct ls_detector **detector, struct ls_error *error);
 void ls_detector_free(struct ls_detector *detector);
-/* Where status.json goes (a copy is kept); NULL: nowhere. Rank 0 writes it at once ("running"). */
-int ls_detector_set_status_file(struct ls_detector *detector, const char *path,
-                                struct ls_error *error);
-/* Something was computed wrongly, and put right: rank 0 says so in status.json, now and at the end.
- */
-void ls_detector_found(struct ls_detector *detector, const char *text);
-/* Rank 0: something that a user should know, and that ends nothing; the last one stands in
- * status.json. */
-void ls_detector_warn(struct ls_detector *detector, const char *text);
 /* Called with the message when the job fails, before it is ended: from any thread, once. By default
  * the message goes to stderr. */
 typedef void ls_detector_on_failure(void *user, int status, const char *text);
@@ -74,19 +65,6 @@ void ls_detector_poll(struct ls_detector *detector);
 void ls_detector_hurry(struct ls_detector *detector);
 /* Whether a rank is lost or has failed, so that all waiting must end. Any thread. */
 bool ls_detector_alarm(const struct ls_detector *detector);
-/* Says in `error` which rank failed, where, and what it did last; returns LOCKSTEP_LOST. */
-int ls_detector_fail(struct ls_detector *detector, struct ls_error *error);
-
-/* A failure of this rank alone (not for failures that all ranks find): tells rank 0, waits briefly
- * for it to end the job, else ends the job itself with this exit code. Does not return, except in
- * tests. */
-void ls_detector_abort(struct ls_detector *detector, int status, const char *text);
-
-/* The end of this rank's work, good or bad (`text`: what went wrong, or NULL): waits for all ranks
- * to call it, and returns the status of the first rank that failed, or 0. Rank 0 writes
- * status.json. If this rank failed and others never call it, the job is ended. Nothing is monitored
- * afterwards. */
-int ls_detector_leave(struct ls_detector *detector, int status, const char *text);
 
 /* Messages of a transport begin with four bytes that give their type. The failure detector receives
  * all, and passes types from LS_MESSAGE_OTHERS on to this function, on the thread that takes the

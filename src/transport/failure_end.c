@@ -1,5 +1,7 @@
-/* The failure detector: how a job ends, well or not. See transport/failure_detector.h.
+/* How a job ends. See transport/failure_end.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/failure_end.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "base/file.h"
+#include "base/atomic_file.h"
 #include "base/text.h"
 
 static void status_file_put_string(struct ls_text *text, const char *key, const char *value)

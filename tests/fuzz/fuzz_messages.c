@@ -15,12 +15,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/exponents.h"
 #include "engine/work_queue.h"
 #include "transport/comm.h"
 #include "ops/devices.h"
 #include "support/contribute.h"
 #include "engine/sums.h"
+#include "transport/comm_job.h"
 #include "transport/failure_detector_inner.h"
+#include "transport/failure_end.h"
 #include "transport/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -19,13 +19,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "snapshot/archive_layout.h"
 #include "snapshot/json.h"
+#include "solver/checkpoint.h"
 #include "solver/diff.h"
 #include "solver/environment.h"
+#include "solver/history.h"
 #include "solver/notes.h"
+#include "solver/resume.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

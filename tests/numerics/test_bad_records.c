@@ -4,6 +4,7 @@
  * resumes with other bad records are found.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/loop.h"
 #include "trainings/ranks.h"
 #include "numerics/sizes.h"
 

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
+#include "engine/exponents.h"
 #include "trainings/training.h"
 #include "support/reference_batch_norm.h"
 

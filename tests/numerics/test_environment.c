@@ -10,6 +10,7 @@
 #include "ops/cpu/environment.h"
 #include "ops/cpu/isa.h"
 #include "solver/environment.h"
+#include "solver/history.h"
 #include "solver/ranks.h"
 #include "unit/data/picture_files.h"
 

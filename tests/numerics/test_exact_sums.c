@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "engine/exponents.h"
 #include "ops/cpu/exact.h"
 #include "support/support.h"
 #include "ops/devices.h"

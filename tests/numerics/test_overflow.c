@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 
+#include "engine/exponents.h"
 #include "engine/rows.h"
 #include "trainings/training.h"
 #include "snapshot/archive.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "numerics/rank_nets.h"
+#include "solver/loop.h"
 
 enum { RECORDS = 900, SIDE = 12 };
 

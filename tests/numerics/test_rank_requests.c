@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "engine/copies.h"
 #include "numerics/rank_nets.h"
+#include "solver/evaluate.h"
+#include "solver/loop.h"
 #include "trainings/weights.h"
 #include "solver/snapshots.h"
 

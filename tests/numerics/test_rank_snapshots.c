@@ -9,7 +9,11 @@
 
 #include "engine/copies.h"
 #include "numerics/rank_nets.h"
+#include "solver/checkpoint.h"
+#include "solver/loop.h"
+#include "solver/resume.h"
 #include "solver/snapshots.h"
+#include "solver/weights.h"
 
 static const char *const solvers[] = {MOMENTUM, ADAM, MOMENTUM AVERAGE CAFFE, ADAM AVERAGE CAFFE};
 enum { SOLVERS = sizeof solvers / sizeof *solvers };

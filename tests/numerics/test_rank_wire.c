@@ -2,6 +2,7 @@
  * and the training has the bits of a single process.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/exponents.h"
 #include "trainings/ranks.h"
 
 enum { SAMPLES = 40, MORE = 17 /* bits; contributions still fit, sums on their way do not */ };

@@ -3,6 +3,7 @@
  * both values and both trainings.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/exponents.h"
 #include "trainings/weights.h"
 #include "solver/verify.h"
 

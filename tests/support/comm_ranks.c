@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "support/support.h"
+#include "transport/comm_job.h"
 #include "transport/local.h"
 
 static void *run_rank(void *user)

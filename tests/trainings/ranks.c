@@ -1,9 +1,11 @@
 /* Trainings on several ranks: see ranks.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/evaluate.h"
 #include "trainings/ranks.h"
 
 #include <time.h>
 
 #include "engine/copies.h"
+#include "transport/comm_job.h"
 #include "transport/local.h"
 
 void put(struct rank *rank, const void *data, size_t bytes)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/support.h"
+#include "transport/comm_job.h"
 #include "transport/local.h"
 
 enum { RANKS = 3 };

@@ -1,4 +1,5 @@
 /* Atomic writes, above all when they fail. SPDX-License-Identifier: BSD-2-Clause */
+#include "base/atomic_file.h"
 #include "base/file.h"
 
 #include <errno.h>

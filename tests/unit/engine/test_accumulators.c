@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "engine/exponents.h"
 #include "ops/devices.h"
 #include "support/contribute.h"
 

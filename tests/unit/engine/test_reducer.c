@@ -3,6 +3,7 @@
  * do not fit are sent again; weights are complete after a wait for them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/exponents.h"
 #include "engine/reducer.h"
 
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include "support/comm_ranks.h"
 #include "support/contribute.h"
 #include "support/support.h"
+#include "transport/comm_job.h"
 #include "transport/local.h"
 
 enum {

@@ -9,6 +9,7 @@
 #include "engine/work_queue.h"
 #include "support/comm_ranks.h"
 #include "support/support.h"
+#include "transport/comm_job.h"
 
 enum { UNITS = 40, WORKERS = 3, WAVES = 4 };
 

@@ -1,5 +1,6 @@
 /* The chain of weight hashes as the note of a snapshot.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "solver/chain.h"
 #include "solver/trainer.h"
 #include "support/support.h"
 

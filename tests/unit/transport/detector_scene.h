@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/support.h"
+#include "transport/failure_end.h"
 #include "transport/local.h"
 #include "transport/failure_detector_inner.h"
 

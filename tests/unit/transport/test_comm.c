@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "support/comm_ranks.h"
 #include "support/support.h"
+#include "transport/comm_job.h"
 #include "transport/local.h"
 
 enum { RANKS_MAX = 5, ITEMS = 23, WORDS = 7 };

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "detector_scene.h"
+#include "transport/failure_end.h"
 
 /* ---- Giving up ------------------------------------------------------------------------------- */
 

@@ -1,0 +1,14 @@
+/* What predictions of a model need. See struct lockstep_model.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_API_PREDICT_H
+#define LS_API_PREDICT_H
+
+#include "api/model.h"
+
+/* The value that is a net's prediction, or NULL. */
+struct ls_value *ls_model_output(const struct ls_graph *graph);
+/* Prepares predictions. */
+int ls_model_init_predictions(struct lockstep_model *model, struct ls_error *error);
+void ls_model_free_predictions(struct lockstep_model *model);
+
+#endif
