@@ -1,4 +1,5 @@
-# ls_module(FOLDER USES...): a static library of all .c files of src/FOLDER.
+# ls_module(FOLDER USES...): a static library of all .c files of src/FOLDER; of ops/cpu also those
+# in bf16/ (and in vector/, which cmake/vector.cmake compiles).
 add_library(ls_flags INTERFACE)
 target_compile_definitions(ls_flags INTERFACE _GNU_SOURCE LOCKSTEP_VERSION="${PROJECT_VERSION}")
 target_include_directories(ls_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
@@ -46,6 +47,8 @@ function(ls_module folder)
     set_source_files_properties(${generated}.c PROPERTIES COMPILE_OPTIONS -w)
   elseif(folder STREQUAL "ops/cpu")
     set(links ${DNNL_LIBRARY} ${SLEEF_LIBRARY} ls_openmp)
+    file(GLOB bf16_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/bf16/*.c)
+    list(APPEND sources ${bf16_sources})
   elseif(folder MATCHES "^ops/")
     set(links ${SLEEF_LIBRARY})
   elseif(folder STREQUAL "data")

@@ -37,6 +37,13 @@ static inline uint32_t ls_float_bits(float x)
     return bits;
 }
 
+static inline float ls_bits_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static inline uint64_t ls_double_bits(double x)
 {
     uint64_t bits;

@@ -1,0 +1,50 @@
+/* The innermost part of a product of bf16 numbers (ops/cpu/bf16/product.h): a few rows and columns
+ * of the result, from panels in which the operands lie as this part wants them.
+ *
+ * A panel has as many lines of an operand as a tile has rows or columns, and some blocks of 32
+ * terms. What it looks like inside is known here alone.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_VECTOR_BF16_PRODUCT_H
+#define LS_OPS_CPU_VECTOR_BF16_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops/cpu/isa.h"
+
+enum { LS_BF16_BLOCK = 32 }; /* terms */
+
+/* `lines` lines with `terms` terms in memory, as ls_bf16_operand.read writes them. */
+struct ls_bf16_lines {
+    const uint16_t *data;
+    size_t pitch;
+    bool by_term;
+    size_t lines, terms;
+};
+
+struct ls_bf16_tile {
+    const void *a, *b; /* panels */
+    size_t blocks;     /* of terms, at least 1 */
+    float *c;          /* [rows][pitch]; there is room for a whole tile */
+    size_t pitch;
+    size_t rows, columns; /* that count, at least 1; the others may be written */
+    bool first, last;     /* blocks of these elements: c is not yet there; c will be finished */
+};
+
+struct ls_vector_bf16_product {
+    size_t rows, columns; /* of a tile, at most LS_BF16_READ_LINES */
+    size_t block_bytes;   /* that a line takes in a panel for each block */
+    size_t depth;         /* terms that panels should have at most */
+    /* Fills a panel; lines and terms that are missing become zeros. */
+    void (*pack_a)(const struct ls_bf16_lines *from, void *panel);
+    void (*pack_b)(const struct ls_bf16_lines *from, void *panel);
+    void (*multiply)(const struct ls_bf16_tile *tile);
+    /* Around a product, in the thread that computes it (optional). */
+    void (*begin)(void);
+    void (*end)(void);
+};
+LS_VECTOR_TABLES(ls_vector_bf16_product)
+
+#endif

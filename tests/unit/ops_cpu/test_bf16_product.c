@@ -1,0 +1,289 @@
+/* Products of bf16 numbers on every instruction set, bit by bit against the definition.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "ops/cpu/bf16/product.h"
+#include "ops/cpu/isa.h"
+
+enum values { NEAR_ONE, ALL_EXPONENTS, NEAR_LEAST, ZEROS, ANY_BITS, KINDS };
+
+static const char *const kind_names[KINDS] = {"near 1", "all exponents", "near the least normal",
+                                              "zeros of both signs", "any bits"};
+
+/* ---- The definition -------------------------------------------------------------------------- */
+
+static float widened(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+/* The sum of a[k] b[k]; denormal numbers are zero, since the thread says so. */
+static float defined(const uint16_t *a, const uint16_t *b, size_t depth)
+{
+    float c = 0;
+    for (size_t k = 0; k < depth; k += 32) {
+        float t[2] = {0, 0};
+        for (size_t r = k; r < k + 32; r++)
+            t[r % 2] = fmaf(r < depth ? widened(a[r]) : 0, r < depth ? widened(b[r]) : 0, t[r % 2]);
+        volatile float both = t[0] + t[1], sum = c + both;
+        c = sum;
+    }
+    volatile float without_sign = c + 0.0F;
+    return without_sign;
+}
+
+/* ---- Operands -------------------------------------------------------------------------------- */
+
+static uint16_t number(enum values kind, uint64_t salt, uint64_t i)
+{
+    uint32_t bits = ls_random_u32(31, salt, i);
+    uint32_t fraction = bits & 0x807f, more = bits >> 16;
+    switch (kind) {
+    case NEAR_ONE:
+        return (uint16_t)(fraction | (124 + more % 6) << 7);
+    case ALL_EXPONENTS:
+        return (uint16_t)(fraction | more % 255 << 7);
+    case NEAR_LEAST: /* products around 2^-126, and now and then a denormal factor */
+        return (uint16_t)(fraction | (more % 16 == 0 ? more / 16 % 3 : 60 + more % 7) << 7);
+    case ZEROS:
+        return (uint16_t)(more % 3 == 0 ? fraction | (60 + more % 8) << 7 : bits & 0x8000);
+    default:
+        return (uint16_t)bits;
+    }
+}
+
+struct matrix {
+    struct ls_bf16_operand operand;
+    uint16_t *lines;  /* [lines][depth] */
+    uint16_t *placed; /* as an operand without `read` wants it */
+    int64_t depth;
+};
+
+/* Writes what the contract allows behind a row, too. */
+static void read_matrix(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                        int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+{
+    const struct matrix *matrix = operand->user;
+    assert_true(first >= 0 && count > 0 && first + count <= operand->lines);
+    assert_true(begin >= 0 && begin % 32 == 0 && end > begin && end <= matrix->depth);
+    assert_true(count <= LS_BF16_READ_LINES && end - begin <= LS_BF16_READ_TERMS);
+    assert_int_equal((uintptr_t)to % 64, 0);
+    assert_int_equal(pitch % 32, 0);
+    size_t rows = (size_t)(operand->by_term ? end - begin : count);
+    size_t used = (size_t)(operand->by_term ? count : end - begin);
+    assert_true(used <= pitch);
+    memset(to, 0xff, rows * pitch * sizeof *to);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t i = 0; i < used; i++) {
+            size_t line = (size_t)first + (operand->by_term ? i : row);
+            size_t term = (size_t)begin + (operand->by_term ? row : i);
+            to[row * pitch + i] = matrix->lines[line * (size_t)matrix->depth + term];
+        }
+}
+
+/* `form` says by two bits how it lies, and whether it is read. */
+static struct matrix make(int64_t lines, int64_t depth, unsigned form, enum values kind,
+                          uint64_t salt)
+{
+    size_t count = (size_t)(lines * depth), pitch = (size_t)(form & 1 ? lines : depth) + salt % 5;
+    size_t rows = (size_t)(form & 1 ? depth : lines);
+    struct matrix matrix = {.depth = depth};
+    matrix.lines = ls_alloc(count + 1, sizeof *matrix.lines);
+    matrix.placed = ls_alloc(rows * pitch + 1, sizeof *matrix.placed);
+    assert_true(matrix.lines != NULL && matrix.placed != NULL);
+    memset(matrix.placed, 0xff, rows * pitch * sizeof *matrix.placed);
+    for (size_t i = 0; i < count; i++)
+        matrix.lines[i] = number(kind, salt, i);
+    for (size_t line = 0; line < (size_t)lines; line++)
+        for (size_t k = 0; k < (size_t)depth; k++)
+            matrix.placed[form & 1 ? k * pitch + line : line * pitch + k] =
+                matrix.lines[line * (size_t)depth + k];
+    matrix.operand = (struct ls_bf16_operand){.lines = lines, .by_term = form & 1};
+    if (form & 2) {
+        matrix.operand.read = read_matrix;
+    } else {
+        matrix.operand.data = matrix.placed;
+        matrix.operand.pitch = pitch;
+    }
+    return matrix;
+}
+
+static void release(struct matrix *matrix)
+{
+    ls_free(matrix->lines);
+    ls_free(matrix->placed);
+}
+
+/* ---- Products -------------------------------------------------------------------------------- */
+
+struct result {
+    float *elements;       /* [a's lines][b's lines] */
+    unsigned char *counts; /* how often each was written */
+};
+
+static void write_result(const struct ls_bf16_product *product, int64_t i, int64_t rows, int64_t j,
+                         int64_t columns, float *tile, size_t pitch)
+{
+    const struct result *result = product->user;
+    assert_true(i >= 0 && rows > 0 && i + rows <= product->a.lines);
+    assert_true(j >= 0 && columns > 0 && j + columns <= product->b.lines);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t s = 0; s < columns; s++) {
+            size_t at = (size_t)((i + r) * product->b.lines + j + s);
+            result->elements[at] = tile[(size_t)r * pitch + (size_t)s];
+            result->counts[at]++;
+        }
+}
+
+/* Not a number is one thing, whatever its bits. */
+static bool same(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+
+static void check(const struct ls_bf16_product *product, const float *expected, enum values kind)
+{
+    const size_t elements = (size_t)(product->a.lines * product->b.lines);
+    const struct result *result = product->user;
+    for (int isa = 0; isa < LS_ISAS; isa++) {
+        if (!ls_cpu_isa_supported((enum ls_isa)isa))
+            continue;
+        assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
+        size_t bytes = ls_bf16_product_scratch(product->a.lines, product->b.lines, product->depth);
+        unsigned char *scratch = ls_alloc_aligned(bytes + 1);
+        assert_non_null(scratch);
+        memset(scratch, 0xff, bytes);
+        scratch[bytes] = 0xa5;
+        memset(result->counts, 0, elements);
+        ls_bf16_multiply(product, scratch);
+        assert_int_equal(scratch[bytes], 0xa5);
+        for (size_t e = 0; e < elements; e++) {
+            assert_int_equal(result->counts[e], 1);
+            if (!same(result->elements[e], expected[e]))
+                fail_msg("%s, %s: %d x %d x %d, element %zu is %a, not %a",
+                         ls_cpu_isa_name((enum ls_isa)isa), kind_names[kind], (int)product->a.lines,
+                         (int)product->b.lines, (int)product->depth, e, (double)result->elements[e],
+                         (double)expected[e]);
+        }
+        ls_free_aligned(scratch);
+    }
+}
+
+/* One product, whose operands lie in the ways that `form` says. */
+static void try(int64_t rows, int64_t columns, int64_t depth, unsigned form, enum values kind)
+{
+    const uint64_t salt = (uint64_t)(rows * 1000003 + columns * 1009 + depth * 2) + form;
+    struct matrix a = make(rows, depth, form & 3, kind, salt);
+    struct matrix b = make(columns, depth, form >> 2, kind, ~salt);
+    struct result result = {.elements = ls_alloc((size_t)(rows * columns), sizeof(float)),
+                            .counts = ls_alloc((size_t)(rows * columns), 1)};
+    float *expected = ls_alloc((size_t)(rows * columns), sizeof *expected);
+    assert_true(result.elements != NULL && result.counts != NULL && expected != NULL);
+    a.operand.user = &a;
+    b.operand.user = &b;
+    const struct ls_bf16_product product = {
+        .a = a.operand, .b = b.operand, .depth = depth, .write = write_result, .user = &result};
+    uint64_t mode = ls_float_mode();
+    ls_set_float_mode();
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            expected[i * columns + j] =
+                defined(a.lines + i * depth, b.lines + j * depth, (size_t)depth);
+    check(&product, expected, kind);
+    ls_restore_float_mode(mode);
+    release(&a);
+    release(&b);
+    ls_free(result.elements);
+    ls_free(result.counts);
+    ls_free(expected);
+}
+
+static void random_shapes(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 160; round++) {
+        int64_t size[3];
+        static const uint32_t most[3] = {40, 120, 300};
+        for (uint32_t i = 0; i < 3; i++)
+            size[i] = 1 + ls_random_below(32, round, i, round % 4 == 0 ? 20 : most[i]);
+        try(size[0], size[1], size[2], round % 16, (enum values)(round % KINDS));
+    }
+}
+
+/* Whole tiles and one more or less; as many terms as fill blocks. */
+static void edges(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1,  2,  3,  4,  7,  8,  9,  15, 16,
+                                    17, 31, 32, 33, 47, 48, 49, 64, 65};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (unsigned i = 0; i < SIZES; i++)
+        for (unsigned j = 0; j < SIZES; j++)
+            try(sizes[i], sizes[j], sizes[(i * 7 + j) % SIZES], (i + j) % 16, NEAR_ONE);
+    try(5, 3, 0, 0, NEAR_ONE);
+    try(3, 5, 0, 15, NEAR_ONE);
+}
+
+/* Several parts of the result, several pieces of the terms. */
+static void large_ones(void **state)
+{
+    (void)state;
+    try(1100, 3, 40, 6, NEAR_ONE);
+    try(3, 1100, 40, 6, NEAR_ONE);
+    try(530, 250, 33, 9, ALL_EXPONENTS);
+    try(9, 50, 5000, 6, NEAR_ONE);
+    try(130, 50, 700, 3, NEAR_LEAST);
+}
+
+/* What a rounding twice, a chain in another order, or a denormal number that is kept would change.
+ */
+static void single_products(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t a[4], b[4];
+        float sum;
+    } cases[] = {
+        {{0x0080}, {0x3f00}, 0.0F},                                 /* 2^-127 is zero */
+        {{0x0040}, {0x7f00}, 0.0F},                                 /* so is such a factor */
+        {{0x3f80, 0, 0x0080}, {0x0080, 0, 0xbf00}, 0.0F},           /* 2^-126 - 2^-127, too */
+        {{0x0080}, {0xbf00}, 0.0F},                                 /* and has no sign */
+        {{0x3f80, 0, 0x3f81}, {0x4b80, 0, 0x3f81}, 0x1.000002p24F}, /* one rounding: above a tie */
+        {{0x7f00, 0x7f00, 0xff00, 0xff00}, {0x3f80, 0x3f80, 0x3f80, 0x3f80}, 0.0F},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t mode = ls_float_mode();
+        ls_set_float_mode();
+        float model = defined(cases[i].a, cases[i].b, 4);
+        ls_restore_float_mode(mode);
+        if (!same(model, cases[i].sum))
+            fail_msg("the model gives %a for case %zu", (double)model, i);
+    }
+    for (unsigned form = 0; form < 16; form++)
+        for (int kind = 0; kind < KINDS; kind++)
+            try(1, 1, 1 + form, form, (enum values)kind);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_products),
+        cmocka_unit_test(edges),
+        cmocka_unit_test(random_shapes),
+        cmocka_unit_test(large_ones),
+    };
+    return cmocka_run_group_tests_name("ops_cpu_bf16_product", tests, NULL, NULL);
+}
