@@ -85,7 +85,7 @@ struct ls_net {
     struct ls_net_plan **plans; /* the first is that of record 0 and a whole micro-batch */
     size_t plan_count, plan_capacity;
     int64_t wanted;         /* plans so far, to find those that were not for long */
-    int64_t wanted_before;  /* `wanted` when the job at hand began */
+    int64_t wanted_before;  /* `wanted` when the pass at hand began */
     int varying;            /* the data set whose samples differ in size; -1: none */
     int64_t size[3];        /* of its image that `shapes` are for */
     bool counts_on_the_way; /* labels are counted at a sync point */
@@ -117,8 +117,8 @@ static inline const struct ls_graph *ls_net_graph(const struct ls_net *net)
     return ls_net_first_plan(net)->graph;
 }
 
-/* Prefetchers the net's data to workers, beginning with update 0. The room is shared with the
- * prefetchers of other nets (data/prefetcher.h); NULL: it is not. */
+/* Opens a prefetcher of the net's data, which begins with update 0. The caller closes it. The room
+ * is shared with the prefetchers of other nets (data/prefetcher.h); NULL: it is not. */
 int ls_net_prefetcher(const struct ls_net *net, int64_t updates_end,
                       struct ls_prefetch_memory *room, struct ls_prefetcher **prefetcher,
                       struct ls_error *error);

@@ -202,7 +202,7 @@ static struct ls_net_plan *plans_find_plan(const struct ls_net *net, const struc
     return NULL;
 }
 
-/* Makes room for another plan: the one that was not wanted for longest goes, but none that the job
+/* Makes room for another plan: the one that was not wanted for longest goes, but none that the pass
  * at hand needs, however many those are. The first one stays; it says what all have in common. */
 static void plans_forget_plans(struct ls_net *net)
 {

@@ -8,17 +8,20 @@
 int ls_outputs_set(struct ls_outputs *outputs, const struct ls_graph *graph, const double *record,
                    struct ls_error *error)
 {
-    size_t values = 0;
+    size_t values = 0, count = 0;
     outputs->count = 0;
     for (size_t m = 0; m < graph->metric_count; m++)
-        if (graph->metrics[m].is_output)
+        if (graph->metrics[m].is_output) {
             values += (size_t)graph->metrics[m].entries;
-    if (values > outputs->value_capacity || outputs->items == NULL) {
+            count++;
+        }
+    if (count > outputs->capacity || values > outputs->value_capacity || outputs->items == NULL) {
         ls_outputs_free(outputs);
-        outputs->items = ls_alloc(graph->metric_count + 1, sizeof *outputs->items);
+        outputs->items = ls_alloc(count + 1, sizeof *outputs->items);
         outputs->values = ls_alloc(values + 1, sizeof *outputs->values);
         if (outputs->items == NULL || outputs->values == NULL)
             return ls_fail_memory(error, "outputs");
+        outputs->capacity = count;
         outputs->value_capacity = values;
     }
     double *next = outputs->values;
