@@ -75,7 +75,7 @@ static bool has_nameless_files(const char *folder)
 }
 
 /* What a killed writer had written is gone, and the old file is what it was. */
-static void test_killed_writer(void **state)
+static void a_killed_writer_leaves_the_old_file(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("killed"), *path = ls_test_path("killed/model");
@@ -97,7 +97,7 @@ static void test_killed_writer(void **state)
     check_content(path, "old");
 }
 
-static void test_old_or_new_never_half(void **state)
+static void a_file_is_old_or_new_never_half(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("commit"), *path = ls_test_path("commit/model");
@@ -116,7 +116,7 @@ static void test_old_or_new_never_half(void **state)
 }
 
 /* What was written before can be put right; more is written behind the end again. */
-static void test_rewrite(void **state)
+static void what_was_written_can_be_put_right(void **state)
 {
     (void)state;
     struct ls_atomic_file *file;
@@ -129,7 +129,7 @@ static void test_rewrite(void **state)
     check_content(path, "head 1234 tail end");
 }
 
-static void test_abandon_leaves_the_old_file(void **state)
+static void an_abandoned_write_leaves_the_old_file(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("abandon"), *path = ls_test_path("abandon/model");
@@ -143,7 +143,7 @@ static void test_abandon_leaves_the_old_file(void **state)
     assert_int_equal(ls_test_count_files(folder), 1);
 }
 
-static void test_where_nothing_can_be_created(void **state)
+static void where_nothing_can_be_created_the_path_is_told(void **state)
 {
     (void)state;
     struct ls_atomic_file *file;
@@ -159,7 +159,7 @@ static void test_where_nothing_can_be_created(void **state)
 }
 
 /* A name near the limit of the file system still has a temporary one. */
-static void test_long_names(void **state)
+static void names_near_the_limit_are_written(void **state)
 {
     (void)state;
     char name[251];
@@ -174,7 +174,7 @@ static void test_long_names(void **state)
 
 /* A killed process may have had this process's number: its temporary file is neither used nor
  * removed. */
-static void test_leftovers_are_left(void **state)
+static void leftovers_of_others_are_left(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("leftover"), *path = ls_test_path("leftover/model");
@@ -190,7 +190,7 @@ static void test_leftovers_are_left(void **state)
     assert_int_equal(ls_test_count_files(folder), 2);
 }
 
-static void test_two_writers_at_once(void **state)
+static void two_writers_at_once_leave_one_whole_file(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("two"), *path = ls_test_path("two/model");
@@ -205,7 +205,7 @@ static void test_two_writers_at_once(void **state)
     assert_int_equal(ls_test_count_files(folder), 1);
 }
 
-static void test_rename_that_fails(void **state)
+static void a_rename_that_fails_leaves_the_old_file(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("rename"), *path = ls_test_path("rename/model");
@@ -218,7 +218,7 @@ static void test_rename_that_fails(void **state)
     assert_int_equal(ls_test_count_files(folder), 1);
 }
 
-static void test_out_of_memory(void **state)
+static void without_memory_the_old_file_stays(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("memory"), *path = ls_test_path("memory/model");
@@ -262,7 +262,7 @@ static int write_zeros(const char *path, size_t size)
 
 /* A limit on the size of files (EFBIG) is used in place of a full disk, because it needs no
  * rights. One size fails in a write, the other, smaller than the buffer, only in the commit. */
-static void test_file_too_large(void **state)
+static void a_file_too_large_leaves_the_old_one(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("limit"), *path = ls_test_path("limit/model");
@@ -324,7 +324,7 @@ static int on_a_full_disk(const char *folder)
     return write_zeros(path, 128 << 10) == 0 ? 0 : 5; /* room for the old and the new */
 }
 
-static void test_full_disk(void **state)
+static void a_full_disk_leaves_the_old_file(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("full");
@@ -340,7 +340,7 @@ static void test_full_disk(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_prefixes(void **state)
+static void prefixes_are_checked_before_they_are_used(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("prefix");
@@ -391,7 +391,7 @@ static int without_links(const char *folder, int reason, bool checked)
 
 /* Where a sandbox or a file system does not allow linkat, the file is written under a temporary
  * name. */
-static void test_links_that_are_refused(void **state)
+static void refused_links_leave_a_temporary_name(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("unlinked");
@@ -411,7 +411,7 @@ static void test_links_that_are_refused(void **state)
 }
 
 /* A name that may not be on the disk yet is no file that is not written. */
-static void test_folder_that_cannot_be_synced(void **state)
+static void a_folder_that_cannot_be_synced_is_a_failure(void **state)
 {
     (void)state;
     const char *folder = fresh_folder("unsynced"), *path = ls_test_path("unsynced/model");
@@ -425,21 +425,21 @@ static void test_folder_that_cannot_be_synced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_links_that_are_refused, setup),
-        cmocka_unit_test_setup(test_folder_that_cannot_be_synced, setup),
-        cmocka_unit_test_setup(test_old_or_new_never_half, setup),
-        cmocka_unit_test_setup(test_killed_writer, setup),
-        cmocka_unit_test_setup(test_rewrite, setup),
-        cmocka_unit_test_setup(test_abandon_leaves_the_old_file, setup),
-        cmocka_unit_test_setup(test_where_nothing_can_be_created, setup),
-        cmocka_unit_test_setup(test_long_names, setup),
-        cmocka_unit_test_setup(test_leftovers_are_left, setup),
-        cmocka_unit_test_setup(test_two_writers_at_once, setup),
-        cmocka_unit_test_setup(test_rename_that_fails, setup),
-        cmocka_unit_test_setup(test_out_of_memory, setup),
-        cmocka_unit_test_setup(test_file_too_large, setup),
-        cmocka_unit_test_setup(test_full_disk, setup),
-        cmocka_unit_test_setup(test_prefixes, setup),
+        cmocka_unit_test_setup(refused_links_leave_a_temporary_name, setup),
+        cmocka_unit_test_setup(a_folder_that_cannot_be_synced_is_a_failure, setup),
+        cmocka_unit_test_setup(a_file_is_old_or_new_never_half, setup),
+        cmocka_unit_test_setup(a_killed_writer_leaves_the_old_file, setup),
+        cmocka_unit_test_setup(what_was_written_can_be_put_right, setup),
+        cmocka_unit_test_setup(an_abandoned_write_leaves_the_old_file, setup),
+        cmocka_unit_test_setup(where_nothing_can_be_created_the_path_is_told, setup),
+        cmocka_unit_test_setup(names_near_the_limit_are_written, setup),
+        cmocka_unit_test_setup(leftovers_of_others_are_left, setup),
+        cmocka_unit_test_setup(two_writers_at_once_leave_one_whole_file, setup),
+        cmocka_unit_test_setup(a_rename_that_fails_leaves_the_old_file, setup),
+        cmocka_unit_test_setup(without_memory_the_old_file_stays, setup),
+        cmocka_unit_test_setup(a_file_too_large_leaves_the_old_one, setup),
+        cmocka_unit_test_setup(a_full_disk_leaves_the_old_file, setup),
+        cmocka_unit_test_setup(prefixes_are_checked_before_they_are_used, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

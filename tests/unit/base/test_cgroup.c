@@ -44,7 +44,7 @@ static const char two[] = "25 20 0:22 / /proc rw - proc proc rw\n"
 static const char one[] = "31 25 0:28 / @/memory rw - cgroup cgroup rw,memory\n"
                           "32 25 0:29 /docker/abc @/one rw - cgroup cgroup rw,cpu,cpuacct\n";
 
-static void test_version_2(void **state)
+static void quotas_of_version_2_are_read(void **state)
 {
     (void)state;
     put("two/a/b/cpu.max", "150000 100000\n");
@@ -62,7 +62,7 @@ static void test_version_2(void **state)
     assert_int_equal(remove(ls_test_path("two/cpu.max")), 0);
 }
 
-static void test_version_1(void **state)
+static void quotas_of_version_1_are_read(void **state)
 {
     (void)state;
     const char *groups = "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc/job\n0::/\n";
@@ -80,7 +80,7 @@ static void test_version_1(void **state)
     assert_true(quota("4:cpuset:/docker/abc\n", one) == 0);
 }
 
-static void test_strange_files(void **state)
+static void strange_files_are_no_quota(void **state)
 {
     (void)state;
     assert_true(ls_cgroup_quota("/no/such/file", "/no/such/file") == 0);
@@ -104,9 +104,9 @@ static void test_strange_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version_2),
-        cmocka_unit_test(test_version_1),
-        cmocka_unit_test(test_strange_files),
+        cmocka_unit_test(quotas_of_version_2_are_read),
+        cmocka_unit_test(quotas_of_version_1_are_read),
+        cmocka_unit_test(strange_files_are_no_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void check(const int *before, int owners, int64_t count)
     assert_int_equal(at, count);
 }
 
-static void test_runs(void **state)
+static void shares_follow_each_other_and_are_even(void **state)
 {
     static const int before[][OWNERS_MAX + 1] = {
         {0, 1}, {0, 1, 2}, {0, 3, 4}, {0, 1, 3, 6}, {0, 2, 4, 6, 8}, {0, 1, 2, 10, 11, 12, 13}};
@@ -42,7 +42,7 @@ static void test_runs(void **state)
 }
 
 /* The longest run of all counts up to one. */
-static void test_most(void **state)
+static void the_longest_share_is_known_beforehand(void **state)
 {
     (void)state;
     const struct ls_share share = {3, 2, 7, false};
@@ -57,7 +57,7 @@ static void test_most(void **state)
     assert_int_equal(ls_share_most(&share, 15), 5);
 }
 
-static void test_everything(void **state)
+static void a_share_of_everything_is_everything(void **state)
 {
     (void)state;
     const struct ls_share all = {0};
@@ -72,9 +72,9 @@ static void test_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_most),
-        cmocka_unit_test(test_everything),
+        cmocka_unit_test(shares_follow_each_other_and_are_even),
+        cmocka_unit_test(the_longest_share_is_known_beforehand),
+        cmocka_unit_test(a_share_of_everything_is_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

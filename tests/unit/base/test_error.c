@@ -16,7 +16,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_first_problem_gives_the_status(void **state)
+static void first_problem_gives_the_status(void **state)
 {
     (void)state;
     char text[256];
@@ -34,7 +34,7 @@ static void test_first_problem_gives_the_status(void **state)
     assert_string_equal(text, expected);
 }
 
-static void test_no_error_is_asked_for(void **state)
+static void an_error_may_be_left_out(void **state)
 {
     (void)state;
     ls_error_clear(NULL);
@@ -42,7 +42,7 @@ static void test_no_error_is_asked_for(void **state)
     assert_int_equal(ls_fail_memory(NULL, "a net"), LOCKSTEP_RESOURCE);
 }
 
-static void test_further_problems_are_counted(void **state)
+static void further_problems_are_counted(void **state)
 {
     (void)state;
     for (int i = 0; i < LS_PROBLEMS_MAX + 5; i++)
@@ -55,7 +55,7 @@ static void test_further_problems_are_counted(void **state)
     assert_null(strstr(text, "problem 24"));
 }
 
-static void test_long_texts_end_in_dots(void **state)
+static void long_texts_end_in_dots(void **state)
 {
     (void)state;
     static char longer[2000];
@@ -72,7 +72,7 @@ static void test_long_texts_end_in_dots(void **state)
     assert_string_equal(problem->place + strlen(problem->place) - 3, "...");
 }
 
-static void test_control_characters_cannot_forge_lines(void **state)
+static void control_characters_cannot_forge_lines(void **state)
 {
     (void)state;
     ls_fail(&error, LOCKSTEP_DATA, "a\nb", NULL, "layer '%s'", "x\033[2J\ny\x7f");
@@ -81,7 +81,7 @@ static void test_control_characters_cannot_forge_lines(void **state)
     assert_string_equal(text, "a?b: layer 'x?[2J?y?'");
 }
 
-static void test_errno_is_explained(void **state)
+static void errno_is_explained(void **state)
 {
     (void)state;
     errno = ENOENT;
@@ -91,7 +91,7 @@ static void test_errno_is_explained(void **state)
     assert_string_equal(error.problems[1].message, "out of memory for a plan");
 }
 
-static void test_small_buffers_hold_the_beginning(void **state)
+static void small_buffers_hold_the_beginning(void **state)
 {
     (void)state;
     ls_fail(&error, LOCKSTEP_DATA, "place", "hint", "message");
@@ -111,7 +111,7 @@ static void test_small_buffers_hold_the_beginning(void **state)
     }
 }
 
-static void test_problems_of_another_error_are_appended(void **state)
+static void problems_of_another_error_are_appended(void **state)
 {
     (void)state;
     struct ls_error *more = calloc(1, sizeof *more);
@@ -130,14 +130,14 @@ static void test_problems_of_another_error_are_appended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_first_problem_gives_the_status, setup),
-        cmocka_unit_test_setup(test_no_error_is_asked_for, setup),
-        cmocka_unit_test_setup(test_further_problems_are_counted, setup),
-        cmocka_unit_test_setup(test_long_texts_end_in_dots, setup),
-        cmocka_unit_test_setup(test_control_characters_cannot_forge_lines, setup),
-        cmocka_unit_test_setup(test_errno_is_explained, setup),
-        cmocka_unit_test_setup(test_problems_of_another_error_are_appended, setup),
-        cmocka_unit_test_setup(test_small_buffers_hold_the_beginning, setup),
+        cmocka_unit_test_setup(first_problem_gives_the_status, setup),
+        cmocka_unit_test_setup(an_error_may_be_left_out, setup),
+        cmocka_unit_test_setup(further_problems_are_counted, setup),
+        cmocka_unit_test_setup(long_texts_end_in_dots, setup),
+        cmocka_unit_test_setup(control_characters_cannot_forge_lines, setup),
+        cmocka_unit_test_setup(errno_is_explained, setup),
+        cmocka_unit_test_setup(problems_of_another_error_are_appended, setup),
+        cmocka_unit_test_setup(small_buffers_hold_the_beginning, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

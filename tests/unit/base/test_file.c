@@ -32,7 +32,7 @@ static void expect_read(const char *path, size_t limit, int status, const char *
         assert_string_equal(error.problems[0].place, path);
 }
 
-static void test_read(void **state)
+static void files_are_read_whole(void **state)
 {
     (void)state;
     const char *path = ls_test_path("bytes");
@@ -51,7 +51,7 @@ static void test_read(void **state)
     ls_free(data);
 }
 
-static void test_what_cannot_be_read(void **state)
+static void what_cannot_be_read_is_told_with_its_path(void **state)
 {
     (void)state;
     expect_read(ls_test_path("missing"), 10, LOCKSTEP_DATA, "No such file");
@@ -66,7 +66,7 @@ static void test_what_cannot_be_read(void **state)
     ls_fail_allocation_after(-1);
 }
 
-static void test_map(void **state)
+static void mapped_files_have_the_bytes_on_disk(void **state)
 {
     (void)state;
     const char *path = ls_test_path("mapped");
@@ -88,7 +88,7 @@ static void test_map(void **state)
     assert_int_equal(error.status, LOCKSTEP_WEIGHTS);
 }
 
-static void test_existence(void **state)
+static void existence_is_told(void **state)
 {
     (void)state;
     const char *path = ls_test_path("there");
@@ -108,7 +108,7 @@ static void check_resolved(const char *path, const char *definition, const char 
     ls_free(found);
 }
 
-static void test_paths_of_definitions(void **state)
+static void paths_follow_the_folder_of_the_definition(void **state)
 {
     (void)state;
     assert_int_equal(mkdir(ls_test_path("nets"), 0755), 0);
@@ -136,11 +136,11 @@ static void test_paths_of_definitions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_read, setup),
-        cmocka_unit_test_setup(test_what_cannot_be_read, setup),
-        cmocka_unit_test_setup(test_map, setup),
-        cmocka_unit_test_setup(test_existence, setup),
-        cmocka_unit_test_setup(test_paths_of_definitions, setup),
+        cmocka_unit_test_setup(files_are_read_whole, setup),
+        cmocka_unit_test_setup(what_cannot_be_read_is_told_with_its_path, setup),
+        cmocka_unit_test_setup(mapped_files_have_the_bytes_on_disk, setup),
+        cmocka_unit_test_setup(existence_is_told, setup),
+        cmocka_unit_test_setup(paths_follow_the_folder_of_the_definition, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static void cut(const struct view *view, size_t pages)
 
 /* ---- Within views ---------------------------------------------------------------------------- */
 
-static void test_whole(void **state)
+static void a_whole_file_is_read_in_its_view(void **state)
 {
     (void)state;
     struct view view = map_pages("whole");
@@ -87,7 +87,7 @@ static void test_whole(void **state)
 }
 
 /* Pages that still exist keep their bytes, lost pages are zeros; other views are not affected. */
-static void test_cut(void **state)
+static void pages_of_a_cut_file_are_zeros(void **state)
 {
     (void)state;
     struct view view = map_pages("cut"), other = map_pages("other");
@@ -110,7 +110,7 @@ static void test_cut(void **state)
 }
 
 /* A guard that is left serves again, and knows nothing of the view that it had. */
-static void test_again(void **state)
+static void a_guard_that_is_left_serves_again(void **state)
 {
     (void)state;
     struct view view = map_pages("again");
@@ -132,7 +132,7 @@ static void test_again(void **state)
     unmap(&view);
 }
 
-static void test_no_memory(void **state)
+static void without_memory_a_guard_is_refused(void **state)
 {
     (void)state;
     struct view view = map_pages("memory");
@@ -158,7 +158,7 @@ static void *read_lost(void *argument)
 }
 
 /* Threads may find the same loss at the same time, or several. */
-static void test_threads(void **state)
+static void threads_may_find_losses_at_once(void **state)
 {
     (void)state;
     enum { THREADS = 8 };
@@ -242,7 +242,7 @@ static int status_of(enum handler handler, enum what what)
 
 /* Runs before the first guard of this process, which would put its handler before those of the
  * test. */
-static void test_other_signals(void **state)
+static void other_signals_reach_their_handlers(void **state)
 {
     (void)state;
     static const enum what strange[] = {TOUCH_UNGUARDED, TOUCH_LEFT, SENT};
@@ -267,9 +267,12 @@ static void test_other_signals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_signals), cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_cut),           cmocka_unit_test(test_again),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(other_signals_reach_their_handlers),
+        cmocka_unit_test(a_whole_file_is_read_in_its_view),
+        cmocka_unit_test(pages_of_a_cut_file_are_zeros),
+        cmocka_unit_test(a_guard_that_is_left_serves_again),
+        cmocka_unit_test(without_memory_a_guard_is_refused),
+        cmocka_unit_test(threads_may_find_losses_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

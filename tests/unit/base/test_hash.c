@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-static void test_values_never_change(void **state)
+static void hash_values_never_change(void **state)
 {
     (void)state;
     /* SplitMix64 with state 0 yields this finalizer of the golden ratio first. */
@@ -17,7 +17,7 @@ static void test_values_never_change(void **state)
     assert_int_equal(ls_hash_string("conv1.weight", 1), UINT64_C(0x49d8731c322ec706));
 }
 
-static void test_length_and_seed_count(void **state)
+static void length_and_seed_count(void **state)
 {
     (void)state;
     unsigned char zeros[64] = {0};
@@ -35,7 +35,7 @@ static void test_length_and_seed_count(void **state)
 }
 
 /* Flipping any input bit flips about half of the output bits. */
-static void test_every_bit_moves_every_bit(void **state)
+static void every_bit_moves_every_bit(void **state)
 {
     (void)state;
     unsigned char bytes[13] = "a test vector";
@@ -48,7 +48,7 @@ static void test_every_bit_moves_every_bit(void **state)
     }
 }
 
-static void test_alignment_does_not_matter(void **state)
+static void alignment_does_not_matter(void **state)
 {
     (void)state;
     char buffer[64];
@@ -61,7 +61,7 @@ static void test_alignment_does_not_matter(void **state)
 
 /* Every bit of every lane counts, also pairs of signs (which a product alone would not
  * distinguish), and so do length, seed and order; the alignment of the bytes does not. */
-static void test_wide(void **state)
+static void every_bit_of_the_wide_hash_counts(void **state)
 {
     (void)state;
     enum { WORDS = 83, BYTES = 8 * WORDS + 5 };
@@ -94,11 +94,11 @@ static void test_wide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_never_change),
-        cmocka_unit_test(test_length_and_seed_count),
-        cmocka_unit_test(test_every_bit_moves_every_bit),
-        cmocka_unit_test(test_alignment_does_not_matter),
-        cmocka_unit_test(test_wide),
+        cmocka_unit_test(hash_values_never_change),
+        cmocka_unit_test(length_and_seed_count),
+        cmocka_unit_test(every_bit_moves_every_bit),
+        cmocka_unit_test(alignment_does_not_matter),
+        cmocka_unit_test(every_bit_of_the_wide_hash_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void test_held(void **state)
+static void a_held_lock_is_refused_to_others(void **state)
 {
     (void)state;
     const char *path = ls_test_path(".held.lock");
@@ -52,7 +52,7 @@ static void test_held(void **state)
 }
 
 /* A process that is killed leaves a file, and no lock. */
-static void test_left(void **state)
+static void the_lock_of_a_killed_process_is_free(void **state)
 {
     (void)state;
     const char *path = ls_test_path(".left.lock");
@@ -73,7 +73,7 @@ static void test_left(void **state)
 }
 
 /* Where there can be no file nothing is locked, and nothing fails. */
-static void test_nowhere(void **state)
+static void where_there_can_be_no_file_nothing_is_locked(void **state)
 {
     (void)state;
     struct ls_lock *lock;
@@ -81,7 +81,7 @@ static void test_nowhere(void **state)
     assert_null(lock);
 }
 
-static void test_numbers_change(void **state)
+static void a_file_whose_number_changes_is_locked(void **state)
 {
     (void)state;
     const char *path = ls_test_path(".changing.lock");
@@ -97,10 +97,10 @@ static void test_numbers_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_left),
-        cmocka_unit_test(test_nowhere),
-        cmocka_unit_test(test_numbers_change),
+        cmocka_unit_test(a_held_lock_is_refused_to_others),
+        cmocka_unit_test(the_lock_of_a_killed_process_is_free),
+        cmocka_unit_test(where_there_can_be_no_file_nothing_is_locked),
+        cmocka_unit_test(a_file_whose_number_changes_is_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

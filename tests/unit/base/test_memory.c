@@ -13,7 +13,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_memory_is_zeroed_and_checked(void **state)
+static void memory_is_zeroed_and_checked(void **state)
 {
     (void)state;
     unsigned char *bytes = ls_alloc(100, 10);
@@ -29,7 +29,7 @@ static void test_memory_is_zeroed_and_checked(void **state)
     ls_free(NULL);
 }
 
-static void test_aligned_memory(void **state)
+static void aligned_memory_is_aligned_and_zeroed(void **state)
 {
     (void)state;
     for (size_t size = 0; size < 300; size += 37) {
@@ -44,7 +44,7 @@ static void test_aligned_memory(void **state)
 }
 
 /* Small pages, huge pages and what lies between: every byte is there, and zero at first. */
-static void test_large_aligned_memory(void **state)
+static void large_aligned_memory_is_whole_and_zeroed(void **state)
 {
     (void)state;
     const size_t huge = (size_t)1 << 21,
@@ -69,7 +69,7 @@ static void test_large_aligned_memory(void **state)
     }
 }
 
-static void test_copies(void **state)
+static void copies_are_equal_and_apart(void **state)
 {
     (void)state;
     assert_null(ls_copy_string(NULL));
@@ -84,7 +84,7 @@ static void test_copies(void **state)
     ls_free(empty);
 }
 
-static void test_products(void **state)
+static void products_that_overflow_are_refused(void **state)
 {
     (void)state;
     int64_t product = 7;
@@ -97,7 +97,7 @@ static void test_products(void **state)
     assert_int_equal(product, 0);
 }
 
-static void test_allocations_are_counted_and_fail_on_demand(void **state)
+static void allocations_are_counted_and_fail_on_demand(void **state)
 {
     (void)state;
     uint64_t before = ls_allocations();
@@ -120,7 +120,7 @@ static void test_allocations_are_counted_and_fail_on_demand(void **state)
     ls_free(fourth);
 }
 
-static void test_growing_keeps_what_is_there(void **state)
+static void growing_keeps_what_is_there(void **state)
 {
     (void)state;
     int *items = NULL;
@@ -144,13 +144,13 @@ static void test_growing_keeps_what_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_memory_is_zeroed_and_checked, teardown),
-        cmocka_unit_test_teardown(test_aligned_memory, teardown),
-        cmocka_unit_test_teardown(test_large_aligned_memory, teardown),
-        cmocka_unit_test_teardown(test_copies, teardown),
-        cmocka_unit_test_teardown(test_products, teardown),
-        cmocka_unit_test_teardown(test_allocations_are_counted_and_fail_on_demand, teardown),
-        cmocka_unit_test_teardown(test_growing_keeps_what_is_there, teardown),
+        cmocka_unit_test_teardown(memory_is_zeroed_and_checked, teardown),
+        cmocka_unit_test_teardown(aligned_memory_is_aligned_and_zeroed, teardown),
+        cmocka_unit_test_teardown(large_aligned_memory_is_whole_and_zeroed, teardown),
+        cmocka_unit_test_teardown(copies_are_equal_and_apart, teardown),
+        cmocka_unit_test_teardown(products_that_overflow_are_refused, teardown),
+        cmocka_unit_test_teardown(allocations_are_counted_and_fail_on_demand, teardown),
+        cmocka_unit_test_teardown(growing_keeps_what_is_there, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

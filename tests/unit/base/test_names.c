@@ -15,7 +15,7 @@
 enum { COUNT = 3000 };
 static char text[COUNT][16];
 
-static void set_and_find(void **state)
+static void names_that_were_set_are_found(void **state)
 {
     (void)state;
     struct ls_names names = {0};
@@ -47,6 +47,6 @@ static void set_and_find(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(set_and_find)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_that_were_set_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

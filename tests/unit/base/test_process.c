@@ -37,7 +37,7 @@ static void expect(const struct ls_process *process, enum ls_process_state state
     assert_int_equal(ls_process_state(process), state);
 }
 
-static void test_life(void **state)
+static void a_process_is_known_until_it_is_gone(void **state)
 {
     (void)state;
     struct ls_process process;
@@ -54,7 +54,7 @@ static void test_life(void **state)
     assert_int_equal(ls_process_state(&process), LS_PROCESS_GONE);
 }
 
-static void test_itself(void **state)
+static void a_process_knows_itself(void **state)
 {
     (void)state;
     struct ls_process self = ls_process_self();
@@ -71,6 +71,7 @@ static void test_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_life), cmocka_unit_test(test_itself)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_process_is_known_until_it_is_gone),
+                                       cmocka_unit_test(a_process_knows_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

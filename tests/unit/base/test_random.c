@@ -10,7 +10,7 @@
 #include "support/support.h"
 
 /* The three vectors for "philox4x32 10" in the file kat_vectors of the Random123 distribution. */
-static void test_known_answers(void **state)
+static void philox_gives_the_published_vectors(void **state)
 {
     (void)state;
     static const struct {
@@ -34,7 +34,7 @@ static void test_known_answers(void **state)
     }
 }
 
-static void test_keys_differ(void **state)
+static void keys_differ_by_seed_purpose_and_name(void **state)
 {
     (void)state;
     uint64_t key = ls_random_key(1, LS_RANDOM_FILLER, "conv1");
@@ -47,7 +47,7 @@ static void test_keys_differ(void **state)
                      ls_random_key(1, LS_RANDOM_SPLIT, ""));
 }
 
-static void test_uniform_numbers(void **state)
+static void uniform_numbers_have_their_moments(void **state)
 {
     (void)state;
     enum { COUNT = 40000 };
@@ -63,7 +63,7 @@ static void test_uniform_numbers(void **state)
     assert_true(fabs(squares / COUNT - 1.0 / 3.0) < 0.008);
 }
 
-static void test_integers_below(void **state)
+static void integers_below_a_bound_are_even(void **state)
 {
     (void)state;
     int counts[7] = {0};
@@ -78,7 +78,7 @@ static void test_integers_below(void **state)
 }
 
 /* Moments, neighbours and tails of the normal numbers. */
-static void test_normal_numbers(void **state)
+static void normal_numbers_have_their_moments_and_tails(void **state)
 {
     (void)state;
     enum { COUNT = 100000 };
@@ -103,7 +103,7 @@ static void test_normal_numbers(void **state)
 
 /* The bits are part of the contract: models of one seed are the same on every machine. The values
  * agree with Box-Muller in arbitrary precision (normal_reference.py) to the last bits. */
-static void test_normal_bits_never_change(void **state)
+static void normal_bits_never_change(void **state)
 {
     (void)state;
     static const double expected[6] = {0x1.26d76ff852d78p+0,  0x1.837802fc3a11cp-2,
@@ -123,7 +123,7 @@ static void *flushing_thread(void *result)
     return NULL;
 }
 
-static void test_float_mode_does_not_matter(void **state)
+static void float_mode_does_not_matter(void **state)
 {
     (void)state;
     static double flushed[1000];
@@ -139,13 +139,13 @@ static void test_float_mode_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers),
-        cmocka_unit_test(test_keys_differ),
-        cmocka_unit_test(test_uniform_numbers),
-        cmocka_unit_test(test_integers_below),
-        cmocka_unit_test(test_normal_numbers),
-        cmocka_unit_test(test_normal_bits_never_change),
-        cmocka_unit_test(test_float_mode_does_not_matter),
+        cmocka_unit_test(philox_gives_the_published_vectors),
+        cmocka_unit_test(keys_differ_by_seed_purpose_and_name),
+        cmocka_unit_test(uniform_numbers_have_their_moments),
+        cmocka_unit_test(integers_below_a_bound_are_even),
+        cmocka_unit_test(normal_numbers_have_their_moments_and_tails),
+        cmocka_unit_test(normal_bits_never_change),
+        cmocka_unit_test(float_mode_does_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

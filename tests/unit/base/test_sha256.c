@@ -18,7 +18,7 @@ static void check(const char *bytes, size_t length, size_t piece, const char *ex
     assert_string_equal(text, expected);
 }
 
-static void test_vectors(void **state)
+static void sha256_gives_the_published_vectors(void **state)
 {
     (void)state;
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -28,7 +28,7 @@ static void test_vectors(void **state)
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-static void test_a_million(void **state)
+static void a_million_bytes_in_pieces_give_the_published_hash(void **state)
 {
     (void)state;
     enum { MILLION = 1000000 };
@@ -43,8 +43,8 @@ static void test_a_million(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_a_million),
+        cmocka_unit_test(sha256_gives_the_published_vectors),
+        cmocka_unit_test(a_million_bytes_in_pieces_give_the_published_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

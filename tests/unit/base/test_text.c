@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "support/support.h"
 
-static void test_appends(void **state)
+static void texts_are_appended(void **state)
 {
     (void)state;
     struct ls_text text = {0};
@@ -32,7 +32,7 @@ static void test_appends(void **state)
     ls_text_free(&text);
 }
 
-static void test_failed_append_changes_nothing(void **state)
+static void a_failed_append_changes_nothing(void **state)
 {
     (void)state;
     struct ls_text text = {0};
@@ -59,7 +59,7 @@ static void check_float(float value, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_floats(void **state)
+static void floats_have_their_shortest_text(void **state)
 {
     (void)state;
     check_float(0.1F, "0.1");
@@ -79,7 +79,7 @@ static void test_floats(void **state)
 }
 
 /* Every bit pattern must survive, also in a thread that flushes denormals to zero. */
-static void test_random_floats_read_back(void **state)
+static void every_float_reads_back(void **state)
 {
     (void)state;
     uint64_t key = ls_random_key(1, LS_RANDOM_TEST, "floats");
@@ -108,7 +108,7 @@ static void *flushing_thread(void *unused)
     return strcmp(text, "7.17465e-43") == 0 ? NULL : unused;
 }
 
-static void test_denormals_in_a_flushing_thread(void **state)
+static void denormals_are_written_in_a_flushing_thread(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -118,7 +118,7 @@ static void test_denormals_in_a_flushing_thread(void **state)
     assert_null(result);
 }
 
-static void test_doubles(void **state)
+static void doubles_read_back(void **state)
 {
     (void)state;
     const struct {
@@ -138,7 +138,7 @@ static void test_doubles(void **state)
 }
 
 /* A host program may have set a locale with a decimal comma. */
-static void test_locale_does_not_matter(void **state)
+static void locale_does_not_matter(void **state)
 {
     (void)state;
     const char *names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "C.UTF-8"};
@@ -156,7 +156,7 @@ static void test_locale_does_not_matter(void **state)
     setlocale(LC_ALL, "C");
 }
 
-static void test_edit_distance(void **state)
+static void edit_distance_counts_changes(void **state)
 {
     (void)state;
     assert_int_equal(ls_edit_distance("kernal_size", "kernel_size", 3), 1);
@@ -169,7 +169,7 @@ static void test_edit_distance(void **state)
     assert_int_equal(ls_edit_distance("abcdef", "uvwxyz", 2), 3);
 }
 
-static void test_suggestions(void **state)
+static void the_nearest_name_is_suggested(void **state)
 {
     (void)state;
     const char *const names[] = {"kernel_size", "kernel_h", "kernel_w",
@@ -186,15 +186,15 @@ static void test_suggestions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_appends),
-        cmocka_unit_test(test_failed_append_changes_nothing),
-        cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_random_floats_read_back),
-        cmocka_unit_test(test_denormals_in_a_flushing_thread),
-        cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_locale_does_not_matter),
-        cmocka_unit_test(test_edit_distance),
-        cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(texts_are_appended),
+        cmocka_unit_test(a_failed_append_changes_nothing),
+        cmocka_unit_test(floats_have_their_shortest_text),
+        cmocka_unit_test(every_float_reads_back),
+        cmocka_unit_test(denormals_are_written_in_a_flushing_thread),
+        cmocka_unit_test(doubles_read_back),
+        cmocka_unit_test(locale_does_not_matter),
+        cmocka_unit_test(edit_distance_counts_changes),
+        cmocka_unit_test(the_nearest_name_is_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

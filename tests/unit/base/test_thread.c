@@ -10,7 +10,7 @@
 
 #include "support/support.h"
 
-static void test_cores_are_limited_by_affinity(void **state)
+static void cores_are_limited_by_affinity(void **state)
 {
     (void)state;
     cpu_set_t mask;
@@ -81,7 +81,7 @@ static int ask_whether_spinning(int cores)
     return crowded.spins < 100 && fitting.spins > 10 * crowded.spins ? 0 : 1;
 }
 
-static void test_few_cores(void **state)
+static void with_few_cores_barriers_hardly_spin(void **state)
 {
     (void)state;
     assert_int_equal(ask_child(ask_whether_filled), 0);
@@ -97,7 +97,7 @@ static void *pinned_thread(void *result)
     return NULL;
 }
 
-static void test_pinning_leaves_the_count_alone(void **state)
+static void pinning_leaves_the_count_alone(void **state)
 {
     (void)state;
     int before = ls_cpu_count(), cores = 0;
@@ -154,7 +154,7 @@ static void *float_thread(void *result)
     return NULL;
 }
 
-static void test_float_mode(void **state)
+static void threads_flush_denormals_and_round_to_nearest(void **state)
 {
     (void)state;
     struct float_facts facts = {0};
@@ -219,7 +219,7 @@ static void meet(int spins)
     assert_int_equal(meeting.barrier.sleepers, 0);
 }
 
-static void test_barrier(void **state)
+static void a_barrier_lets_all_go_together(void **state)
 {
     (void)state;
     meet(-1);
@@ -243,7 +243,7 @@ static void *counting_thread(void *unused)
     return unused;
 }
 
-static void test_spin_lock(void **state)
+static void a_spin_lock_lets_one_in(void **state)
 {
     (void)state;
     pthread_t threads[4];
@@ -254,7 +254,7 @@ static void test_spin_lock(void **state)
     assert_int_equal(guarded, 80000);
 }
 
-static void test_clock_goes_forward(void **state)
+static void the_clock_goes_forward(void **state)
 {
     (void)state;
     double last = ls_clock();
@@ -268,13 +268,13 @@ static void test_clock_goes_forward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few_cores), /* first: see ask_child */
-        cmocka_unit_test(test_cores_are_limited_by_affinity),
-        cmocka_unit_test(test_pinning_leaves_the_count_alone),
-        cmocka_unit_test(test_float_mode),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_spin_lock),
-        cmocka_unit_test(test_clock_goes_forward),
+        cmocka_unit_test(with_few_cores_barriers_hardly_spin), /* first: see ask_child */
+        cmocka_unit_test(cores_are_limited_by_affinity),
+        cmocka_unit_test(pinning_leaves_the_count_alone),
+        cmocka_unit_test(threads_flush_denormals_and_round_to_nearest),
+        cmocka_unit_test(a_barrier_lets_all_go_together),
+        cmocka_unit_test(a_spin_lock_lets_one_in),
+        cmocka_unit_test(the_clock_goes_forward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

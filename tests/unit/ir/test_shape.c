@@ -11,7 +11,7 @@
 #include "ir/layout.h"
 #include "ir/shape.h"
 
-static void test_count(void **state)
+static void elements_are_counted(void **state)
 {
     (void)state;
     const struct ls_shape shape = {4, {2, 3, 5, 7}}, scalar = {0, {0}};
@@ -27,7 +27,7 @@ static void test_count(void **state)
     assert_int_equal(ls_shape_axis(&scalar, 0), -1);
 }
 
-static void test_valid(void **state)
+static void shapes_are_checked(void **state)
 {
     (void)state;
     const int64_t huge = INT64_C(1) << 40;
@@ -47,7 +47,7 @@ static void test_valid(void **state)
     assert_false(ls_shape_valid(&deep, true));
 }
 
-static void test_equal(void **state)
+static void shapes_are_compared(void **state)
 {
     (void)state;
     const struct ls_shape a = {2, {3, 4, 9}}, b = {2, {3, 4, 8}}, c = {2, {3, 5}}, d = {1, {3}};
@@ -56,7 +56,7 @@ static void test_equal(void **state)
     assert_false(ls_shape_equal(&a, &d));
 }
 
-static void test_text(void **state)
+static void shapes_have_a_text(void **state)
 {
     (void)state;
     char text[64];
@@ -70,7 +70,7 @@ static void test_text(void **state)
     }
 }
 
-static void test_layouts(void **state)
+static void layouts_have_names_and_sizes(void **state)
 {
     (void)state;
     const struct ls_shape image = {4, {2, 20, 3, 5}}, vector = {1, {7}}, matrix = {2, {3, 50}};
@@ -94,8 +94,9 @@ static void test_layouts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count), cmocka_unit_test(test_valid),   cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_layouts),
+        cmocka_unit_test(elements_are_counted),         cmocka_unit_test(shapes_are_checked),
+        cmocka_unit_test(shapes_are_compared),          cmocka_unit_test(shapes_have_a_text),
+        cmocka_unit_test(layouts_have_names_and_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static const char *draw(const struct ls_drawing *pictures, size_t count, int wid
     return text;
 }
 
-static void test_ramp(void **state)
+static void grey_levels_become_characters(void **state)
 {
     (void)state;
     /* Two rows of pixels become one of characters; the third one stands alone. */
@@ -35,7 +35,7 @@ static void test_ramp(void **state)
                                                                 "right \n");
 }
 
-static void test_smaller_by_whole_factors(void **state)
+static void pictures_shrink_by_whole_factors(void **state)
 {
     (void)state;
     static float pixels[28 * 28];
@@ -62,7 +62,7 @@ static void test_smaller_by_whole_factors(void **state)
 
 #define UP "\xe2\x96\x80"
 
-static void test_half_blocks(void **state)
+static void colours_become_half_blocks(void **state)
 {
     (void)state;
     static const float grey[2 * 2] = {0, 0, 255, 128};
@@ -84,7 +84,7 @@ static void test_half_blocks(void **state)
                         "\033[38;5;46m\033[48;5;16m" UP "\033[0m\n\n\n");
 }
 
-static void test_odd_input(void **state)
+static void odd_input_is_drawn(void **state)
 {
     (void)state;
     static const float strange[4] = {(float)NAN, (float)INFINITY, -1e30f, 1e30f};
@@ -99,10 +99,10 @@ static void test_odd_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ramp),
-        cmocka_unit_test(test_smaller_by_whole_factors),
-        cmocka_unit_test(test_half_blocks),
-        cmocka_unit_test(test_odd_input),
+        cmocka_unit_test(grey_levels_become_characters),
+        cmocka_unit_test(pictures_shrink_by_whole_factors),
+        cmocka_unit_test(colours_become_half_blocks),
+        cmocka_unit_test(odd_input_is_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

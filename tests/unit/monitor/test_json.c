@@ -24,7 +24,7 @@ static void check_string(const char *value, const char *wanted)
     free(text);
 }
 
-static void test_strings(void **state)
+static void strings_are_escaped(void **state)
 {
     (void)state;
     check_string(NULL, "null");
@@ -34,7 +34,7 @@ static void test_strings(void **state)
 }
 
 /* Not UTF-8: byte by byte the replacement character, and what follows is as it is. */
-static void test_other_bytes(void **state)
+static void bytes_that_are_no_utf8_are_replaced(void **state)
 {
     (void)state;
     check_string("a\xff"
@@ -48,7 +48,7 @@ static void test_other_bytes(void **state)
     check_string("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""); /* above the last */
 }
 
-static void test_numbers(void **state)
+static void numbers_read_back(void **state)
 {
     (void)state;
     char *text = NULL;
@@ -68,8 +68,8 @@ static void test_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_strings),
-                                       cmocka_unit_test(test_other_bytes),
-                                       cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(strings_are_escaped),
+                                       cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
+                                       cmocka_unit_test(numbers_read_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static const struct ls_live live = {.iteration = 1234,
                                     .samples_per_second = 8123.4,
                                     .seconds_left = 83};
 
-static void test_widths(void **state)
+static void the_live_line_fits_its_width(void **state)
 {
     (void)state;
     static const struct {
@@ -43,7 +43,7 @@ static void test_widths(void **state)
 }
 
 /* Never wider than asked for, whatever the figures. */
-static void test_extremes(void **state)
+static void no_figure_makes_the_live_line_wider(void **state)
 {
     (void)state;
     static const struct ls_live extremes[] = {
@@ -61,7 +61,7 @@ static void test_extremes(void **state)
     }
 }
 
-static void test_durations(void **state)
+static void durations_have_a_short_text(void **state)
 {
     (void)state;
     static const struct {
@@ -86,7 +86,7 @@ static void test_durations(void **state)
     }
 }
 
-static void test_cut(void **state)
+static void texts_are_cut_between_characters(void **state)
 {
     (void)state;
     char out[16];
@@ -106,10 +106,10 @@ static void test_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_widths),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_cut),
+        cmocka_unit_test(the_live_line_fits_its_width),
+        cmocka_unit_test(no_figure_makes_the_live_line_wider),
+        cmocka_unit_test(durations_have_a_short_text),
+        cmocka_unit_test(texts_are_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

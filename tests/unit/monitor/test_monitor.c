@@ -111,7 +111,7 @@ static struct lockstep_event test_event(int net)
                                    .output_count = 2};
 }
 
-static void test_phrases_of_caffe(void **state)
+static void lines_read_as_caffe_writes_them(void **state)
 {
     (void)state;
     struct screen screen;
@@ -166,7 +166,7 @@ static void test_phrases_of_caffe(void **state)
 }
 
 /* Without `display`, there is a line before ten seconds are over, and no more than one. */
-static void test_a_line_every_ten_seconds(void **state)
+static void without_display_there_is_a_line_every_ten_seconds(void **state)
 {
     (void)state;
     struct screen screen;
@@ -195,7 +195,7 @@ static void test_a_line_every_ten_seconds(void **state)
 }
 
 /* Without `display` the loss is still printed: twenty times, and at the end. */
-static void test_without_display(void **state)
+static void without_display_the_loss_is_still_printed(void **state)
 {
     (void)state;
     struct screen screen;
@@ -225,7 +225,7 @@ static void test_without_display(void **state)
     close_screen(&screen);
 }
 
-static void test_live_line(void **state)
+static void the_live_line_gives_way_to_lines(void **state)
 {
     (void)state;
     struct screen screen;
@@ -260,7 +260,7 @@ static void test_live_line(void **state)
 }
 
 /* Sentences of the library end between words on a terminal. */
-static void test_long_sentences(void **state)
+static void long_sentences_end_between_words(void **state)
 {
     (void)state;
     struct screen screen;
@@ -283,7 +283,7 @@ static void test_long_sentences(void **state)
 }
 
 /* A run that was resumed where it ended says so. */
-static void test_nothing_left(void **state)
+static void a_run_with_nothing_left_says_so(void **state)
 {
     (void)state;
     struct screen screen;
@@ -302,7 +302,7 @@ static void test_nothing_left(void **state)
     close_screen(&screen);
 }
 
-static void test_many_figures(void **state)
+static void many_figures_are_all_printed(void **state)
 {
     (void)state;
     struct screen screen;
@@ -318,7 +318,7 @@ static void test_many_figures(void **state)
 }
 
 /* Text from a file must not steer the terminal. */
-static void test_control_characters(void **state)
+static void control_characters_do_not_steer_the_terminal(void **state)
 {
     (void)state;
     struct screen screen;
@@ -330,7 +330,7 @@ static void test_control_characters(void **state)
     close_screen(&screen);
 }
 
-static void test_log(void **state)
+static void the_log_has_a_record_for_each_event(void **state)
 {
     (void)state;
     struct screen screen;
@@ -377,15 +377,15 @@ static void test_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_phrases_of_caffe),
-        cmocka_unit_test(test_a_line_every_ten_seconds),
-        cmocka_unit_test(test_without_display),
-        cmocka_unit_test(test_live_line),
-        cmocka_unit_test(test_many_figures),
-        cmocka_unit_test(test_long_sentences),
-        cmocka_unit_test(test_nothing_left),
-        cmocka_unit_test(test_control_characters),
-        cmocka_unit_test(test_log),
+        cmocka_unit_test(lines_read_as_caffe_writes_them),
+        cmocka_unit_test(without_display_there_is_a_line_every_ten_seconds),
+        cmocka_unit_test(without_display_the_loss_is_still_printed),
+        cmocka_unit_test(the_live_line_gives_way_to_lines),
+        cmocka_unit_test(many_figures_are_all_printed),
+        cmocka_unit_test(long_sentences_end_between_words),
+        cmocka_unit_test(a_run_with_nothing_left_says_so),
+        cmocka_unit_test(control_characters_do_not_steer_the_terminal),
+        cmocka_unit_test(the_log_has_a_record_for_each_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void done(struct screen *screen, int64_t records, double seconds)
     ls_progress_event(&screen->progress, &event);
 }
 
-static void test_terminal(void **state)
+static void progress_is_redrawn_on_a_terminal(void **state)
 {
     (void)state;
     struct screen screen;
@@ -72,7 +72,7 @@ static void test_terminal(void **state)
     close_screen(&screen);
 }
 
-static void test_file(void **state)
+static void progress_is_lines_in_a_file(void **state)
 {
     (void)state;
     struct screen screen;
@@ -90,7 +90,7 @@ static void test_file(void **state)
     close_screen(&screen);
 }
 
-static void test_plain_text(void **state)
+static void control_characters_are_shown_as_marks(void **state)
 {
     (void)state;
     struct screen screen;
@@ -108,7 +108,8 @@ static void test_plain_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_terminal), cmocka_unit_test(test_file),
-                                       cmocka_unit_test(test_plain_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_redrawn_on_a_terminal),
+                                       cmocka_unit_test(progress_is_lines_in_a_file),
+                                       cmocka_unit_test(control_characters_are_shown_as_marks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void write_sample(const char *path)
     ls_archive_free(&archive);
 }
 
-static void test_round_trip(void **state)
+static void what_is_written_is_read_back(void **state)
 {
     (void)state;
     const char *path = ls_test_path("round.safetensors");
@@ -79,7 +79,7 @@ static void test_round_trip(void **state)
     ls_archive_free(&read);
 }
 
-static void test_take_says_what_is_wrong(void **state)
+static void taking_a_tensor_says_what_is_wrong(void **state)
 {
     (void)state;
     const char *path = ls_test_path("take.safetensors");
@@ -105,7 +105,7 @@ static void test_take_says_what_is_wrong(void **state)
     ls_archive_free(&read);
 }
 
-static void test_same_content_same_bytes(void **state)
+static void same_content_gives_same_bytes(void **state)
 {
     (void)state;
     size_t size[2];
@@ -127,7 +127,7 @@ static void test_same_content_same_bytes(void **state)
     free(b);
 }
 
-static void test_nothing_at_all(void **state)
+static void an_empty_archive_is_read_back(void **state)
 {
     (void)state;
     const char *path = ls_test_path("nothing.safetensors");
@@ -139,7 +139,7 @@ static void test_nothing_at_all(void **state)
     ls_archive_free(&read);
 }
 
-static void test_names_are_checked(void **state)
+static void names_of_tensors_are_checked(void **state)
 {
     (void)state;
     struct ls_archive archive = {0};
@@ -181,7 +181,7 @@ static void expect_damaged(const char *path, size_t at)
     ls_archive_free(&read);
 }
 
-static void test_every_byte_counts(void **state)
+static void every_damaged_byte_is_found(void **state)
 {
     (void)state;
     const char *good = ls_test_path("good.safetensors");
@@ -199,7 +199,7 @@ static void test_every_byte_counts(void **state)
     free(file);
 }
 
-static void test_every_length_counts(void **state)
+static void every_cut_file_is_refused(void **state)
 {
     (void)state;
     const char *good = ls_test_path("good.safetensors");
@@ -295,7 +295,7 @@ static const struct {
     {"{\"a", 0, "without an end"},
 };
 
-static void test_hostile_headers(void **state)
+static void hostile_headers_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
@@ -310,7 +310,7 @@ static void test_hostile_headers(void **state)
     }
 }
 
-static void test_header_length(void **state)
+static void hostile_lengths_of_headers_are_refused(void **state)
 {
     (void)state;
     const char *path = ls_test_path("length.safetensors");
@@ -325,7 +325,7 @@ static void test_header_length(void **state)
 }
 
 /* What others write: no checksum, another order, escapes, white space, half precision. */
-static void test_foreign_file(void **state)
+static void files_of_other_programs_are_read(void **state)
 {
     (void)state;
     const char *path = ls_test_path("foreign.safetensors");
@@ -355,7 +355,7 @@ static void test_foreign_file(void **state)
 }
 
 /* The value of half-precision bits by the definition, for all of them. */
-static void test_all_halves(void **state)
+static void every_half_precision_number_is_read(void **state)
 {
     (void)state;
     for (unsigned bits = 0; bits < 0x10000; bits++) {
@@ -376,7 +376,7 @@ static void test_all_halves(void **state)
     }
 }
 
-static void test_out_of_memory(void **state)
+static void without_memory_reading_is_an_error(void **state)
 {
     (void)state;
     const char *path = ls_test_path("memory.safetensors");
@@ -415,7 +415,7 @@ static void count(void *user)
     ++*(int *)user;
 }
 
-static void test_signs_of_life(void **state)
+static void long_reads_give_signs_of_life(void **state)
 {
     (void)state;
     enum { MEBIBYTES = 5 };
@@ -440,19 +440,19 @@ static void test_signs_of_life(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_take_says_what_is_wrong),
-        cmocka_unit_test(test_same_content_same_bytes),
-        cmocka_unit_test(test_nothing_at_all),
-        cmocka_unit_test(test_names_are_checked),
-        cmocka_unit_test(test_every_byte_counts),
-        cmocka_unit_test(test_every_length_counts),
-        cmocka_unit_test(test_hostile_headers),
-        cmocka_unit_test(test_header_length),
-        cmocka_unit_test(test_foreign_file),
-        cmocka_unit_test(test_all_halves),
-        cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_signs_of_life),
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(taking_a_tensor_says_what_is_wrong),
+        cmocka_unit_test(same_content_gives_same_bytes),
+        cmocka_unit_test(an_empty_archive_is_read_back),
+        cmocka_unit_test(names_of_tensors_are_checked),
+        cmocka_unit_test(every_damaged_byte_is_found),
+        cmocka_unit_test(every_cut_file_is_refused),
+        cmocka_unit_test(hostile_headers_are_refused),
+        cmocka_unit_test(hostile_lengths_of_headers_are_refused),
+        cmocka_unit_test(files_of_other_programs_are_read),
+        cmocka_unit_test(every_half_precision_number_is_read),
+        cmocka_unit_test(without_memory_reading_is_an_error),
+        cmocka_unit_test(long_reads_give_signs_of_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

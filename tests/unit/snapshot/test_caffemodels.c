@@ -56,20 +56,20 @@ static void check_lenet(const char *name, bool legacy)
     ls_weights_free(&weights);
 }
 
-static void test_lenet_2014(void **state)
+static void lenet_of_2014_is_read(void **state)
 {
     (void)state;
     check_lenet("caffemodels/bvlc_examples_2014/lenet_iter_10000.caffemodel", true);
 }
 
-static void test_lenet_2015(void **state)
+static void lenet_of_2015_is_read(void **state)
 {
     (void)state;
     check_lenet("caffemodels/lenet_2015/lenet_iter_10000.caffemodel", false);
 }
 
 /* How many blobs and numbers each file holds. */
-static void test_all_read(void **state)
+static void every_stored_caffemodel_is_read(void **state)
 {
     (void)state;
     static const struct {
@@ -103,7 +103,7 @@ static void test_all_read(void **state)
     }
 }
 
-static void test_solverstate_is_refused(void **state)
+static void a_solverstate_is_refused(void **state)
 {
     (void)state;
     const char *path =
@@ -117,10 +117,10 @@ static void test_solverstate_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lenet_2014),
-        cmocka_unit_test(test_lenet_2015),
-        cmocka_unit_test(test_all_read),
-        cmocka_unit_test(test_solverstate_is_refused),
+        cmocka_unit_test(lenet_of_2014_is_read),
+        cmocka_unit_test(lenet_of_2015_is_read),
+        cmocka_unit_test(every_stored_caffemodel_is_read),
+        cmocka_unit_test(a_solverstate_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void put(const char *prefix, const char *rest, const char *text)
     ls_test_write_text(path, text);
 }
 
-static void test_list(void **state)
+static void snapshots_are_listed_in_order(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("list");
@@ -89,7 +89,7 @@ static void test_list(void **state)
     assert_int_equal(catalog.count, 0);
 }
 
-static void test_newest(void **state)
+static void the_newest_whole_snapshot_is_found(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("newest");
@@ -122,7 +122,7 @@ static void test_newest(void **state)
     ls_free(expected);
 }
 
-static void test_prune(void **state)
+static void old_snapshots_are_pruned(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("prune");
@@ -158,7 +158,7 @@ static void test_prune(void **state)
     ls_free(best);
 }
 
-static void test_best(void **state)
+static void the_best_snapshot_is_kept(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("best");
@@ -225,7 +225,7 @@ static void expect_ten(const char *prefix)
     ls_free(path);
 }
 
-static void test_killed_while_writing(void **state)
+static void a_killed_writer_leaves_the_older_snapshots(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("killed");
@@ -238,7 +238,7 @@ static void test_killed_while_writing(void **state)
     assert_true(there(prefix, "_iter_20.safetensors"));
 }
 
-static void test_write_fails(void **state)
+static void a_write_that_fails_leaves_the_older_snapshots(void **state)
 {
     (void)state;
     const char *prefix = new_prefix("limited");
@@ -250,7 +250,7 @@ static void test_write_fails(void **state)
     expect_ten(prefix);
 }
 
-static void test_full_disk(void **state)
+static void a_full_disk_leaves_the_older_snapshots(void **state)
 {
     (void)state;
     const char *folder = ls_test_path("full");
@@ -276,13 +276,13 @@ static void test_full_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_newest),
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_best),
-        cmocka_unit_test(test_killed_while_writing),
-        cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(snapshots_are_listed_in_order),
+        cmocka_unit_test(the_newest_whole_snapshot_is_found),
+        cmocka_unit_test(old_snapshots_are_pruned),
+        cmocka_unit_test(the_best_snapshot_is_kept),
+        cmocka_unit_test(a_killed_writer_leaves_the_older_snapshots),
+        cmocka_unit_test(a_write_that_fails_leaves_the_older_snapshots),
+        cmocka_unit_test(a_full_disk_leaves_the_older_snapshots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
