@@ -58,7 +58,7 @@ static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struc
     for (; plan->net_count < fit->count; plan->net_count++) {
         struct ls_plan_net *rows = &plan->nets[plan->net_count];
         const struct ls_net *net = fit->nets[plan->net_count];
-        bool on_train = plan->trainer != NULL && plan->trainer->has_train_test &&
+        bool on_train = plan->trainer != NULL && plan->trainer->train_test.there &&
                         plan->net_count == fit->count - 1;
         if (net->options.training)
             snprintf(rows->name, sizeof rows->name, "train");

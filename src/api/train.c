@@ -204,7 +204,7 @@ int lockstep_trainer_create(const struct lockstep_solver *solver,
         status = ls_trainer_join(solver->definition, &mine, comm, &trainer->inner, inner);
     }
     if (status == 0) {
-        trainer->inner->isa_taken = isa_taken;
+        trainer->inner->numerics.isa_taken = isa_taken;
         status = start(trainer->inner, &mine, inner);
     }
     status = unless_lost(comm, status, inner);
@@ -284,7 +284,7 @@ int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer)
 
 double lockstep_trainer_loss(const struct lockstep_trainer *trainer)
 {
-    return trainer->inner->loss;
+    return trainer->inner->figures.loss;
 }
 
 int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
@@ -301,8 +301,8 @@ int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int index,
                        trainer->inner->test_count);
     int status = ls_trainer_evaluate(trainer->inner, (size_t)index, &samples, inner);
     LS_TRY(unless_lost(trainer->inner->comm, status, inner));
-    *outputs = trainer->inner->outputs.items;
-    *count = trainer->inner->outputs.count;
+    *outputs = trainer->inner->figures.outputs.items;
+    *count = trainer->inner->figures.outputs.count;
     return 0;
 }
 

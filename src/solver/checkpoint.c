@@ -103,7 +103,8 @@ static int add_tensors(struct draft *draft)
                 LS_TRY(add_array(draft, i, &ls_state_arrays[a]));
     LS_TRY(add_exponents(draft));
     return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_F64,
-                               trainer->solver->average_loss, trainer->losses, draft->error);
+                               trainer->solver->average_loss, trainer->figures.losses,
+                               draft->error);
 }
 
 /* The names of the classes, one a line. */
@@ -157,24 +158,25 @@ static int add_notes(struct draft *draft)
     if (LS_MUTANT(TRACE))
         LS_TRY(ls_archive_add_note_integer(&draft->archive, "workers", trainer->workers, error));
     LS_TRY(add_data(draft));
-    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_ENVIRONMENT, trainer->environment, error));
-    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_HISTORY, trainer->history, error));
+    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_ENVIRONMENT, trainer->numerics.environment,
+                               error));
+    LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_HISTORY, trainer->numerics.history, error));
     LS_TRY(
         ls_archive_add_note_integer(&draft->archive, LS_NOTE_NUMERICS, LOCKSTEP_NUMERICS, error));
     LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_VERSION, LOCKSTEP_VERSION, error));
     ls_chain_write(&trainer->chain, chain);
     LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_CHAIN, chain, error));
-    bool tested = trainer->best_iteration == trainer->iteration;
-    const struct ls_best *so_far = tested ? &trainer->best_before : &trainer->best;
+    bool tested = trainer->best.iteration == trainer->iteration;
+    const struct ls_best *so_far = tested ? &trainer->best.before : &trainer->best.now;
     if (so_far->known) {
         ls_format_double(best, so_far->value);
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_BEST, best, error));
     }
     if (trainer->course != NULL)
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_COURSE, trainer->course, error));
-    if (trainer->outgrew_last >= 0) {
-        snprintf(best, sizeof best, "%lld %lld", (long long)trainer->outgrew_first,
-                 (long long)trainer->outgrew_last);
+    if (trainer->gradients.outgrew_last >= 0) {
+        snprintf(best, sizeof best, "%lld %lld", (long long)trainer->gradients.outgrew_first,
+                 (long long)trainer->gradients.outgrew_last);
         LS_TRY(ls_archive_add_note(&draft->archive, LS_NOTE_OUTGREW, best, error));
     }
     return add_classes(draft);

@@ -177,9 +177,10 @@ int ls_choose_snapshot(struct ls_trainer *trainer, struct ls_archive *archive, c
 void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *error)
 {
     struct ls_catalog catalog;
-    bool sign =
-        trainer->outgrew_last >= 0 && trainer->iteration - trainer->outgrew_last <= LS_OUTGREW_GAP;
-    int64_t before = sign ? trainer->outgrew_first : trainer->iteration; /* as in look_back */
+    bool sign = trainer->gradients.outgrew_last >= 0 &&
+                trainer->iteration - trainer->gradients.outgrew_last <= LS_OUTGREW_GAP;
+    int64_t before =
+        sign ? trainer->gradients.outgrew_first : trainer->iteration; /* as in look_back */
     const char *good = NULL;
     struct ls_text text = {0};
     if (ls_catalog_list(trainer->prefix, &catalog, NULL) != 0)
@@ -199,7 +200,7 @@ void ls_name_good_snapshots(const struct ls_trainer *trainer, struct ls_error *e
         snprintf(signs, sizeof signs,
                  "; the first sign was in iteration %lld: a gradient 2^%d times as large as "
                  "any lately, or more",
-                 (long long)trainer->outgrew_first, LS_OUTGREW);
+                 (long long)trainer->gradients.outgrew_first, LS_OUTGREW);
     if (good != NULL)
         snprintf(hint, sizeof hint, "go back to before that, with a lower base_lr: --resume %s",
                  good);

@@ -33,16 +33,16 @@ static int begin_cross_check(struct ls_trainer *trainer, struct ls_error *error)
                                              .dataset_count = net->dataset_count,
                                              .inputs = (const int(*)[2])net->inputs,
                                              .input_count = net->input_count};
-    trainer->unchecked = net->batching.samples;
-    return ls_cross_check_open(&options, &trainer->cross_check, error);
+    trainer->data.unchecked = net->batching.samples;
+    return ls_cross_check_open(&options, &trainer->data.cross_check, error);
 }
 
 int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error)
 {
     size_t count = (size_t)trainer->train->dataset_count;
-    trainer->epochs = ls_alloc(count + 1, sizeof *trainer->epochs);
-    trainer->read = ls_alloc(count + 1, sizeof *trainer->read);
-    if (trainer->epochs == NULL || trainer->read == NULL)
+    trainer->data.epochs = ls_alloc(count + 1, sizeof *trainer->data.epochs);
+    trainer->data.read = ls_alloc(count + 1, sizeof *trainer->data.read);
+    if (trainer->data.epochs == NULL || trainer->data.read == NULL)
         return ls_fail_memory(error, "a trainer");
     for (size_t i = 0; i < trainer->test_count; i++) {
         struct ls_test *test = &trainer->tests[i];
@@ -55,11 +55,11 @@ int ls_data_begin(struct ls_trainer *trainer, struct ls_error *error)
 
 void ls_data_end(struct ls_trainer *trainer)
 {
-    ls_cross_check_close(trainer->cross_check);
+    ls_cross_check_close(trainer->data.cross_check);
     for (size_t i = 0; i < trainer->test_count; i++)
         ls_free(trainer->tests[i].digests);
-    ls_free(trainer->epochs);
-    ls_free(trainer->read);
+    ls_free(trainer->data.epochs);
+    ls_free(trainer->data.read);
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ int ls_data_describe_all(const struct ls_trainer *trainer, struct ls_text *text,
 void ls_data_digests(const struct ls_trainer *trainer, struct ls_text *text)
 {
     for (int d = 0; d < trainer->train->dataset_count; d++) {
-        const struct ls_epochs *e = &trainer->epochs[d];
+        const struct ls_epochs *e = &trainer->data.epochs[d];
         ls_text_format(text,
                        "source %d: running %016" PRIx64 " %016" PRIx64 " %d, epoch %016" PRIx64
                        " %016" PRIx64 " %d\n",
@@ -177,7 +177,7 @@ static bool take_digests(struct ls_trainer *trainer, const char *rest)
             return false;
         e.partial = partial != 0;
         e.known = known != 0;
-        trainer->epochs[d] = e;
+        trainer->data.epochs[d] = e;
         take_line(&rest, &line);
     }
     return true;
@@ -186,7 +186,7 @@ static bool take_digests(struct ls_trainer *trainer, const char *rest)
 static void forget_digests(struct ls_trainer *trainer)
 {
     for (int d = 0; d < trainer->train->dataset_count; d++)
-        trainer->epochs[d] = (struct ls_epochs){.partial = true};
+        trainer->data.epochs[d] = (struct ls_epochs){.partial = true};
 }
 
 int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive,
@@ -217,8 +217,8 @@ int ls_data_examine(struct ls_trainer *trainer, const struct ls_archive *archive
 
 int ls_data_share(struct ls_trainer *trainer, struct ls_error *error)
 {
-    size_t bytes = (size_t)trainer->train->dataset_count * sizeof *trainer->epochs;
-    return bytes > 0 ? ls_comm_broadcast(trainer->comm, trainer->epochs, bytes, error) : 0;
+    size_t bytes = (size_t)trainer->train->dataset_count * sizeof *trainer->data.epochs;
+    return bytes > 0 ? ls_comm_broadcast(trainer->comm, trainer->data.epochs, bytes, error) : 0;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -247,28 +247,29 @@ static int cross_check(struct ls_trainer *trainer, size_t unit, struct ls_error 
     struct ls_read read = {0};
     for (int d = 0; d < trainer->train->dataset_count; d++) {
         ls_read_of(trainer->train_pass, unit, d, &read);
-        trainer->read[d] = read.digests;
+        trainer->data.read[d] = read.digests;
     }
-    trainer->unchecked -= read.end - read.begin;
+    trainer->data.unchecked -= read.end - read.begin;
     if (read.rank == trainer->comm->rank)
         return 0;
-    ls_cross_check_add(trainer->cross_check, read.rank, read.begin, read.end, trainer->read);
-    return ls_cross_check_found(trainer->cross_check, error);
+    ls_cross_check_add(trainer->data.cross_check, read.rank, read.begin, read.end,
+                       trainer->data.read);
+    return ls_cross_check_found(trainer->data.cross_check, error);
 }
 
 static int note_epochs(struct ls_trainer *trainer, int dataset, size_t unit, struct ls_error *error)
 {
-    struct ls_epochs *epochs = &trainer->epochs[dataset];
+    struct ls_epochs *epochs = &trainer->data.epochs[dataset];
     const struct ls_dataset *of = trainer->train->datasets[dataset];
     struct ls_digest found;
     struct ls_read read;
     bool several;
     ls_read_of(trainer->train_pass, unit, dataset, &read);
-    trainer->skipped += read.digests.skipped;
+    trainer->data.skipped += read.digests.skipped;
     if (ls_epochs_go_on(epochs, &read.digests, read.begin, read.end, ls_dataset_size(of), &found,
                         &several))
         return 0;
-    trainer->mixed_data = true;
+    trainer->data.mixed = true;
     return changed(trainer, of, "the first epoch", &epochs->whole, several ? NULL : &found, error);
 }
 
@@ -281,22 +282,23 @@ int ls_data_note_update(struct ls_trainer *trainer, struct ls_error *error)
     for (size_t unit = 0; unit < units; unit++) {
         for (int d = 0; d < trainer->train->dataset_count; d++)
             LS_TRY(note_epochs(trainer, d, unit, error));
-        if (trainer->cross_check != NULL)
+        if (trainer->data.cross_check != NULL)
             LS_TRY(cross_check(trainer, unit, error));
     }
-    if (trainer->cross_check == NULL || trainer->unchecked > 0)
+    if (trainer->data.cross_check == NULL || trainer->data.unchecked > 0)
         return 0;
     LS_TRY(ls_data_settle(trainer, error));
-    ls_cross_check_close(trainer->cross_check);
-    trainer->cross_check = NULL;
+    ls_cross_check_close(trainer->data.cross_check);
+    trainer->data.cross_check = NULL;
     return 0;
 }
 
 int ls_data_settle(struct ls_trainer *trainer, struct ls_error *error)
 {
-    if (trainer->cross_check == NULL) /* on all ranks */
+    if (trainer->data.cross_check == NULL) /* on all ranks */
         return 0;
-    return ls_comm_agree(trainer->comm, ls_cross_check_finish(trainer->cross_check, error), error);
+    return ls_comm_agree(trainer->comm, ls_cross_check_finish(trainer->data.cross_check, error),
+                         error);
 }
 
 int ls_data_note_test(struct ls_trainer *trainer, struct ls_test *test, struct ls_error *error)

@@ -213,8 +213,8 @@ int ls_environment_make(struct ls_trainer *trainer, struct ls_error *error)
         ls_text_free(&history);
         return status;
     }
-    trainer->environment = text.data;
-    trainer->history = history.data;
+    trainer->numerics.environment = text.data;
+    trainer->numerics.history = history.data;
     return 0;
 }
 
@@ -224,7 +224,7 @@ int ls_environment_for_ranks(const struct ls_trainer *trainer, struct ls_text *t
     bool pictures = decodes(trainer->train);
     if (!has_library(trainer->train)) /* it decides how parameters lie all the same */
         ls_text_format(text, "isa=%s\n", environment_of(trainer->train)->isa());
-    ls_text_add(text, trainer->environment);
+    ls_text_add(text, trainer->numerics.environment);
     for (size_t i = 0; i < trainer->test_count; i++) {
         const struct ls_net *net = trainer->tests[i].net;
         uint64_t hash;

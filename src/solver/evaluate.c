@@ -72,8 +72,9 @@ static int run_test(struct ls_trainer *trainer, struct ls_test *test, int status
     LS_TRY(status);
     LS_TRY(ls_data_note_test(trainer, test, error));
     *samples = totals.samples;
-    trainer->test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
-    status = ls_outputs_set(&trainer->outputs, ls_net_graph(test->net), totals.record, error);
+    trainer->figures.test_loss = ls_figures_loss(ls_net_graph(test->net), totals.record);
+    status =
+        ls_outputs_set(&trainer->figures.outputs, ls_net_graph(test->net), totals.record, error);
     return status;
 }
 

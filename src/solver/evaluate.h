@@ -5,7 +5,7 @@
 
 #include "solver/trainer.h"
 
-/* Tests net `index` and leaves its figures in trainer->outputs. */
+/* Tests net `index` and leaves its figures in trainer->figures.outputs. */
 int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *samples,
                         struct ls_error *error);
 

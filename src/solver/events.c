@@ -15,7 +15,7 @@ void ls_events_send(struct ls_trainer *trainer, struct lockstep_event *event)
     if (trainer->train->batching.samples != INT64_MAX)
         event->epoch =
             (double)trainer->iteration / ls_batching_updates_per_epoch(&trainer->train->batching);
-    event->learning_rate = trainer->rate;
+    event->learning_rate = trainer->figures.rate;
     trainer->callbacks.event(trainer->callbacks.user, event);
 }
 

@@ -284,18 +284,18 @@ static int go_on(struct ls_trainer *trainer, const struct ls_archive *archive, c
     struct ls_text differences = {0};
     int status = 0;
     LS_TRY(take_history(archive, before, history, error));
-    if (strcmp(before, trainer->environment) == 0)
+    if (strcmp(before, trainer->numerics.environment) == 0)
         return 0;
-    find_differences(before, trainer->environment, &differences);
+    find_differences(before, trainer->numerics.environment, &differences);
     const char *what = differences.data != NULL ? differences.data : "";
-    if (!trainer->allow_other_numerics) {
+    if (!trainer->numerics.allow_other) {
         status = refuse(trainer, archive->path, before, what, error);
     } else {
         ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                       "going on in another numeric environment, with other bits than where the "
                       "snapshot was made: %.*s",
                       SHOWN_MAX, what);
-        status = extend(history, iteration, trainer->environment, error);
+        status = extend(history, iteration, trainer->numerics.environment, error);
     }
     ls_text_free(&differences);
     return status;
@@ -317,8 +317,8 @@ int ls_environment_resume(struct ls_trainer *trainer, const struct ls_archive *a
         ls_text_free(&history);
         return status;
     }
-    ls_free(trainer->history);
-    trainer->history = history.data;
+    ls_free(trainer->numerics.history);
+    trainer->numerics.history = history.data;
     if (version != NULL && strcmp(version, LOCKSTEP_VERSION) != 0)
         ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
                       "The snapshot was written by Lockstep %.40s; this is %s", version,

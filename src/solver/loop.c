@@ -40,32 +40,30 @@ static double displayed_loss(const struct ls_trainer *trainer)
     int64_t known = 0; /* a window that a resume has widened has gaps */
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!isnan(trainer->losses[i])) {
-            sum += trainer->losses[i];
+        if (!isnan(trainer->figures.losses[i])) {
+            sum += trainer->figures.losses[i];
             known++;
         }
-    return known > 0 ? sum / (double)known : trainer->loss;
+    return known > 0 ? sum / (double)known : trainer->figures.loss;
 }
 
-/* Fills in rates since the last event of the kind whose state is given, and moves that state. */
-static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *event, double *time,
-                      int64_t *samples, int64_t *iteration)
+/* Fills in rates since the last event of the kind that `mark` is of, and moves the mark. */
+static void set_rates(const struct ls_trainer *trainer, struct lockstep_event *event,
+                      struct ls_event_mark *mark)
 {
     double now = ls_clock();
-    event->seconds = *time > 0 ? now - *time : 0;
+    event->seconds = mark->time > 0 ? now - mark->time : 0;
     if (event->seconds > 0)
-        event->samples_per_second = (double)(trainer->samples - *samples) / event->seconds;
-    *time = now;
-    *samples = trainer->samples;
-    *iteration = trainer->iteration;
+        event->samples_per_second = (double)(trainer->samples - mark->samples) / event->seconds;
+    *mark = (struct ls_event_mark){.time = now, .samples = trainer->samples};
 }
 
 /* What began at `since` was not training: rates leave it out. */
 static void leave_out(struct ls_trainer *trainer, double since)
 {
     double taken = ls_clock() - since;
-    trainer->progress_time += taken;
-    trainer->display_time += taken;
+    trainer->progress.time += taken;
+    trainer->display.time += taken;
 }
 
 /* After an update, already counted: progress, and a display where it is due. */
@@ -78,19 +76,17 @@ static int report_update(struct loop *loop)
     bool display = trainer->schedule.display > 0 && done % trainer->schedule.display == 0;
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_PROGRESS, .iteration_end = loop->end};
     event.loss = event.data_loss = displayed_loss(trainer);
-    event.penalty = display ? trainer->penalty : (double)NAN;
-    set_rates(trainer, &event, &trainer->progress_time, &trainer->progress_samples,
-              &trainer->progress_iteration);
+    event.penalty = display ? trainer->figures.penalty : (double)NAN;
+    set_rates(trainer, &event, &trainer->progress);
     ls_events_send(trainer, &event);
     if (!display)
         return 0;
     event.kind = LOCKSTEP_EVENT_DISPLAY;
-    set_rates(trainer, &event, &trainer->display_time, &trainer->display_samples,
-              &trainer->display_iteration);
-    LS_TRY(ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train), trainer->totals.record,
-                          loop->error));
-    event.outputs = trainer->outputs.items;
-    event.output_count = trainer->outputs.count;
+    set_rates(trainer, &event, &trainer->display);
+    LS_TRY(ls_outputs_set(&trainer->figures.outputs, ls_net_graph(trainer->train),
+                          trainer->figures.totals.record, loop->error));
+    event.outputs = trainer->figures.outputs.items;
+    event.output_count = trainer->figures.outputs.count;
     ls_events_send(trainer, &event);
     return 0;
 }
@@ -117,17 +113,17 @@ static bool larger_is_better(const struct lockstep_output *output)
 static bool is_best(struct ls_trainer *trainer)
 {
     const char *wanted = trainer->solver->snapshot_best;
-    for (size_t i = 0; wanted != NULL && i < trainer->outputs.count; i++) {
-        const struct lockstep_output *output = &trainer->outputs.items[i];
+    for (size_t i = 0; wanted != NULL && i < trainer->figures.outputs.count; i++) {
+        const struct lockstep_output *output = &trainer->figures.outputs.items[i];
         if (strcmp(output->name, wanted) != 0)
             continue;
         double value = output->values[0];
-        double best = trainer->best.value;
+        double best = trainer->best.now.value;
         bool better =
-            !trainer->best.known || (larger_is_better(output) ? value > best : value < best);
+            !trainer->best.now.known || (larger_is_better(output) ? value > best : value < best);
         if (!better || !isfinite(value))
             return false;
-        trainer->best = (struct ls_best){.known = true, .value = value};
+        trainer->best.now = (struct ls_best){.known = true, .value = value};
         return true;
     }
     return false;
@@ -136,7 +132,7 @@ static bool is_best(struct ls_trainer *trainer)
 static int test_one(struct loop *loop, size_t index, bool *best)
 {
     struct ls_trainer *trainer = loop->trainer;
-    bool on_train = trainer->has_train_test && index == trainer->test_count - 1;
+    bool on_train = trainer->train_test.there && index == trainer->test_count - 1;
     int64_t samples = 0;
     LS_TRY(ls_trainer_evaluate(trainer, index, &samples, loop->error));
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_TEST,
@@ -145,10 +141,10 @@ static int test_one(struct loop *loop, size_t index, bool *best)
                                    .samples = samples,
                                    .skipped = ls_read_skipped(trainer->tests[index].pass),
                                    .penalty = (double)NAN,
-                                   .outputs = trainer->outputs.items,
-                                   .output_count = trainer->outputs.count};
+                                   .outputs = trainer->figures.outputs.items,
+                                   .output_count = trainer->figures.outputs.count};
     if (trainer->solver->test_compute_loss)
-        event.loss = event.data_loss = trainer->test_loss;
+        event.loss = event.data_loss = trainer->figures.test_loss;
     ls_events_send(trainer, &event);
     if (index == 0 && !on_train && !loop->extra)
         *best = is_best(trainer);
@@ -160,9 +156,9 @@ static int test_all(struct loop *loop)
     struct ls_trainer *trainer = loop->trainer;
     bool best = false;
     double begun = ls_clock();
-    if (trainer->best_iteration != trainer->iteration)
-        trainer->best_before = trainer->best;
-    trainer->best_iteration = trainer->iteration;
+    if (trainer->best.iteration != trainer->iteration)
+        trainer->best.before = trainer->best.now;
+    trainer->best.iteration = trainer->iteration;
     for (size_t i = 0; i < trainer->test_count; i++)
         LS_TRY(test_one(loop, i, &best));
     if (best && trainer->iteration > 0) {
@@ -227,7 +223,7 @@ static int end_on_bad_data(struct loop *loop, int status)
 {
     static _Thread_local struct ls_error second;
     struct ls_trainer *trainer = loop->trainer;
-    if (status != LOCKSTEP_DATA || trainer->mixed_data || trainer->iteration == 0)
+    if (status != LOCKSTEP_DATA || trainer->data.mixed || trainer->iteration == 0)
         return status;
     ls_error_clear(&second);
     if (ls_snapshots_take(trainer, true, &second) != 0)
@@ -271,7 +267,7 @@ static int finish(struct loop *loop, bool cut)
             return stop(loop);
         LS_TRY(status);
         if (!due) /* if the training goes on, it has not been tested here */
-            trainer->best = trainer->best_before;
+            trainer->best.now = trainer->best.before;
     }
     ls_trainer_report_audits(trainer);
     LS_TRY(ls_trainer_report_chain(trainer, true, loop->error));
@@ -279,7 +275,7 @@ static int finish(struct loop *loop, bool cut)
     struct lockstep_event event = {.kind = LOCKSTEP_EVENT_END, .iteration_end = loop->end};
     event.loss = event.data_loss = displayed_loss(trainer);
     event.penalty = (double)NAN;
-    event.skipped = trainer->skipped;
+    event.skipped = trainer->data.skipped;
     ls_trainer_count_skipped(trainer);
     ls_events_send(trainer, &event);
     return 0;
@@ -308,8 +304,8 @@ int ls_trainer_run(struct ls_trainer *trainer, int64_t iterations, struct ls_err
         ls_snapshots_release(trainer->snapshots);
         return status;
     }
-    trainer->progress_time = trainer->display_time = ls_clock();
-    trainer->progress_samples = trainer->display_samples = trainer->samples;
+    trainer->progress.time = trainer->display.time = ls_clock();
+    trainer->progress.samples = trainer->display.samples = trainer->samples;
     ls_thread_pool_enter(trainer->engine->pool);
     status = train(&loop);
     if (status == 0)

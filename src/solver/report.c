@@ -241,7 +241,7 @@ static void report_environment(struct ls_trainer *trainer)
             more);
     else
         SAY("Bits depend neither on oneDNN's version nor on the CPU's type");
-    ls_environment_say_history(trainer->history, &history);
+    ls_environment_say_history(trainer->numerics.history, &history);
     if (history.length > 0)
         SAY("Numeric environments of this training: %s", history.data);
     ls_text_free(&history);
@@ -290,7 +290,7 @@ static void report_tests(struct ls_trainer *trainer)
     for (size_t i = 0; i < trainer->test_count; i++) {
         const struct ls_batching *batching = &trainer->tests[i].net->batching;
         int64_t seen = trainer->tests[i].batches * batching->batch;
-        bool on_train = trainer->has_train_test && i == trainer->test_count - 1;
+        bool on_train = trainer->train_test.there && i == trainer->test_count - 1;
         if (batching->samples == INT64_MAX)
             continue;
         if (on_train)
@@ -366,7 +366,7 @@ static void report_facts(struct ls_trainer *trainer, int64_t end)
     ls_graph_cost(plan->graph, &cost);
     struct lockstep_run run = {
         .version = LOCKSTEP_VERSION,
-        .environment = trainer->environment,
+        .environment = trainer->numerics.environment,
         .solver = trainer->solver->type != NULL ? trainer->solver->type : "SGD",
         .lr_policy = trainer->solver->lr_policy != NULL ? trainer->solver->lr_policy : "fixed",
         .base_lr = schedule->base_lr,

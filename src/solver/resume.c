@@ -165,7 +165,7 @@ static int take_losses(struct ls_trainer *trainer, const struct ls_archive *arch
     if (there > 0)
         ls_tensor_copy(tensor, losses);
     for (int64_t back = 1; back <= window && back <= iteration; back++)
-        trainer->losses[(iteration - back) % window] =
+        trainer->figures.losses[(iteration - back) % window] =
             back <= there ? losses[(iteration - back) % there] : (double)NAN;
     ls_free(losses);
     return 0;
@@ -238,16 +238,16 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     LS_TRY(ls_state_hand_out(trainer, &reader, error));
     LS_TRY(take_exponents(trainer, archive, error));
     LS_TRY(ls_data_share(trainer, error));
-    LS_TRY(ls_comm_broadcast(trainer->comm, trainer->losses,
-                             (size_t)trainer->solver->average_loss * sizeof *trainer->losses,
-                             error));
-    trainer->best = (struct ls_best){.known = summary->best_known != 0, .value = summary->best};
+    LS_TRY(ls_comm_broadcast(
+        trainer->comm, trainer->figures.losses,
+        (size_t)trainer->solver->average_loss * sizeof *trainer->figures.losses, error));
+    trainer->best.now = (struct ls_best){.known = summary->best_known != 0, .value = summary->best};
     trainer->iteration = summary->iteration;
     trainer->chain = summary->chain;
     trainer->snapshot_at = summary->in_place ? summary->iteration : -1;
-    trainer->outgrew_first = summary->outgrew_first;
-    trainer->outgrew_last = summary->outgrew_last;
-    trainer->best_iteration = -1;
+    trainer->gradients.outgrew_first = summary->outgrew_first;
+    trainer->gradients.outgrew_last = summary->outgrew_last;
+    trainer->best.iteration = -1;
     trainer->prefetcher_ready = false;
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
@@ -276,7 +276,7 @@ static int open_snapshot(struct ls_trainer *trainer, const char *resume, struct 
 static void report(struct ls_trainer *trainer, const char *path)
 {
     const struct ls_device_environment *device = trainer->engine->device->environment;
-    if (trainer->isa_taken)
+    if (trainer->numerics.isa_taken)
         ls_events_say(trainer, LOCKSTEP_EVENT_NOTICE,
                       "The instruction set is the snapshot's, %s (this processor also has %s)",
                       device->isa(), device->widest_isa());

@@ -43,9 +43,9 @@ void ls_trainer_report_skipped(struct ls_trainer *trainer)
 void ls_trainer_count_skipped(struct ls_trainer *trainer)
 {
     ls_trainer_report_skipped(trainer);
-    if (trainer->skipped > 0)
+    if (trainer->data.skipped > 0)
         ls_events_say(trainer, LOCKSTEP_EVENT_WARNING,
                       "%" PRId64 " sample%s of this run's training had bad records, and others "
                       "stood in for them; 'lockstep check' lists the records",
-                      trainer->skipped, trainer->skipped == 1 ? "" : "s");
+                      trainer->data.skipped, trainer->data.skipped == 1 ? "" : "s");
 }

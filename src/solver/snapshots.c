@@ -478,7 +478,7 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
     bool writing = snapshots->in_hand && !atomic_load(&snapshots->done);
     if (writing) { /* that of this iteration: an earlier one was waited for */
         snapshots->best = true;
-        snapshots->score = trainer->best.value;
+        snapshots->score = trainer->best.now.value;
     }
     pthread_mutex_unlock(&snapshots->lock);
     if (writing)
@@ -488,14 +488,14 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
         snprintf(text, sizeof text,
                  "%s is the best so far, %.6g, and has no snapshot: %s_best.safetensors stays as "
                  "it was",
-                 trainer->solver->snapshot_best, trainer->best.value, trainer->prefix);
+                 trainer->solver->snapshot_best, trainer->best.now.value, trainer->prefix);
         warn(trainer, text);
         return;
     }
     snapshots->iteration = trainer->iteration;
     ls_error_clear(&snapshots->reported);
     if (ls_catalog_mark_best(trainer->prefix, trainer->iteration, &snapshots->reported) == 0) {
-        say_best(snapshots, trainer->best.value);
+        say_best(snapshots, trainer->best.now.value);
     } else {
         describe(&snapshots->reported, text, sizeof text);
         warn(trainer, text);

@@ -36,7 +36,7 @@ void ls_snapshots_free(struct ls_snapshots *snapshots);
 /* A snapshot of this iteration, unless there is one. The last one is there when this returns, or it
  * fails. */
 int ls_snapshots_take(struct ls_trainer *trainer, bool last, struct ls_error *error);
-/* The snapshot of this iteration is the best one so far; what it scored is in trainer->best. */
+/* The snapshot of this iteration is the best one so far; what it scored is in trainer->best.now. */
 void ls_snapshots_mark_best(struct ls_trainer *trainer);
 /* Waits for what is being written and reports it. Fails where one had to succeed and did not. */
 int ls_snapshots_settle(struct ls_trainer *trainer, struct ls_error *error);

@@ -198,7 +198,7 @@ static void read_clocks(struct timer *timer)
             add_flops(timer, net->plans[i]->plan->graph, runs);
         }
     }
-    timer->timing->total.samples += timer->trainer->totals.samples;
+    timer->timing->total.samples += timer->trainer->figures.totals.samples;
 }
 
 /* ---- Totals ---------------------------------------------------------------------------------- */

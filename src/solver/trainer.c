@@ -59,9 +59,9 @@ static int init_schedule(struct ls_trainer *trainer, struct ls_error *error)
     LS_TRY(ls_schedule_init(&trainer->schedule, trainer->definition->definition, trainer->solver,
                             batching->batch * batching->iter_size, per_epoch, error));
     trainer->run_end = trainer->schedule.max_iter;
-    trainer->losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
+    trainer->figures.losses = ls_alloc((size_t)trainer->solver->average_loss, sizeof(double));
     trainer->answers = ls_alloc((size_t)trainer->comm->size, sizeof *trainer->answers);
-    if (trainer->losses == NULL || trainer->answers == NULL)
+    if (trainer->figures.losses == NULL || trainer->answers == NULL)
         return ls_fail_memory(error, "a trainer");
     return 0;
 }
@@ -112,7 +112,7 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
     if (status == 0) {
         trainer->callbacks = options->callbacks;
         trainer->audited_part = options->audit;
-        trainer->allow_other_numerics = options->allow_other_numerics != 0;
+        trainer->numerics.allow_other = options->allow_other_numerics != 0;
         status = create(trainer, options, error);
     }
     if (comm != NULL)
@@ -155,14 +155,14 @@ void ls_trainer_free(struct ls_trainer *trainer)
     ls_prefetch_memory_free(&trainer->decoded);
     ls_engine_free(trainer->engine);
     ls_schedule_free(&trainer->schedule);
-    ls_outputs_free(&trainer->outputs);
+    ls_outputs_free(&trainer->figures.outputs);
     ls_free(trainer->nets);
-    ls_free(trainer->losses);
+    ls_free(trainer->figures.losses);
     ls_free(trainer->answers);
     ls_free(trainer->prefix);
     ls_free(trainer->course);
-    ls_free(trainer->environment);
-    ls_free(trainer->history);
+    ls_free(trainer->numerics.environment);
+    ls_free(trainer->numerics.history);
     ls_training_plan_free(trainer);
 }
 
@@ -193,7 +193,7 @@ static void set_rule(struct ls_trainer *trainer)
     const Lockstep__SolverParameter *solver = trainer->solver;
     struct ls_update_rule *rule = &trainer->rule;
     *rule = (struct ls_update_rule){.kind = trainer->update_kind,
-                                    .rate = (float)trainer->rate,
+                                    .rate = (float)trainer->figures.rate,
                                     .momentum = solver->momentum,
                                     .momentum2 = solver->momentum2,
                                     .delta = solver->delta,
@@ -234,19 +234,19 @@ static double penalty_factor(void *user, const struct ls_parameter *parameter)
 static int find_penalty(struct ls_trainer *trainer, struct ls_error *error)
 {
     int64_t display = trainer->schedule.display;
-    trainer->penalty = 0;
+    trainer->figures.penalty = 0;
     if (!(trainer->solver->weight_decay > 0) || trainer->update_kind == LS_UPDATE_ADAMW ||
         display <= 0 || trainer->iteration % display != 0)
         return 0;
     return ls_norms_penalty(trainer->engine, trainer->rule.l1, penalty_factor, trainer,
-                            &trainer->penalty, error);
+                            &trainer->figures.penalty, error);
 }
 
 /* Small nets may repeat hundreds of updates: the first three are told one by one, then each time
  * that there are ten times as many. */
 static void tell_repeat(struct ls_trainer *trainer)
 {
-    int64_t count = ++trainer->repeated, power = 10;
+    int64_t count = ++trainer->gradients.repeated, power = 10;
     while (power < count)
         power *= 10;
     if (count > 3 && count != power)
@@ -267,10 +267,10 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
 {
     int parameter = 0, growth = ls_sums_growth(trainer->store->sums, &parameter);
     if (growth >= LS_OUTGREW) {
-        if (trainer->outgrew_last < 0 ||
-            trainer->iteration - trainer->outgrew_last > LS_OUTGREW_GAP)
-            trainer->outgrew_first = trainer->iteration;
-        trainer->outgrew_last = trainer->iteration;
+        if (trainer->gradients.outgrew_last < 0 ||
+            trainer->iteration - trainer->gradients.outgrew_last > LS_OUTGREW_GAP)
+            trainer->gradients.outgrew_first = trainer->iteration;
+        trainer->gradients.outgrew_last = trainer->iteration;
         ls_events_say(
             trainer, LOCKSTEP_EVENT_NOTICE,
             "Iteration %lld: the gradient of '%s' is 2^%d times as large as any lately, or more, "
@@ -293,20 +293,22 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     if (!trainer->prefetcher_ready)
         ls_prefetcher_seek(trainer->prefetcher, trainer->iteration);
     trainer->prefetcher_ready = true;
-    trainer->rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
+    trainer->figures.rate = ls_schedule_rate(&trainer->schedule, trainer->iteration);
     int status = ls_step_gradients(trainer->train_pass, trainer->prefetcher, trainer->iteration,
-                                   trainer->iteration, &trainer->totals, &repeated, error);
+                                   trainer->iteration, &trainer->figures.totals, &repeated, error);
     ls_trainer_report_findings(trainer);
     LS_TRY(status);
     watch_gradients(trainer, repeated > 0);
-    trainer->loss = ls_figures_loss(ls_net_graph(trainer->train), trainer->totals.record);
-    trainer->losses[trainer->iteration % trainer->solver->average_loss] = trainer->loss;
+    trainer->figures.loss =
+        ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
+    trainer->figures.losses[trainer->iteration % trainer->solver->average_loss] =
+        trainer->figures.loss;
     set_rule(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(clip(trainer, error));
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
     LS_TRY(ls_step_apply(trainer->train_pass, &request, trainer->iteration, error));
-    trainer->samples += trainer->totals.samples;
+    trainer->samples += trainer->figures.totals.samples;
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));
     LS_TRY(ls_trainer_link(trainer, error));

@@ -52,6 +52,64 @@ struct ls_best {
     double value;
 };
 
+/* The best value of snapshot_best so far, and what it was before the tests of `iteration`. That is
+ * what a snapshot of this iteration holds, whether it is written before the tests or after: a
+ * resume repeats them. */
+struct ls_best_so_far {
+    struct ls_best now, before;
+    int64_t iteration;
+};
+
+/* The train data as a test, where the solver has test_on_train: the last of the trainer's tests. */
+struct ls_train_test {
+    bool there;
+    Lockstep__NetParameter *net; /* of `definition` */
+    struct ls_net_definition definition;
+};
+
+/* What decides the bits of a training besides definition, data and seed (solver/environment.h). */
+struct ls_numerics {
+    char *environment; /* here; owned */
+    char *history;     /* the environments that this training has had; owned */
+    bool allow_other;  /* a resume may go on in another environment */
+    bool isa_taken;    /* the instruction set is the snapshot's, though there are wider ones */
+};
+
+/* The figures of the last update and the last test. */
+struct ls_trainer_figures {
+    double *losses;            /* of the last average_loss updates; [iteration % average_loss] */
+    double loss;               /* data loss of the last update */
+    double test_loss;          /* of the last evaluation */
+    double penalty;            /* as of the last display */
+    double rate;               /* learning rate of the last update */
+    struct ls_totals totals;   /* of the last update */
+    struct ls_outputs outputs; /* of what was shown or tested last */
+};
+
+/* How large gradients have been (the trainer looks at it after each pass). */
+struct ls_gradient_watch {
+    /* When a gradient outgrew its recent past: the last iteration, and the first of those before it
+     * with at most LS_OUTGREW_GAP between them; -1: never. */
+    int64_t outgrew_first, outgrew_last;
+    int64_t repeated; /* updates that were repeated, those that outgrew aside */
+};
+
+/* Whether the data are still those that the training began with (solver/data.c). */
+struct ls_data_watch {
+    struct ls_epochs *epochs;           /* by data set */
+    struct ls_digests *read;            /* by data set: of one micro-batch */
+    struct ls_cross_check *cross_check; /* with other ranks, in the first epoch of a run; or NULL */
+    int64_t unchecked;                  /* samples until it ends */
+    int64_t skipped; /* samples that this trainer has trained on in the place of bad ones */
+    bool mixed;      /* what was trained on has changed: no snapshot is worth keeping */
+};
+
+/* When an event of a kind was sent last: rates in the next one are those since then. */
+struct ls_event_mark {
+    double time;     /* ls_clock; 0: none was sent */
+    int64_t samples; /* as in struct ls_trainer */
+};
+
 struct ls_trainer {
     const struct ls_solver_definition *definition; /* outlives the trainer */
     const Lockstep__SolverParameter *solver;
@@ -59,12 +117,9 @@ struct ls_trainer {
     struct lockstep_callbacks callbacks;
     char *prefix; /* of snapshots */
     const struct ls_device *device;
-    struct ls_comm *comm;      /* the ranks of the job, the caller's or `alone` */
-    struct ls_comm *alone;     /* of a process by itself; else NULL */
-    char *environment;         /* what decides bits here (solver/environment.h); owned */
-    char *history;             /* the environments that this training has had; owned */
-    bool allow_other_numerics; /* a resume may go on in another environment */
-    bool isa_taken; /* the instruction set is the snapshot's, though there are wider ones */
+    struct ls_comm *comm;  /* the ranks of the job, the caller's or `alone` */
+    struct ls_comm *alone; /* of a process by itself; else NULL */
+    struct ls_numerics numerics;
     int workers;
     int64_t micro_batch;         /* as the nets are asked for; 0: the rule */
     struct ls_net **nets;        /* all of them, made when they are fitted */
@@ -83,58 +138,35 @@ struct ls_trainer {
     struct ls_prefetch_memory decoded; /* samples, of whatever net runs */
     struct ls_test *tests; /* the solver's test nets, then the train data if test_on_train */
     size_t test_count;
-    bool has_train_test;                    /* the last of `tests` is the train data */
-    Lockstep__NetParameter *train_test_net; /* its definition */
-    struct ls_net_definition train_test_definition;
+    struct ls_train_test train_test;
 
     struct ls_schedule schedule;
     enum ls_update_kind update_kind;
     struct ls_update_rule rule; /* of the update at hand, before lr_mult and decay_mult */
 
-    int64_t iteration;       /* updates done */
-    int64_t run_end;         /* where this run ends, at most schedule.max_iter */
-    bool prefetcher_ready;   /* the prefetcher stands at `iteration` */
-    bool compared;           /* ranks have compared the weights that they began with */
-    double *losses;          /* of the last average_loss updates; [iteration % average_loss] */
-    double loss;             /* data loss of the last update */
-    double test_loss;        /* of the last evaluation */
-    double penalty;          /* as of the last display */
-    double rate;             /* learning rate of the last update */
-    struct ls_totals totals; /* of the last update */
-    struct ls_outputs outputs;
-
+    int64_t iteration;     /* updates done */
+    int64_t run_end;       /* where this run ends, at most schedule.max_iter */
+    bool prefetcher_ready; /* the prefetcher stands at `iteration` */
+    bool compared;         /* ranks have compared the weights that they began with */
+    struct ls_trainer_figures figures;
     struct ls_chain chain;
-    struct ls_best best; /* of snapshot_best so far */
-    /* As it was before the tests of iteration best_iteration. That is what a snapshot of this
-     * iteration holds, whether it is written before the tests or after: a resume repeats them. */
-    struct ls_best best_before;
-    int64_t best_iteration;
+    struct ls_best_so_far best;
+    struct ls_gradient_watch gradients;
+    struct ls_data_watch data;
+
     uint32_t wanted;     /* enum ls_wanted: requests that all ranks know of, not yet answered */
     uint32_t *answers;   /* by rank: what was wanted, during a test */
     int64_t snapshot_at; /* iteration of the last snapshot; -1: none yet */
     struct ls_snapshots *snapshots;
     char *course; /* LS_NOTE_COURSE, on rank 0; NULL: unchanged */
     bool goes_on; /* rank 0: the snapshots of the prefix are this training's own */
-    /* When a gradient outgrew its recent past: the last iteration, and the first of those before it
-     * with at most LS_OUTGREW_GAP between them; -1: never. */
-    int64_t outgrew_first, outgrew_last;
-    int64_t repeated; /* updates that were repeated, those that outgrew aside */
-
-    /* Whether the data are still the same (solver/data.c). */
-    struct ls_epochs *epochs;           /* by data set */
-    struct ls_digests *read;            /* by data set: of one micro-batch */
-    struct ls_cross_check *cross_check; /* with other ranks, in the first epoch of a run; or NULL */
-    int64_t unchecked;                  /* samples until it ends */
-    int64_t skipped; /* samples that this trainer has trained on in the place of bad ones */
-    bool mixed_data; /* what was trained on has changed: no snapshot is worth keeping */
 
     /* (optional) Called by all ranks after each update that ls_trainer_run makes (verification). */
     int (*after_update)(void *user, struct ls_error *error);
     void *after_update_user;
 
-    /* What was reported last, for rates in events. */
-    double progress_time, display_time;
-    int64_t progress_iteration, display_iteration, progress_samples, display_samples, samples;
+    struct ls_event_mark progress, display;
+    int64_t samples; /* that it has trained on */
 };
 
 int ls_trainer_create(const struct ls_solver_definition *definition,

@@ -73,7 +73,7 @@ static int define_train_test(struct ls_trainer *trainer, struct ls_error *error)
                                                : &trainer->definition->train;
     const Lockstep__NetParameter *train = trainer->definition->train.net;
     Lockstep__NetParameter *net = ls_alloc(1, sizeof *net);
-    trainer->train_test_net = net;
+    trainer->train_test.net = net;
     if (net == NULL)
         return ls_fail_memory(error, "a net");
     *net = *base->net;
@@ -88,9 +88,9 @@ static int define_train_test(struct ls_trainer *trainer, struct ls_error *error)
                 theirs->n_top == mine->n_top && strcmp(mine->top[0], theirs->top[0]) == 0)
                 net->layer[i] = train->layer[j];
         }
-    trainer->train_test_definition = *base;
-    trainer->train_test_definition.net = net;
-    trainer->train_test_definition.test_iter = 0;
+    trainer->train_test.definition = *base;
+    trainer->train_test.definition.net = net;
+    trainer->train_test.definition.test_iter = 0;
     return 0;
 }
 
@@ -134,8 +134,8 @@ static int open_tests(struct ls_trainer *trainer, struct ls_error *error)
     if (trainer->solver->test_on_train <= 0)
         return 0;
     LS_TRY(define_train_test(trainer, error));
-    trainer->has_train_test = true;
-    return open_test(trainer, &trainer->train_test_definition, trainer->solver->test_on_train,
+    trainer->train_test.there = true;
+    return open_test(trainer, &trainer->train_test.definition, trainer->solver->test_on_train,
                      error);
 }
 
@@ -184,8 +184,8 @@ struct ls_trainer *ls_training_plan_new(const struct ls_solver_definition *defin
     trainer->micro_batch = definition->solver->micro_batch;
     trainer->parameters = parameters;
     trainer->snapshot_at = -1;
-    trainer->outgrew_first = trainer->outgrew_last = -1;
-    trainer->best_iteration = -1;
+    trainer->gradients.outgrew_first = trainer->gradients.outgrew_last = -1;
+    trainer->best.iteration = -1;
     trainer->chain.linked = -1;
     if (comm == NULL) {
         if (ls_comm_create_alone(&trainer->alone, error) != 0) {
@@ -237,9 +237,9 @@ void ls_training_plan_free(struct ls_trainer *trainer)
         ls_net_close(trainer->tests[i].net);
     ls_view_set_free(&trainer->views);
     ls_parameter_set_free(trainer->parameters);
-    if (trainer->train_test_net != NULL)
-        ls_free(trainer->train_test_net->layer);
-    ls_free(trainer->train_test_net);
+    if (trainer->train_test.net != NULL)
+        ls_free(trainer->train_test.net->layer);
+    ls_free(trainer->train_test.net);
     ls_free(trainer->tests);
     ls_comm_end(trainer->alone);
     ls_free(trainer);

@@ -168,7 +168,7 @@ static int run_turn(struct ls_trainer *trainer, double seconds, double *rate,
     double start = ls_clock(), taken = 0;
     do {
         LS_TRY(ls_trainer_update(trainer, error));
-        samples += trainer->totals.samples;
+        samples += trainer->figures.totals.samples;
         taken = ls_clock() - start;
     } while (taken < seconds && goes_on(trainer));
     *rate = (double)samples / taken;

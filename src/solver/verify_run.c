@@ -194,10 +194,10 @@ static int hash_parameter(struct rank *rank, size_t parameter, struct ls_close_u
 static uint64_t hash_losses(const struct ls_trainer *trainer)
 {
     const struct ls_graph *graph = ls_net_graph(trainer->train);
-    uint64_t hash = ls_hash(trainer->totals.record,
-                            (size_t)graph->record_size * sizeof *trainer->totals.record, 0);
-    return ls_hash(trainer->totals.normalizers,
-                   graph->normalizer_count * sizeof *trainer->totals.normalizers, hash);
+    uint64_t hash = ls_hash(trainer->figures.totals.record,
+                            (size_t)graph->record_size * sizeof *trainer->figures.totals.record, 0);
+    return ls_hash(trainer->figures.totals.normalizers,
+                   graph->normalizer_count * sizeof *trainer->figures.totals.normalizers, hash);
 }
 
 /* Rank 0's room for an update; *row NULL elsewhere. */
@@ -242,12 +242,12 @@ static int after_update(void *user, struct ls_error *error)
         run->trace->updates = update + 1;
     }
     if (wanted && rank->rank == 0) {
-        int status = ls_outputs_set(&trainer->outputs, ls_net_graph(trainer->train),
-                                    trainer->totals.record, error);
+        int status = ls_outputs_set(&trainer->figures.outputs, ls_net_graph(trainer->train),
+                                    trainer->figures.totals.record, error);
         if (status == 0)
-            status =
-                add_figures(&close_up->figures, &close_up->figure_count, &close_up->figure_capacity,
-                            update, -1, trainer->outputs.items, trainer->outputs.count, error);
+            status = add_figures(
+                &close_up->figures, &close_up->figure_count, &close_up->figure_capacity, update, -1,
+                trainer->figures.outputs.items, trainer->figures.outputs.count, error);
         LS_TRY(status);
     }
     return 0;

@@ -112,9 +112,9 @@ static void set_up(void)
     must_succeed(ls_trainer_create(solver, &options, &trainer, &error), &error);
     for (int i = 0; i < 3; i++)
         must_succeed(ls_trainer_update(trainer, &error), &error);
-    trainer->outgrew_first = 1; /* so that every note is there */
-    trainer->outgrew_last = 2;
-    trainer->best = (struct ls_best){true, 0.5};
+    trainer->gradients.outgrew_first = 1; /* so that every note is there */
+    trainer->gradients.outgrew_last = 2;
+    trainer->best.now = (struct ls_best){true, 0.5};
     trainer->course = ls_copy_string("2 base_lr: 0.02 -> 0.01");
     must_succeed(ls_trainer_write(trainer, base_path, &error), &error);
     must_succeed(ls_archive_read(base_path, LS_ARCHIVE_CHECK, &base, &error), &error);
@@ -373,7 +373,7 @@ static void look_at(const char *path)
 static bool resume(const char *from)
 {
     struct ls_error error = {0};
-    trainer->mixed_data = false;
+    trainer->data.mixed = false;
     int status = ls_trainer_resume(trainer, from, &error);
     must((status == 0) == (error.count == 0));
     must(status != 0 || trainer->iteration >= 0);
@@ -407,7 +407,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     begin(&script);
     while (script.at < script.end)
         change(&script);
-    trainer->allow_other_numerics = (bytes[0] & 1) != 0;
+    trainer->numerics.allow_other = (bytes[0] & 1) != 0;
     if (write_changed(&script)) {
         change_bytes(&script);
         read_changed((bytes[0] & 2) != 0);

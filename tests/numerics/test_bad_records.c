@@ -171,7 +171,7 @@ static void records_that_stand_in_bring_their_own_size(void **state)
 
 static int64_t skipped(const struct training *training)
 {
-    return training->trainer->inner->skipped;
+    return training->trainer->inner->data.skipped;
 }
 
 static void resume_after_skipped_records_gives_same_bits(void **state)
@@ -248,7 +248,7 @@ static void training_stopped_at_a_bad_record_resumes_with_skip(void **state)
 static int run_to_end(struct rank *rank, struct ls_trainer *trainer)
 {
     rank->status = ls_trainer_run(trainer, -1, rank->error);
-    put(rank, &trainer->skipped, sizeof trainer->skipped);
+    put(rank, &trainer->data.skipped, sizeof trainer->data.skipped);
     return rank->status;
 }
 

@@ -36,7 +36,7 @@ static char *environment_of(const struct lockstep_solver *solver, int workers, u
     options.memory = memory;
     if (ls_trainer_create(solver->definition, &options, &trainer, error) != 0)
         fail_msg("%s", error->problems[0].message);
-    char *text = strdup(trainer->environment);
+    char *text = strdup(trainer->numerics.environment);
     ls_trainer_free(trainer);
     free(error);
     return text;
@@ -199,7 +199,7 @@ static void a_resume_with_other_caches_is_refused(void **state)
     options.allow_other_numerics = 1;
     assert_int_equal(lockstep_trainer_create(solver, &options, &trainer, error), 0);
     ls_cpu_pretend_caches(NULL);
-    assert_non_null(strstr(trainer->inner->history, "\n2 numerics="));
+    assert_non_null(strstr(trainer->inner->numerics.history, "\n2 numerics="));
     lockstep_trainer_free(trainer);
     lockstep_error_free(error);
     lockstep_solver_free(solver);
@@ -211,9 +211,9 @@ static int compare_ranks(struct rank *rank, struct ls_trainer *trainer)
     struct lockstep_train_options options;
     lockstep_train_options_init(&options);
     if (rank->rank == 1) {
-        ls_free(trainer->environment);
-        ls_free(trainer->history);
-        trainer->environment = trainer->history = NULL;
+        ls_free(trainer->numerics.environment);
+        ls_free(trainer->numerics.history);
+        trainer->numerics.environment = trainer->numerics.history = NULL;
         ls_cpu_pretend_caches(other_caches);
         int status = ls_environment_make(trainer, rank->error);
         ls_cpu_pretend_caches(NULL);
@@ -247,13 +247,13 @@ static void no_memory_is_no_environment(void **state)
     struct lockstep_solver *solver = product_solver(22);
     struct training *training = start(solver, 1, NULL, NULL);
     struct ls_trainer *trainer = training->trainer->inner;
-    char *whole = strdup(trainer->environment);
+    char *whole = strdup(trainer->numerics.environment);
     struct ls_error *error = calloc(1, sizeof *error);
     int failures = 0;
     for (long n = 0; n < 30; n++) {
-        ls_free(trainer->environment);
-        ls_free(trainer->history);
-        trainer->environment = trainer->history = NULL;
+        ls_free(trainer->numerics.environment);
+        ls_free(trainer->numerics.history);
+        trainer->numerics.environment = trainer->numerics.history = NULL;
         ls_error_clear(error);
         ls_fail_allocation_after(n);
         int status = ls_environment_make(trainer, error);
@@ -262,7 +262,7 @@ static void no_memory_is_no_environment(void **state)
         if (status != 0)
             assert_int_equal(status, LOCKSTEP_RESOURCE);
         else
-            assert_string_equal(trainer->environment, whole);
+            assert_string_equal(trainer->numerics.environment, whole);
     }
     assert_true(failures > 2);
     free(whole);

@@ -143,14 +143,14 @@ static void make_fault(void)
         return;
     case LOSS:
         for (int i = 0; i < ls_net_graph(fault.trainer->train)->record_size; i++)
-            fault.trainer->totals.record[i] += 1;
+            fault.trainer->figures.totals.record[i] += 1;
         return;
     case TESTED_WEIGHT:
         slot->average[7] += 50;
         return;
     case BEST:
-        fault.trainer->best_before.value += 1;
-        fault.trainer->best.value += 1;
+        fault.trainer->best.before.value += 1;
+        fault.trainer->best.now.value += 1;
         return;
     }
 }

@@ -53,9 +53,9 @@ static int put_tests(struct rank *rank, struct ls_trainer *trainer)
         int64_t samples = 0;
         LS_TRY(ls_trainer_evaluate(trainer, i, &samples, rank->error));
         put(rank, &samples, sizeof samples);
-        for (size_t k = 0; k < trainer->outputs.count; k++)
-            put(rank, trainer->outputs.items[k].values,
-                trainer->outputs.items[k].count * sizeof(double));
+        for (size_t k = 0; k < trainer->figures.outputs.count; k++)
+            put(rank, trainer->figures.outputs.items[k].values,
+                trainer->figures.outputs.items[k].count * sizeof(double));
     }
     return 0;
 }
@@ -66,8 +66,8 @@ static int train_rank(struct rank *rank, struct ls_trainer *trainer)
     for (int i = 0; i < rank->job->updates; i++) {
         rank->update = i;
         LS_TRY(ls_trainer_update(trainer, rank->error));
-        put(rank, trainer->totals.record, (size_t)graph->record_size * sizeof(double));
-        put(rank, trainer->totals.normalizers, graph->normalizer_count * sizeof(double));
+        put(rank, trainer->figures.totals.record, (size_t)graph->record_size * sizeof(double));
+        put(rank, trainer->figures.totals.normalizers, graph->normalizer_count * sizeof(double));
     }
     rank->update = rank->job->updates;
     LS_TRY(put_tests(rank, trainer));
