@@ -22,19 +22,20 @@ struct ls_text;
 /* Figures of numbers in the device's memory. The same bits on every device. */
 struct ls_device_sums {
     /* The bits of the largest |x[i]|; 0 for n = 0. */
-    uint32_t (*largest)(const float *x, size_t n);
+    int (*largest)(const float *x, size_t n, uint32_t *bits, struct ls_error *error);
     /* Sums of x^2 and |x| in double, over chunks of LS_EXACT_CHUNK elements in a fixed order, which
      * are added in the order of ls_sum_doubles. */
-    double (*squares)(const float *x, size_t n);
-    double (*magnitudes)(const float *x, size_t n);
+    int (*squares)(const float *x, size_t n, double *sum, struct ls_error *error);
+    int (*magnitudes)(const float *x, size_t n, double *sum, struct ls_error *error);
 };
 
 /* A device: kernels, the memory that parameters live in, exact sums, the update of weights.
  * Trainer, model and engine get one as an argument (ops/devices.h names them all). Members
  * that are not optional must be there, or ops/devices.h refuses the device. Arrays are in the
- * device's memory where nothing else is said. What a function without a status does is over
- * when it returns; where the device breaks under it, its next copy or wait says so.
- * docs/architecture.md tells which threads call what. */
+ * device's memory where nothing else is said. What these functions do is over when they return.
+ * Those with a status return 0, or the status of what failed (LOCKSTEP_RESOURCE when memory ran
+ * out, else LOCKSTEP_INTERNAL), which the error describes: it may be NULL. What they should have
+ * written is meaningless then. docs/architecture.md tells which threads call what. */
 struct ls_device {
     const char *name;
     const struct ls_kernel *const *(*kernels)(void); /* NULL-terminated, in order of preference */
@@ -61,8 +62,8 @@ struct ls_device {
     /* Merges the rows of a group's parts, `count` of them in order, for channels [begin, end)
      * (multiples of LS_SYNC_BLOCK), along the binary tree: neighbours first. `merged` is the
      * group's. Any number of threads may merge different channels. */
-    void (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged);
+    int (*merge)(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                 int64_t end, float *merged, struct ls_error *error);
     /* Fills the n numbers of one blob, all of it, in the host's memory: rows of UNITBALL are not
      * cut. */
     void (*fill)(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
@@ -70,14 +71,16 @@ struct ls_device {
     const struct ls_device_sums *sums;
     const struct ls_device_accumulator *accumulator; /* exact sums of gradients */
     /* Computes the piece of the gradient of the weights, or of the bias, without gaps. */
-    void (*weight_gradient)(const struct ls_factoring *factoring,
-                            const struct ls_factor_rows *factors,
-                            const struct ls_gradient_piece *piece, float *gradient);
-    void (*bias_gradient)(const struct ls_factoring *factoring,
-                          const struct ls_factor_rows *factors,
-                          const struct ls_gradient_piece *piece, float *gradient);
-    struct ls_update_seen (*update)(const struct ls_update_rule *rule,
-                                    const struct ls_update_slice *slice);
+    int (*weight_gradient)(const struct ls_factoring *factoring,
+                           const struct ls_factor_rows *factors,
+                           const struct ls_gradient_piece *piece, float *gradient,
+                           struct ls_error *error);
+    int (*bias_gradient)(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
+                         const struct ls_gradient_piece *piece, float *gradient,
+                         struct ls_error *error);
+    /* Applies the rule to a slice, and says what it saw. */
+    int (*update)(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                  struct ls_update_seen *seen, struct ls_error *error);
     /* (optional) Called first thing by every thread that runs kernels. */
     void (*enter_thread)(void);
     /* (optional) Around what a library's caller asks for on a thread of its own: libraries below

@@ -96,14 +96,16 @@ static void write_block(const struct ls_sync *sync, const struct entry *entry, i
     }
 }
 
-void ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                    int64_t end, float *merged)
+int ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                   int64_t end, float *merged, struct ls_error *error)
 {
     struct entry stack[LEVELS];
+    (void)error;
     if (sync->kind == LS_SYNC_COUNT || count < 1)
-        return;
+        return 0;
     for (int64_t c = begin; c < end; c += LS_SYNC_BLOCK) {
         merge_rows(sync, rows, count, c, stack);
         write_block(sync, &stack[0], c, merged);
     }
+    return 0;
 }

@@ -25,12 +25,13 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-static uint32_t largest(const float *x, size_t n)
+static int largest(const float *x, size_t n, uint32_t *bits, struct ls_error *error)
 {
-    uint32_t all = 0;
+    (void)error;
+    *bits = 0;
     for (size_t i = 0; i < n; i++)
-        all = larger(all, bits_of(x[i]));
-    return all;
+        *bits = larger(*bits, bits_of(x[i]));
+    return 0;
 }
 
 /* Chunks by halves, and the elements of one in 16 lanes, which are added by halves, too. */
@@ -50,14 +51,18 @@ static double norm(const float *x, size_t n, bool squared)
     return lane[0];
 }
 
-static double squares(const float *x, size_t n)
+static int squares(const float *x, size_t n, double *sum, struct ls_error *error)
 {
-    return norm(x, n, true);
+    (void)error;
+    *sum = norm(x, n, true);
+    return 0;
 }
 
-static double magnitudes(const float *x, size_t n)
+static int magnitudes(const float *x, size_t n, double *sum, struct ls_error *error)
 {
-    return norm(x, n, false);
+    (void)error;
+    *sum = norm(x, n, false);
+    return 0;
 }
 
 const struct ls_device_sums ls_plain_sums = {
@@ -109,10 +114,11 @@ static void update_element(const struct ls_update_rule *rule, float t, float *w,
     }
 }
 
-struct ls_update_seen ls_plain_update(const struct ls_update_rule *rule,
-                                      const struct ls_update_slice *slice)
+int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                    struct ls_update_seen *seen, struct ls_error *error)
 {
-    struct ls_update_seen seen = {0};
+    (void)error;
+    *seen = (struct ls_update_seen){0};
     for (size_t i = 0; i < slice->n; i++) {
         float *w = &slice->weight[i], *k = slice->history[1];
         update_element(rule, slice->gradient[i], w, &slice->history[0][i],
@@ -120,10 +126,10 @@ struct ls_update_seen ls_plain_update(const struct ls_update_rule *rule,
         if (slice->average != NULL)
             slice->average[i] =
                 slice->average[i] + (1 - rule->average_decay) * (*w - slice->average[i]);
-        seen.gradient = larger(seen.gradient, bits_of(slice->gradient[i]));
-        seen.weight = larger(seen.weight, bits_of(*w));
+        seen->gradient = larger(seen->gradient, bits_of(slice->gradient[i]));
+        seen->weight = larger(seen->weight, bits_of(*w));
     }
-    return seen;
+    return 0;
 }
 
 /* ---- Fillers ---- */

@@ -14,15 +14,16 @@ extern const struct ls_device_accumulator ls_plain_accumulator;
 void ls_plain_accumulate(struct ls_accumulator *accumulator, int micro_batch, int parameter,
                          const float *gradient);
 
-struct ls_update_seen ls_plain_update(const struct ls_update_rule *rule,
-                                      const struct ls_update_slice *slice);
+/* ls_device.update */
+int ls_plain_update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                    struct ls_update_seen *seen, struct ls_error *error);
 
 void ls_plain_fill(const struct ls_filler *filler, uint64_t key, uint64_t ordinal, float *out,
                    size_t n);
 
 /* ls_device.merge */
-void ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                    int64_t end, float *merged);
+int ls_plain_merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                   int64_t end, float *merged, struct ls_error *error);
 
 /* Where all layouts are plain: a parameter in Caffe's order and as it lies, and views of it in
  * other types. */

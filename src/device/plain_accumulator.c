@@ -191,7 +191,7 @@ static int plain_squares(const struct ls_accumulator *public, int parameter, siz
     for (size_t at = 0, n; at < count; at += n) {
         n = count - at < LS_EXACT_CHUNK ? count - at : LS_EXACT_CHUNK;
         LS_TRY(plain_read(public, parameter, begin + at, n, read, error));
-        *chunk++ = ls_plain_sums.squares(read, n);
+        LS_TRY(ls_plain_sums.squares(read, n, chunk++, error));
     }
     return 0;
 }

@@ -120,7 +120,8 @@ int ls_averages_find(struct ls_pass *pass, int64_t iteration, struct ls_error *e
         size_t groups = ls_exchange_groups(pass->exchange, (int)s);
         for (size_t g = 0; g < groups; g++) {
             double count = 0;
-            ls_exchange_group(pass->exchange, (int)s, g, pass->merged.device, &count);
+            LS_TRY(
+                ls_exchange_group(pass->exchange, (int)s, g, pass->merged.device, &count, error));
             LS_TRY(ls_mirror_read(&pass->merged, 0,
                                   (size_t)ls_sync_merged(sync) * sizeof **pass->averages, error));
             if (!averages_advance(pass, sync, count))

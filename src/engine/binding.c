@@ -296,11 +296,11 @@ static void *binding_scratch_of(const struct run *run, size_t i)
     return run->binding->arena + run->plan->plan->steps[i].scratch_offset;
 }
 
-static void binding_merge(const struct run *run, size_t i, int64_t begin, int64_t end)
+static int binding_merge(const struct run *run, size_t i, int64_t begin, int64_t end)
 {
     const struct ls_plan *what = run->plan->plan;
-    ls_exchange_merge_local(what->device, what->graph, what->steps[i].prepared.op->attr.sync,
-                            run->context, begin, end);
+    return ls_exchange_merge_local(what->device, what->graph, what->steps[i].prepared.op->attr.sync,
+                                   run->context, begin, end);
 }
 
 /* A kernel that failed without a word is given one: the user is told the layer in any case. */
@@ -356,7 +356,7 @@ static int binding_run_step(const struct run *run, size_t i, bool all)
     else if (op->kind != LS_OP_SYNC)
         status = binding_run_kernel(run, i);
     else if (all || !step->cut)
-        binding_merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
+        status = binding_merge(run, i, 0, ls_sync_padded(&what->graph->syncs[op->attr.sync]));
     if (run->binding->nanoseconds != NULL)
         run->binding->nanoseconds[i] += ls_nanoseconds() - start;
     return binding_check_step(run, i, status);
@@ -370,7 +370,7 @@ static int binding_run_channels(const struct run *run, size_t i, int64_t begin, 
     int status = 0;
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
     if (step->prepared.op->kind == LS_OP_SYNC)
-        binding_merge(run, i, begin, end);
+        status = binding_merge(run, i, begin, end);
     else
         status = step->prepared.kernel->run_channels(
             &step->prepared, in, in + step->prepared.op->inputs, binding_scratch_of(run, i),

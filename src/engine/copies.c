@@ -109,15 +109,16 @@ const float *ls_copies_plain(const struct ls_engine *engine, int parameter,
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
 /* From factors: all of it is here. */
-static void copies_multiply_factors(const struct ls_store *store,
-                                    const struct ls_parameter_state *slot, float *gradient)
+static int copies_multiply_factors(const struct ls_store *store,
+                                   const struct ls_parameter_state *slot, float *gradient,
+                                   struct ls_error *error)
 {
     struct ls_gradient_piece all = {.rows = 1, .columns = slot->elements};
     if (slot->parameter == slot->parameter->factoring.weight) {
         all.rows = (size_t)slot->parameter->shape.dim[0];
         all.columns = all.row = slot->elements / all.rows;
     }
-    ls_factors_gradient(store->factors, slot->parameter, &all, gradient);
+    return ls_factors_gradient(store->factors, slot->parameter, &all, gradient, error);
 }
 
 /* From sums, of which each rank has its part; rank 0's whole goes to all. */
@@ -148,7 +149,7 @@ int ls_copies_read_gradient(const struct ls_engine *engine, int parameter, float
                                   "a gradient", error);
     status = ls_comm_agree(engine->comm, status, error);
     if (status == 0 && ls_store_has_factors(store, parameter) && store->factors != NULL)
-        copies_multiply_factors(store, slot, gradient.device);
+        status = copies_multiply_factors(store, slot, gradient.device, error);
     else if (status == 0 && what->trained && store->sums != NULL)
         status = copies_gather_sums(engine, parameter, &gradient, error);
     if (status == 0)

@@ -324,8 +324,9 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
 /* ---- Merging --------------------------------------------------------------------------------- */
 
 /* Merges channels [begin, end) of group `group` (over the update). */
-static void exchange_merge_group(const struct ls_exchange *exchange, int worker, int sync,
-                                 size_t group, int64_t begin, int64_t end, float *merged)
+static int exchange_merge_group(const struct ls_exchange *exchange, int worker, int sync,
+                                size_t group, int64_t begin, int64_t end, float *merged,
+                                struct ls_error *error)
 {
     const struct ls_members *members = &exchange->members[exchange->graph->syncs[sync].grouping];
     const struct ls_member *member = members->member + members->start[group];
@@ -341,10 +342,12 @@ static void exchange_merge_group(const struct ls_exchange *exchange, int worker,
                 rows[own++] = rows[i];
         count = own > 0 ? own : count;
     }
-    exchange->device->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end, merged);
+    return exchange->device->merge(&exchange->graph->syncs[sync], rows, (int)count, begin, end,
+                                   merged, error);
 }
 
-void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker)
+int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker,
+                      struct ls_error *error)
 {
     const struct ls_sync *what = &exchange->graph->syncs[sync];
     const struct ls_members *members = &exchange->members[what->grouping];
@@ -362,25 +365,28 @@ void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, siz
     while (item < stop) { /* as many channels of one group as are this worker's */
         int64_t group = item / blocks, block = item % blocks;
         int64_t until = block + (stop - item) < blocks ? block + (stop - item) : blocks;
-        exchange_merge_group(exchange, worker, sync, first + (size_t)group, block * LS_SYNC_BLOCK,
-                             until * LS_SYNC_BLOCK,
-                             merged + ((int64_t)first + group) * ls_sync_merged(what));
+        LS_TRY(exchange_merge_group(exchange, worker, sync, first + (size_t)group,
+                                    block * LS_SYNC_BLOCK, until * LS_SYNC_BLOCK,
+                                    merged + ((int64_t)first + group) * ls_sync_merged(what),
+                                    error));
         item += until - block;
     }
+    return 0;
 }
 
-void ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
-                             const struct ls_context *context, int64_t begin, int64_t end)
+int ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
+                            const struct ls_context *context, int64_t begin, int64_t end)
 {
     const struct ls_sync *what = &graph->syncs[sync];
     if (what->grouping < 0)
-        return;
+        return 0;
     const struct ls_parts *parts = &context->parts[what->grouping];
     for (int p = 0; p < parts->count; p++) {
         const double *row = context->partial[sync] + p * ls_sync_row(what);
-        device->merge(what, &row, 1, begin, end,
-                      context->merged[sync] + parts->part[p].merged * ls_sync_merged(what));
+        float *merged = context->merged[sync] + parts->part[p].merged * ls_sync_merged(what);
+        LS_TRY(device->merge(what, &row, 1, begin, end, merged, context->error));
     }
+    return 0;
 }
 
 size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync)
@@ -389,8 +395,8 @@ size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync)
     return grouping >= 0 ? exchange->members[grouping].groups : 0;
 }
 
-void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
-                       double *count)
+int ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
+                      double *count, struct ls_error *error)
 {
     const struct ls_sync *what = &exchange->graph->syncs[sync];
     const struct ls_members *members = &exchange->members[what->grouping];
@@ -399,5 +405,5 @@ void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t grou
         *count += ((const double *)
                        exchange->rows.host)[exchange_place_of(exchange, sync, &members->member[i]) +
                                             2 * (size_t)ls_sync_padded(what)];
-    exchange_merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged);
+    return exchange_merge_group(exchange, 0, sync, group, 0, ls_sync_padded(what), merged, error);
 }

@@ -90,8 +90,8 @@ uint64_t ls_exchange_hash(const struct ls_exchange *exchange, int sync, size_t u
 
 /* A worker's share of merging a sync point over the batch whose units are [begin, end). Between two
  * barriers. */
-void ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end,
-                       int worker);
+int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size_t end, int worker,
+                      struct ls_error *error);
 /* Shares what the units [begin, end) of a batch left at a sync point with the other ranks of the
  * job; owner[i] is the rank of unit i. By one thread, before the merging. */
 int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,
@@ -101,13 +101,13 @@ int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, s
                            const int *owner, struct ls_error *error);
 /* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the
  * context is of. */
-void ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
-                             const struct ls_context *context, int64_t begin, int64_t end);
+int ls_exchange_merge_local(const struct ls_device *device, const struct ls_graph *graph, int sync,
+                            const struct ls_context *context, int64_t begin, int64_t end);
 /* The groups of a sync point over all batches of the update, and the statistics of one, merged
  * anew: `merged`, the device's, has room for ls_sync_merged; *count is the number of its values,
  * from rows that the host has. */
 size_t ls_exchange_groups(const struct ls_exchange *exchange, int sync);
-void ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
-                       double *count);
+int ls_exchange_group(const struct ls_exchange *exchange, int sync, size_t group, float *merged,
+                      double *count, struct ls_error *error);
 
 #endif

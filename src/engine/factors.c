@@ -271,71 +271,79 @@ static bool factors_bounded(const struct factor *factor)
     return (double)factor->rows * most * dy < (double)FLT_MAX / 2;
 }
 
-static void factors_gradient_of_rows(const struct ls_factors *factors, size_t rows,
-                                     const struct ls_parameter *parameter,
-                                     const struct ls_gradient_piece *piece, float *gradient)
+static int factors_gradient_of_rows(const struct ls_factors *factors, size_t rows,
+                                    const struct ls_parameter *parameter,
+                                    const struct ls_gradient_piece *piece, float *gradient,
+                                    struct ls_error *error)
 {
     const struct factor *factor = &factors->items[factors->index[parameter->index]];
     const struct ls_factor_rows what = {
         .side = {factor->side[LS_FACTOR_INPUT], factor->side[LS_FACTOR_OUTPUT]}, .rows = rows};
-    if (parameter == factor->of->weight)
-        factors->device->weight_gradient(factor->of, &what, piece, gradient);
-    else
-        factors->device->bias_gradient(factor->of, &what, piece, gradient);
+    return parameter == factor->of->weight
+               ? factors->device->weight_gradient(factor->of, &what, piece, gradient, error)
+               : factors->device->bias_gradient(factor->of, &what, piece, gradient, error);
 }
 
 /* Whether the gradient over the first `rows` rows is finite, by looking at all of it. */
-static bool factors_finite_over(const struct ls_factors *factors, size_t rows,
-                                const struct ls_parameter *parameter)
+static int factors_finite_over(const struct ls_factors *factors, size_t rows,
+                               const struct ls_parameter *parameter, bool *finite,
+                               struct ls_error *error)
 {
     size_t elements = (size_t)ls_shape_size(&parameter->shape);
     size_t width = (size_t)parameter->shape.dim[parameter->shape.rank - 1];
-    for (size_t begin = 0; begin < elements;) {
+    *finite = true;
+    for (size_t begin = 0; *finite && begin < elements;) {
         size_t left = width - begin % width;
+        uint32_t largest = 0;
         struct ls_gradient_piece piece = {
             .begin = begin, .rows = 1, .columns = left < TILE ? left : TILE};
-        factors_gradient_of_rows(factors, rows, parameter, &piece, factors->tiles);
-        if (factors->device->sums->largest(factors->tiles, piece.columns) >= LS_NOT_FINITE)
-            return false;
+        LS_TRY(factors_gradient_of_rows(factors, rows, parameter, &piece, factors->tiles, error));
+        LS_TRY(factors->device->sums->largest(factors->tiles, piece.columns, &largest, error));
+        *finite = largest < LS_NOT_FINITE;
         begin += piece.columns;
     }
-    return true;
+    return 0;
 }
 
 /* The first micro-batch with whose rows the gradient is not finite; INT_MAX: it is. */
 static int factors_first_overflow(const struct ls_factors *factors, size_t index,
-                                  const struct ls_parameter *parameter)
+                                  const struct ls_parameter *parameter, int *micro_batch,
+                                  struct ls_error *error)
 {
     const struct factor *factor = &factors->items[index];
-    if (parameter == NULL || factors_finite_over(factors, factor->rows, parameter))
-        return INT_MAX;
-    for (size_t m = 0; m < factors->micro_batches; m++)
-        if (!factors_finite_over(factors, factors->first[(m + 1) * factors->count + index],
-                                 parameter))
-            return (int)m;
-    return INT_MAX;
+    bool finite = true;
+    *micro_batch = INT_MAX;
+    if (parameter != NULL)
+        LS_TRY(factors_finite_over(factors, factor->rows, parameter, &finite, error));
+    for (size_t m = 0; !finite && *micro_batch == INT_MAX && m < factors->micro_batches; m++) {
+        size_t rows = factors->first[(m + 1) * factors->count + index];
+        bool until = true;
+        LS_TRY(factors_finite_over(factors, rows, parameter, &until, error));
+        *micro_batch = until ? INT_MAX : (int)m;
+    }
+    return 0;
 }
 
-bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
-                       int *micro_batch)
+int ls_factors_find_not_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
+                               int *micro_batch, struct ls_error *error)
 {
-    int first = INT_MAX;
+    *micro_batch = INT_MAX;
     for (size_t f = 0; f < factors->count; f++) {
         const struct factor *factor = &factors->items[f];
         const struct ls_parameter *which = factor->of->weight;
-        int bad = factor->first_not_finite;
+        int bad = factor->first_not_finite, bias;
         if (bad == INT_MAX && all_have_run && !factors_bounded(factor)) {
-            bad = factors_first_overflow(factors, f, which);
-            int bias = factors_first_overflow(factors, f, factor->of->bias);
+            LS_TRY(factors_first_overflow(factors, f, which, &bad, error));
+            LS_TRY(factors_first_overflow(factors, f, factor->of->bias, &bias, error));
             which = bias < bad ? factor->of->bias : which;
             bad = bias < bad ? bias : bad;
         }
-        if (bad < first) {
-            first = *micro_batch = bad;
+        if (bad < *micro_batch) {
+            *micro_batch = bad;
             *parameter = which->index;
         }
     }
-    return first == INT_MAX;
+    return 0;
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
@@ -345,11 +353,12 @@ size_t ls_factors_count(const struct ls_factors *factors)
     return factors->count;
 }
 
-void ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
-                         const struct ls_gradient_piece *piece, float *gradient)
+int ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
+                        const struct ls_gradient_piece *piece, float *gradient,
+                        struct ls_error *error)
 {
     const struct factor *factor = &factors->items[factors->index[parameter->index]];
-    factors_gradient_of_rows(factors, factor->rows, parameter, piece, gradient);
+    return factors_gradient_of_rows(factors, factor->rows, parameter, piece, gradient, error);
 }
 
 float *ls_factors_tile(const struct ls_factors *factors, int worker)

@@ -35,7 +35,7 @@ float *ls_factors_side(const struct ls_factors *factors, size_t factor, enum ls_
 size_t ls_factors_row(const struct ls_factors *factors, size_t factor, size_t micro_batch);
 /* The weight whose gradient it is. */
 const struct ls_parameter *ls_factors_weight(const struct ls_factors *factors, size_t factor);
-/* Notes that all ranks exchange about their rows before ls_factors_finite. */
+/* Notes that all ranks exchange about their rows before ls_factors_find_not_finite. */
 struct ls_factor_note {
     uint32_t largest[LS_FACTOR_SIDES]; /* bits */
     int32_t first_not_finite;          /* micro-batch; INT_MAX: none */
@@ -51,14 +51,16 @@ struct ls_factor_target ls_factors_target(const struct ls_factors *factors,
 size_t ls_factors_of(const struct ls_factors *factors, const struct ls_parameter *parameter);
 /* Learns what was recorded, after all workers are done. */
 int ls_factors_collect(struct ls_factors *factors, struct ls_error *error);
-/* After that: whether all factors and, where all micro-batches have run, all
- * gradients are finite. If not, the first micro-batch whose rows make it so, and the parameter. */
-bool ls_factors_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
-                       int *micro_batch);
+/* After that: the first micro-batch whose rows make a factor or, where all micro-batches have run,
+ * a gradient not finite, and the parameter that it is of. *micro_batch is INT_MAX, and *parameter
+ * stays as it was, where all are finite. */
+int ls_factors_find_not_finite(const struct ls_factors *factors, bool all_have_run, int *parameter,
+                               int *micro_batch, struct ls_error *error);
 
 /* A piece of the gradient of a parameter, of weights or a bias. */
-void ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
-                         const struct ls_gradient_piece *piece, float *gradient);
+int ls_factors_gradient(const struct ls_factors *factors, const struct ls_parameter *parameter,
+                        const struct ls_gradient_piece *piece, float *gradient,
+                        struct ls_error *error);
 /* Memory of a worker for a tile of a gradient. */
 float *ls_factors_tile(const struct ls_factors *factors, int worker);
 

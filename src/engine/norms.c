@@ -3,10 +3,10 @@
 #include "engine/norms.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "engine/pass.h"
 #include "transport/comm.h"
 
 enum { CHUNKS_PER_TILE = LS_SUMS_TILE / LS_EXACT_CHUNK };
@@ -49,20 +49,40 @@ struct measure {
     float *const *weights; /* by parameter; NULL: of the gradient */
     bool l1;
     _Atomic size_t next; /* tile */
-    _Atomic int status;  /* of a sum that could not be read */
+    struct ls_worker_failure failure;
 };
 
 /* Sum over the weights of a tile, row by row. */
-static double norms_of_weights(const struct measure *measure, const struct ls_tile *tile)
+static int norms_of_weights(const struct measure *measure, const struct ls_tile *tile, double *sum,
+                            struct ls_error *error)
 {
     const struct ls_gradient_piece *piece = &tile->piece;
     const float *weights = measure->weights[tile->parameter] + piece->begin;
     const struct ls_device_sums *sums = measure->engine->device->sums;
-    double sum = 0;
-    for (size_t r = 0; r < piece->rows; r++, weights += piece->row)
-        sum += measure->l1 ? sums->magnitudes(weights, piece->columns)
-                           : sums->squares(weights, piece->columns);
-    return sum;
+    *sum = 0;
+    for (size_t r = 0; r < piece->rows; r++, weights += piece->row) {
+        double row = 0;
+        LS_TRY(
+            (measure->l1 ? sums->magnitudes : sums->squares)(weights, piece->columns, &row, error));
+        *sum += row;
+    }
+    return 0;
+}
+
+/* Sums over a tile of the gradient, chunk by chunk, or one over all of it. */
+static int norms_of_gradient(const struct measure *measure, const struct ls_tile *tile, int worker,
+                             double *partial, struct ls_error *error)
+{
+    const struct ls_engine *engine = measure->engine;
+    const struct ls_store *store = engine->store;
+    const struct ls_gradient_piece *piece = &tile->piece;
+    if (!ls_store_has_factors(store, tile->parameter))
+        return ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns, partial,
+                               error);
+    float *gradient = ls_factors_tile(store->factors, worker);
+    LS_TRY(ls_factors_gradient(store->factors, store->slots[tile->parameter].parameter, piece,
+                               gradient, error));
+    return engine->device->sums->squares(gradient, piece->rows * piece->columns, partial, error);
 }
 
 static void norms_measure_some(void *argument, int worker)
@@ -70,26 +90,18 @@ static void norms_measure_some(void *argument, int worker)
     struct measure *measure = argument;
     const struct ls_engine *engine = measure->engine;
     const struct ls_store *store = engine->store;
+    struct ls_error *error = ls_pass_error();
+    int status = 0;
     size_t index;
-    while (ls_store_next_tile(store, &measure->next, engine->norms->owner, engine->comm->rank,
-                              &index)) {
+    while (status == 0 && ls_store_next_tile(store, &measure->next, engine->norms->owner,
+                                             engine->comm->rank, &index)) {
         const struct ls_tile *tile = &store->tiles[index];
-        const struct ls_gradient_piece *piece = &tile->piece;
         double *partial = engine->norms->partial + index * CHUNKS_PER_TILE;
-        if (measure->weights != NULL) {
-            partial[0] = norms_of_weights(measure, tile);
-        } else if (ls_store_has_factors(store, tile->parameter)) {
-            float *gradient = ls_factors_tile(store->factors, worker);
-            ls_factors_gradient(store->factors, store->slots[tile->parameter].parameter, piece,
-                                gradient);
-            partial[0] = engine->device->sums->squares(gradient, piece->rows * piece->columns);
-        } else {
-            int status = ls_sums_squares(store->sums, tile->parameter, piece->begin, piece->columns,
-                                         partial, NULL);
-            if (status != 0)
-                atomic_store(&measure->status, status);
-        }
+        status = measure->weights != NULL
+                     ? norms_of_weights(measure, tile, partial, error)
+                     : norms_of_gradient(measure, tile, worker, partial, error);
     }
+    ls_worker_failure_note(&measure->failure, status, error);
 }
 
 /* Partial results of all ranks are then in tile order. */
@@ -97,11 +109,9 @@ static int norms_measure(struct measure *measure, struct ls_error *error)
 {
     const struct ls_engine *engine = measure->engine;
     const size_t bytes = CHUNKS_PER_TILE * sizeof *engine->norms->partial;
+    measure->failure.error = error;
     ls_thread_pool_run(engine->pool, norms_measure_some, measure);
-    int status = atomic_load(&measure->status);
-    if (status != 0)
-        return ls_fail(error, status, NULL, NULL, "the %s cannot read a gradient",
-                       engine->device->name);
+    LS_TRY(atomic_load(&measure->failure.status));
     return ls_comm_all_gather_items(engine->comm, engine->norms->partial, bytes, bytes,
                                     engine->norms->owner, engine->store->tile_count, error);
 }

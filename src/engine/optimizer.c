@@ -2,11 +2,10 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/optimizer.h"
 
-#include <stdatomic.h>
-
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
+#include "engine/pass.h"
 #include "engine/profiler.h"
 #include "transport/comm.h"
 
@@ -81,12 +80,13 @@ struct update {
     const struct ls_engine *engine;
     float *const *weights; /* by parameter */
     _Atomic size_t next;   /* tile */
-    _Atomic int status;    /* of a sum that could not be read */
+    struct ls_worker_failure failure;
 };
 
 /* Applies the rule to `n` elements of a parameter from element `begin` on. */
-static void optimizer_apply(const struct update *update, int parameter, size_t begin, size_t n,
-                            const float *gradient, struct ls_update_seen *seen)
+static int optimizer_apply(const struct update *update, int parameter, size_t begin, size_t n,
+                           const float *gradient, struct ls_update_seen *seen,
+                           struct ls_error *error)
 {
     const struct ls_store *store = update->engine->store;
     const struct ls_parameter_state *slot = &store->slots[parameter];
@@ -96,16 +96,19 @@ static void optimizer_apply(const struct update *update, int parameter, size_t b
     slice.average = slot->average != NULL ? slot->average + own : NULL;
     for (int h = 0; h < LS_HISTORY_MAX; h++)
         slice.history[h] = slot->history[h] != NULL ? slot->history[h] + own : NULL;
-    struct ls_update_seen found =
-        store->device->update(&update->engine->optimizer->rules[parameter], &slice);
+    struct ls_update_seen found;
+    LS_TRY(
+        store->device->update(&update->engine->optimizer->rules[parameter], &slice, &found, error));
     seen->gradient = found.gradient > seen->gradient ? found.gradient : seen->gradient;
     seen->weight = found.weight > seen->weight ? found.weight : seen->weight;
+    return 0;
 }
 
 /* One tile of a parameter. Where its gradient is exchanged as factors it is a piece of a matrix:
  * strip by strip of its columns, the gradient is multiplied out and applied. Else it is one row,
  * whose gradient is read from the sum, some elements at a time. */
-static void optimizer_update_tile(struct update *update, const struct ls_tile *tile, int worker)
+static int optimizer_update_tile(const struct update *update, const struct ls_tile *tile,
+                                 int worker, struct ls_error *error)
 {
     const struct ls_store *store = update->engine->store;
     const int parameter = tile->parameter;
@@ -127,19 +130,17 @@ static void optimizer_update_tile(struct update *update, const struct ls_tile *t
         uint64_t start = ls_profiler_start(profiler);
         float *product = factored ? ls_factors_tile(store->factors, worker) : NULL;
         if (factored)
-            ls_factors_gradient(store->factors, slot->parameter, &piece, product);
+            LS_TRY(ls_factors_gradient(store->factors, slot->parameter, &piece, product, error));
         uint64_t middle = ls_profiler_start(profiler);
         for (size_t r = 0; r < piece.rows; r++) {
             size_t begin = piece.begin + r * piece.row, end = begin + piece.columns;
             if (factored)
-                optimizer_apply(update, parameter, begin, piece.columns,
-                                product + r * piece.columns, &seen);
+                LS_TRY(optimizer_apply(update, parameter, begin, piece.columns,
+                                       product + r * piece.columns, &seen, error));
             for (size_t n; !factored && begin < end; begin += n) {
                 n = end - begin < AT_ONCE ? end - begin : AT_ONCE;
-                int status = ls_sums_read(store->sums, parameter, begin, n, read, NULL);
-                if (status != 0)
-                    atomic_store(&update->status, status);
-                optimizer_apply(update, parameter, begin, n, read, &seen);
+                LS_TRY(ls_sums_read(store->sums, parameter, begin, n, read, error));
+                LS_TRY(optimizer_apply(update, parameter, begin, n, read, &seen, error));
             }
         }
         if (profiler != NULL) {
@@ -150,33 +151,34 @@ static void optimizer_update_tile(struct update *update, const struct ls_tile *t
     struct ls_optimizer *optimizer = update->engine->optimizer;
     ls_raise_to(&optimizer->seen[parameter], seen.gradient);
     ls_raise_to(&optimizer->seen[optimizer->parameters + 1 + (size_t)parameter], seen.weight);
+    return 0;
 }
 
 static void optimizer_update_some(void *argument, int worker)
 {
     struct update *update = argument;
     const struct ls_engine *engine = update->engine;
+    struct ls_error *error = ls_pass_error();
+    int status = 0;
     size_t index;
-    while (ls_store_next_tile(engine->store, &update->next, engine->optimizer->owner,
-                              engine->comm->rank, &index))
-        optimizer_update_tile(update, &engine->store->tiles[index], worker);
+    while (status == 0 && ls_store_next_tile(engine->store, &update->next, engine->optimizer->owner,
+                                             engine->comm->rank, &index))
+        status = optimizer_update_tile(update, &engine->store->tiles[index], worker, error);
+    ls_worker_failure_note(&update->failure, status, error);
 }
 
 int ls_optimizer_run(struct ls_engine *engine, const struct ls_update_request *request,
                      struct ls_error *error)
 {
     struct ls_optimizer *optimizer = engine->optimizer;
-    struct update update = {.engine = engine};
+    struct update update = {.engine = engine, .failure = {.error = error}};
     for (size_t i = 0; i < 2 * (optimizer->parameters + 1); i++)
         atomic_store_explicit(&optimizer->seen[i], 0, memory_order_relaxed);
     for (size_t i = 0; i < optimizer->parameters; i++)
         request->rule(request->user, engine->store->set->items[i], &optimizer->rules[i]);
     LS_TRY(ls_store_all_weights(engine->store, &update.weights, error));
     ls_thread_pool_run(engine->pool, optimizer_update_some, &update);
-    int status = atomic_load(&update.status);
-    return status == 0 ? 0
-                       : ls_fail(error, status, NULL, NULL, "the %s cannot read a gradient",
-                                 engine->device->name);
+    return atomic_load(&update.failure.status);
 }
 
 /* ---- The largest gradients and weights ---------------------------------------------------------

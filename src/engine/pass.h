@@ -53,7 +53,7 @@ struct ls_pass {
     struct ls_error failure;
     size_t bad_unit; /* the first of this rank's whose data cannot be read; SIZE_MAX: none */
     struct ls_error bad_data;
-    size_t broken_unit; /* the first that a kernel could not compute; SIZE_MAX: none */
+    size_t broken_unit; /* the first that the device could not compute; SIZE_MAX: none */
     struct ls_error broken;
 };
 
@@ -110,8 +110,8 @@ void ls_pass_merge_records(struct ls_pass *pass, size_t begin, size_t end);
  * (There is one for each thread, because it is large.) */
 struct ls_error *ls_pass_error(void);
 /* A failure keeps workers from beginning a wave. It is noted only where a barrier follows before
- * workers read `failed_unit`, or where no worker waits for another. What a kernel could not compute
- * may be noted at any time: the pass goes on, and fails when all units have run. */
+ * workers read `failed_unit`, or where no worker waits for another. What the device could not
+ * compute may be noted at any time: the pass goes on, and fails when all units have run. */
 void ls_pass_note_failure(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 void ls_pass_note_broken(struct ls_pass *pass, size_t unit, const struct ls_error *error);
 /* For samples with a figure that is not a number: fails if one of them has a bad label. All ranks

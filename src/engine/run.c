@@ -188,10 +188,13 @@ static void run_merge(struct ls_pass *pass, const struct ls_wave *wave, int sync
 {
     struct ls_profiler *profiler = ls_thread_pool_profiler(pass->engine->pool);
     uint64_t start = ls_profiler_start(profiler);
-    if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT)
-        ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker);
-    else if (worker == 0)
+    if (ls_net_graph(pass->net)->syncs[sync].kind != LS_SYNC_COUNT) {
+        struct ls_error *error = ls_pass_error();
+        if (ls_exchange_merge(pass->exchange, sync, wave->begin, wave->end, worker, error) != 0)
+            ls_pass_note_broken(pass, wave->begin, error);
+    } else if (worker == 0) {
         ls_normalizers_merge_count(pass, sync);
+    }
     if (profiler != NULL)
         profiler->worker[worker].merging += ls_nanoseconds() - start;
 }

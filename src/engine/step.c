@@ -171,8 +171,8 @@ static int step_judge_gradients(struct ls_pass *pass, int64_t iteration, bool ca
     const struct ls_store *store = pass->engine->store;
     int parameter = 0, micro_batch = INT_MAX, which = 0, first = INT_MAX;
     *result = ls_sums_end(store->sums, &parameter, &micro_batch);
-    if (!ls_factors_finite(store->factors, !calibrate, &which, &first) &&
-        (*result != LS_SUMS_NOT_FINITE || first < micro_batch)) {
+    LS_TRY(ls_factors_find_not_finite(store->factors, !calibrate, &which, &first, error));
+    if (first != INT_MAX && (*result != LS_SUMS_NOT_FINITE || first < micro_batch)) {
         *result = LS_SUMS_NOT_FINITE;
         parameter = which;
         micro_batch = first;

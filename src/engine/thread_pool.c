@@ -38,6 +38,14 @@ struct ls_thread_pool {
     cpu_set_t caller_cores;
 };
 
+void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
+                            const struct ls_error *error)
+{
+    int none = 0;
+    if (status != 0 && atomic_compare_exchange_strong(&failure->status, &none, status))
+        ls_error_add(failure->error, error);
+}
+
 static _Thread_local int this_worker; /* of the thread's job */
 
 static void pool_do_job(const struct ls_thread_pool *pool, int worker)

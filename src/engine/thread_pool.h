@@ -3,6 +3,7 @@
 #ifndef LS_ENGINE_THREAD_POOL_H
 #define LS_ENGINE_THREAD_POOL_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -27,6 +28,15 @@ void ls_thread_pool_run(struct ls_thread_pool *pool, void (*job)(void *argument,
 /* Within a job, called by all workers: waits until all have come here. What any of them wrote
  * before is seen by all afterwards. */
 void ls_thread_pool_barrier(struct ls_thread_pool *pool);
+
+/* What went wrong in a job that several workers run: the failure that was noted first is kept. */
+struct ls_worker_failure {
+    _Atomic int status;     /* 0: none */
+    struct ls_error *error; /* gets what the worker says; may be NULL */
+};
+/* Ends a worker's part of the job: with 0, or with a failure that its own error describes. */
+void ls_worker_failure_note(struct ls_worker_failure *failure, int status,
+                            const struct ls_error *error);
 
 /* From now on (NULL: no longer) what jobs and meetings take is added to a profiler for as many
  * workers; ls_thread_pool_profiler is for code that counts more. Not while workers run. */

@@ -100,12 +100,13 @@ static void simulate(struct simulation *simulation, const struct embedding *set)
                                         .correction =
                                             ls_adam_correction(0.9F, 0.99F, simulation->updates),
                                         .gradient_scale = 1};
-    ls_device_default()->update(
-        &rule,
-        &(struct ls_update_slice){.n = CLASSES * WORDS,
-                                  .gradient = gradient,
-                                  .weight = simulation->weights,
-                                  .history = {simulation->history[0], simulation->history[1]}});
+    const struct ls_update_slice slice = {
+        .n = CLASSES * WORDS,
+        .gradient = gradient,
+        .weight = simulation->weights,
+        .history = {simulation->history[0], simulation->history[1]}};
+    struct ls_update_seen seen;
+    assert_int_equal(ls_device_default()->update(&rule, &slice, &seen, NULL), 0);
 }
 
 static void read_weights(struct training *training, float *weights)

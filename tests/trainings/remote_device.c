@@ -174,56 +174,68 @@ static bool converter_run(struct ls_converter *converter, const float *source, v
            ls_device_cpu.converter_run(converter, remote_near(source), remote_near(target));
 }
 
-static void merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
-                  int64_t end, float *merged)
+static int merge(const struct ls_sync *sync, const double *const *rows, int count, int64_t begin,
+                 int64_t end, float *merged, struct ls_error *error)
 {
+    REMOTE_MAY_FAIL(REMOTE_MERGE, error);
     const double **there = calloc((size_t)count + 1, sizeof *there);
     if (there == NULL)
         abort();
     for (int i = 0; i < count; i++)
         there[i] = remote_near(rows[i]);
-    ls_device_cpu.merge(sync, there, count, begin, end, remote_near(merged));
+    int status = ls_device_cpu.merge(sync, there, count, begin, end, remote_near(merged), error);
     free((void *)there);
+    return status;
 }
 
-static void gradient(bool weight, const struct ls_factoring *factoring,
-                     const struct ls_factor_rows *factors, const struct ls_gradient_piece *piece,
-                     float *out)
+/* Factors and a piece of their gradient as the CPU needs them. */
+static struct ls_factor_rows near_factors(const struct ls_factor_rows *factors)
 {
-    struct ls_factor_rows rows = *factors;
-    struct ls_gradient_piece there = *piece;
+    struct ls_factor_rows near = *factors;
     for (int side = 0; side < LS_FACTOR_SIDES; side++)
-        rows.side[side] = remote_near(factors->side[side]);
+        near.side[side] = remote_near(factors->side[side]);
+    return near;
+}
+
+static struct ls_gradient_piece near_piece(const struct ls_gradient_piece *piece)
+{
+    struct ls_gradient_piece near = *piece;
     for (int i = 0; i < LS_GRADIENT_NEXT; i++)
-        there.next[i] = remote_near(piece->next[i]);
-    (weight ? ls_device_cpu.weight_gradient : ls_device_cpu.bias_gradient)(factoring, &rows, &there,
-                                                                           remote_near(out));
+        near.next[i] = remote_near(piece->next[i]);
+    return near;
 }
 
-static void weight_gradient(const struct ls_factoring *factoring,
-                            const struct ls_factor_rows *factors,
-                            const struct ls_gradient_piece *piece, float *out)
+static int weight_gradient(const struct ls_factoring *factoring,
+                           const struct ls_factor_rows *factors,
+                           const struct ls_gradient_piece *piece, float *out,
+                           struct ls_error *error)
 {
-    gradient(true, factoring, factors, piece, out);
+    const struct ls_factor_rows rows = near_factors(factors);
+    const struct ls_gradient_piece there = near_piece(piece);
+    REMOTE_MAY_FAIL(REMOTE_WEIGHT_GRADIENT, error);
+    return ls_device_cpu.weight_gradient(factoring, &rows, &there, remote_near(out), error);
 }
 
-static void bias_gradient(const struct ls_factoring *factoring,
-                          const struct ls_factor_rows *factors,
-                          const struct ls_gradient_piece *piece, float *out)
+static int bias_gradient(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
+                         const struct ls_gradient_piece *piece, float *out, struct ls_error *error)
 {
-    gradient(false, factoring, factors, piece, out);
+    const struct ls_factor_rows rows = near_factors(factors);
+    const struct ls_gradient_piece there = near_piece(piece);
+    REMOTE_MAY_FAIL(REMOTE_BIAS_GRADIENT, error);
+    return ls_device_cpu.bias_gradient(factoring, &rows, &there, remote_near(out), error);
 }
 
-static struct ls_update_seen update(const struct ls_update_rule *rule,
-                                    const struct ls_update_slice *slice)
+static int update(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                  struct ls_update_seen *seen, struct ls_error *error)
 {
     struct ls_update_slice there = *slice;
+    REMOTE_MAY_FAIL(REMOTE_UPDATE, error);
     there.gradient = remote_near(slice->gradient);
     there.weight = remote_near(slice->weight);
     there.average = remote_near(slice->average);
     there.history[0] = remote_near(slice->history[0]);
     there.history[1] = remote_near(slice->history[1]);
-    return ls_device_cpu.update(rule, &there);
+    return ls_device_cpu.update(rule, &there, seen, error);
 }
 
 /* ---- The device ------------------------------------------------------------------------------ */

@@ -33,6 +33,13 @@
     C(TO_PLAIN)                                                                                    \
     C(CONVERTER)                                                                                   \
     C(CONVERT)                                                                                     \
+    C(MERGE)                                                                                       \
+    C(WEIGHT_GRADIENT)                                                                             \
+    C(BIAS_GRADIENT)                                                                               \
+    C(UPDATE)                                                                                      \
+    C(LARGEST)                                                                                     \
+    C(SUM_SQUARES)                                                                                 \
+    C(SUM_MAGNITUDES)                                                                              \
     C(RUN)                                                                                         \
     C(RUN_CHANNELS)                                                                                \
     C(TILE)                                                                                        \

@@ -4,19 +4,22 @@
 #include "trainings/remote_device.h"
 #include "trainings/remote_parts.h"
 
-static uint32_t sums_largest(const float *x, size_t n)
+static int sums_largest(const float *x, size_t n, uint32_t *bits, struct ls_error *error)
 {
-    return ls_device_cpu.sums->largest(remote_near(x), n);
+    REMOTE_MAY_FAIL(REMOTE_LARGEST, error);
+    return ls_device_cpu.sums->largest(remote_near(x), n, bits, error);
 }
 
-static double sums_squares(const float *x, size_t n)
+static int sums_squares(const float *x, size_t n, double *sum, struct ls_error *error)
 {
-    return ls_device_cpu.sums->squares(remote_near(x), n);
+    REMOTE_MAY_FAIL(REMOTE_SUM_SQUARES, error);
+    return ls_device_cpu.sums->squares(remote_near(x), n, sum, error);
 }
 
-static double sums_magnitudes(const float *x, size_t n)
+static int sums_magnitudes(const float *x, size_t n, double *sum, struct ls_error *error)
 {
-    return ls_device_cpu.sums->magnitudes(remote_near(x), n);
+    REMOTE_MAY_FAIL(REMOTE_SUM_MAGNITUDES, error);
+    return ls_device_cpu.sums->magnitudes(remote_near(x), n, sum, error);
 }
 
 const struct ls_device_sums remote_sums = {

@@ -59,10 +59,31 @@ static const struct ls_device_environment environment = {
     .probe = ls_cpu_probe,
 };
 
+static int largest(const float *x, size_t n, uint32_t *bits, struct ls_error *error)
+{
+    (void)error;
+    *bits = ls_largest(x, n);
+    return 0;
+}
+
+static int squares(const float *x, size_t n, double *sum, struct ls_error *error)
+{
+    (void)error;
+    *sum = ls_sum_squares(x, n);
+    return 0;
+}
+
+static int magnitudes(const float *x, size_t n, double *sum, struct ls_error *error)
+{
+    (void)error;
+    *sum = ls_sum_magnitudes(x, n);
+    return 0;
+}
+
 static const struct ls_device_sums sums = {
-    .largest = ls_largest,
-    .squares = ls_sum_squares,
-    .magnitudes = ls_sum_magnitudes,
+    .largest = largest,
+    .squares = squares,
+    .magnitudes = magnitudes,
 };
 
 const struct ls_device ls_device_cpu = {

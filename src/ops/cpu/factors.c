@@ -6,10 +6,12 @@
 
 /* Row i, column j of dw [outputs, inputs] is the sum of dy[r, i] x[r, j] over rows r; of its
  * transpose, x and dy change places. */
-void ls_factors_weight_gradient(const struct ls_factoring *factoring,
-                                const struct ls_factor_rows *factors,
-                                const struct ls_gradient_piece *piece, float *gradient)
+int ls_factors_weight_gradient(const struct ls_factoring *factoring,
+                               const struct ls_factor_rows *factors,
+                               const struct ls_gradient_piece *piece, float *gradient,
+                               struct ls_error *error)
 {
+    (void)error;
     enum ls_factor_side down = factoring->transpose ? LS_FACTOR_INPUT : LS_FACTOR_OUTPUT;
     enum ls_factor_side along = factoring->transpose ? LS_FACTOR_OUTPUT : LS_FACTOR_INPUT;
     size_t width = (size_t)factoring->size[along];
@@ -28,13 +30,17 @@ void ls_factors_weight_gradient(const struct ls_factoring *factoring,
     for (int a = 0; a < LS_GRADIENT_NEXT; a++)
         product.next[a] = piece->next[a] != NULL ? piece->next[a] + piece->begin : NULL;
     ls_vector_product()->combine(&product);
+    return 0;
 }
 
-void ls_factors_bias_gradient(const struct ls_factoring *factoring,
-                              const struct ls_factor_rows *factors,
-                              const struct ls_gradient_piece *piece, float *gradient)
+int ls_factors_bias_gradient(const struct ls_factoring *factoring,
+                             const struct ls_factor_rows *factors,
+                             const struct ls_gradient_piece *piece, float *gradient,
+                             struct ls_error *error)
 {
+    (void)error;
     ls_vector_product()->add_rows(factors->side[LS_FACTOR_OUTPUT] + piece->begin,
                                   (size_t)factoring->size[LS_FACTOR_OUTPUT], factors->rows,
                                   gradient, piece->columns);
+    return 0;
 }

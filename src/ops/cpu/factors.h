@@ -10,14 +10,17 @@
 
 #include <stddef.h>
 
+#include "base/error.h"
 #include "device/factors.h"
 
 /* Computes the piece of the gradient of the weights, or of the bias, without gaps. */
-void ls_factors_weight_gradient(const struct ls_factoring *factoring,
-                                const struct ls_factor_rows *factors,
-                                const struct ls_gradient_piece *piece, float *gradient);
-void ls_factors_bias_gradient(const struct ls_factoring *factoring,
-                              const struct ls_factor_rows *factors,
-                              const struct ls_gradient_piece *piece, float *gradient);
+int ls_factors_weight_gradient(const struct ls_factoring *factoring,
+                               const struct ls_factor_rows *factors,
+                               const struct ls_gradient_piece *piece, float *gradient,
+                               struct ls_error *error);
+int ls_factors_bias_gradient(const struct ls_factoring *factoring,
+                             const struct ls_factor_rows *factors,
+                             const struct ls_gradient_piece *piece, float *gradient,
+                             struct ls_error *error);
 
 #endif

@@ -20,13 +20,14 @@ static void apply_tile(const struct ls_update_rule *rule, const struct ls_update
         vector->average(rule->average_decay, slice->average + from, weight, n);
 }
 
-struct ls_update_seen ls_update_apply(const struct ls_update_rule *rule,
-                                      const struct ls_update_slice *slice)
+int ls_update_apply(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                    struct ls_update_seen *seen, struct ls_error *error)
 {
-    struct ls_update_seen seen = {0};
+    (void)error;
+    *seen = (struct ls_update_seen){0};
     for (size_t from = 0; from < slice->n; from += TILE) {
         size_t left = slice->n - from;
-        apply_tile(rule, slice, from, left < TILE ? left : TILE, &seen);
+        apply_tile(rule, slice, from, left < TILE ? left : TILE, seen);
     }
-    return seen;
+    return 0;
 }

@@ -3,9 +3,10 @@
 #ifndef LS_OPS_CPU_UPDATE_H
 #define LS_OPS_CPU_UPDATE_H
 
+#include "base/error.h"
 #include "device/update.h"
 
-struct ls_update_seen ls_update_apply(const struct ls_update_rule *rule,
-                                      const struct ls_update_slice *slice);
+int ls_update_apply(const struct ls_update_rule *rule, const struct ls_update_slice *slice,
+                    struct ls_update_seen *seen, struct ls_error *error);
 
 #endif

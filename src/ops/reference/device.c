@@ -22,7 +22,7 @@ static void record(const struct ls_call *call)
     const struct ls_record_attr *attr = &call->op->attr.record;
     const size_t numbers = (size_t)(attr->rows * attr->columns);
     memcpy(call->context->factor.rows, call->in[0], numbers * sizeof(float));
-    *call->context->factor.largest = ls_plain_sums.largest(call->in[0], numbers);
+    ls_plain_sums.largest(call->in[0], numbers, call->context->factor.largest, NULL);
 }
 
 static const struct ls_compute ls_ref_gradients[LS_OP_KINDS] = {
@@ -164,10 +164,12 @@ static float add_rows(const struct ls_factoring *factoring, const struct ls_fact
     return (float)sum;
 }
 
-static void weight_gradient(const struct ls_factoring *factoring,
-                            const struct ls_factor_rows *factors,
-                            const struct ls_gradient_piece *piece, float *gradient)
+static int weight_gradient(const struct ls_factoring *factoring,
+                           const struct ls_factor_rows *factors,
+                           const struct ls_gradient_piece *piece, float *gradient,
+                           struct ls_error *error)
 {
+    (void)error;
     const bool transpose = factoring->transpose;
     const size_t row = (size_t)factoring->size[transpose ? LS_FACTOR_OUTPUT : LS_FACTOR_INPUT];
     for (size_t i = 0; i < piece->rows * piece->columns; i++) {
@@ -175,14 +177,17 @@ static void weight_gradient(const struct ls_factoring *factoring,
         const size_t in = transpose ? at / row : at % row, out = transpose ? at % row : at / row;
         gradient[i] = add_rows(factoring, factors, &in, out);
     }
+    return 0;
 }
 
-static void bias_gradient(const struct ls_factoring *factoring,
-                          const struct ls_factor_rows *factors,
-                          const struct ls_gradient_piece *piece, float *gradient)
+static int bias_gradient(const struct ls_factoring *factoring, const struct ls_factor_rows *factors,
+                         const struct ls_gradient_piece *piece, float *gradient,
+                         struct ls_error *error)
 {
+    (void)error;
     for (size_t i = 0; i < piece->columns; i++)
         gradient[i] = add_rows(factoring, factors, NULL, piece->begin + i);
+    return 0;
 }
 
 /* ---- Environment ----------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/factors.h"
@@ -29,7 +30,7 @@ struct scene {
 };
 
 /* Micro-batch m has m + 1 rows. */
-static void open_scene(struct scene *scene)
+static void open_scene_on(struct scene *scene, const struct ls_device *device)
 {
     *scene = (struct scene){.sum = {.index = 0},
                             .bias = {.index = 1, .shape = {.rank = 1, .dim = {OUTPUTS}}},
@@ -51,9 +52,13 @@ static void open_scene(struct scene *scene)
         scene->x[i] = (float)(i % 7) - 3;
     for (int i = 0; i < MICRO_BATCHES * 4 * OUTPUTS; i++)
         scene->dy[i] = (float)(i % 5) - 2;
-    assert_int_equal(ls_factors_create(ls_device_default(), &scene->set, 2, &scene->factors, NULL),
-                     0);
+    assert_int_equal(ls_factors_create(device, &scene->set, 2, &scene->factors, NULL), 0);
     assert_int_equal(ls_factors_count(scene->factors), 1);
+}
+
+static void open_scene(struct scene *scene)
+{
+    open_scene_on(scene, ls_device_default());
 }
 
 static void close_scene(struct scene *scene)
@@ -84,8 +89,7 @@ static void check(struct scene *scene, int micro_batch, int parameter)
 {
     int which = -1, first = -1;
     record(scene, MICRO_BATCHES);
-    bool finite = ls_factors_finite(scene->factors, true, &which, &first);
-    assert_true(finite == (micro_batch < 0));
+    assert_int_equal(ls_factors_find_not_finite(scene->factors, true, &which, &first, NULL), 0);
     assert_int_equal(first, micro_batch);
     assert_int_equal(which, parameter);
 }
@@ -95,12 +99,12 @@ static void every_row_of_an_update_has_its_place(void **state)
     (void)state;
     struct scene scene;
     open_scene(&scene);
-    check(&scene, -1, -1);
+    check(&scene, INT_MAX, -1);
     float gradient[OUTPUTS * INPUTS], bias[OUTPUTS];
     struct ls_gradient_piece all = {.rows = OUTPUTS, .columns = INPUTS, .row = INPUTS};
     struct ls_gradient_piece row = {.rows = 1, .columns = OUTPUTS};
-    ls_factors_gradient(scene.factors, &scene.weight, &all, gradient);
-    ls_factors_gradient(scene.factors, &scene.bias, &row, bias);
+    assert_int_equal(ls_factors_gradient(scene.factors, &scene.weight, &all, gradient, NULL), 0);
+    assert_int_equal(ls_factors_gradient(scene.factors, &scene.bias, &row, bias, NULL), 0);
     for (int n = 0; n < OUTPUTS; n++) {
         float sum = 0;
         for (int k = 0; k < INPUTS; k++) {
@@ -133,7 +137,7 @@ static void factors_that_are_not_finite_name_their_micro_batch(void **state)
     scene.x[9 * INPUTS] = 1; /* large, but finite: a check finds nothing */
     for (int i = 0; i < 10 * INPUTS; i++)
         scene.x[i] = 0.5F;
-    check(&scene, -1, -1);
+    check(&scene, INT_MAX, -1);
     for (int i = 0; i < 10 * INPUTS; i++)
         scene.x[i] = 0;
     for (int r = 0; r < 10; r++) /* products are 0; the bias overflows with rows 0 and 1 */
@@ -153,8 +157,58 @@ static void measuring_reads_no_rows_of_other_micro_batches(void **state)
     record(&scene, MICRO_BATCHES);
     scene.dy[0] = FLT_MAX;
     record(&scene, 1);
-    assert_true(ls_factors_finite(scene.factors, false, &which, &first));
+    assert_int_equal(ls_factors_find_not_finite(scene.factors, false, &which, &first, NULL), 0);
+    assert_int_equal(first, INT_MAX);
     close_scene(&scene);
+}
+
+static int cannot_measure(const float *x, size_t n, uint32_t *bits, struct ls_error *error)
+{
+    (void)x;
+    (void)n;
+    *bits = 0;
+    return ls_fail(error, LOCKSTEP_INTERNAL, NULL, NULL, "cannot measure");
+}
+
+static int cannot_multiply(const struct ls_factoring *factoring,
+                           const struct ls_factor_rows *factors,
+                           const struct ls_gradient_piece *piece, float *gradient,
+                           struct ls_error *error)
+{
+    (void)factoring;
+    (void)factors;
+    (void)piece;
+    (void)gradient;
+    return ls_fail(error, LOCKSTEP_RESOURCE, NULL, NULL, "cannot multiply");
+}
+
+/* A gradient that the device cannot compute, or look at, is not taken for a finite one. */
+static void a_gradient_that_cannot_be_looked_at_is_a_failure(void **state)
+{
+    (void)state;
+    const struct ls_device_sums sums = {.largest = cannot_measure};
+    struct ls_error *error = calloc(1, sizeof *error);
+    struct scene scene;
+    int which = -1, first = -1;
+    for (int failure = 0; failure < 3; failure++) {
+        struct ls_device device = *ls_device_default();
+        if (failure == 0)
+            device.sums = &sums;
+        else if (failure == 1)
+            device.weight_gradient = cannot_multiply;
+        else
+            device.bias_gradient = cannot_multiply;
+        open_scene_on(&scene, &device);
+        scene.dy[0] = FLT_MAX; /* finite; the product may not be */
+        record(&scene, MICRO_BATCHES);
+        ls_error_clear(error);
+        int status = ls_factors_find_not_finite(scene.factors, true, &which, &first, error);
+        assert_int_equal(status, failure == 0 ? LOCKSTEP_INTERNAL : LOCKSTEP_RESOURCE);
+        assert_string_equal(error->problems[0].message,
+                            failure == 0 ? "cannot measure" : "cannot multiply");
+        close_scene(&scene);
+    }
+    free(error);
 }
 
 int main(void)
@@ -162,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_an_update_has_its_place),
         cmocka_unit_test(factors_that_are_not_finite_name_their_micro_batch),
-        cmocka_unit_test(measuring_reads_no_rows_of_other_micro_batches)};
+        cmocka_unit_test(measuring_reads_no_rows_of_other_micro_batches),
+        cmocka_unit_test(a_gradient_that_cannot_be_looked_at_is_a_failure)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -339,8 +339,9 @@ static inline void merge(struct scene *scene, int s)
             for (int p = 0; p < scene->parts[m]; p++)
                 if (scene->part[m][p].group == g)
                     rows[count++] = scene->rows[s][m] + p * ls_sync_row(sync);
-        ls_plain_merge(sync, rows, count, 0, ls_sync_padded(sync),
-                       scene->merged[s] + g * ls_sync_merged(sync));
+        assert_int_equal(ls_plain_merge(sync, rows, count, 0, ls_sync_padded(sync),
+                                        scene->merged[s] + g * ls_sync_merged(sync), NULL),
+                         0);
     }
 }
 

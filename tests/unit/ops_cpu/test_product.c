@@ -180,7 +180,7 @@ static void gradients(void **state)
         const struct ls_factor_rows factors = {.side = {x, dy}, .rows = ROWS};
         size_t width = transpose ? N : K, height = transpose ? K : N;
         struct ls_gradient_piece all = {.rows = height, .columns = width, .row = width};
-        ls_factors_weight_gradient(&factoring, &factors, &all, whole);
+        assert_int_equal(ls_factors_weight_gradient(&factoring, &factors, &all, whole, NULL), 0);
         for (size_t e = 0; e < K * N; e++) {
             size_t n = transpose ? e % N : e / K, k = transpose ? e / N : e % K;
             double wanted = 0;
@@ -193,13 +193,14 @@ static void gradients(void **state)
                 struct ls_gradient_piece piece = {.begin = i * width + j, .row = width};
                 piece.rows = height - i < 12 ? height - i : 12;
                 piece.columns = width - j < 32 ? width - j : 32;
-                ls_factors_weight_gradient(&factoring, &factors, &piece, tile);
+                assert_int_equal(
+                    ls_factors_weight_gradient(&factoring, &factors, &piece, tile, NULL), 0);
                 for (size_t r = 0; r < piece.rows; r++)
                     assert_memory_equal(tile + r * piece.columns, whole + (i + r) * width + j,
                                         piece.columns * sizeof *tile);
             }
         struct ls_gradient_piece bias = {.begin = 3, .rows = 1, .columns = N - 3};
-        ls_factors_bias_gradient(&factoring, &factors, &bias, tile);
+        assert_int_equal(ls_factors_bias_gradient(&factoring, &factors, &bias, tile, NULL), 0);
         for (size_t n = 3; n < N; n++) {
             double wanted = 0;
             for (size_t r = 0; r < ROWS; r++)

@@ -116,7 +116,8 @@ static void step(const struct ls_update_rule *rule, struct training *training, i
         };
         for (int h = 0; h < ls_update_histories(rule->kind); h++)
             slice.history[h] = training->history[h] + from;
-        struct ls_update_seen seen = ls_update_apply(rule, &slice);
+        struct ls_update_seen seen;
+        assert_int_equal(ls_update_apply(rule, &slice, &seen, NULL), 0);
         merged.gradient = seen.gradient > merged.gradient ? seen.gradient : merged.gradient;
         merged.weight = seen.weight > merged.weight ? seen.weight : merged.weight;
     }
@@ -214,7 +215,8 @@ static void test_rare_rows(void **state)
         ls_exact_to_float(sum, exponent, gradient, ROWS * WIDTH);
         struct ls_update_slice slice = {
             .n = ROWS * WIDTH, .gradient = gradient, .weight = weight, .history = {h, k}};
-        struct ls_update_seen seen = ls_update_apply(&rule, &slice);
+        struct ls_update_seen seen;
+        assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
         for (int i = 0; i < ROWS * WIDTH; i++) {
             double total_of = 0;
             for (int p = 0; p < PARTS; p++)
@@ -240,12 +242,13 @@ static void test_seen(void **state)
                 gradient[at] = bad[b];
                 struct ls_update_slice slice = {
                     .n = 37, .gradient = gradient, .weight = weight, .history = {history, NULL}};
-                struct ls_update_seen seen = ls_update_apply(&rule, &slice);
+                struct ls_update_seen seen;
+                assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
                 assert_true(seen.gradient >= LS_NOT_FINITE && seen.weight >= LS_NOT_FINITE);
                 gradient[at] = 0.5F;
                 memset(weight, 0, sizeof weight);
                 memset(history, 0, sizeof history);
-                seen = ls_update_apply(&rule, &slice);
+                assert_int_equal(ls_update_apply(&rule, &slice, &seen, NULL), 0);
                 assert_true(seen.gradient == 0x3f000000 && seen.weight == 0x3f000000);
                 assert_true(weight[at] == -0.5F);
             }
