@@ -27,10 +27,10 @@ struct checking {
     int64_t bad; /* in all sources */
 };
 
-static const char *label_problem(void *user, int tensor, float label, char *text)
+static int judge_label(void *user, int tensor, float label, struct ls_problem *problem)
 {
     const struct checking *checking = user;
-    return ls_labels_problem(checking->net, checking->dataset, tensor, label, text);
+    return ls_labels_judge(checking->net, checking->dataset, tensor, label, problem);
 }
 
 static void tell_bad(void *user, int64_t record, const char *name, const char *reason)
@@ -65,7 +65,7 @@ static int check_source(struct checking *checking, struct ls_error *error)
     double begun = ls_clock();
     int threads = checking->options->threads;
     struct ls_check check = {.threads = threads > 0 ? threads : ls_cpu_count(),
-                             .label = label_problem,
+                             .label = judge_label,
                              .bad = tell_bad,
                              .progress = tell_progress,
                              .user = checking};

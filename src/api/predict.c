@@ -206,19 +206,23 @@ static int transform_picture(struct lockstep_model *model, const char *path, flo
     if (model->transform.scale == 0)
         LS_TRY(init_transform(model, error));
     LS_TRY(ls_file_read(path, (size_t)1 << 30, LOCKSTEP_DATA, &bytes, &size, error));
-    const char *wrong = NULL;
+    struct ls_problem problem;
+    int status = 0;
     if (shape[0] != 1 && shape[0] != 3)
-        wrong = "the net's input has neither 1 nor 3 channels";
-    if (wrong == NULL)
-        wrong = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture);
-    if (wrong == NULL)
-        wrong = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
-                                            (int)model->transform.input[2], &resized, &record);
-    if (wrong == NULL)
-        wrong =
-            ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch, sample);
-    int status =
-        wrong != NULL ? ls_fail(error, ls_record_status(wrong), path, NULL, "%s", wrong) : 0;
+        status = ls_problem_set(&problem, LOCKSTEP_DATA, NULL,
+                                "the net's input has neither 1 nor 3 channels");
+    if (status == 0)
+        status = ls_picture_decode((const uint8_t *)bytes, size, (int)shape[0], &pixels, &picture,
+                                   &problem);
+    if (status == 0)
+        status = ls_picture_resize_to_record(&picture, (int)model->transform.input[1],
+                                             (int)model->transform.input[2], &resized, &record,
+                                             &problem);
+    if (status == 0)
+        status = ls_transform_apply(&model->transform, &record.tensor[0], 0, false, &scratch,
+                                    sample, &problem);
+    if (status != 0)
+        ls_fail(error, status, path, NULL, "%s", problem.message);
     ls_buffer_free(&pixels);
     ls_buffer_free(&resized);
     ls_buffer_free(&scratch);

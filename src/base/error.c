@@ -69,6 +69,18 @@ static void drop_repeated(struct ls_error *error)
         }
 }
 
+static void fill(struct ls_problem *problem, const char *place, const char *hint,
+                 const char *format, va_list arguments) __attribute__((format(printf, 4, 0)));
+
+static void fill(struct ls_problem *problem, const char *place, const char *hint,
+                 const char *format, va_list arguments)
+{
+    int length = vsnprintf(problem->message, sizeof problem->message, format, arguments);
+    tidy(problem->message, sizeof problem->message, length);
+    copy(problem->place, sizeof problem->place, place);
+    copy(problem->hint, sizeof problem->hint, hint);
+}
+
 int ls_fail(struct ls_error *error, int status, const char *place, const char *hint,
             const char *format, ...)
 {
@@ -77,12 +89,22 @@ int ls_fail(struct ls_error *error, int status, const char *place, const char *h
         return status;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(problem->message, sizeof problem->message, format, arguments);
+    fill(problem, place, hint, format, arguments);
     va_end(arguments);
-    tidy(problem->message, sizeof problem->message, length);
-    copy(problem->place, sizeof problem->place, place);
-    copy(problem->hint, sizeof problem->hint, hint);
     drop_repeated(error);
+    return status;
+}
+
+int ls_problem_set(struct ls_problem *problem, int status, const char *hint, const char *format,
+                   ...)
+{
+    if (problem == NULL)
+        return status;
+    va_list arguments;
+    problem->status = status;
+    va_start(arguments, format);
+    fill(problem, NULL, hint, format, arguments);
+    va_end(arguments);
     return status;
 }
 

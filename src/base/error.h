@@ -38,6 +38,12 @@ void ls_error_clear(struct ls_error *error);
 int ls_fail(struct ls_error *error, int status, const char *place, const char *hint,
             const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* As ls_fail, for a function that finds what is wrong with something whose name its caller alone
+ * knows: the one problem has no place, and the caller hands it to ls_fail with one. Until something
+ * is wrong `*problem` need not be initialized; it may be NULL when the text is not wanted. */
+int ls_problem_set(struct ls_problem *problem, int status, const char *hint, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
+
 /* As ls_fail, for a failed allocation of `what`; the status is LOCKSTEP_RESOURCE. */
 int ls_fail_memory(struct ls_error *error, const char *what);
 
@@ -54,9 +60,10 @@ size_t ls_error_format(const struct ls_error *error, char *text, size_t size);
 /* A failure is never 0: clang's analyzer, which sees one file at a time, takes it from here. */
 #if defined(__clang_analyzer__) && !defined(LS_ERROR_C)
 void ls_analyzed(const void *error, ...);
-#define ls_fail(error, status, ...)       (ls_analyzed(error, __VA_ARGS__), (status))
-#define ls_fail_memory(error, what)       (ls_analyzed(error, what), (int)LOCKSTEP_RESOURCE)
-#define ls_fail_errno(error, status, ...) (ls_analyzed(error, __VA_ARGS__), (status))
+#define ls_fail(error, status, ...)          (ls_analyzed(error, __VA_ARGS__), (status))
+#define ls_problem_set(problem, status, ...) (ls_analyzed(problem, __VA_ARGS__), (status))
+#define ls_fail_memory(error, what)          (ls_analyzed(error, what), (int)LOCKSTEP_RESOURCE)
+#define ls_fail_errno(error, status, ...)    (ls_analyzed(error, __VA_ARGS__), (status))
 #endif
 
 /* Leaves the calling function with the status of a call that failed. */

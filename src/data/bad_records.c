@@ -69,20 +69,18 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-/* For any layer that takes the label, what is wrong with it. */
-static const char *label_problem(void *user, int tensor, float label, char *text)
+static int judge_label(void *user, int tensor, float label, struct ls_problem *problem)
 {
     const struct ls_bad_records *bad = user;
     for (size_t i = 0; i < bad->rule_count; i++) {
         const struct ls_label_rule *rule = &bad->rules[i];
         if (rule->tensor != tensor || rule->takes(rule, label))
             continue;
-        snprintf(text, LS_BAD_REASON,
-                 "its label %.9g is none of the %" PRId64 " classes of layer '%.100s'",
-                 (double)label, rule->classes, rule->layer);
-        return text;
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "its label %.9g is none of the %" PRId64 " classes of layer '%.100s'",
+                              (double)label, rule->classes, rule->layer);
     }
-    return NULL;
+    return 0;
 }
 
 /* `count` numbers as a layer takes them for labels: those of a tensor of int32, too, are rounded to
@@ -99,41 +97,38 @@ static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype 
     return count;
 }
 
-const char *ls_bad_labels(const struct ls_dataset *dataset, int tensor,
-                          const struct ls_record *record, ls_label_judge judge, void *user,
-                          char *text)
+int ls_bad_labels(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
+                  ls_label_judge judge, void *user, struct ls_problem *problem)
 {
     const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
     const struct ls_record_tensor *data = &record->tensor[sample->source];
-    const char *problem = NULL;
     int64_t count = ls_tensor_numbers(data);
-    for (int64_t begin = 0; begin < count && problem == NULL; begin += LABELS_AT_ONCE) {
+    for (int64_t begin = 0; begin < count; begin += LABELS_AT_ONCE) {
         int64_t some = count - begin < LABELS_AT_ONCE ? count - begin : LABELS_AT_ONCE;
         float label[LABELS_AT_ONCE];
         const char *numbers = (const char *)data->data + (size_t)begin * ls_dtype_size(data->type);
         some = take_labels(sample, data->type, numbers, some, label);
-        for (int64_t i = 0; i < some && problem == NULL; i++)
+        for (int64_t i = 0; i < some; i++)
             if (i == 0 || label[i] != label[i - 1])
-                problem = judge(user, tensor, label[i], text);
+                LS_TRY(judge(user, tensor, label[i], problem));
     }
-    return problem;
+    return 0;
 }
 
-const char *ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
-                                   char *text)
+int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                           struct ls_problem *problem)
 {
     struct ls_bad_records *bad = dataset->bad;
-    const char *problem = NULL;
-    for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
+    for (int k = 0; k < dataset->tensors; k++) {
         enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
         if ((bad->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
             continue;
         if (role == LS_TENSOR_PLAIN)
-            problem = ls_dataset_convert(dataset, k, record, NULL, text);
-        if (problem == NULL && bad->rule_count > 0)
-            problem = ls_bad_labels(dataset, k, record, label_problem, bad, text);
+            LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
+        if (bad->rule_count > 0)
+            LS_TRY(ls_bad_labels(dataset, k, record, judge_label, bad, problem));
     }
-    return problem;
+    return 0;
 }
 
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error)
@@ -169,7 +164,7 @@ static int look_at(const struct scan *scan, struct ls_source_reader *reader, int
 {
     struct ls_dataset *dataset = scan->dataset;
     struct ls_record record;
-    char text[LS_BAD_REASON];
+    struct ls_problem problem;
     if (ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
         return 0;
     ls_error_clear(error);
@@ -179,11 +174,10 @@ static int look_at(const struct scan *scan, struct ls_source_reader *reader, int
     int status = ls_source_read(reader, index, wanted, &record, error);
     if (status != 0 && !reader->bad)
         return status;
-    const char *problem = status != 0 ? error->problems[0].message : NULL;
-    if (problem == NULL && scan->labels)
-        problem = ls_bad_records_numbers(dataset, &record, text);
-    if (problem != NULL)
-        ls_bad_records_note(dataset->bad, index, problem);
+    if (status != 0)
+        ls_bad_records_note(dataset->bad, index, error->problems[0].message);
+    else if (scan->labels && ls_bad_records_numbers(dataset, &record, &problem) != 0)
+        ls_bad_records_note(dataset->bad, index, problem.message);
     else
         ls_bad_records_set(dataset->bad, index, scan->labels ? LS_GOOD : LS_READABLE);
     return 0;

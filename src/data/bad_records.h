@@ -46,16 +46,13 @@ const char *ls_bad_reason(const char *reason);
 /* A record turned out to be bad. */
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
 
-/* What `judge` finds wrong with the first bad number of a tensor of the sample that a record
- * becomes; NULL: nothing. For numbers that have the tensor's type (ls_dataset_convert), and maps.
- */
-const char *ls_bad_labels(const struct ls_dataset *dataset, int tensor,
-                          const struct ls_record *record, ls_label_judge judge, void *user,
-                          char *text);
-/* What is wrong with the numbers of a record that was read, those of its image aside; NULL:
- * nothing. `text` has room for LS_BAD_REASON bytes. */
-const char *ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
-                                   char *text);
+/* What `judge` says of the first bad number of a tensor of the sample that a record becomes; 0: all
+ * are good. For numbers that have the tensor's type (ls_dataset_convert), and maps. */
+int ls_bad_labels(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
+                  ls_label_judge judge, void *user, struct ls_problem *problem);
+/* LOCKSTEP_DATA where a number of a record that was read is bad, those of its image aside. */
+int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                           struct ls_problem *problem);
 
 /* Fails where no record of a data set is good. */
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error);

@@ -63,49 +63,48 @@ static void note(struct state *state, int64_t record, const char *reason, bool s
     }
 }
 
-/* What is wrong with the numbers of a record that are not those of its image, or NULL. */
-static const char *check_numbers(const struct state *state, const struct ls_record *record,
-                                 char *text)
+/* LOCKSTEP_DATA where a number of a record is bad, those of its image aside. */
+static int check_numbers(const struct state *state, const struct ls_record *record,
+                         struct ls_problem *problem)
 {
     const struct ls_dataset *dataset = state->dataset;
-    const char *problem = NULL;
-    for (int k = 0; k < dataset->tensors && problem == NULL; k++) {
+    for (int k = 0; k < dataset->tensors; k++) {
         enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
         if (role == LS_TENSOR_IMAGE)
             continue;
         if (role == LS_TENSOR_PLAIN)
-            problem = ls_dataset_convert(dataset, k, record, NULL, text);
-        if (problem == NULL && state->check->label != NULL)
-            problem =
-                ls_bad_labels(dataset, k, record, state->check->label, state->check->user, text);
+            LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
+        if (state->check->label != NULL)
+            LS_TRY(ls_bad_labels(dataset, k, record, state->check->label, state->check->user,
+                                 problem));
     }
-    return problem;
+    return 0;
 }
 
 static void check_record(struct state *state, struct ls_source_reader *reader, int64_t index,
                          struct ls_error *error)
 {
+    const struct ls_dataset *dataset = state->dataset;
     struct ls_record record;
+    struct ls_problem problem;
     int64_t shape[3];
-    char text[LS_BAD_REASON];
     ls_error_clear(error);
-    const char *problem = NULL;
-    bool skippable = true;
     int status = ls_source_read(reader, index, LS_ALL_TENSORS, &record, error);
     if (status == LOCKSTEP_RESOURCE && !reader->bad) {
         check_fail(state, status, error);
         return;
     }
     if (status != 0) {
-        problem = error->problems[0].message;
-        skippable = reader->bad;
+        note(state, index, error->problems[0].message, reader->bad);
+        return;
     }
-    if (problem == NULL && ls_source_has_image(state->dataset->source))
-        problem = ls_transform_shape(&state->dataset->transform, record.tensor[0].shape.dim, shape);
-    if (problem == NULL)
-        problem = check_numbers(state, &record, text);
-    if (problem != NULL)
-        note(state, index, problem, skippable);
+    if (ls_source_has_image(dataset->source))
+        status =
+            ls_transform_shape(&dataset->transform, record.tensor[0].shape.dim, shape, &problem);
+    if (status == 0)
+        status = check_numbers(state, &record, &problem);
+    if (status != 0)
+        note(state, index, problem.message, true);
 }
 
 static void *read_records(void *argument)

@@ -48,11 +48,11 @@ uint64_t ls_record_hash(int64_t index, const struct ls_record *record, uint32_t 
 /* Reads the first and the last record for their hashes: a source that cannot be read is found now.
  */
 int ls_dataset_take_ends(struct ls_dataset *dataset, struct ls_error *error);
-/* What keeps a tensor of a record from becoming that of a sample; NULL: nothing. It is written to
- * `out`, or only checked (NULL); `text` has room for LS_BAD_REASON bytes. For tensors that no
- * transformation changes. */
-const char *ls_dataset_convert(const struct ls_dataset *dataset, int tensor,
-                               const struct ls_record *record, void *out, char *text);
+/* Makes a tensor of a sample, which no transformation changes, of a record. It is written to `out`,
+ * or only checked (NULL). LOCKSTEP_DATA where the tensor's type does not have one of the numbers.
+ */
+int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
+                       void *out, struct ls_problem *problem);
 /* Finds the largest shape, after all else is known. */
 int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error);
 

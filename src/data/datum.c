@@ -11,20 +11,22 @@
 #include "base/wire.h"
 
 /* The fields of a Datum, by number; what they should be in wire types. */
-static const char *take(struct ls_datum *d, const struct ls_wire_field *f)
+static int take(struct ls_datum *d, const struct ls_wire_field *f, struct ls_problem *problem)
 {
     if (f->number == 4) {
         if (f->type != LS_WIRE_BYTES)
-            return "its data is not a string of bytes";
+            return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                                  "its data is not a string of bytes");
         d->data = f->bytes;
         d->data_size = f->size;
     } else if (f->number == 6) {
         if ((f->type != LS_WIRE_BYTES && f->type != LS_WIRE_32) || f->size % 4 != 0)
-            return "its float_data is not made of floats";
+            return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                                  "its float_data is not made of floats");
         d->float_count += f->size / 4;
     } else if (f->number <= 7) {
         if (f->type != LS_WIRE_VARINT)
-            return "a number of it has another type";
+            return ls_problem_set(problem, LOCKSTEP_DATA, NULL, "a number of it has another type");
         int64_t value = (int32_t)(uint32_t)f->value; /* int32 fields are sign extended */
         if (f->number <= 3) {
             d->shape[f->number - 1] = value;
@@ -34,20 +36,18 @@ static const char *take(struct ls_datum *d, const struct ls_wire_field *f)
             d->encoded = f->value != 0;
         }
     }
-    return NULL;
+    return 0;
 }
 
-const char *ls_datum_read(const uint8_t *bytes, size_t size, struct ls_datum *datum)
+int ls_datum_read(const uint8_t *bytes, size_t size, struct ls_datum *datum,
+                  struct ls_problem *problem)
 {
     *datum = (struct ls_datum){0};
     struct ls_wire wire = ls_wire_open(bytes, size);
     struct ls_wire_field field;
-    while (ls_wire_next(&wire, &field)) {
-        const char *problem = take(datum, &field);
-        if (problem != NULL)
-            return problem;
-    }
-    return wire.damaged ? "it is not a Datum" : NULL;
+    while (ls_wire_next(&wire, &field))
+        LS_TRY(take(datum, &field, problem));
+    return wire.damaged ? ls_problem_set(problem, LOCKSTEP_DATA, NULL, "it is not a Datum") : 0;
 }
 
 void ls_datum_floats(const uint8_t *bytes, size_t size, float *floats)
@@ -66,17 +66,22 @@ void ls_datum_floats(const uint8_t *bytes, size_t size, float *floats)
     }
 }
 
-const char *ls_datum_check(const struct ls_datum *datum)
+int ls_datum_check(const struct ls_datum *datum, struct ls_problem *problem)
 {
+    if (datum->encoded && datum->data_size == 0)
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "it says it is encoded and has no data");
     if (datum->encoded)
-        return datum->data_size > 0 ? NULL : "it says it is encoded and has no data";
+        return 0;
     if (!ls_record_shape_valid(datum->shape))
-        return "its channels, height and width make no sense";
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "its channels, height and width make no sense");
     size_t size = (size_t)ls_record_size(datum->shape);
     /* As in Caffe, bytes win over floats where a record has both. */
     if (datum->data_size > 0 ? datum->data_size != size : datum->float_count != size)
-        return "it has not as many numbers as its channels, height and width say";
-    return NULL;
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "it has not as many numbers as its channels, height and width say");
+    return 0;
 }
 
 static uint8_t *write_number(uint8_t *at, int number, int64_t value)

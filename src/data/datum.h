@@ -18,13 +18,14 @@ struct ls_datum {
     bool encoded; /* `data` is a picture file */
 };
 
-/* Reads a serialized Datum without copying. Returns NULL, or what is wrong with it. */
-const char *ls_datum_read(const uint8_t *bytes, size_t size, struct ls_datum *datum);
+/* Reads a serialized Datum without copying. LOCKSTEP_DATA where it is none. */
+int ls_datum_read(const uint8_t *bytes, size_t size, struct ls_datum *datum,
+                  struct ls_problem *problem);
 /* Copies the float_data of a record that ls_datum_read accepted; `floats` has room for its
  * float_count numbers. */
 void ls_datum_floats(const uint8_t *bytes, size_t size, float *floats);
-/* Whether the numbers of a raw record are as many as its shape says; else what is wrong. */
-const char *ls_datum_check(const struct ls_datum *datum);
+/* Whether the numbers of a raw record are as many as its shape says; else LOCKSTEP_DATA. */
+int ls_datum_check(const struct ls_datum *datum, struct ls_problem *problem);
 
 /* The serialized form of a record with an image and, if `has_label`, a label, into a buffer; *size
  * bytes. NULL when there is no memory. */

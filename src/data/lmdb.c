@@ -63,8 +63,8 @@ struct database {
     int channels; /* 3 or 1: what encoded records become; 0: as they are */
 };
 
-static int bad_record(const struct ls_source *source, int64_t index, const char *what,
-                      struct ls_error *error)
+static int bad_record(const struct ls_source *source, int64_t index,
+                      const struct ls_problem *problem, struct ls_error *error)
 {
     const struct database *db = source->state;
     const struct ls_lmdb_entry *entry = &db->entry[index];
@@ -73,9 +73,8 @@ static int bad_record(const struct ls_source *source, int64_t index, const char 
     for (size_t i = 0; i < key.length; i++)
         if ((unsigned char)key.data[i] < ' ' || key.data[i] == 0x7f)
             key.data[i] = '?';
-    int status =
-        ls_fail(error, ls_record_status(what), db->file, NULL, "record %lld (key \"%.100s\"): %s",
-                (long long)index, key.data != NULL ? key.data : "", what);
+    int status = ls_fail(error, problem->status, db->file, NULL, "record %lld (key \"%.100s\"): %s",
+                         (long long)index, key.data != NULL ? key.data : "", problem->message);
     ls_text_free(&key);
     return ls_source_bad_record(status);
 }
@@ -88,10 +87,11 @@ static int read_datum(const struct ls_source *source, int64_t index, const uint8
     const struct ls_lmdb_entry *entry = &db->entry[index];
     if (bytes == NULL)
         bytes = db->mapping.data + entry->value;
-    const char *problem = ls_datum_read(bytes, entry->value_size, datum);
-    if (problem == NULL)
-        problem = ls_datum_check(datum);
-    return problem == NULL ? 0 : bad_record(source, index, problem, error);
+    struct ls_problem problem;
+    int status = ls_datum_read(bytes, entry->value_size, datum, &problem);
+    if (status == 0)
+        status = ls_datum_check(datum, &problem);
+    return status == 0 ? 0 : bad_record(source, index, &problem, error);
 }
 
 /* The shape of a record after decoding, from its header; *bytes: what decoding it takes. */
@@ -105,9 +105,9 @@ static int datum_shape(const struct ls_source *source, int64_t index, const stru
         return 0;
     }
     struct ls_picture_header header;
-    const char *problem = ls_picture_look(datum->data, datum->data_size, &header);
-    if (problem != NULL)
-        return bad_record(source, index, problem, error);
+    struct ls_problem problem;
+    if (ls_picture_look(datum->data, datum->data_size, &header, &problem) != 0)
+        return bad_record(source, index, &problem, error);
     shape[0] = db->channels != 0 ? db->channels : header.channels;
     shape[1] = header.height;
     shape[2] = header.width;
@@ -128,8 +128,12 @@ static int check_record(struct ls_source *source, int64_t index, int64_t *label,
     ls_source_note_bytes(source, bytes + db->entry[index].value_size);
     if (datum.label > *label)
         *label = datum.label;
-    if (shape[0] != ls_source_image(source)[0])
-        return bad_record(source, index, "it has another number of channels than the first", error);
+    if (shape[0] != ls_source_image(source)[0]) {
+        struct ls_problem problem;
+        ls_problem_set(&problem, LOCKSTEP_DATA, NULL,
+                       "it has another number of channels than the first");
+        return bad_record(source, index, &problem, error);
+    }
     return ls_source_note_shape(source, index, shape, error);
 }
 
@@ -240,11 +244,12 @@ static int decode(struct ls_source_reader *reader, int64_t index, const struct l
 {
     const struct database *db = reader->source->state;
     struct ls_picture picture;
-    const char *problem =
-        ls_picture_decode(datum->data, datum->data_size, db->channels, &reader->picture, &picture);
-    if (problem == NULL)
-        problem = ls_picture_to_record(&picture, &reader->record, record);
-    return problem == NULL ? 0 : bad_record(reader->source, index, problem, error);
+    struct ls_problem problem;
+    int status = ls_picture_decode(datum->data, datum->data_size, db->channels, &reader->picture,
+                                   &picture, &problem);
+    if (status == 0)
+        status = ls_picture_to_record(&picture, &reader->record, record, &problem);
+    return status == 0 ? 0 : bad_record(reader->source, index, &problem, error);
 }
 
 static int read_record(struct ls_source_reader *reader, int64_t index, uint32_t wanted,
@@ -263,7 +268,7 @@ static int read_record(struct ls_source_reader *reader, int64_t index, uint32_t 
                            LOCKSTEP_DATA, error));
     if (pixels)
         image->hash = ls_hash_wide(value, entry->value_size, 0);
-    if (reader->hash_only && ls_datum_read(value, entry->value_size, &datum) != NULL) {
+    if (reader->hash_only && ls_datum_read(value, entry->value_size, &datum, NULL) != 0) {
         ls_record_set_label(reader, record, 0);
         return 0; /* it is no record, and that is what is hashed */
     }

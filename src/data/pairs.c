@@ -134,14 +134,14 @@ static int look_at_map(const struct pairs *pairs, size_t index,
     const char *path = ls_picture_path(&pairs->maps, index);
     struct ls_mapping mapping;
     struct ls_picture_header map;
+    struct ls_problem problem;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
-    const char *problem = ls_label_map_look(mapping.data, mapping.size, &map);
+    int status = ls_label_map_look(mapping.data, mapping.size, &map, &problem);
     int lost = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
     ls_file_unmap(&mapping);
     LS_TRY(lost);
-    if (problem != NULL)
-        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
-                                            "record %zu: %s", index, problem));
+    if (status != 0)
+        return ls_picture_file_bad(path, (int64_t)index, &problem, error);
     if (map.height != picture->height || map.width != picture->width)
         return other_size(pairs, index, map.height, map.width, picture->height, picture->width,
                           error);
@@ -231,18 +231,16 @@ static int decode_map(struct ls_source_reader *reader, int64_t index, bool pictu
         ls_free(bytes);
         return 0;
     }
-    const char *problem = ls_label_map_decode((const uint8_t *)bytes, size, &reader->file, map);
+    struct ls_problem problem;
+    int status = ls_label_map_decode((const uint8_t *)bytes, size, &reader->file, map, &problem);
     ls_free(bytes);
-    if (problem == NULL && pictured &&
-        (map->height != reader->height || map->width != reader->width))
+    if (status == 0 && pictured && (map->height != reader->height || map->width != reader->width))
         return other_size(pairs, (size_t)index, map->height, map->width, reader->height,
                           reader->width, error);
-    if (problem == NULL && pairs->form.height > 0)
-        problem = ls_label_map_resize(map, pairs->form.height, pairs->form.width, &reader->map);
-    if (problem != NULL)
-        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
-                                            "record %lld: %s", (long long)index, problem));
-    return 0;
+    if (status == 0 && pairs->form.height > 0)
+        status =
+            ls_label_map_resize(map, pairs->form.height, pairs->form.width, &reader->map, &problem);
+    return status == 0 ? 0 : ls_picture_file_bad(path, index, &problem, error);
 }
 
 static void clip(struct ls_label_map *map, uint32_t largest)

@@ -1,7 +1,7 @@
 /* Pictures: JPEG and PNG files in memory to pixels, and their sizes.
  *
- * Functions return NULL, or a sentence that says what is wrong ("it is cut off"); the string is a
- * constant or belongs to the calling thread until its next call.
+ * What is wrong is LOCKSTEP_DATA ("it is cut off"), but for memory that cannot be had:
+ * LOCKSTEP_RESOURCE.
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_DATA_PICTURE_H
 #define LS_DATA_PICTURE_H
@@ -28,13 +28,14 @@ struct ls_picture {
 };
 
 /* Reads the header of a JPEG or PNG file. */
-const char *ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header);
+int ls_picture_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
+                    struct ls_problem *problem);
 
 /* Decodes a file to `channels` (3 or 1; 0: as it is). A file whose pixels are cut off or damaged
  * is refused. The pixels are in `buffer`. Grey from a JPEG is its luma; from other colours
  * 0.299 R + 0.587 G + 0.114 B, rounded, as in OpenCV. Orientation marks are not followed. */
-const char *ls_picture_decode(const uint8_t *bytes, size_t size, int channels,
-                              struct ls_buffer *buffer, struct ls_picture *picture);
+int ls_picture_decode(const uint8_t *bytes, size_t size, int channels, struct ls_buffer *buffer,
+                      struct ls_picture *picture, struct ls_problem *problem);
 
 /* Bytes that decoding it takes, and making a record of `channels` (0: as they are) of it, resized
  * to height x width (0: not). */
@@ -47,24 +48,26 @@ struct ls_label_map {
     int height, width;
     uint16_t *labels; /* H x W */
 };
-/* Reads the header of a map. Like the others it returns NULL, or what is wrong. */
-const char *ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header);
+/* Reads the header of a map. */
+int ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_header *header,
+                      struct ls_problem *problem);
 /* Decodes a map; the labels are in `buffer`. */
-const char *ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,
-                                struct ls_label_map *map);
+int ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,
+                        struct ls_label_map *map, struct ls_problem *problem);
 /* Resizes a map: output pixel i of n takes the input pixel that its centre lies in, of m that is
  * floor((i + 1/2) m / n). The result is in `buffer`, which `map` must not be. */
-const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
-                                struct ls_buffer *buffer);
+int ls_label_map_resize(struct ls_label_map *map, int height, int width, struct ls_buffer *buffer,
+                        struct ls_problem *problem);
 
 /* Makes the image of a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. */
-const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
-                                 struct ls_record *record);
+int ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
+                         struct ls_record *record, struct ls_problem *problem);
 
 /* Resizes to height x width and makes a record as above. Bilinear, pixel centres aligned; when
  * shrinking, the triangle filter is widened so that no pixel of the picture is left out. In
- * integers, so the result is the same on every machine. NULL, or what is wrong. */
-const char *ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
-                                        struct ls_buffer *buffer, struct ls_record *record);
+ * integers, so the result is the same on every machine. */
+int ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
+                                struct ls_buffer *buffer, struct ls_record *record,
+                                struct ls_problem *problem);
 
 #endif

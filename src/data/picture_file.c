@@ -26,19 +26,25 @@ int ls_picture_form_init(const struct ls_source_options *options,
     return 0;
 }
 
+int ls_picture_file_bad(const char *path, int64_t index, const struct ls_problem *problem,
+                        struct ls_error *error)
+{
+    return ls_source_bad_record(ls_fail(error, problem->status, path, NULL, "record %lld: %s",
+                                        (long long)index, problem->message));
+}
+
 int ls_picture_file_look(const char *path, int64_t index, struct ls_picture_header *header,
                          size_t *file, struct ls_error *error)
 {
     struct ls_mapping mapping;
+    struct ls_problem problem;
     LS_TRY(ls_file_map(path, LOCKSTEP_DATA, &mapping, error));
-    const char *problem = ls_picture_look(mapping.data, mapping.size, header);
+    int status = ls_picture_look(mapping.data, mapping.size, header, &problem);
     *file = mapping.size;
-    int status = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
-    if (status == 0 && problem != NULL)
-        status = ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
-                                              "record %lld: %s", (long long)index, problem));
+    int lost = ls_file_lost(&mapping, path, LOCKSTEP_DATA, error);
     ls_file_unmap(&mapping);
-    return status;
+    LS_TRY(lost);
+    return status == 0 ? 0 : ls_picture_file_bad(path, index, &problem, error);
 }
 
 int ls_picture_file_shape(const struct ls_picture_form *form, const char *path, int64_t index,
@@ -76,18 +82,16 @@ int ls_picture_file_read(struct ls_source_reader *reader, const struct ls_pictur
         return 0;
     }
     struct ls_picture picture;
-    const char *problem =
-        ls_picture_decode((const uint8_t *)bytes, size, form->channels, &reader->picture, &picture);
+    struct ls_problem problem;
+    int status = ls_picture_decode((const uint8_t *)bytes, size, form->channels, &reader->picture,
+                                   &picture, &problem);
     ls_free(bytes);
-    reader->height = problem == NULL ? picture.height : 0;
-    reader->width = problem == NULL ? picture.width : 0;
-    if (problem == NULL && form->height > 0)
-        problem = ls_picture_resize_to_record(&picture, form->height, form->width, &reader->record,
-                                              record);
-    else if (problem == NULL)
-        problem = ls_picture_to_record(&picture, &reader->record, record);
-    if (problem != NULL)
-        return ls_source_bad_record(ls_fail(error, ls_record_status(problem), path, NULL,
-                                            "record %lld: %s", (long long)index, problem));
-    return 0;
+    reader->height = status == 0 ? picture.height : 0;
+    reader->width = status == 0 ? picture.width : 0;
+    if (status == 0 && form->height > 0)
+        status = ls_picture_resize_to_record(&picture, form->height, form->width, &reader->record,
+                                             record, &problem);
+    else if (status == 0)
+        status = ls_picture_to_record(&picture, &reader->record, record, &problem);
+    return status == 0 ? 0 : ls_picture_file_bad(path, index, &problem, error);
 }

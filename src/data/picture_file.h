@@ -46,6 +46,9 @@ int ls_picture_form_init(const struct ls_source_options *options,
                          const struct ls_picture_options *own, struct ls_picture_form *form,
                          struct ls_error *error);
 
+/* Fails with what is wrong with the picture, or the map, of record `index`. */
+int ls_picture_file_bad(const char *path, int64_t index, const struct ls_problem *problem,
+                        struct ls_error *error);
 /* Reads the header of the picture of record `index`; *file: its bytes. A file that is none is
  * LOCKSTEP_DATA, naming it. */
 int ls_picture_file_look(const char *path, int64_t index, struct ls_picture_header *header,

@@ -26,9 +26,8 @@ struct ls_reader {
     struct ls_buffer sample; /* tensors of one that do not lie in one piece where they go */
     int64_t last;            /* record that was fetched last */
     uint64_t hash;
-    bool replaced; /* another one was read in its place */
-    bool trusts;   /* see ls_reader_trust */
-    char text[LS_BAD_REASON];
+    bool replaced;          /* another one was read in its place */
+    bool trusts;            /* see ls_reader_trust */
     struct ls_error *aside; /* what is wrong with a bad record; NULL: bad records are errors */
 };
 
@@ -124,15 +123,16 @@ static int tell_aside(const struct ls_reader *reader, int status, struct ls_erro
                : ls_fail(error, status, problem->place, problem->hint, "%s", problem->message);
 }
 
-/* What is wrong with a record that could be read; NULL: nothing. */
-static const char *judge(const struct ls_reader *reader, const struct ls_record *record, char *text)
+/* LOCKSTEP_DATA where a record is bad although it could be read. */
+static int judge(const struct ls_reader *reader, const struct ls_record *record,
+                 struct ls_problem *problem)
 {
     const struct ls_dataset *dataset = reader->dataset;
     int64_t shape[3];
-    const char *problem = NULL;
     if (ls_source_has_image(dataset->source))
-        problem = ls_transform_shape(&dataset->transform, record->tensor[0].shape.dim, shape);
-    return problem != NULL ? problem : ls_bad_records_numbers(dataset, record, text);
+        LS_TRY(
+            ls_transform_shape(&dataset->transform, record->tensor[0].shape.dim, shape, problem));
+    return ls_bad_records_numbers(dataset, record, problem);
 }
 
 /* Reads a record of which it is not known whether it is bad, and finds that out; for that it is
@@ -143,7 +143,7 @@ static int try_index(struct ls_reader *reader, int64_t index, enum ls_verdict ve
     struct ls_bad_records *bad = reader->dataset->bad;
     bool hash_only = reader->source->hash_only;
     bool trusts = reader->trusts && hash_only;
-    const char *problem = NULL;
+    struct ls_problem problem;
     ls_error_clear(reader->aside);
     reader->source->hash_only = trusts;
     reader->source->bad = false;
@@ -153,13 +153,12 @@ static int try_index(struct ls_reader *reader, int64_t index, enum ls_verdict ve
     reader->source->hash_only = hash_only;
     if (status != 0 && !reader->source->bad)
         return tell_aside(reader, status, error);
-    if (status != 0)
-        problem = reader->aside->problems[0].message;
-    else if (!trusts)
-        problem = judge(reader, record, reader->text);
-    *good = problem == NULL;
-    if (problem != NULL)
-        ls_bad_records_note(bad, index, problem);
+    const char *reason = status != 0 ? reader->aside->problems[0].message : problem.message;
+    if (status == 0 && !trusts)
+        status = judge(reader, record, &problem);
+    *good = status == 0;
+    if (!*good)
+        ls_bad_records_note(bad, index, reason);
     else if (!trusts)
         ls_bad_records_set(bad, index, LS_GOOD);
     return 0;
@@ -286,13 +285,13 @@ void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *h
     *hash = reader->hash;
 }
 
-int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
+int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_problem *problem,
                    struct ls_error *error)
 {
     struct ls_text name = {0};
     ls_dataset_name_record(reader->dataset, record_index(reader, ordinal), &name);
-    int status = ls_fail(error, ls_record_status(problem), reader->dataset->name, hint, "%s: %s",
-                         name.data != NULL ? name.data : "a record", problem);
+    int status = ls_fail(error, problem->status, reader->dataset->name, problem->hint, "%s: %s",
+                         name.data != NULL ? name.data : "a record", problem->message);
     ls_text_free(&name);
     return status;
 }
@@ -310,43 +309,10 @@ static int check_size(struct ls_reader *reader, int64_t ordinal, const struct ls
     const int64_t *found = record->tensor[0].shape.dim;
     if (found[1] == shape[1] && found[2] == shape[2])
         return 0;
-    return ls_reader_fail(reader, ordinal, "files must not change while they are in use",
-                          "it has another height or width than when the data were opened", error);
-}
-
-const char *ls_dataset_convert(const struct ls_dataset *dataset, int tensor,
-                               const struct ls_record *record, void *out, char *text)
-{
-    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
-    const struct ls_tensor_info *info = &dataset->source->tensor[sample->source];
-    const struct ls_record_tensor *data = &record->tensor[sample->source];
-    char number[LS_NUMBER_TEXT];
-    int64_t count = ls_tensor_numbers(data);
-    bool integers = sample->type == LS_I32;
-    int64_t done = integers ? ls_numbers_to_i32(data->type, data->data, count, out)
-                            : ls_numbers_to_f32(data->type, data->data, count, out);
-    if (done == count)
-        return NULL;
-    ls_number_text(data->type, data->data, done, number);
-    if (info->shape.rank == 0 && !integers && !ls_dtype_is_float(data->type))
-        snprintf(text, LS_BAD_REASON, "its %s is beyond 2^24", info->name);
-    else
-        snprintf(text, LS_BAD_REASON, "its %s has the number %s, which %s", info->name, number,
-                 integers                        ? "is no integer of 32 bits"
-                 : ls_dtype_is_float(data->type) ? "fp32 does not have"
-                                                 : "is beyond 2^24");
-    return text;
-}
-
-/* What to do about numbers that do not fit. */
-static const char *convert_hint(const struct ls_dataset *dataset, int tensor)
-{
-    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
-    if (sample->type == LS_I32)
-        return "type: I32 is for whole numbers; leave it out";
-    if (ls_dtype_is_float(dataset->source->tensor[sample->source].type))
-        return "round the numbers to fp32 when the data are written";
-    return "data_param { tensor { type: I32 } } hands over integers as they are";
+    struct ls_problem problem;
+    ls_problem_set(&problem, LOCKSTEP_DATA, "files must not change while they are in use",
+                   "it has another height or width than when the data were opened");
+    return ls_reader_fail(reader, ordinal, &problem, error);
 }
 
 /* Writes one tensor of a sample. */
@@ -356,22 +322,23 @@ static int write_tensor(struct ls_reader *reader, int64_t ordinal, const struct 
     const struct ls_dataset *dataset = reader->dataset;
     int source = dataset->tensor[tensor].source;
     const struct ls_record_tensor *data = &record->tensor[source];
-    const char *problem = NULL, *hint = NULL;
+    struct ls_problem problem;
+    int status = 0;
     LS_ASSERT(data->data != NULL); /* what a source reads if it is wanted */
     switch (dataset->source->tensor[source].role) {
     case LS_TENSOR_IMAGE:
-        problem = ls_transform_apply(&dataset->transform, data, (uint64_t)ordinal, true,
-                                     &reader->scratch, out);
+        status = ls_transform_apply(&dataset->transform, data, (uint64_t)ordinal, true,
+                                    &reader->scratch, out, &problem);
         break;
     case LS_TENSOR_MAP:
-        problem = ls_transform_map(&dataset->transform, data, (uint64_t)ordinal, true, out);
+        status =
+            ls_transform_map(&dataset->transform, data, (uint64_t)ordinal, true, out, &problem);
         break;
     case LS_TENSOR_PLAIN:
-        problem = ls_dataset_convert(dataset, tensor, record, out, reader->text);
-        hint = problem != NULL && data->shape.rank > 0 ? convert_hint(dataset, tensor) : NULL;
+        status = ls_dataset_convert(dataset, tensor, record, out, &problem);
         break;
     }
-    return problem == NULL ? 0 : ls_reader_fail(reader, ordinal, hint, problem, error);
+    return status == 0 ? 0 : ls_reader_fail(reader, ordinal, &problem, error);
 }
 
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
@@ -486,27 +453,30 @@ static void swap_bytes(const struct ls_record *record, uint8_t *pixels)
 }
 
 /* The picture as a record of this data set. */
-static const char *make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
-                               struct ls_record *record)
+static int make_record(struct ls_reader *reader, const uint8_t *bytes, size_t size,
+                       struct ls_record *record, struct ls_problem *problem)
 {
     const struct ls_source *source = reader->dataset->source;
     const int64_t *shape = ls_source_image(source);
     if (!ls_source_has_image(source))
-        return "the data have no images, so pictures cannot stand in for them";
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "the data have no images, so pictures cannot stand in for them");
     int channels = (int)shape[0];
     if (channels != 1 && channels != 3)
-        return "the data have neither one channel nor three, so pictures cannot stand in for them";
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "the data have neither one channel nor three, so pictures cannot "
+                              "stand in for them");
     struct ls_picture picture;
-    const char *problem =
-        ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture);
-    if (problem == NULL && source->varies && reader->dataset->transform.crop > 0)
-        problem = ls_picture_to_record(&picture, &reader->source->record, record);
-    else if (problem == NULL)
-        problem = ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2],
-                                              &reader->source->record, record);
-    if (problem == NULL && channels == 3 && !source->bgr)
-        swap_bytes(record, reader->source->record.data);
-    return problem;
+    struct ls_buffer *buffer = &reader->source->record;
+    LS_TRY(ls_picture_decode(bytes, size, channels, &reader->source->picture, &picture, problem));
+    if (source->varies && reader->dataset->transform.crop > 0)
+        LS_TRY(ls_picture_to_record(&picture, buffer, record, problem));
+    else
+        LS_TRY(ls_picture_resize_to_record(&picture, (int)shape[1], (int)shape[2], buffer, record,
+                                           problem));
+    if (channels == 3 && !source->bgr)
+        swap_bytes(record, buffer->data);
+    return 0;
 }
 
 int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
@@ -516,11 +486,11 @@ int ls_reader_picture(struct ls_reader *reader, const char *path, float *sample,
     size_t size;
     LS_TRY(ls_file_read(path, PICTURE_LIMIT, LOCKSTEP_DATA, &bytes, &size, error));
     struct ls_record record;
-    const char *problem = make_record(reader, (const uint8_t *)bytes, size, &record);
+    struct ls_problem problem;
+    int status = make_record(reader, (const uint8_t *)bytes, size, &record, &problem);
     ls_free(bytes);
-    if (problem == NULL)
-        problem = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
-                                     &reader->scratch, sample);
-    return problem == NULL ? 0
-                           : ls_fail(error, ls_record_status(problem), path, NULL, "%s", problem);
+    if (status == 0)
+        status = ls_transform_apply(&reader->dataset->transform, &record.tensor[0], 0, false,
+                                    &reader->scratch, sample, &problem);
+    return status == 0 ? 0 : ls_fail(error, status, path, NULL, "%s", problem.message);
 }

@@ -43,8 +43,8 @@ void ls_reader_trust(struct ls_reader *reader, bool trust);
 /* Those of the last sample that was fetched; and whether another record stood in for it. */
 void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *hash);
 bool ls_reader_replaced(const struct ls_reader *reader);
-/* Appends a problem of the record behind an ordinal, naming source and record: LOCKSTEP_DATA. */
-int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const char *hint, const char *problem,
+/* Fails with a problem of the record behind an ordinal, naming source and record. */
+int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_problem *problem,
                    struct ls_error *error);
 /* The image behind an ordinal as it is stored, before transformation: shape and 0..255 pixels, to
  * show to people, colours as red, green, blue; and its label, 0 where it is not one number.

@@ -7,11 +7,10 @@
  * bits in between.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "data/picture.h"
-
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/picture_inner.h"
 
 /* The filter of one direction: for each output pixel, where its input begins and `taps` weights. */
 struct filter {
@@ -120,16 +119,16 @@ static uint8_t *begin_record(const struct ls_picture *picture, int height, int w
     return pixels;
 }
 
-const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
-                                 struct ls_record *record)
+int ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
+                         struct ls_record *record, struct ls_problem *problem)
 {
     uint8_t *out = begin_record(picture, picture->height, picture->width, buffer, record);
     if (out == NULL)
-        return ls_record_no_memory;
+        return ls_picture_no_memory(problem);
     size_t pixels = (size_t)picture->height * (size_t)picture->width;
     if (picture->channels == 1) {
         memcpy(out, picture->pixels, pixels);
-        return NULL;
+        return 0;
     }
     const uint8_t *in = picture->pixels;
     for (size_t i = 0; i < pixels; i++, in += 3) {
@@ -137,7 +136,7 @@ const char *ls_picture_to_record(const struct ls_picture *picture, struct ls_buf
         out[pixels + i] = in[1];
         out[2 * pixels + i] = in[0];
     }
-    return NULL;
+    return 0;
 }
 
 static void resize_planes(const struct ls_picture *picture, const struct filter *rows,
@@ -155,11 +154,12 @@ static void resize_planes(const struct ls_picture *picture, const struct filter 
     }
 }
 
-const char *ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
-                                        struct ls_buffer *buffer, struct ls_record *record)
+int ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
+                                struct ls_buffer *buffer, struct ls_record *record,
+                                struct ls_problem *problem)
 {
     if (height == picture->height && width == picture->width)
-        return ls_picture_to_record(picture, buffer, record);
+        return ls_picture_to_record(picture, buffer, record, problem);
     uint8_t *out = begin_record(picture, height, width, buffer, record);
     struct filter rows = {0}, columns = {0};
     uint16_t *plane = ls_alloc((size_t)picture->height * (size_t)width, sizeof *plane);
@@ -173,17 +173,17 @@ const char *ls_picture_resize_to_record(const struct ls_picture *picture, int he
     filter_free(&columns);
     ls_free(plane);
     ls_free(sum);
-    return ok ? NULL : ls_record_no_memory;
+    return ok ? 0 : ls_picture_no_memory(problem);
 }
 
-const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
-                                struct ls_buffer *buffer)
+int ls_label_map_resize(struct ls_label_map *map, int height, int width, struct ls_buffer *buffer,
+                        struct ls_problem *problem)
 {
     if (height == map->height && width == map->width)
-        return NULL;
+        return 0;
     uint16_t *out = ls_buffer_reserve(buffer, (size_t)height * (size_t)width, sizeof *out);
     if (out == NULL)
-        return ls_record_no_memory;
+        return ls_picture_no_memory(problem);
     for (int y = 0; y < height; y++) {
         int64_t row = (2 * (int64_t)y + 1) * map->height / (2 * (int64_t)height);
         const uint16_t *in = map->labels + row * map->width;
@@ -192,5 +192,5 @@ const char *ls_label_map_resize(struct ls_label_map *map, int height, int width,
                 in[(2 * (int64_t)x + 1) * map->width / (2 * (int64_t)width)];
     }
     *map = (struct ls_label_map){height, width, out};
-    return NULL;
+    return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/dataset_inner.h"
+#include "data/numbers.h"
 
 int64_t ls_dataset_place_of(const struct ls_dataset *dataset, int64_t ordinal,
                             struct ls_order *order)
@@ -38,13 +39,13 @@ int64_t ls_dataset_stand_in(const struct ls_dataset *dataset, int64_t place)
     return record;
 }
 
-static int fail_record(const struct ls_dataset *dataset, int64_t index, const char *problem,
-                       struct ls_error *error)
+static int fail_record(const struct ls_dataset *dataset, int64_t index,
+                       const struct ls_problem *problem, struct ls_error *error)
 {
     struct ls_text name = {0};
     ls_dataset_name_record(dataset, index, &name);
-    int status = ls_fail(error, LOCKSTEP_DATA, dataset->name, NULL, "%s: %s",
-                         name.data != NULL ? name.data : "a record", problem);
+    int status = ls_fail(error, problem->status, dataset->name, NULL, "%s: %s",
+                         name.data != NULL ? name.data : "a record", problem->message);
     ls_text_free(&name);
     return status;
 }
@@ -58,14 +59,15 @@ int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
     for (int64_t i = 0; i < dataset->size; i++) {
         int64_t index = ls_dataset_place(dataset, i);
         int64_t record[3], shape[3];
+        struct ls_problem problem;
         if (dataset->bad != NULL && ls_bad_records_verdict(dataset->bad, index) == LS_BAD)
             continue;
         ls_source_shape_of(dataset->source, index, record);
-        const char *problem = ls_transform_shape(&dataset->transform, record, shape);
-        if (problem != NULL && dataset->bad == NULL)
-            return fail_record(dataset, index, problem, error);
-        if (problem != NULL) {
-            ls_bad_records_note(dataset->bad, index, problem);
+        int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
+        if (status != 0 && dataset->bad == NULL)
+            return fail_record(dataset, index, &problem, error);
+        if (status != 0) {
+            ls_bad_records_note(dataset->bad, index, problem.message);
             continue;
         }
         for (int k = 1; k < 3; k++)
@@ -139,6 +141,41 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
     int64_t place = ls_dataset_place_of(dataset, ordinal, &order);
     int64_t record[3], index = ls_dataset_stand_in(dataset, place);
     ls_source_shape_of(dataset->source, index, record);
-    const char *problem = ls_transform_shape(&dataset->transform, record, shape);
-    return problem == NULL ? 0 : fail_record(dataset, index, problem, error);
+    struct ls_problem problem;
+    int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
+    return status == 0 ? 0 : fail_record(dataset, index, &problem, error);
+}
+
+/* What to do about numbers that do not fit. */
+static const char *convert_hint(const struct ls_dataset *dataset, int tensor)
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    if (sample->type == LS_I32)
+        return "type: I32 is for whole numbers; leave it out";
+    if (ls_dtype_is_float(dataset->source->tensor[sample->source].type))
+        return "round the numbers to fp32 when the data are written";
+    return "data_param { tensor { type: I32 } } hands over integers as they are";
+}
+
+int ls_dataset_convert(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
+                       void *out, struct ls_problem *problem)
+{
+    const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
+    const struct ls_tensor_info *info = &dataset->source->tensor[sample->source];
+    const struct ls_record_tensor *data = &record->tensor[sample->source];
+    char number[LS_NUMBER_TEXT];
+    int64_t count = ls_tensor_numbers(data);
+    bool integers = sample->type == LS_I32;
+    int64_t done = integers ? ls_numbers_to_i32(data->type, data->data, count, out)
+                            : ls_numbers_to_f32(data->type, data->data, count, out);
+    if (done == count)
+        return 0;
+    const char *hint = data->shape.rank > 0 ? convert_hint(dataset, tensor) : NULL;
+    if (info->shape.rank == 0 && !integers && !ls_dtype_is_float(data->type))
+        return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s is beyond 2^24", info->name);
+    return ls_problem_set(problem, LOCKSTEP_DATA, hint, "its %s has the number %s, which %s",
+                          info->name, ls_number_text(data->type, data->data, done, number),
+                          integers                        ? "is no integer of 32 bits"
+                          : ls_dtype_is_float(data->type) ? "fp32 does not have"
+                                                          : "is beyond 2^24");
 }

@@ -151,13 +151,6 @@ void ls_buffer_free(struct ls_buffer *buffer)
     *buffer = (struct ls_buffer){0};
 }
 
-const char ls_record_no_memory[] = "out of memory";
-
-int ls_record_status(const char *problem)
-{
-    return problem == ls_record_no_memory ? LOCKSTEP_RESOURCE : LOCKSTEP_DATA;
-}
-
 int64_t ls_record_size(const int64_t shape[3])
 {
     return shape[0] * shape[1] * shape[2];

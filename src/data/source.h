@@ -168,11 +168,6 @@ size_t ls_tensor_bytes(const struct ls_record_tensor *tensor);
 struct ls_tensor_info *ls_source_add_tensor(struct ls_source *source, const char *name,
                                             enum ls_tensor_role role, enum ls_dtype type);
 
-/* Problems of records are texts. This one is not caused by the record. */
-extern const char ls_record_no_memory[];
-/* The status that belongs to such a text: LOCKSTEP_RESOURCE for that one, else LOCKSTEP_DATA. */
-int ls_record_status(const char *problem);
-
 /* For a type's open: what is known of the shape of a record's image; that of record 0 first. Fails
  * if it cannot be a record, or if there is no memory. */
 int ls_source_note_shape(struct ls_source *source, int64_t index, const int64_t shape[3],

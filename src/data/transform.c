@@ -358,51 +358,51 @@ static struct jitter draw_jitter(const struct ls_transform *t, uint64_t ordinal,
 }
 
 /* Whether a record has a shape that this transformation can work on. */
-static const char *check_record(const struct ls_transform *t, const int64_t record[3])
+static int check_record(const struct ls_transform *t, const int64_t record[3],
+                        struct ls_problem *problem)
 {
-    if (record[0] != t->input[0])
-        return "it has another number of channels than the first record";
+    const char *what = NULL;
     bool same = record[1] == t->input[1] && record[2] == t->input[2];
-    if (same)
-        return NULL;
-    if (t->crop == 0 && !t->varies)
-        return "it has another height or width than the first record, and there is no crop";
-    if (t->mean != NULL)
-        return "it has another height or width than the mean file";
-    if (record[1] + 2 * t->pad < t->crop || record[2] + 2 * t->pad < t->crop)
-        return "it is smaller than the crop";
-    if (t->reflect && (t->pad >= record[1] || t->pad >= record[2]))
-        return "it is smaller than the reflecting pad";
-    return NULL;
+    if (record[0] != t->input[0])
+        what = "it has another number of channels than the first record";
+    else if (same)
+        return 0;
+    else if (t->crop == 0 && !t->varies)
+        what = "it has another height or width than the first record, and there is no crop";
+    else if (t->mean != NULL)
+        what = "it has another height or width than the mean file";
+    else if (record[1] + 2 * t->pad < t->crop || record[2] + 2 * t->pad < t->crop)
+        what = "it is smaller than the crop";
+    else if (t->reflect && (t->pad >= record[1] || t->pad >= record[2]))
+        what = "it is smaller than the reflecting pad";
+    return what == NULL ? 0 : ls_problem_set(problem, LOCKSTEP_DATA, NULL, "%s", what);
 }
 
-const char *ls_transform_shape(const struct ls_transform *t, const int64_t record[3],
-                               int64_t shape[3])
+int ls_transform_shape(const struct ls_transform *t, const int64_t record[3], int64_t shape[3],
+                       struct ls_problem *problem)
 {
-    const char *problem = check_record(t, record);
-    if (problem != NULL)
-        return problem;
+    LS_TRY(check_record(t, record, problem));
     memcpy(shape, t->output, sizeof t->output);
     if (t->crop > 0 || !t->varies)
-        return NULL;
+        return 0;
     shape[1] = record[1] + 2 * t->pad;
     shape[2] = record[2] + 2 * t->pad;
-    return ls_record_shape_valid(shape) ? NULL : "it is too large with its padding";
+    return ls_record_shape_valid(shape)
+               ? 0
+               : ls_problem_set(problem, LOCKSTEP_DATA, NULL, "it is too large with its padding");
 }
 
-const char *ls_transform_apply(const struct ls_transform *t, const struct ls_record_tensor *image,
-                               uint64_t ordinal, bool augment, struct ls_buffer *scratch,
-                               float *sample)
+int ls_transform_apply(const struct ls_transform *t, const struct ls_record_tensor *image,
+                       uint64_t ordinal, bool augment, struct ls_buffer *scratch, float *sample,
+                       struct ls_problem *problem)
 {
     int64_t shape[3];
-    const char *problem = ls_transform_shape(t, image->shape.dim, shape);
-    if (problem != NULL)
-        return problem;
+    LS_TRY(ls_transform_shape(t, image->shape.dim, shape, problem));
     float *row = NULL;
     if (t->mean != NULL && t->pad > 0) {
         row = ls_buffer_reserve(scratch, (size_t)shape[2], sizeof *row);
         if (row == NULL)
-            return ls_record_no_memory;
+            return ls_problem_set(problem, LOCKSTEP_RESOURCE, NULL, "out of memory");
     }
     augment = augment && t->augment;
     struct window window = place_window(t, image->shape.dim, shape, ordinal, augment);
@@ -412,7 +412,7 @@ const char *ls_transform_apply(const struct ls_transform *t, const struct ls_rec
         make_channel(t, image, &window, &jitter, c, row, sample + c * size);
     if (t->standardize)
         standardize(sample, shape[0] * size);
-    return NULL;
+    return 0;
 }
 
 /* ---- A label map ---- */
@@ -432,14 +432,12 @@ static void load_labels(const uint16_t *map, const struct window *w, int64_t row
     }
 }
 
-const char *ls_transform_map(const struct ls_transform *t, const struct ls_record_tensor *map,
-                             uint64_t ordinal, bool augment, float *out)
+int ls_transform_map(const struct ls_transform *t, const struct ls_record_tensor *map,
+                     uint64_t ordinal, bool augment, float *out, struct ls_problem *problem)
 {
     const int64_t image[3] = {t->input[0], map->shape.dim[1], map->shape.dim[2]};
     int64_t shape[3];
-    const char *problem = ls_transform_shape(t, image, shape);
-    if (problem != NULL)
-        return problem;
+    LS_TRY(ls_transform_shape(t, image, shape, problem));
     augment = augment && t->augment;
     struct window w = place_window(t, image, shape, ordinal, augment);
     struct jitter jitter = draw_jitter(t, ordinal, augment);
@@ -448,5 +446,5 @@ const char *ls_transform_map(const struct ls_transform *t, const struct ls_recor
         if (jitter.mirror)
             turn_row(out + row * w.columns, w.columns);
     }
-    return NULL;
+    return 0;
 }

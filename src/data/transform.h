@@ -63,22 +63,21 @@ int ls_transform_open(const struct ls_transform_options *options, struct ls_tran
                       struct ls_error *error);
 void ls_transform_free(struct ls_transform *transform);
 
-/* The shape that a record of shape `record` becomes. Returns NULL, or what is wrong with it. */
-const char *ls_transform_shape(const struct ls_transform *transform, const int64_t record[3],
-                               int64_t shape[3]);
+/* The shape that a record of shape `record` becomes. LOCKSTEP_DATA where there is none. */
+int ls_transform_shape(const struct ls_transform *transform, const int64_t record[3],
+                       int64_t shape[3], struct ls_problem *problem);
 
 /* Writes the sample (of that shape) that a record's image becomes at an ordinal. `augment` false:
- * centre crop, nothing random. `scratch` is the caller's, used again and again. Returns NULL, or
- * what is wrong with the record (its shape). */
-const char *ls_transform_apply(const struct ls_transform *transform,
-                               const struct ls_record_tensor *image, uint64_t ordinal, bool augment,
-                               struct ls_buffer *scratch, float *sample);
+ * centre crop, nothing random. `scratch` is the caller's, used again and again. LOCKSTEP_DATA
+ * for a record of another shape. */
+int ls_transform_apply(const struct ls_transform *transform, const struct ls_record_tensor *image,
+                       uint64_t ordinal, bool augment, struct ls_buffer *scratch, float *sample,
+                       struct ls_problem *problem);
 
 /* Writes what a map of the record becomes, height x width of the sample's shape: the pixel of the
  * map that belongs to the pixel of the sample. */
-const char *ls_transform_map(const struct ls_transform *transform,
-                             const struct ls_record_tensor *map, uint64_t ordinal, bool augment,
-                             float *out);
+int ls_transform_map(const struct ls_transform *transform, const struct ls_record_tensor *map,
+                     uint64_t ordinal, bool augment, float *out, struct ls_problem *problem);
 
 /* The shape of a mean file (BlobProto, binary or text): that of the records that it belongs to. */
 int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error);

@@ -62,18 +62,18 @@ static int labels_report(const struct ls_net *net, const struct consumer *consum
                          struct ls_reader *reader, int64_t ordinal, float label,
                          struct ls_error *error)
 {
-    char place[LS_PLACE_SIZE], problem[LS_PLACE_SIZE + 200];
+    char place[LS_PLACE_SIZE];
+    struct ls_problem problem;
     const struct ls_layer *layer = labels_layer_of(ls_net_graph(net), consumer->op);
     ls_layer_place(layer, NULL, NULL, place);
-    snprintf(problem, sizeof problem,
-             "its label %.9g is none of the %" PRId64 " classes of layer '%s' (%s), which are 0 to "
-             "%" PRId64,
-             (double)label, consumer->labels.classes, layer->name, place,
-             consumer->labels.classes - 1);
-    return ls_reader_fail(reader, ordinal,
-                          "the layer that makes the scores needs a num_output beyond the largest "
-                          "label; loss_param { ignore_label } leaves samples out",
-                          problem, error);
+    ls_problem_set(&problem, LOCKSTEP_DATA,
+                   "the layer that makes the scores needs a num_output beyond the largest label; "
+                   "loss_param { ignore_label } leaves samples out",
+                   "its label %.9g is none of the %" PRId64
+                   " classes of layer '%s' (%s), which are 0 to %" PRId64,
+                   (double)label, consumer->labels.classes, layer->name, place,
+                   consumer->labels.classes - 1);
+    return ls_reader_fail(reader, ordinal, &problem, error);
 }
 
 /* Checks what one sample has for an op; `labels` has room for those of the largest. */
@@ -187,8 +187,8 @@ int ls_labels_tell(struct ls_net *net, struct ls_error *error)
     return 0;
 }
 
-const char *ls_labels_problem(const struct ls_net *net, int dataset, int tensor, float label,
-                              char *text)
+int ls_labels_judge(const struct ls_net *net, int dataset, int tensor, float label,
+                    struct ls_problem *problem)
 {
     const struct ls_graph *graph = ls_net_graph(net);
     struct consumer consumer;
@@ -198,9 +198,10 @@ const char *ls_labels_problem(const struct ls_net *net, int dataset, int tensor,
             ls_label_ignored(label, consumer.labels.has_ignore, consumer.labels.ignore_label) ||
             ls_label_class(label, consumer.labels.classes) >= 0)
             continue;
-        snprintf(text, 300, "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
-                 (double)label, consumer.labels.classes, labels_layer_of(graph, consumer.op)->name);
-        return text;
+        return ls_problem_set(problem, LOCKSTEP_DATA, NULL,
+                              "its label %.9g is none of the %" PRId64 " classes of layer '%.150s'",
+                              (double)label, consumer.labels.classes,
+                              labels_layer_of(graph, consumer.op)->name);
     }
-    return NULL;
+    return 0;
 }

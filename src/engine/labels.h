@@ -18,9 +18,9 @@ int ls_labels_find_bad(const struct ls_net *net, int64_t ordinal, int64_t count,
  * layers take. */
 int ls_labels_tell(struct ls_net *net, struct ls_error *error);
 
-/* What is wrong with a label in a tensor of data set `dataset`, for any layer of the net that takes
- * it: a text in `text` (300 bytes), or NULL. Any thread. */
-const char *ls_labels_problem(const struct ls_net *net, int dataset, int tensor, float label,
-                              char *text);
+/* Whether all layers of the net that take a label in a tensor of data set `dataset` know it; else
+ * LOCKSTEP_DATA. Any thread. */
+int ls_labels_judge(const struct ls_net *net, int dataset, int tensor, float label,
+                    struct ls_problem *problem);
 
 #endif

@@ -239,15 +239,15 @@ static int plans_name_size(const struct ls_net *net, const struct ls_micro *micr
                  "for samples of %lld x %lld x %lld: %.640s", (long long)size[0],
                  (long long)size[1], (long long)size[2], problem.message);
     }
-    char what[120];
-    snprintf(what, sizeof what, "has this size, %lld x %lld x %lld", (long long)size[0],
-             (long long)size[1], (long long)size[2]);
+    struct ls_problem which;
+    ls_problem_set(&which, LOCKSTEP_DATA,
+                   "samples differ in size, and not all layers work on each size: data_param { "
+                   "new_height new_width } resizes pictures, transform_param { crop_size } crops "
+                   "them",
+                   "has this size, %lld x %lld x %lld", (long long)size[0], (long long)size[1],
+                   (long long)size[2]);
     if (ls_reader_open(net->datasets[net->varying], &reader, NULL) == 0)
-        ls_reader_fail(reader, micro->ordinal,
-                       "samples differ in size, and not all layers work on each size: "
-                       "data_param { new_height new_width } resizes pictures, transform_param { "
-                       "crop_size } crops them",
-                       what, error);
+        ls_reader_fail(reader, micro->ordinal, &which, error);
     ls_reader_close(reader);
     return status;
 }

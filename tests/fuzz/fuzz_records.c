@@ -78,18 +78,18 @@ static void read_source(const struct ls_source_type *type, bool labels, const ui
 static void read_picture(const uint8_t *bytes, size_t size)
 {
     struct ls_picture_header header;
-    if (ls_picture_look(bytes, size, &header) != NULL ||
+    if (ls_picture_look(bytes, size, &header, NULL) != 0 ||
         (int64_t)header.height * header.width > 1 << 20)
         return; /* large pictures are allowed, but not quick */
     for (int channels = 0; channels <= 3; channels += channels == 0 ? 1 : 2) {
         struct ls_buffer pixels = {0}, numbers = {0};
         struct ls_picture picture;
         struct ls_record record;
-        if (ls_picture_decode(bytes, size, channels, &pixels, &picture) == NULL) {
+        if (ls_picture_decode(bytes, size, channels, &pixels, &picture, NULL) == 0) {
             must(picture.height == header.height && picture.width == header.width);
-            if (ls_picture_to_record(&picture, &numbers, &record) == NULL)
+            if (ls_picture_to_record(&picture, &numbers, &record, NULL) == 0)
                 use_record(&record);
-            if (ls_picture_resize_to_record(&picture, 7, 5, &numbers, &record) == NULL)
+            if (ls_picture_resize_to_record(&picture, 7, 5, &numbers, &record, NULL) == 0)
                 use_record(&record);
         }
         ls_buffer_free(&pixels);
@@ -101,14 +101,14 @@ static void read_map(const uint8_t *bytes, size_t size)
 {
     struct ls_picture_header header;
     struct ls_label_map map;
-    if (ls_label_map_look(bytes, size, &header) != NULL ||
+    if (ls_label_map_look(bytes, size, &header, NULL) != 0 ||
         (int64_t)header.height * header.width > 1 << 20)
         return;
     struct ls_buffer labels = {0}, smaller = {0};
-    if (ls_label_map_decode(bytes, size, &labels, &map) == NULL) {
+    if (ls_label_map_decode(bytes, size, &labels, &map, NULL) == 0) {
         must(map.height == header.height && map.width == header.width);
         uint32_t sum = 0;
-        must(ls_label_map_resize(&map, 7, 5, &smaller) == NULL);
+        must(ls_label_map_resize(&map, 7, 5, &smaller, NULL) == 0);
         for (int i = 0; i < 35; i++)
             sum += map.labels[i];
         must(sum <= 35 * 65535);
@@ -120,7 +120,7 @@ static void read_map(const uint8_t *bytes, size_t size)
 static void read_datum(const uint8_t *bytes, size_t size)
 {
     struct ls_datum datum;
-    if (ls_datum_read(bytes, size, &datum) != NULL)
+    if (ls_datum_read(bytes, size, &datum, NULL) != 0)
         return;
     must(datum.data == NULL || (datum.data >= bytes && datum.data_size <= size));
     float *floats = ls_alloc(datum.float_count, sizeof *floats);
@@ -130,7 +130,7 @@ static void read_datum(const uint8_t *bytes, size_t size)
     if (datum.encoded)
         read_picture(datum.data, datum.data_size);
     else
-        ls_datum_check(&datum);
+        (void)ls_datum_check(&datum, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

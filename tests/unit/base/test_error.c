@@ -127,6 +127,25 @@ static void problems_of_another_error_are_appended(void **state)
     free(more);
 }
 
+/* A problem without a place, which its finder does not know; nothing of it is left as it was. */
+static void a_problem_is_set_without_a_place(void **state)
+{
+    (void)state;
+    struct ls_problem problem;
+    memset(&problem, '#', sizeof problem);
+    assert_int_equal(ls_problem_set(&problem, LOCKSTEP_DATA, "mend it", "%d\n %s", 7, "bytes"),
+                     LOCKSTEP_DATA);
+    assert_int_equal(problem.status, LOCKSTEP_DATA);
+    assert_string_equal(problem.place, "");
+    assert_string_equal(problem.message, "7? bytes");
+    assert_string_equal(problem.hint, "mend it");
+    assert_int_equal(ls_problem_set(&problem, LOCKSTEP_RESOURCE, NULL, "%900s", "x"),
+                     LOCKSTEP_RESOURCE);
+    assert_string_equal(problem.message + strlen(problem.message) - 3, "...");
+    assert_string_equal(problem.hint, "");
+    assert_int_equal(ls_problem_set(NULL, LOCKSTEP_DATA, NULL, "not wanted"), LOCKSTEP_DATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +156,7 @@ int main(void)
         cmocka_unit_test_setup(control_characters_cannot_forge_lines, setup),
         cmocka_unit_test_setup(errno_is_explained, setup),
         cmocka_unit_test_setup(problems_of_another_error_are_appended, setup),
+        cmocka_unit_test_setup(a_problem_is_set_without_a_place, setup),
         cmocka_unit_test_setup(small_buffers_hold_the_beginning, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

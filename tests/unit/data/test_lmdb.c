@@ -320,7 +320,7 @@ static void any_changed_byte_is_answered(void **state)
             struct ls_datum datum;
             assert_true(entries[e].value + entries[e].value_size <= size);
             assert_true(entries[e].key + entries[e].key_size <= size);
-            (void)ls_datum_read(bytes + entries[e].value, entries[e].value_size, &datum);
+            (void)ls_datum_read(bytes + entries[e].value, entries[e].value_size, &datum, NULL);
         }
         ls_free(entries);
     }

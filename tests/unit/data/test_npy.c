@@ -201,14 +201,13 @@ static void numbers_are_the_same_in_every_thread(void **state)
     }
 }
 
-static const char *no_class(void *user, int tensor, float label, char *text)
+static int no_class(void *user, int tensor, float label, struct ls_problem *problem)
 {
     (void)user;
     (void)tensor;
     if (label >= 0 && label <= 0x1p24F)
-        return NULL;
-    snprintf(text, 300, "%.9g is no class", (double)label);
-    return text;
+        return 0;
+    return ls_problem_set(problem, LOCKSTEP_DATA, NULL, "%.9g is no class", (double)label);
 }
 
 static void note_bad(void *user, int64_t record, const char *name, const char *reason)

@@ -1,8 +1,11 @@
 /* Decoding and resizing pictures.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/picture.h"
 #include "data_trial.h"
@@ -10,12 +13,17 @@
 
 static struct ls_buffer buffer, second;
 
+/* A sanitizer's shadow is larger than any limit of memory. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define LIMITED
+#endif
+
 static struct ls_picture decode(const uint8_t *bytes, size_t size, int channels)
 {
     struct ls_picture picture;
-    const char *problem = ls_picture_decode(bytes, size, channels, &buffer, &picture);
-    if (problem != NULL)
-        fail_msg("%s", problem);
+    struct ls_problem problem;
+    if (ls_picture_decode(bytes, size, channels, &buffer, &picture, &problem) != 0)
+        fail_msg("%s", problem.message);
     return picture;
 }
 
@@ -35,7 +43,7 @@ static void png_is_decoded_exactly(void **state)
                                      channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, 8,
                                      interlaced, &size);
             struct ls_picture_header header;
-            assert_null(ls_picture_look(file, size, &header));
+            assert_int_equal(ls_picture_look(file, size, &header, NULL), 0);
             assert_int_equal(header.height, 13);
             assert_int_equal(header.width, 9);
             assert_int_equal(header.channels, channels);
@@ -63,7 +71,7 @@ static void decoding_takes_the_bytes_foretold(void **state)
         size_t size, whole = scans == 0 ? 0 : (10 * 12 + 2 * 5 * 6) * 64 * sizeof(short);
         uint8_t *file = jpeg_file(pixels, 80, 96, 3, scans == 1, &size);
         struct ls_picture_header header;
-        assert_null(ls_picture_look(file, size, &header));
+        assert_int_equal(ls_picture_look(file, size, &header, NULL), 0);
         assert_int_equal(header.whole, whole);
         size_t decoded = whole + 80 * 96 * 3 + 96 * 4;
         assert_int_equal(ls_picture_bytes(&header, 0, 0, 0), decoded + 80 * 96 * 3);
@@ -162,7 +170,7 @@ static void every_truncation_is_refused(void **state)
             memcpy(cut, file, n);
             struct ls_picture picture;
             /* The very last bytes of a JPEG are marks behind its pixels. */
-            if (ls_picture_decode(cut, n, 3, &buffer, &picture) == NULL && n + 4 < size)
+            if (ls_picture_decode(cut, n, 3, &buffer, &picture, NULL) == 0 && n + 4 < size)
                 fail_msg("kind %d is accepted with %zu of %zu bytes", kind, n, size);
             free(cut);
         }
@@ -188,12 +196,12 @@ static void random_damage_is_answered(void **state)
             copy[ls_random_below(key, trial, 0, (uint32_t)size)] = (uint8_t)trial;
             struct ls_picture p;
             struct ls_picture_header header;
-            (void)ls_picture_look(copy, size, &header);
+            (void)ls_picture_look(copy, size, &header, NULL);
             if (ls_picture_decode(copy, size,
                                   (int)(trial % 3 == 0   ? 1
                                         : trial % 3 == 1 ? 3
                                                          : 0),
-                                  &buffer, &p) != NULL)
+                                  &buffer, &p, NULL) != 0)
                 refused++;
             else
                 assert_true(p.height > 0 && p.width > 0 && p.pixels != NULL);
@@ -216,18 +224,83 @@ static void pictures_beyond_the_limits_are_refused(void **state)
     put_u32(file + 16, 60000);
     put_u32(file + 20, 60000);
     put_u32(file + 29, (uint32_t)crc32(0, file + 12, 17));
-    assert_non_null(ls_picture_look(file, size, &header));
+    assert_int_equal(ls_picture_look(file, size, &header, NULL), LOCKSTEP_DATA);
     put_u32(file + 16, 29000);
     put_u32(file + 20, 29000);
     put_u32(file + 29, (uint32_t)crc32(0, file + 12, 17));
-    const char *problem = ls_picture_look(file, size, &header);
-    assert_non_null(problem);
-    assert_non_null(strstr(problem, "too large"));
+    struct ls_problem problem;
+    assert_int_equal(ls_picture_look(file, size, &header, &problem), LOCKSTEP_DATA);
+    assert_non_null(strstr(problem.message, "too large"));
     free(file);
-    assert_string_equal(ls_picture_look((const uint8_t *)"GIF89a", 6, &header),
-                        "the picture is neither JPEG nor PNG");
-    assert_string_equal(ls_picture_look(NULL, 0, &header), "the picture is empty");
+    const uint8_t *gif = (const uint8_t *)"GIF89a";
+    assert_int_equal(ls_picture_look(gif, 6, &header, &problem), LOCKSTEP_DATA);
+    assert_string_equal(problem.message, "the picture is neither JPEG nor PNG");
+    assert_int_equal(ls_picture_look(NULL, 0, &header, &problem), LOCKSTEP_DATA);
+    assert_string_equal(problem.message, "the picture is empty");
 }
+
+/* Memory that cannot be had is no damage of the file: wherever an allocation fails, libpng's too,
+ * decoding says so. */
+static void a_failed_allocation_is_no_damage(void **state)
+{
+    (void)state;
+    uint8_t *pixels = picture_pixels(20, 20, 3, 9);
+    for (int kind = 0; kind < 3; kind++) {
+        size_t size;
+        uint8_t *file = kind == 0 ? png_file(pixels, 60, 20, 20, PNG_COLOR_TYPE_RGB, 8, 0, &size)
+                                  : jpeg_file(pixels, 20, 20, 3, kind == 2, &size);
+        int status = LOCKSTEP_RESOURCE;
+        long n = 0;
+        for (; status != 0; n++) {
+            struct ls_picture p;
+            struct ls_problem problem;
+            ls_buffer_free(&buffer);
+            ls_fail_allocation_after(n);
+            status = ls_picture_decode(file, size, 3, &buffer, &p, &problem);
+            ls_fail_allocation_after(-1);
+            if (status != 0) {
+                assert_int_equal(status, LOCKSTEP_RESOURCE);
+                assert_string_equal(problem.message, "out of memory");
+            }
+        }
+        assert_true(n > (kind == 0 ? 4 : 2)); /* libpng's are among them */
+        free(file);
+    }
+    free(pixels);
+}
+
+#ifdef LIMITED
+/* The same of libjpeg, which takes its memory from the C library: the coefficients of a JPEG in
+ * several scans, 24 MB, do not fit into what the process may still take. */
+static void a_jpeg_without_memory_is_not_damaged(void **state)
+{
+    (void)state;
+    enum { SIDE = 2000 };
+    struct rlimit before, limit;
+    struct ls_picture p;
+    struct ls_problem problem;
+    size_t size;
+    uint8_t *pixels = picture_pixels(SIDE, SIDE, 3, 9);
+    uint8_t *file = jpeg_file(pixels, SIDE, SIDE, 3, true, &size);
+    unsigned long pages;
+    FILE *memory = fopen("/proc/self/statm", "r");
+    assert_non_null(memory);
+    assert_int_equal(fscanf(memory, "%lu", &pages), 1);
+    fclose(memory);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limit = before;
+    limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (8 << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    int status = ls_picture_decode(file, size, 3, &buffer, &p, &problem);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(status, LOCKSTEP_RESOURCE);
+    assert_string_equal(problem.message, "out of memory");
+    assert_int_equal(ls_picture_decode(file, size, 3, &buffer, &p, &problem), 0);
+    free(file);
+    free(pixels);
+}
+
+#endif
 
 /* ---- Resizing ---- */
 
@@ -263,7 +336,7 @@ static void resizing_follows_its_definition(void **state)
                 pixels[i] = (uint8_t)ls_random_below(key, k, (uint64_t)i, 2) * 255;
             struct ls_picture p = {h, w, channels, pixels};
             struct ls_record r;
-            assert_null(ls_picture_resize_to_record(&p, nh, nw, &second, &r));
+            assert_int_equal(ls_picture_resize_to_record(&p, nh, nw, &second, &r, NULL), 0);
             assert_int_equal(r.tensor[0].shape.dim[0], channels);
             assert_int_equal(r.tensor[0].shape.dim[1], nh);
             assert_int_equal(r.tensor[0].shape.dim[2], nw);
@@ -287,7 +360,8 @@ static void constant_pictures_stay_constant(void **state)
         struct ls_picture p = {60, 50, 1, pixels};
         for (int size = 1; size < 150; size += 7) {
             struct ls_record r;
-            assert_null(ls_picture_resize_to_record(&p, size, 151 - size, &second, &r));
+            assert_int_equal(ls_picture_resize_to_record(&p, size, 151 - size, &second, &r, NULL),
+                             0);
             for (int i = 0; i < size * (151 - size); i++)
                 assert_int_equal(trial_bytes(&r)[i], value);
         }
@@ -300,7 +374,7 @@ static void records_are_planes_in_bgr_order(void **state)
     const uint8_t pixels[] = {1, 2, 3, 4, 5, 6};
     struct ls_picture p = {1, 2, 3, pixels};
     struct ls_record r;
-    assert_null(ls_picture_to_record(&p, &second, &r));
+    assert_int_equal(ls_picture_to_record(&p, &second, &r, NULL), 0);
     const uint8_t expected[] = {3, 6, 2, 5, 1, 4};
     assert_memory_equal(trial_bytes(&r), expected, 6);
 }
@@ -345,6 +419,10 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(random_damage_is_answered),
         cmocka_unit_test(pictures_beyond_the_limits_are_refused),
+        cmocka_unit_test(a_failed_allocation_is_no_damage),
+#ifdef LIMITED
+        cmocka_unit_test(a_jpeg_without_memory_is_not_damaged),
+#endif
         cmocka_unit_test(resizing_follows_its_definition),
         cmocka_unit_test(constant_pictures_stay_constant),
         cmocka_unit_test(records_are_planes_in_bgr_order),
