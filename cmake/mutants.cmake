@@ -94,7 +94,7 @@ ls_mutant_in(ARRIVAL engine/run.c test_workers
   "figures of a test, [2-9] workers: the snapshots differ from byte")
 
 # What ranks do together.
-ls_mutant_in(DEAF engine/reducer.c test_ranks any_ranks_give_the_bits_of_one_process
+ls_mutant_in(DEAF engine/reducer_sums.c test_ranks any_ranks_give_the_bits_of_one_process
   "dropout: rank [01] of 2 with 1 workers differs from byte")
 ls_mutant_in(SELFISH engine/exchange.c test_ranks any_ranks_give_the_bits_of_one_process
   "the batch's statistics: rank [01] of 2: iteration 1: weights differ between ranks")

@@ -16,7 +16,7 @@
 #include "engine/room.h"
 #include "engine/rows.h"
 #include "engine/shards.h"
-#include "engine/reducer.h"
+#include "engine/reducer_sums.h"
 #include "transport/comm.h"
 
 enum {
@@ -65,7 +65,7 @@ static int forecast_most_owned(const struct ls_parameter_set *set,
         }
         *bytes = owned > *bytes ? owned : *bytes;
     }
-    *reducer = status == 0 ? ls_reducer_bytes(shards) : 0;
+    *reducer = status == 0 ? ls_reducer_sums_bytes(shards) : 0;
     ls_shards_free(shards);
     ls_free(elements);
     return status;

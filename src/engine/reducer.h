@@ -20,12 +20,8 @@
 
 struct ls_reducer;
 
-/* The number of chunks that the sums of a bucket are cut into; the bytes of a rank's note of a pass
- * (see ls_reducer_agree). */
-size_t ls_reducer_chunks(const struct ls_shards *shards, size_t bucket);
+/* The bytes of a rank's note of a pass (see ls_reducer_agree). */
 size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors);
-/* Memory for sums that are being exchanged. */
-size_t ls_reducer_bytes(const struct ls_shards *shards);
 
 /* For a store that is sharded over the ranks of `comm`; the store is freed after it. *reducer:
  * NULL, and success, where there is nothing to exchange: for one rank, or without training. All

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "engine/shards.h"
-#include "engine/reducer.h"
+#include "engine/reducer_sums.h"
 
 enum { FORWARD, BACKWARD };
 
@@ -159,8 +159,9 @@ static double wait_for_sums(struct model *model)
             size_t first = first_layer(model, bucket);
             if (first < l || (first == l && load->layers[l].factors[LS_FACTOR_OUTPUT] > 0))
                 break;
-            last = carry(model, model->finished[first], (double)ls_reducer_chunks(shards, next),
-                         most_carried(model, bucket) * SUM);
+            last =
+                carry(model, model->finished[first], (double)ls_reducer_sums_chunks(shards, next),
+                      most_carried(model, bucket) * SUM);
         }
         last = fmax(last, carry_factors(model, l, LS_FACTOR_OUTPUT, model->finished));
     }
@@ -254,7 +255,8 @@ static void predict_memory(const struct model *model, struct lockstep_scaling_ro
     row->state = state - load->shared_state + (uint64_t)shared;
     if (load->waves > 0 && mine.slots > model->units)
         mine.slots = model->units > load->workers ? (int)model->units : load->workers;
-    row->memory = ls_forecast_total(&mine) - state + row->state + ls_reducer_bytes(model->shards);
+    row->memory =
+        ls_forecast_total(&mine) - state + row->state + ls_reducer_sums_bytes(model->shards);
 }
 
 static int prepare(struct model *model, struct ls_error *error)

@@ -8,6 +8,7 @@
 #include "engine/binding.h"
 #include "engine/forecast.h"
 #include "engine/reducer.h"
+#include "engine/reducer_sums.h"
 #include "engine/rows.h"
 #include "trainings/narrow_product.h"
 #include "trainings/ranks.h"
@@ -159,7 +160,7 @@ static int train_and_look(struct rank *rank, struct ls_trainer *trainer)
     for (int i = 0; i < UPDATES; i++)
         LS_TRY(ls_trainer_update(trainer, rank->error));
     forecasts[r] = trainer->forecast;
-    reducer_bytes[r] = rank->job->ranks > 1 ? ls_reducer_bytes(trainer->store->shards) : 0;
+    reducer_bytes[r] = rank->job->ranks > 1 ? ls_reducer_sums_bytes(trainer->store->shards) : 0;
     arena_blocks[r] = trainer->engine->workers;
     parameters = trainer->parameters->count;
     factor_bytes[r] = 0;
