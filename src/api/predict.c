@@ -22,7 +22,7 @@
 static bool usable(const struct ls_value *value)
 {
     return value != NULL && value->storage == LS_STORE_ARENA && value->sample_axis >= 0 &&
-           value->type == LS_F32;
+           ls_dtype_is_float(value->type);
 }
 
 /* Output 0 (rank 0), or input 0 of the last op whose type has this rank among predictions. */

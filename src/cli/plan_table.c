@@ -75,6 +75,11 @@ static void put_steps(const struct lockstep_plan_net *net)
 /* Whether processors may differ, and in what. */
 static void put_dependence(const struct lockstep_plan_net *net)
 {
+    if (net->library_layer_count == 0 && net->bf16_layers > 0 &&
+        net->bf16_layers == net->computing_layers) {
+        puts("Bits: any x86-64 computes the same");
+        return;
+    }
     if (net->library_layer_count == 0) {
         puts("Bits: no step is oneDNN's, so they depend neither on its version nor on the CPU's "
              "type");
@@ -87,6 +92,17 @@ static void put_dependence(const struct lockstep_plan_net *net)
         fputs(i > 0 ? ", " : " ", stdout);
         ls_put_clean(stdout, net->library_layers[i]);
     }
+    putchar('\n');
+}
+
+/* FP32 is not worth a line. */
+static void put_precision(const struct lockstep_plan_net *net)
+{
+    if (net->bf16_layers == 0)
+        return;
+    fputs("Precision: BF16", stdout);
+    if (net->bf16_layers < net->computing_layers)
+        printf(" in %zu of %zu layers", net->bf16_layers, net->computing_layers);
     putchar('\n');
 }
 
@@ -113,6 +129,7 @@ static void put_net(const struct lockstep_plan_net *net)
     if (recomputations > 0)
         printf("%zu steps are recomputed in the backward pass: about %.1f %% more work\n",
                recomputations, 100 * net->recomputed_part);
+    put_precision(net);
     put_dependence(net);
     putchar('\n');
 }

@@ -10,6 +10,7 @@
 #include "engine/exchange.h"
 #include "engine/pass.h"
 #include "engine/plans.h"
+#include "ir/convert.h"
 #include "ir/op_type.h"
 
 struct ls_prediction {
@@ -196,13 +197,15 @@ struct samples {
     struct ls_error *error;
 };
 
-/* Copies the one sample of a value to plain order. */
-static void prediction_copy(const struct ls_value *value, const float *source, float *target)
+/* Copies the one sample of a value to plain order, as fp32: what is not fp32 is plain already
+ * (plan/layout.c). */
+static void prediction_copy(const struct ls_value *value, const void *numbers, float *target)
 {
     const struct ls_shape *shape = &value->shape;
+    const float *source = numbers;
     int64_t block = value->layout->block;
     if (block <= 1 || shape->rank < 2) {
-        memcpy(target, source, (size_t)ls_shape_size(shape) * sizeof *target);
+        ls_dtype_convert(value->type, numbers, LS_F32, target, (size_t)ls_shape_size(shape));
         return;
     }
     int64_t channels = shape->dim[1], blocks = (channels + block - 1) / block;

@@ -34,7 +34,8 @@ struct builder {
     struct ls_graph *graph;
     struct blob *blobs;
     size_t blob_count, blob_capacity;
-    struct ls_names names; /* of blobs: the index of the latest */
+    struct ls_names names;         /* of blobs: the index of the latest */
+    Lockstep__Precision precision; /* of layers that do not say their own */
     struct ls_error *error;
     int status; /* of the first problem */
 };
@@ -263,6 +264,8 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
     layer->definition = definition;
     layer->name = definition->name != NULL ? definition->name : "(unnamed)";
     layer->graph = graph;
+    layer->bf16 = (definition->has_precision ? definition->precision : builder->precision) ==
+                  LOCKSTEP__PRECISION__BF16;
     layer->type = definition->type != NULL ? ls_layer_type_find(definition->type) : NULL;
     const struct ls_layer_type *type = layer->type;
     layer->bottoms = (int)definition->n_bottom;
@@ -350,6 +353,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     mark_outputs(builder->graph);
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));
+    ls_graph_set_precision(builder->graph);
     ls_graph_rewrite(builder->graph);
     return builder->graph->failed ? ls_fail_memory(builder->error, "the graph") : 0;
 }
@@ -358,7 +362,8 @@ int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **gra
                    struct ls_error *error)
 {
     *graph = NULL;
-    struct builder builder = {.graph = ls_graph_new(), .error = error};
+    struct builder builder = {
+        .graph = ls_graph_new(), .precision = options->net->precision, .error = error};
     if (builder.graph == NULL)
         return ls_fail_memory(error, "a graph");
     builder.graph->phase = options->phase;

@@ -26,6 +26,8 @@ struct ls_graph_options {
 int ls_graph_build(const struct ls_graph_options *options, struct ls_graph **graph,
                    struct ls_error *error);
 
+/* Gives values and ops of layers in bf16 their types (graph/precision.c). */
+void ls_graph_set_precision(struct ls_graph *graph);
 /* Rewrites that keep the numerical contract: graph/rewrite.h. */
 void ls_graph_rewrite(struct ls_graph *graph);
 

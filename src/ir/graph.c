@@ -364,8 +364,10 @@ struct ls_value *ls_graph_gradient_value(struct ls_graph *graph, const struct ls
     if (value == NULL)
         return NULL;
     struct ls_value *gradient = gradient_named(graph, value->name, &value->shape, value);
-    if (gradient != NULL)
+    if (gradient != NULL) {
         gradient->gradient_of = value;
+        gradient->type = value->type;
+    }
     return gradient;
 }
 

@@ -85,6 +85,12 @@ struct ls_kernel {
     /* (optional) Whether this kernel can do the op at all; the first of a table that can is taken.
      * A static rule from the op alone. */
     bool (*accepts)(const struct ls_op *op);
+    /* (optional) Whether it takes and writes the values of the op with the types that they have,
+     * bf16 among them, as if it read them as fp32, computed in fp32 and rounded each element of its
+     * outputs once. Otherwise, and where this is NULL, the plan converts: the kernel sees fp32.
+     * Inputs that a product rounds (ir/op_type.h) are bf16 when this is asked; its outputs may be
+     * fp32 or bf16, as layers in front of it and behind it have it. Values in bf16 are plain. */
+    bool (*takes_bf16)(const struct ls_op *op);
     /* (optional; default: everything plain) Which layouts it wants and writes. A parameter that has
      * no layout yet gets what the first op that reads it asks for, so that must not depend on the
      * number of samples in the micro-batch. */

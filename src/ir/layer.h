@@ -34,6 +34,7 @@ struct ls_layer {
     const char *name;
     struct ls_graph *graph;
     int index; /* in its graph */
+    bool bf16; /* computes with bf16: see graph/precision.c */
     int bottoms, tops;
     struct ls_value **bottom; /* set before `setup` */
     struct ls_value **top;    /* NULL until `forward` sets them */

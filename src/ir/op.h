@@ -226,6 +226,8 @@ struct ls_op {
     const struct ls_layer *layer; /* whose op it is, for messages and tables; NULL: the plan's */
     bool backward;                /* part of the backward pass */
     bool before;                  /* must run before the pass of the update (label counts) */
+    bool bf16;                    /* a product of numbers that are rounded to bf16 first, as its
+                                     record says (ir/op_type.h: rounded_inputs) */
     int place;                    /* in its graph, for graph/links.h alone */
     int inputs, outputs;
     struct ls_value **input;  /* `inputs` of them; an optional one that is absent is NULL */

@@ -24,6 +24,15 @@ enum ls_op_timing {
     LS_TIMING_REDUCTION        /* the sum of gradients */
 };
 
+/* Which outputs an op of a layer in bf16 writes as bf16, going forward. The gradient of a value has
+ * the value's type, whatever op writes it. */
+enum ls_op_outputs {
+    LS_OUTPUTS_FP32,    /* none: statistics, figures, losses, places, gradients of weights */
+    LS_OUTPUTS_ROUNDED, /* output 0 */
+    LS_OUTPUTS_MOVED    /* elements are not computed but moved: all outputs have the type of the
+                           inputs, or fp32 where these differ */
+};
+
 /* Labels that an op takes from input 1 as numbers of classes. */
 struct ls_op_labels {
     int64_t classes;
@@ -47,6 +56,10 @@ struct ls_op_type {
     /* What follows may be left out of a record. */
     bool heavy; /* is recomputed only to keep to a limit on memory (plan/budget.c) */
     enum ls_op_kind backward[LS_OP_BACKWARD_MAX]; /* what its gradients are made of, then 0 */
+    enum ls_op_outputs outputs;
+    /* In a layer in bf16, so many inputs (x or dy, weights) are rounded to bf16: it is a product.
+     */
+    int rounded_inputs;
     /* By input, the types that its elements may have; 0, and for inputs behind these: F32 alone. */
     unsigned types[LS_OP_TYPED_MAX];
     /* Sets what the op takes from input 1 as labels of classes; NULL: it takes none. */
@@ -65,7 +78,8 @@ enum { LS_PREDICTS_INPUT_MAX = 5 };
 
 const struct ls_op_type *ls_op_type(enum ls_op_kind kind);
 
-/* The types that the elements of an input may have. */
+/* The types that the elements of an input may have where the definition says them. What a layer in
+ * bf16 hands on may be bf16 all the same: the plan converts it for kernels that do not take it. */
 unsigned ls_op_input_types(enum ls_op_kind kind, int input);
 
 /* Bytes of all operands of an op, each once. */

@@ -2,14 +2,21 @@
  * differs from what is wanted, a reorder goes in between. A value that was reordered once is not
  * reordered again. The rule looks at ops alone, never at workers, timing or memory.
  *
+ * Types: what a product of a layer in bf16 reads is rounded to bf16. A kernel that does not take
+ * bf16 gets fp32 copies of such values, and what it writes is rounded behind it, each element once.
+ * Such copies are for the ops of one layer: they are not kept from the forward pass to the backward
+ * pass, since they would take the memory that bf16 saves. Values in bf16 are plain.
+ *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "base/memory.h"
 #include "ir/layer.h"
+#include "ir/op_type.h"
 #include "plan/plan.h"
 
-/* A value in a second layout, or type. */
+/* A value in a second layout, or type; what was widened to fp32 is for one layer and pass. */
 struct copy {
     struct ls_value *original, *copy;
+    const struct ls_op *reader;
 };
 
 struct layout_pass {
@@ -89,60 +96,83 @@ static int find_view(struct layout_pass *pass, const struct ls_view *wanted, int
 }
 
 /* A new value like `value` in another layout, or type. */
-static struct ls_value *new_copy(struct layout_pass *pass, struct ls_value *value,
-                                 const struct ls_layout *layout, enum ls_dtype type)
+static struct ls_value *new_value(struct layout_pass *pass, struct ls_value *value,
+                                  const struct ls_layout *layout, enum ls_dtype type)
 {
-    struct ls_graph *graph = pass->plan->graph;
-    struct ls_value *copy = ls_graph_value(graph, value->name, &value->shape, value);
-    if (copy == NULL || !LS_GROW(pass->copies, pass->copy_count, pass->copy_capacity))
+    struct ls_value *copy = ls_graph_value(pass->plan->graph, value->name, &value->shape, value);
+    if (copy == NULL)
         return NULL;
     copy->type = type;
     copy->layout = layout;
     copy->learned = value->learned;
-    pass->copies[pass->copy_count++] = (struct copy){.original = value, .copy = copy};
     return copy;
 }
 
-/* Replaces *slot by the same value in `layout`, with elements of `type`. Where no reorder leads
- * there, for layers that share a parameter may see other axes in it (transposed, or cut into
+/* Whether a value that `known` holds a copy of is there in `layout` and `type` for `reader`. */
+static bool serves(const struct copy *known, const struct ls_op *reader,
+                   const struct ls_value *value, const struct ls_layout *layout, enum ls_dtype type)
+{
+    if (known->original != value || known->copy->layout != layout || known->copy->type != type)
+        return false;
+    bool widened = value->type == LS_BF16 && type == LS_F32;
+    return !widened ||
+           (known->reader->layer == reader->layer && known->reader->backward == reader->backward);
+}
+
+/* Appends the step that copies `from` to `to`, for `reader`. Where no reorder leads from one layout
+ * to the other, for layers that share a parameter may see other axes in it (transposed, or cut into
  * groups), two do, over Caffe's order. */
 static int convert(struct layout_pass *pass, const struct ls_op *reader, struct ls_value **slot,
-                   const struct ls_layout *layout, enum ls_dtype type)
+                   const struct ls_layout *layout, enum ls_dtype type);
+
+static int add_reorder(struct layout_pass *pass, const struct ls_op *reader, struct ls_value *from,
+                       struct ls_value *to)
 {
-    struct ls_value *value = *slot;
-    for (size_t i = 0; i < pass->copy_count; i++) {
-        const struct copy *known = &pass->copies[i];
-        if (known->original == value && known->copy->layout == layout &&
-            known->copy->type == type) {
-            *slot = known->copy;
-            return 0;
-        }
-    }
-    struct ls_value *copy = new_copy(pass, value, layout, type);
-    if (copy == NULL)
-        return ls_fail_memory(pass->error, "a plan");
-    *slot = copy;
-    if (value->storage == LS_STORE_PARAMETER) {
-        int view = -1;
-        copy->storage = LS_STORE_PARAMETER;
-        copy->parameter = value->parameter;
-        LS_TRY(find_view(pass, &(struct ls_view){value->parameter, layout, type}, &view));
-        return set_view(pass, copy, view);
-    }
     struct ls_graph *graph = pass->plan->graph;
     struct ls_op *reorder = ls_graph_op(graph, LS_OP_REORDER);
-    ls_op_in(graph, reorder, value);
-    ls_op_out(graph, reorder, copy);
+    ls_op_in(graph, reorder, from);
+    ls_op_out(graph, reorder, to);
     if (graph->failed)
         return ls_fail_memory(pass->error, "a plan");
     reorder->layer = reader->layer;
     reorder->backward = reader->backward;
     const struct ls_kernel *kernel = choose_kernel(pass, reorder);
-    if (kernel == NULL && value->layout != &ls_layout_plain && layout != &ls_layout_plain) {
-        LS_TRY(convert(pass, reader, &reorder->input[0], &ls_layout_plain, value->type));
+    if (kernel == NULL && from->layout != &ls_layout_plain && to->layout != &ls_layout_plain) {
+        LS_TRY(convert(pass, reader, &reorder->input[0], &ls_layout_plain, from->type));
         kernel = choose_kernel(pass, reorder);
     }
     return kernel != NULL ? add_step(pass, reorder, kernel) : no_kernel(pass, reorder);
+}
+
+/* Whether a value is a parameter, or a view of one in another layout: not one that is rounded. */
+static bool has_views(const struct ls_value *value, enum ls_dtype type)
+{
+    return value->storage == LS_STORE_PARAMETER && (value->type != LS_BF16 || type == LS_BF16);
+}
+
+/* Replaces *slot by the same value in `layout`, with elements of `type`. */
+static int convert(struct layout_pass *pass, const struct ls_op *reader, struct ls_value **slot,
+                   const struct ls_layout *layout, enum ls_dtype type)
+{
+    struct ls_value *value = *slot;
+    for (size_t i = 0; i < pass->copy_count; i++)
+        if (serves(&pass->copies[i], reader, value, layout, type)) {
+            *slot = pass->copies[i].copy;
+            return 0;
+        }
+    struct ls_value *copy = new_value(pass, value, layout, type);
+    if (copy == NULL || !LS_GROW(pass->copies, pass->copy_count, pass->copy_capacity))
+        return ls_fail_memory(pass->error, "a plan");
+    pass->copies[pass->copy_count++] =
+        (struct copy){.original = value, .copy = copy, .reader = reader};
+    *slot = copy;
+    if (!has_views(value, type))
+        return add_reorder(pass, reader, value, copy);
+    int view = -1;
+    copy->storage = LS_STORE_PARAMETER;
+    copy->parameter = value->parameter;
+    LS_TRY(find_view(pass, &(struct ls_view){value->parameter, layout, type}, &view));
+    return set_view(pass, copy, view);
 }
 
 /* The present layout: values have that of the op that wrote them; a parameter that has not been
@@ -159,6 +189,114 @@ static const struct ls_layout *layout_of(const struct ls_value *value)
 /* Sync points are carried out by the code that runs the plan. */
 static const struct ls_kernel sync_point = {.kind = LS_OP_SYNC, .name = "sync", .in_place = -1};
 
+/* ---- Types ----------------------------------------------------------------------------------- */
+
+/* A parameter that is read for the first time lies as its reader prefers. */
+static void settle_layout(struct ls_value *value, const struct ls_layout *preferred)
+{
+    if (layout_of(value) == NULL)
+        value->parameter->layout = preferred;
+    if (value->layout == NULL)
+        value->layout = layout_of(value);
+}
+
+/* Rounds what a product of numbers in bf16 reads. */
+static int round_inputs(struct layout_pass *pass, struct ls_op *op)
+{
+    for (int i = 0; i < ls_op_type(op->kind)->rounded_inputs; i++) {
+        struct ls_value **slot = &op->input[i];
+        if (*slot == NULL || (*slot)->type == LS_BF16)
+            continue;
+        settle_layout(*slot, &ls_layout_plain);
+        if ((*slot)->storage != LS_STORE_PARAMETER && (*slot)->layout != &ls_layout_plain)
+            LS_TRY(convert(pass, op, slot, &ls_layout_plain, (*slot)->type));
+        LS_TRY(convert(pass, op, slot, &ls_layout_plain, LS_BF16));
+    }
+    return 0;
+}
+
+/* For a kernel that does not take bf16. */
+static int widen_inputs(struct layout_pass *pass, struct ls_op *op)
+{
+    for (int i = 0; i < op->inputs; i++)
+        if (op->input[i] != NULL && op->input[i]->type == LS_BF16)
+            LS_TRY(convert(pass, op, &op->input[i], &ls_layout_plain, LS_F32));
+    return 0;
+}
+
+/* The outputs in bf16 that a kernel will write as fp32; NULL for others. */
+static int widen_outputs(struct layout_pass *pass, struct ls_op *op,
+                         struct ls_value *rounded[LS_OP_VALUES_MAX])
+{
+    for (int i = 0; i < op->outputs; i++) {
+        struct ls_value *value = op->output[i];
+        if (value == NULL || value->type != LS_BF16)
+            continue;
+        struct ls_value *wide = new_value(pass, value, NULL, LS_F32);
+        if (wide == NULL)
+            return ls_fail_memory(pass->error, "a plan");
+        wide->gradient_of = value->gradient_of;
+        rounded[i] = value;
+        op->output[i] = wide;
+    }
+    return 0;
+}
+
+/* Rounds what a kernel wrote as fp32. */
+static int round_outputs(struct layout_pass *pass, const struct ls_op *op,
+                         struct ls_value *const rounded[LS_OP_VALUES_MAX])
+{
+    for (int i = 0; i < op->outputs; i++) {
+        if (rounded[i] == NULL)
+            continue;
+        struct ls_value *wide = op->output[i];
+        if (wide->layout != &ls_layout_plain)
+            LS_TRY(convert(pass, op, &wide, &ls_layout_plain, LS_F32));
+        rounded[i]->layout = &ls_layout_plain;
+        LS_TRY(add_reorder(pass, op, wide, rounded[i]));
+    }
+    return 0;
+}
+
+/* ---- Ops ------------------------------------------------------------------------------------- */
+
+/* What the kernel asks of its inputs, and says of its outputs. */
+static int ask_kernel(struct layout_pass *pass, const struct ls_op *op,
+                      const struct ls_kernel *kernel, struct ls_op_layouts *layouts)
+{
+    for (int i = 0; i < op->inputs; i++) {
+        layouts->in[i] = op->input[i] != NULL ? layout_of(op->input[i]) : NULL;
+        layouts->in_type[i] = op->input[i] != NULL ? op->input[i]->type : LS_F32;
+    }
+    for (int i = 0; i < op->outputs; i++)
+        layouts->out[i] = &ls_layout_plain;
+    if (op->kind == LS_OP_ACCUMULATE && op->attr.parameter->layout == NULL)
+        op->attr.parameter->layout = &ls_layout_plain;
+    if (kernel->layouts != NULL)
+        return kernel->layouts(op, layouts, pass->error);
+    for (int i = 0; i < op->inputs; i++)
+        layouts->in[i] = &ls_layout_plain;
+    return 0;
+}
+
+static int plan_layouts(struct layout_pass *pass, struct ls_op *op, const struct ls_kernel *kernel)
+{
+    struct ls_op_layouts layouts;
+    LS_TRY(ask_kernel(pass, op, kernel, &layouts));
+    for (int i = 0; i < op->inputs; i++) {
+        struct ls_value *value = op->input[i];
+        if (value == NULL)
+            continue;
+        settle_layout(value, layouts.in[i]);
+        if (layout_of(value) != layouts.in[i] || value->type != layouts.in_type[i])
+            LS_TRY(convert(pass, op, &op->input[i], layouts.in[i], layouts.in_type[i]));
+    }
+    for (int i = 0; i < op->outputs; i++)
+        if (op->output[i] != NULL)
+            op->output[i]->layout = layouts.out[i];
+    return add_step(pass, op, kernel);
+}
+
 static int plan_op(struct layout_pass *pass, struct ls_op *op)
 {
     if (op->kind == LS_OP_SYNC)
@@ -166,40 +304,17 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
     const struct ls_kernel *kernel = choose_kernel(pass, op);
     if (kernel == NULL)
         return no_kernel(pass, op);
-    struct ls_op_layouts layouts;
-    for (int i = 0; i < op->inputs; i++) {
-        layouts.in[i] = op->input[i] != NULL ? layout_of(op->input[i]) : NULL;
-        layouts.in_type[i] = op->input[i] != NULL ? op->input[i]->type : LS_F32;
+    if (op->bf16)
+        LS_TRY(round_inputs(pass, op));
+    struct ls_value *rounded[LS_OP_VALUES_MAX] = {NULL};
+    bool as_it_is =
+        op->kind == LS_OP_VIEW || (kernel->takes_bf16 != NULL && kernel->takes_bf16(op));
+    if (!as_it_is) {
+        LS_TRY(widen_inputs(pass, op));
+        LS_TRY(widen_outputs(pass, op, rounded));
     }
-    for (int i = 0; i < op->outputs; i++)
-        layouts.out[i] = &ls_layout_plain;
-    if (op->kind == LS_OP_ACCUMULATE && op->attr.parameter->layout == NULL)
-        op->attr.parameter->layout = &ls_layout_plain;
-    if (kernel->layouts != NULL) {
-        LS_TRY(kernel->layouts(op, &layouts, pass->error));
-    } else {
-        for (int i = 0; i < op->inputs; i++)
-            layouts.in[i] = &ls_layout_plain;
-    }
-    for (int i = 0; i < op->inputs; i++) {
-        struct ls_value *value = op->input[i];
-        if (value == NULL)
-            continue;
-        const struct ls_layout *there = layout_of(value);
-        if (there == NULL) {
-            /* A parameter, read for the first time: its layout is the one that reader prefers. */
-            value->parameter->layout = layouts.in[i];
-            there = layouts.in[i];
-        }
-        if (value->layout == NULL)
-            value->layout = there;
-        if (there != layouts.in[i] || value->type != layouts.in_type[i])
-            LS_TRY(convert(pass, op, &op->input[i], layouts.in[i], layouts.in_type[i]));
-    }
-    for (int i = 0; i < op->outputs; i++)
-        if (op->output[i] != NULL)
-            op->output[i]->layout = layouts.out[i];
-    return add_step(pass, op, kernel);
+    LS_TRY(plan_layouts(pass, op, kernel));
+    return round_outputs(pass, op, rounded);
 }
 
 /* Names all layers at once that the device cannot carry out. */

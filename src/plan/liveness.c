@@ -72,6 +72,7 @@ static bool may_overwrite(const struct ls_program *program, size_t l, int place)
         if (i != place && ls_program_in_arena(program, in[i]) && find_root(program, in[i]) == root)
             return false;
     return program->live[root].last == (int)l && ls_program_in_arena(program, root) &&
+           ls_program_type(program, in[op->inputs]) == ls_program_type(program, in[place]) &&
            ls_program_bytes(program, in[op->inputs]) == ls_program_bytes(program, in[place]);
 }
 

@@ -86,6 +86,11 @@ static inline size_t ls_program_bytes(const struct ls_program *program, int v)
     return ls_value_bytes(program->plan->graph->values[program->original[v]]);
 }
 
+static inline enum ls_dtype ls_program_type(const struct ls_program *program, int v)
+{
+    return program->plan->graph->values[program->original[v]]->type;
+}
+
 /* Whether a value lies in memory that is planned: its root's storage says it. */
 static inline bool ls_program_in_arena(const struct ls_program *program, int v)
 {

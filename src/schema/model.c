@@ -89,13 +89,16 @@ static int read_solver_net(struct ls_definition *definition, const struct ls_net
             return ls_fail_memory(error, "a path");
         int status = read_net_file(path, choice.state, wanted, out, error);
         ls_free(path);
+        out->precision = solver->precision;
         return status;
     }
     if (choice.inside == NULL)
         return ls_fail(error, LOCKSTEP_DEFINITION, definition->file, NULL,
                        "the solver names no net");
     LS_TRY(ls_net_upgrade(definition, choice.inside, error));
-    return filter(definition, choice.inside, choice.state, wanted, out, error);
+    int status = filter(definition, choice.inside, choice.state, wanted, out, error);
+    out->precision = solver->precision;
+    return status;
 }
 
 int ls_net_read(const char *path, const struct ls_net_state *state, struct ls_net_definition *out,

@@ -16,6 +16,7 @@ struct ls_net_definition {
     /* Where it was read: for places, and for ls_resolve_path(path, definition->file). Owned by
      * the code that read it. */
     struct ls_definition *definition;
+    Lockstep__Precision precision; /* the solver's: of layers that do not say their own */
     int32_t test_iter; /* of a solver's test net: batches to test; 0: every sample once */
 };
 

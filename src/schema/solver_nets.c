@@ -100,7 +100,9 @@ static int read_net(struct ls_solver_reading *reading, const struct source *sour
     state->phase = phase;
     if (!ls_state_merge(arena, state, net->state) || !ls_state_merge(arena, state, given))
         return ls_fail_memory(reading->error, "a definition");
-    return ls_net_filter_state(definition, net, state, out, reading->error);
+    LS_TRY(ls_net_filter_state(definition, net, state, out, reading->error));
+    out->precision = reading->solver->precision;
+    return 0;
 }
 
 /* The solver's net, or net_param; false if there is neither. */

@@ -97,10 +97,12 @@ static void compare(const struct result *first, struct result other, int losses_
     free(other.state.data);
 }
 
-/* Returns whether the net trained to the end. */
-static bool check_net(uint64_t seed)
+/* Returns whether the net trained to the end. `precision` is the solver's; NULL: it says none. */
+static bool check_net(uint64_t seed, const char *precision)
 {
     struct ls_text text = make_random_net(seed);
+    if (precision != NULL)
+        ls_text_format(&text, "precision: %s\n", precision);
     assert_false(text.failed);
     struct lockstep_solver *solver = load_solver("%s", text.data);
     size_t most[WORKERS_MAX], least;
@@ -125,22 +127,40 @@ static bool check_net(uint64_t seed)
     return first.status == 0;
 }
 
+static void choose_nets(uint64_t *first, uint64_t *count)
+{
+    const char *chosen = getenv("LOCKSTEP_NETS");
+    if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, first, count) != 2)
+        fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
+}
+
 static void random_nets_give_same_bits_in_every_run(void **state)
 {
     (void)state;
     uint64_t first = 1, count = 20, trained = 0;
-    const char *chosen = getenv("LOCKSTEP_NETS");
-    if (chosen != NULL && sscanf(chosen, "%" SCNu64 " %" SCNu64, &first, &count) != 2)
-        fail_msg("LOCKSTEP_NETS is \"FIRST COUNT\", not \"%s\"", chosen);
+    choose_nets(&first, &count);
     for (uint64_t seed = first; seed < first + count; seed++)
-        trained += check_net(seed);
+        trained += check_net(seed, NULL);
     assert_true(trained * 10 >= count * 9); /* else the generator makes nets of little use */
     assert_true(count < 20 || (factored > 0 && recomputed > 0));
 }
 
+static void random_nets_in_bf16_give_same_bits_in_every_run(void **state)
+{
+    (void)state;
+    uint64_t first = 31, count = 8, trained = 0;
+    choose_nets(&first, &count);
+    for (uint64_t seed = first; seed < first + count; seed++)
+        trained += check_net(seed, "BF16");
+    assert_true(trained * 10 >= count * 8);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_nets_give_same_bits_in_every_run)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_nets_give_same_bits_in_every_run),
+        cmocka_unit_test(random_nets_in_bf16_give_same_bits_in_every_run),
+    };
     write_random_net_data();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

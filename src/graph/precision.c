@@ -1,0 +1,54 @@
+/* Element types of values in layers that compute with bf16 (docs/numerics.md, "Precision").
+ *
+ * Ops say by their records which of their outputs are rounded (ir/ops.def: outputs), and which of
+ * their inputs, as products of bf16 numbers (rounded_inputs). Everything else is fp32. What does
+ * not depend on a learned parameter is input of the net, labels among it, and keeps its type.
+ *
+ * A value has the type that its own layer gives it, and a gradient that of the value that it is the
+ * gradient of, so that rewrites may join ops of layers in different precision: what they join is
+ * computed in fp32 and rounded to the type of the result.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "graph/build.h"
+#include "ir/layer.h"
+#include "ir/op_type.h"
+
+/* The type that all inputs have; F32 where they differ. */
+static enum ls_dtype common_type(const struct ls_op *op)
+{
+    enum ls_dtype type = op->input[0]->type;
+    for (int i = 1; i < op->inputs; i++)
+        if (op->input[i]->type != type)
+            type = LS_F32;
+    return type;
+}
+
+static enum ls_dtype output_type(const struct ls_op *op, int index)
+{
+    const struct ls_value *value = op->output[index];
+    const enum ls_op_outputs outputs = ls_op_type(op->kind)->outputs;
+    if (op->kind == LS_OP_VIEW) /* it shares memory */
+        return op->input[0]->type;
+    if (value->type != LS_F32 || value->storage != LS_STORE_ARENA)
+        return value->type;
+    if (value->gradient_of != NULL)
+        return value->gradient_of->type;
+    if (op->backward)
+        return LS_F32;
+    if (outputs == LS_OUTPUTS_MOVED)
+        return common_type(op);
+    bool rounded = outputs == LS_OUTPUTS_ROUNDED && index == 0 && op->layer != NULL &&
+                   op->layer->bf16 && value->learned;
+    return rounded ? LS_BF16 : LS_F32;
+}
+
+void ls_graph_set_precision(struct ls_graph *graph)
+{
+    for (size_t i = 0; i < graph->op_count; i++) {
+        struct ls_op *op = graph->ops[i];
+        op->bf16 = ls_op_type(op->kind)->rounded_inputs > 0 && op->layer != NULL && op->layer->bf16;
+        for (int j = 0; j < op->outputs; j++)
+            if (op->output[j] != NULL)
+                op->output[j]->type = output_type(op, j);
+    }
+}

@@ -1,0 +1,72 @@
+#!/bin/bash
+# precision: BF16, by the program: a training gives the same bytes in every form, and after a resume; it is
+# another training than one in FP32, which does not go on from its snapshots; plans, tests and
+# predictions know it, and weights go from one to the other.
+# SPDX-License-Identifier: BSD-2-Clause
+. "${LOCKSTEP_SOURCE:?}/tests/support/faults.sh" || exit 1
+
+cp "$LOCKSTEP_SOURCE"/examples/digits/lenet_*.prototxt .
+sed -i 's/batch_size: 64/batch_size: 14/; s/batch_size: 100/batch_size: 10/; s/count: 10000 /count: 20 /' \
+    lenet_train_test.prototxt
+sed -i 's/test_interval: 500/test_interval: 3/; s/display: 100/display: 1/' lenet_solver.prototxt
+cp lenet_solver.prototxt bf16_solver.prototxt
+echo 'precision: BF16' >>bf16_solver.prototxt
+cp lenet_solver.prototxt fp32_solver.prototxt
+echo 'precision: FP32' >>fp32_solver.prototxt
+
+verify() { expect 0 'Verified' -- "$LOCKSTEP" verify --solver "$1" --iterations 3 "${@:2}"; }
+hash() { sed -nE 's/^ +[0-9.]+  ([0-9a-f]{64})  .*/\1/p' log | sort -u; }
+train() { expect 0 -- "$LOCKSTEP" train --solver "$1" --overwrite --snapshot-prefix "$2" --iterations 3 "${@:3}"; }
+
+# The same bytes, of another training than in FP32, which is the default.
+verify bf16_solver.prototxt --workers 1,2,3,5 --ranks 1,2 --memory full,least --resume random:2
+bf16=$(hash)
+verify lenet_solver.prototxt --workers 1,2
+fp32=$(hash)
+verify fp32_solver.prototxt --workers 1,2
+[ "$(hash)" = "$fp32" ] || fail "FP32 is not the default"
+[ -n "$bf16" ] && [ "$bf16" != "$fp32" ] || fail "BF16 computes what FP32 does: $bf16"
+verify bf16_solver.prototxt --workers 1,3 --ranks 1,2 --resume random:1 --device reference
+
+# Figures near those of FP32, also where every micro-batch is audited.
+figures() { sed -nE 's/.*(Iteration [0-9]+).* (loss = [0-9.e+-]+)$/\1 \2/p' log; }
+train lenet_solver.prototxt f --workers 1
+figures >fp32.txt
+train bf16_solver.prototxt b --workers 2 --audit 1
+figures >bf16.txt
+[ "$(wc -l <fp32.txt)" -ge 3 ] || fail "a training says no losses"
+paste -d ' ' fp32.txt bf16.txt | awk '{ d = $5 - $10; if (d < 0) d = -d; if (d > 0.02 * $5) exit 1 }' ||
+    fail "figures differ: $(paste fp32.txt bf16.txt)"
+train bf16_solver.prototxt c --workers 1
+cmp b_iter_3.safetensors c_iter_3.safetensors || fail "an audit changes the bytes"
+
+# It belongs to the definition.
+grep -qa 'precision: BF16' b_iter_3.safetensors || fail "a snapshot does not tell the precision"
+! grep -qa 'precision' f_iter_3.safetensors || fail "a training that says no precision tells one"
+expect 5 'the snapshot was made with another precision: FP32, now BF16' -- "$LOCKSTEP" train \
+    --solver bf16_solver.prototxt --resume f_iter_3.safetensors --snapshot-prefix x --iterations 4
+expect 3 "precision.*HALF|HALF.*precision" -- "$LOCKSTEP" train --solver lenet_solver.prototxt --set precision=HALF
+
+# Plans.
+expect 0 '^Precision: BF16$' 'plain BF16' -- "$LOCKSTEP" plan --solver bf16_solver.prototxt
+expect 0 '!Precision' '!BF16' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt
+expect 0 '"bf16_layers": 0' -- "$LOCKSTEP" plan --solver lenet_solver.prototxt --json
+sed 's/name: "conv1"/name: "conv1" precision: FP32/' lenet_train_test.prototxt >mixed_train_test.prototxt
+sed 's/lenet_train_test/mixed_train_test/' bf16_solver.prototxt >mixed_solver.prototxt
+expect 0 '^Precision: BF16 in [1-9] of [1-9] layers$' -- "$LOCKSTEP" plan --solver mixed_solver.prototxt
+verify mixed_solver.prototxt --workers 1,3 --memory full,least
+[ "$(hash)" != "$bf16" ] || fail "a layer does not override the precision"
+
+# Weights are fp32 in either case.
+for model in lenet_train_test.prototxt bf16_solver.prototxt; do
+    for weights in b_iter_3.safetensors f_iter_3.safetensors; do
+        expect 0 'accuracy' -- "$LOCKSTEP" test --model "$model" --weights "$weights"
+        expect 0 '"value": ' -- "$LOCKSTEP" predict --model "$model" --weights "$weights" --samples 2 --format json
+        cp log "$weights.$model.txt"
+    done
+    ! cmp -s "b_iter_3.safetensors.$model.txt" "f_iter_3.safetensors.$model.txt" ||
+        fail "predictions do not depend on the weights"
+done
+! cmp -s b_iter_3.safetensors.*.txt || fail "predictions do not depend on the precision"
+train bf16_solver.prototxt w --weights f_iter_3.safetensors
+finish

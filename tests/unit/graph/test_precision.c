@@ -1,0 +1,150 @@
+/* Element types of values in layers that compute with bf16 (graph/precision.c).
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "rewrites.h"
+
+#include "ir/op_type.h"
+
+#define BF16 "precision: BF16 "
+#define CONV_BF16(name, in, out)                                                                   \
+    LAYER(name, "Convolution", in, out, BF16 "convolution_param { num_output: 4 kernel_size: 1 }")
+#define NET(body)                                                                                  \
+    DATA body LAYER("ip", "InnerProduct", "y", "ip",                                               \
+                    BF16 "inner_product_param { num_output: 10 }") LOSS_OF("ip")
+
+/* "conv1: convolution(data conv1.weight conv1.bias > conv1*) bf16": a star stands for bf16. */
+static void describe(struct ls_text *text, const struct ls_op *op)
+{
+    ls_text_format(text, "%s: %s(", op->layer->name, ls_op_kind_name(op->kind));
+    for (int i = 0; i < op->inputs; i++)
+        if (op->input[i] != NULL)
+            ls_text_format(text, "%s%s%s", i > 0 ? " " : "", op->input[i]->name,
+                           op->input[i]->type == LS_BF16 ? "*" : "");
+    for (int i = 0; i < op->outputs; i++)
+        if (op->output[i] != NULL)
+            ls_text_format(text, "%s%s%s", i > 0 ? " " : " > ", op->output[i]->name,
+                           op->output[i]->type == LS_BF16 ? "*" : "");
+    ls_text_format(text, ")%s\n", op->bf16 ? " bf16" : "");
+}
+
+static const struct rewrite_case cases[] = {
+    {"activations and their gradients, not weights and losses",
+     NET(CONV_BF16("c", "data", "c") LAYER("r", "ReLU", "c", "c", BF16)
+             LAYER("p", "Pooling", "c", "y", BF16 "pooling_param { kernel_size: 2 stride: 2 }")),
+     "c: convolution(data c.weight c.bias > c*) bf16\n"
+     "p: pooling(c* > y* p.index)\n"
+     "ip: inner product(y* ip.weight ip.bias > ip*) bf16\n"
+     "loss: softmax loss(ip* label > loss.prob)\n"
+     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
+     "ip: inner product backward weights(y* grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
+     "ip: accumulate(grad(ip.weight))\n"
+     "ip: accumulate(grad(ip.bias))\n"
+     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)*) bf16\n"
+     "r: activation backward(grad(y)* y* > grad(y)*)\n"
+     "p: pooling backward(grad(y)* p.index > grad(c)*)\n"
+     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
+     "c: accumulate(grad(c.weight))\n"
+     "c: accumulate(grad(c.bias))\n"},
+    {"a layer in fp32 behind one in bf16: a fused op has the type of its result",
+     NET(CONV_BF16("c", "data", "c") LAYER("r", "ReLU", "c", "y", "precision: FP32")),
+     "c: convolution(data c.weight c.bias > y) bf16\n"
+     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
+     "loss: softmax loss(ip* label > loss.prob)\n"
+     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
+     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
+     "ip: accumulate(grad(ip.weight))\n"
+     "ip: accumulate(grad(ip.bias))\n"
+     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
+     "r: activation backward(grad(y) y > grad(c)*)\n"
+     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
+     "c: accumulate(grad(c.weight))\n"
+     "c: accumulate(grad(c.bias))\n"},
+    {"batch norm: statistics and learned numbers are fp32",
+     NET(CONV_BF16("c", "data", "c")
+             LAYER("n", "BatchNorm", "c", "n", BF16 "batch_norm_param { scale_bias: true }")
+                 LAYER("s", "Softmax", "n", "y", BF16)),
+     "c: convolution(data c.weight c.bias > c*) bf16\n"
+     "n: moments(c*)\n"
+     "n: sync point()\n"
+     "n: batch norm(c* n.scale n.bias > n*)\n"
+     "s: softmax(n* > y)\n"
+     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
+     "loss: softmax loss(ip* label > loss.prob)\n"
+     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
+     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
+     "ip: accumulate(grad(ip.weight))\n"
+     "ip: accumulate(grad(ip.bias))\n"
+     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
+     "s: softmax backward(y grad(y) > grad(n)*)\n"
+     "n: batch norm backward sums(grad(n)* c* > grad(n.scale) grad(n.bias))\n"
+     "n: accumulate(grad(n.scale))\n"
+     "n: accumulate(grad(n.bias))\n"
+     "n: sync point()\n"
+     "n: batch norm backward data(grad(n)* c* n.scale > grad(c)*)\n"
+     "c: convolution backward weights(data grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
+     "c: accumulate(grad(c.weight))\n"
+     "c: accumulate(grad(c.bias))\n"},
+    {"what only moves elements does not round, and what is not learned stays as it is",
+     NET(LAYER("w", "Power", "data", "w", BF16 "power_param { scale: 0.5 }") CONV_BF16(
+         "c", "w",
+         "c") "layer { name: 'j' type: 'Concat' bottom: 'c' bottom: 'w' top: 'j' " BF16 "}\n"
+              "layer { name: 't' type: 'Tile' bottom: 'c' top: 't' tile_param { tiles: 2 } }\n"
+              "layer { name: 'k' type: 'Concat' bottom: 'j' bottom: 't' top: 'y' }\n"),
+     "w: activation(data > w)\n"
+     "c: convolution(w c.weight c.bias > c*) bf16\n"
+     "j: concat(c* w > j)\n"
+     "t: tile(c* > t*)\n"
+     "k: concat(j t* > y)\n"
+     "ip: inner product(y ip.weight ip.bias > ip*) bf16\n"
+     "loss: softmax loss(ip* label > loss.prob)\n"
+     "loss: softmax loss backward(loss.prob label > grad(ip)*)\n"
+     "ip: inner product backward weights(y grad(ip)* > grad(ip.weight) grad(ip.bias)) bf16\n"
+     "ip: accumulate(grad(ip.weight))\n"
+     "ip: accumulate(grad(ip.bias))\n"
+     "ip: inner product backward data(grad(ip)* ip.weight > grad(y)) bf16\n"
+     "k: slice(grad(y) > grad(j) grad(t)*)\n"
+     "t: tile backward(grad(t)* > grad(c)*)\n"
+     "j: slice(grad(j) > grad(c)* grad(w))\n"
+     "j: eltwise(grad(c)* grad(c)* > grad(c)*)\n"
+     "c: convolution backward weights(w grad(c)* > grad(c.weight) grad(c.bias)) bf16\n"
+     "c: accumulate(grad(c.weight))\n"
+     "c: accumulate(grad(c.bias))\n"},
+};
+
+static void values_have_the_types_of_their_layers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct one_net one;
+        open_case(&one, &cases[i], true, describe);
+        close_net(&one);
+    }
+}
+
+/* Which ops round is known of each kind: one that makes learned values says it. */
+static void every_op_says_what_it_rounds(void **state)
+{
+    (void)state;
+    static const enum ls_op_kind fp32[] = {LS_OP_SOFTMAX, LS_OP_REDUCE, LS_OP_ARGMAX, LS_OP_FILL,
+                                           LS_OP_REORDER};
+    for (int kind = 0; kind < LS_OP_KINDS; kind++) {
+        const struct ls_op_type *type = ls_op_type((enum ls_op_kind)kind);
+        bool backward = strstr(type->name, "backward") != NULL, known = false;
+        for (size_t i = 0; i < sizeof fp32 / sizeof *fp32; i++)
+            known |= kind == (int)fp32[i];
+        bool writes = !backward && type->effect == LS_EFFECT_NONE && !known;
+        if (writes != (type->outputs != LS_OUTPUTS_FP32))
+            fail_msg("the record of '%s' does not say whether its output is rounded", type->name);
+        if (type->heavy && type->rounded_inputs != 2)
+            fail_msg("the record of '%s' does not say that it is a product", type->name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_have_the_types_of_their_layers),
+        cmocka_unit_test(every_op_says_what_it_rounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
