@@ -74,7 +74,9 @@ LOCKSTEP_API void lockstep_trainer_free(struct lockstep_trainer *trainer);
 LOCKSTEP_API int lockstep_trainer_run(struct lockstep_trainer *trainer, int64_t iterations,
                                       struct lockstep_error *error);
 
-/* `count` updates and nothing else: no tests, no snapshots. */
+/* `count` updates and nothing else: no tests, no snapshots. An update that fails before it changes
+ * weights leaves those of the iteration before; one that fails while it does leaves a trainer that
+ * refuses further updates, tests and snapshots. */
 LOCKSTEP_API int lockstep_trainer_step(struct lockstep_trainer *trainer, int64_t count,
                                        struct lockstep_error *error);
 LOCKSTEP_API int64_t lockstep_trainer_iteration(const struct lockstep_trainer *trainer);

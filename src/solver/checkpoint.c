@@ -316,6 +316,7 @@ static int stage_archive(struct ls_trainer *trainer, struct ls_staged *staged,
 
 static int compare(struct ls_trainer *trainer, struct ls_error *error)
 {
+    LS_TRY(ls_trainer_check_whole(trainer, error));
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_compare_weights(trainer->engine, trainer->iteration, error);
     ls_thread_pool_leave(trainer->engine->pool);

@@ -82,11 +82,13 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
                         struct ls_error *error)
 {
     bool averaged = trainer->solver->weight_average != NULL;
+    LS_TRY(ls_trainer_check_whole(trainer, error));
     ls_thread_pool_enter(trainer->engine->pool);
     int status = ls_comm_common(trainer->comm, 0);
     if (averaged) { /* the averaged weights are what is tested and exported */
         status = ls_copies_swap_average(trainer->engine, error);
         averaged = status == 0;
+        trainer->torn = status != 0;
         if (status == 0)
             status = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
     }
@@ -94,6 +96,7 @@ int ls_trainer_evaluate(struct ls_trainer *trainer, size_t index, int64_t *sampl
     status = ls_comm_conclude(trainer->comm, status, error);
     if (averaged && status != LOCKSTEP_LOST) { /* else no ranks are left to go on with */
         int back = ls_copies_swap_average(trainer->engine, error);
+        trainer->torn = back != 0;
         if (back == 0)
             back = ls_store_refresh_views(trainer->store, trainer->engine->pool, error);
         back = ls_comm_conclude(trainer->comm, back, error);

@@ -283,10 +283,23 @@ static void watch_gradients(struct ls_trainer *trainer, bool repeated)
     }
 }
 
+int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *error)
+{
+    if (!trainer->torn)
+        return 0;
+    /* The message is the same on all ranks, which all had the failure. */
+    return ls_comm_common(trainer->comm,
+                          ls_fail(error, LOCKSTEP_USAGE, NULL, "go on from a snapshot",
+                                  "iteration %lld: a failure has left some weights changed and "
+                                  "some not",
+                                  (long long)trainer->iteration));
+}
+
 static int update(struct ls_trainer *trainer, struct ls_error *error)
 {
     int repeated = 0;
     bool first = !trainer->compared;
+    LS_TRY(ls_trainer_check_whole(trainer, error));
     if (first) /* what each rank has filled by itself, or got from rank 0 */
         LS_TRY(ls_compare_weights(trainer->engine, LS_WEIGHTS_BEGIN, error));
     trainer->compared = true;
@@ -301,13 +314,15 @@ static int update(struct ls_trainer *trainer, struct ls_error *error)
     watch_gradients(trainer, repeated > 0);
     trainer->figures.loss =
         ls_figures_loss(ls_net_graph(trainer->train), trainer->figures.totals.record);
-    trainer->figures.losses[trainer->iteration % trainer->solver->average_loss] =
-        trainer->figures.loss;
     set_rule(trainer);
     LS_TRY(find_penalty(trainer, error));
     LS_TRY(clip(trainer, error));
     struct ls_update_request request = {.rule = rule_for, .user = trainer};
+    trainer->torn = true;
     LS_TRY(ls_step_apply(trainer->train_pass, &request, trainer->iteration, error));
+    trainer->torn = false;
+    trainer->figures.losses[trainer->iteration % trainer->solver->average_loss] =
+        trainer->figures.loss;
     trainer->samples += trainer->figures.totals.samples;
     trainer->iteration++;
     LS_TRY(ls_data_note_update(trainer, error));

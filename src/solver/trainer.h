@@ -148,6 +148,7 @@ struct ls_trainer {
     int64_t run_end;       /* where this run ends, at most schedule.max_iter */
     bool prefetcher_ready; /* the prefetcher stands at `iteration` */
     bool compared;         /* ranks have compared the weights that they began with */
+    bool torn;             /* a failure has left some weights changed and some not */
     struct ls_trainer_figures figures;
     struct ls_chain chain;
     struct ls_best_so_far best;
@@ -180,7 +181,10 @@ int ls_trainer_join(const struct ls_solver_definition *definition,
                     struct ls_trainer **trainer, struct ls_error *error);
 void ls_trainer_free(struct ls_trainer *trainer);
 
-/* One update. */
+/* One update. Where it fails while weights change, they are torn: what needs them fails from then
+ * on. Before that a failure leaves those of the iteration before. */
 int ls_trainer_update(struct ls_trainer *trainer, struct ls_error *error);
+/* Fails if the weights are torn. */
+int ls_trainer_check_whole(const struct ls_trainer *trainer, struct ls_error *error);
 
 #endif

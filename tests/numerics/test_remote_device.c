@@ -1,8 +1,11 @@
 /* A device with memory and streams of its own (trainings/remote_device.h): trainings give the bits
  * of the CPU on any number of workers and ranks, host code touches nothing that is not the host's,
- * and a call that fails ends the job with a message, on all ranks.
+ * a call that fails ends the job with a message, on all ranks, and what a failed update leaves is
+ * the iteration before, or nothing.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include <unistd.h>
+
 #include "engine/pass.h"
 #include "trainings/data_files.h"
 #include "trainings/ranks.h"
@@ -33,8 +36,10 @@ static const struct net nets[] = {
      "ranks_counted", NULL, NULL},
     {"labels counted on the way", "micro_batch: 3 iter_size: 2", "batch_size: 20", "ranks_taught",
      NULL, NULL},
-    {"gathered products", "micro_batch: 3 iter_size: 2 clip_gradients: 0.5", "batch_size: 20",
-     "ranks_gathered", NULL, NULL},
+    {"gathered products",
+     "micro_batch: 3 iter_size: 2 clip_gradients: 0.5 display: 1 weight_decay: 0.001 "
+     "regularization_type: 'L1'",
+     "batch_size: 20", "ranks_gathered", NULL, NULL},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -254,10 +259,12 @@ static void every_call_that_fails_ends_a_process_with_a_message(void **state)
         remote_use(false);
         lockstep_solver_free(solver);
     }
-    /* Views of weights depend on the processor; the last four are for several ranks. */
-    static const enum remote_call others[] = {REMOTE_CONVERTER,  REMOTE_CONVERT,
-                                              REMOTE_EVENT,      REMOTE_RECORD,
-                                              REMOTE_EVENT_WAIT, REMOTE_CLEAR_REST};
+    /* Views of weights depend on the processor; gradients are searched for what is not finite only
+     * where their factors are huge (tests/unit/engine/test_factors.c); the last four are for
+     * several ranks. */
+    static const enum remote_call others[] = {REMOTE_CONVERTER, REMOTE_CONVERT, REMOTE_LARGEST,
+                                              REMOTE_EVENT,     REMOTE_RECORD,  REMOTE_EVENT_WAIT,
+                                              REMOTE_CLEAR_REST};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         made[others[i]]++;
     for (int c = 0; c < REMOTE_CALL_COUNT; c++)
@@ -265,23 +272,113 @@ static void every_call_that_fails_ends_a_process_with_a_message(void **state)
             fail_msg("no training makes call %s", remote_call_names[c]);
 }
 
-/* The same for those that several ranks need, in one net. */
-static void a_call_that_fails_on_one_rank_ends_the_job(void **state)
+/* The same on one of two ranks, for calls that a net makes, in the middle of the job. */
+static void check_failures_of_ranks(const struct net *net, const enum remote_call *which,
+                                    size_t count)
 {
-    (void)state;
-    static const enum remote_call which[] = {REMOTE_READ,  REMOTE_WRITE,      REMOTE_RUN,
-                                             REMOTE_EVENT, REMOTE_EVENT_WAIT, REMOTE_RECORD,
-                                             REMOTE_BEGIN, REMOTE_CLEAR_REST, REMOTE_SWAP,
-                                             REMOTE_HASH,  REMOTE_CREATE};
-    struct lockstep_solver *solver = make_solver(&nets[0]);
+    struct lockstep_solver *solver = make_solver(net);
     struct job job = {.solver = solver, .ranks = 2, .workers = {2, 1}, .updates = 2};
     long calls[REMOTE_CALL_COUNT];
     remote_use(true);
     count_calls(&job, calls);
-    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (calls[which[i]] == 0)
-            fail_msg("no training makes call %s", remote_call_names[which[i]]);
-        check_failure(&job, which[i], calls[which[i]] / 2, nets[0].name);
+            fail_msg("%s: no training makes call %s", net->name, remote_call_names[which[i]]);
+        check_failure(&job, which[i], calls[which[i]] / 2, net->name);
+    }
+    remote_use(false);
+    lockstep_solver_free(solver);
+}
+
+static void a_call_that_fails_on_one_rank_ends_the_job(void **state)
+{
+    (void)state;
+    static const enum remote_call summed[] = {REMOTE_READ,  REMOTE_WRITE,      REMOTE_RUN,
+                                              REMOTE_EVENT, REMOTE_EVENT_WAIT, REMOTE_RECORD,
+                                              REMOTE_BEGIN, REMOTE_CLEAR_REST, REMOTE_SWAP,
+                                              REMOTE_HASH,  REMOTE_CREATE,     REMOTE_UPDATE};
+    static const enum remote_call merged[] = {REMOTE_MERGE, REMOTE_RUN_CHANNELS};
+    static const enum remote_call factored[] = {REMOTE_WEIGHT_GRADIENT, REMOTE_BIAS_GRADIENT,
+                                                REMOTE_SUM_SQUARES, REMOTE_SUM_MAGNITUDES,
+                                                REMOTE_UPDATE};
+    check_failures_of_ranks(&nets[0], summed, sizeof summed / sizeof *summed);
+    check_failures_of_ranks(&nets[1], merged, sizeof merged / sizeof *merged);
+    check_failures_of_ranks(&nets[5], factored, sizeof factored / sizeof *factored);
+}
+
+/* ---- What a failed update leaves ------------------------------------------------------------- */
+
+/* A training after one update, the next of which fails where `call` does. */
+static struct training *start_and_fail(const struct lockstep_solver *solver, enum remote_call call,
+                                       long after)
+{
+    struct training *training = start(solver, 2, NULL, NULL);
+    step(training, 1);
+    remote_fail(call, after);
+    int status = lockstep_trainer_step(training->trainer, 1, training->error);
+    if (status != LOCKSTEP_INTERNAL || !remote_has_failed())
+        fail_msg("%s: the update ends in status %d", remote_call_names[call], status);
+    if (strstr(lockstep_error_text(training->error), remote_call_names[call]) == NULL)
+        fail_msg("%s: %s", remote_call_names[call], lockstep_error_text(training->error));
+    remote_fail_nothing();
+    assert_int_equal(lockstep_trainer_iteration(training->trainer), 1);
+    return training;
+}
+
+/* Before weights change nothing is lost: the snapshot is that of the iteration before, and the
+ * training can go on. */
+static void a_failure_before_weights_change_leaves_the_iteration_before(void **state)
+{
+    (void)state;
+    static const struct {
+        int net;
+        enum remote_call call;
+        long after;
+    } failures[] = {
+        {1, REMOTE_MERGE, 0}, {1, REMOTE_MERGE, 5},       {0, REMOTE_SQUARES, 1},
+        {0, REMOTE_BEGIN, 0}, {5, REMOTE_SUM_SQUARES, 1}, {5, REMOTE_SUM_MAGNITUDES, 2},
+    };
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        struct lockstep_solver *solver = make_solver(&nets[failures[i].net]);
+        const char *name = remote_call_names[failures[i].call];
+        struct bytes expected[2];
+        struct training *training = start(solver, 1, NULL, NULL);
+        for (int u = 0; u < 2; u++) {
+            step(training, 1);
+            expected[u] = snapshot(training);
+        }
+        finish(training);
+        remote_use(true);
+        training = start_and_fail(solver, failures[i].call, failures[i].after);
+        check_same(expected[0], snapshot(training), "%s: the iteration before", name);
+        step(training, 1);
+        check_same(expected[1], snapshot(training), "%s: the iteration after", name);
+        finish(training);
+        remote_use(false);
+        free(expected[0].data);
+        free(expected[1].data);
+        lockstep_solver_free(solver);
+    }
+}
+
+static void a_failure_while_weights_change_is_committed_nowhere(void **state)
+{
+    (void)state;
+    static const enum remote_call calls[] = {REMOTE_UPDATE, REMOTE_READ_SUM};
+    const char *path = ls_test_path("torn.safetensors");
+    const struct lockstep_output *outputs;
+    size_t count;
+    struct lockstep_solver *solver = make_solver(&nets[0]);
+    remote_use(true);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct training *training = start_and_fail(solver, calls[i], 1);
+        struct lockstep_trainer *trainer = training->trainer;
+        assert_int_equal(lockstep_trainer_step(trainer, 1, training->error), LOCKSTEP_USAGE);
+        assert_int_equal(lockstep_trainer_evaluate(trainer, 0, &outputs, &count, training->error),
+                         LOCKSTEP_USAGE);
+        assert_int_equal(lockstep_trainer_snapshot(trainer, path, training->error), LOCKSTEP_USAGE);
+        assert_int_equal(access(path, F_OK), -1);
+        finish(training);
     }
     remote_use(false);
     lockstep_solver_free(solver);
@@ -295,6 +392,8 @@ int main(void)
         cmocka_unit_test(predictions_on_it_are_those_of_the_cpu),
         cmocka_unit_test(every_call_that_fails_ends_a_process_with_a_message),
         cmocka_unit_test(a_call_that_fails_on_one_rank_ends_the_job),
+        cmocka_unit_test(a_failure_before_weights_change_leaves_the_iteration_before),
+        cmocka_unit_test(a_failure_while_weights_change_is_committed_nowhere),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
