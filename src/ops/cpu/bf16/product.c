@@ -1,12 +1,12 @@
 /* The loops around the innermost part of a product of bf16 numbers, which is chosen by instruction
  * set (ops/cpu/vector/bf16_product.h).
  *
- *     for each part of the result that fits the second cache as fp32:  c
- *         for each piece of the terms, in their order:
- *             panels of b, for all columns of the part
- *             for some rows of the part at a time:
- *                 panels of a
- *                 for each panel of b (in the first cache), for each panel of a:  a tile of c
+ *     for each part of the result:                   c, in the second cache
+ *         for each piece of the terms, in order:
+ *             panels of a for all rows of the part   in the second cache
+ *             for some columns of the part:
+ *                 a panel of b                       in the first cache
+ *                 for each panel of a: a tile of c
  *         write what is finished
  *
  * An operand that is not in memory is read into a small block first, which is packed from there.
@@ -19,21 +19,19 @@
 #include "ops/cpu/vector/bf16_product.h"
 
 enum {
-    C_ROWS = 512,         /* rows of a part of the result */
-    C_ELEMENTS = 1 << 17, /* of a part of the result, at most */
-    A_LINES = 128,        /* that are packed together */
-    B_LINES = 480,
-    READ_BYTES = LS_BF16_READ_LINES * LS_BF16_READ_TERMS * 2
+    C_ROWS = 512,              /* of a part of the result, at most */
+    C_ELEMENTS = 1 << 17,      /* of a part, at most */
+    C_ELEMENTS_ONCE = 1 << 15, /* where one piece has all terms, and each element is written once */
+    READ_BYTES = LS_BF16_READ_LINES * LS_BF16_READ_TERMS * sizeof(uint16_t)
 };
 
 /* How a product is cut, and where in its scratch what lies. */
 struct plan {
     const struct ls_vector_bf16_product *vector;
-    int64_t rows, columns;  /* of a part of the result */
-    int64_t a_lines, depth; /* of panels that are packed together */
-    size_t c_pitch;
-    size_t a_panel, b_panel;     /* bytes of a panel with `depth` terms */
-    size_t read, a, b, c, bytes; /* offsets in scratch, and its size */
+    int64_t rows, columns;     /* of a part of the result */
+    int64_t depth;             /* of a piece of the terms */
+    size_t panel;              /* bytes of a panel of a */
+    size_t read, a, b, c, end; /* offsets in scratch */
 };
 
 /* A part of a product while it is computed. */
@@ -67,25 +65,23 @@ static struct plan make_plan(int64_t a_lines, int64_t b_lines, int64_t depth)
 {
     struct plan plan = {.vector = ls_vector_bf16_product()};
     const int64_t rows = (int64_t)plan.vector->rows, columns = (int64_t)plan.vector->columns;
+    const int64_t most_depth = (int64_t)plan.vector->depth;
+    const int64_t elements = depth > most_depth ? C_ELEMENTS : C_ELEMENTS_ONCE;
     plan.rows = piece_of(a_lines, C_ROWS, rows);
-    int64_t most = smaller(B_LINES, C_ELEMENTS / plan.rows);
-    plan.columns = piece_of(b_lines, most / columns * columns, columns);
-    plan.a_lines = piece_of(plan.rows, A_LINES, rows);
-    plan.depth = piece_of(depth, (int64_t)plan.vector->depth, LS_BF16_BLOCK);
-    plan.c_pitch = (size_t)plan.columns;
-    const size_t blocks = (size_t)plan.depth / LS_BF16_BLOCK;
-    plan.a_panel = blocks * plan.vector->rows * plan.vector->block_bytes;
-    plan.b_panel = blocks * plan.vector->columns * plan.vector->block_bytes;
+    plan.columns = piece_of(b_lines, elements / plan.rows / columns * columns, columns);
+    plan.depth = piece_of(depth, most_depth, LS_BF16_BLOCK);
+    const size_t line = (size_t)plan.depth / LS_BF16_BLOCK * plan.vector->block_bytes;
+    plan.panel = plan.vector->rows * line;
     plan.a = READ_BYTES;
-    plan.b = plan.a + (size_t)(plan.a_lines / rows) * plan.a_panel;
-    plan.c = plan.b + (size_t)(plan.columns / columns) * plan.b_panel;
-    plan.bytes = plan.c + (size_t)plan.rows * plan.c_pitch * sizeof(float);
+    plan.b = plan.a + (size_t)plan.rows * line;
+    plan.c = plan.b + plan.vector->columns * line;
+    plan.end = plan.c + (size_t)(plan.rows * plan.columns) * sizeof(float);
     return plan;
 }
 
 size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth)
 {
-    return make_plan(a_lines, b_lines, depth).bytes;
+    return make_plan(a_lines, b_lines, depth).end;
 }
 
 /* Lines [first, first + count) of an operand, where they lie or read into the scratch. */
@@ -108,33 +104,41 @@ static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf1
     return lines;
 }
 
-/* Rows [begin, begin + count) of the part: packs them and multiplies them with the columns. */
-static void multiply_rows(const struct part *part, int64_t begin, int64_t count)
+/* All rows of the part, with a piece of the terms. */
+static void pack_rows(const struct part *part)
 {
     const struct plan *plan = part->plan;
-    const struct ls_vector_bf16_product *vector = plan->vector;
-    const int64_t rows = (int64_t)vector->rows, columns = (int64_t)vector->columns;
-    char *a = part->scratch + plan->a, *b = part->scratch + plan->b;
-    float *c = (float *)(void *)(part->scratch + plan->c) + (size_t)begin * plan->c_pitch;
-    for (int64_t i = 0; i < count; i += rows) {
-        struct ls_bf16_lines lines =
-            look_at(part, &part->product->a, part->i + begin + i, smaller(rows, count - i));
-        vector->pack_a(&lines, a + (size_t)(i / rows) * plan->a_panel);
+    const int64_t rows = (int64_t)plan->vector->rows;
+    char *a = part->scratch + plan->a;
+    for (int64_t i = 0; i < part->rows; i += rows, a += plan->panel) {
+        const struct ls_bf16_lines lines =
+            look_at(part, &part->product->a, part->i + i, smaller(rows, part->rows - i));
+        plan->vector->pack_a(&lines, a);
     }
-    struct ls_bf16_tile tile = {.blocks = (size_t)(part->end - part->begin + LS_BF16_BLOCK - 1) /
-                                          LS_BF16_BLOCK,
-                                .pitch = plan->c_pitch,
+}
+
+/* Columns [j, j + count) of the part, which fill a panel, with all rows. */
+static void multiply_columns(const struct part *part, int64_t j, int64_t count)
+{
+    const struct plan *plan = part->plan;
+    const int64_t rows = (int64_t)plan->vector->rows;
+    const struct ls_bf16_lines lines = look_at(part, &part->product->b, part->j + j, count);
+    char *b = part->scratch + plan->b;
+    plan->vector->pack_b(&lines, b);
+    struct ls_bf16_tile tile = {.a = part->scratch + plan->a,
+                                .b = b,
+                                .terms = (size_t)(part->end - part->begin),
+                                .c = (float *)(void *)(part->scratch + plan->c) + j,
+                                .pitch = (size_t)plan->columns,
+                                .columns = (size_t)count,
                                 .first = part->begin == 0,
                                 .last = part->end == part->product->depth};
-    for (int64_t j = 0; j < part->columns; j += columns)
-        for (int64_t i = 0; i < count; i += rows) {
-            tile.a = a + (size_t)(i / rows) * plan->a_panel;
-            tile.b = b + (size_t)(j / columns) * plan->b_panel;
-            tile.c = c + (size_t)i * plan->c_pitch + j;
-            tile.rows = (size_t)smaller(rows, count - i);
-            tile.columns = (size_t)smaller(columns, part->columns - j);
-            vector->multiply(&tile);
-        }
+    for (int64_t i = 0; i < part->rows; i += rows) {
+        tile.rows = (size_t)smaller(rows, part->rows - i);
+        plan->vector->multiply(&tile);
+        tile.a = (const char *)tile.a + plan->panel;
+        tile.c += (size_t)rows * tile.pitch;
+    }
 }
 
 static void multiply_part(struct part *part)
@@ -144,19 +148,16 @@ static void multiply_part(struct part *part)
     const int64_t columns = (int64_t)plan->vector->columns;
     float *c = (float *)(void *)(part->scratch + plan->c);
     if (product->depth == 0)
-        memset(c, 0, (size_t)plan->rows * plan->c_pitch * sizeof *c);
+        memset(c, 0, (size_t)(plan->rows * plan->columns) * sizeof *c);
     for (part->begin = 0; part->begin < product->depth; part->begin = part->end) {
         part->end = smaller(part->begin + plan->depth, product->depth);
-        for (int64_t j = 0; j < part->columns; j += columns) {
-            struct ls_bf16_lines lines =
-                look_at(part, &product->b, part->j + j, smaller(columns, part->columns - j));
-            plan->vector->pack_b(&lines,
-                                 part->scratch + plan->b + (size_t)(j / columns) * plan->b_panel);
-        }
-        for (int64_t i = 0; i < part->rows; i += plan->a_lines)
-            multiply_rows(part, i, smaller(plan->a_lines, part->rows - i));
+        /* Panels with all terms are there since the columns before. */
+        if (part->j == 0 || plan->depth < product->depth)
+            pack_rows(part);
+        for (int64_t j = 0; j < part->columns; j += columns)
+            multiply_columns(part, j, smaller(columns, part->columns - j));
     }
-    product->write(product, part->i, part->rows, part->j, part->columns, c, plan->c_pitch);
+    product->write(product, part->i, part->rows, part->j, part->columns, c, (size_t)plan->columns);
 }
 
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch)

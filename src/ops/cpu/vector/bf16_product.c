@@ -1,89 +1,53 @@
 /* Tiles of products of bf16 numbers, with fused multiplications and additions of fp32.
  *
- * Panels hold fp32 numbers. Within a block the 16 even terms lie before the 16 odd ones, since each
- * makes a chain of its own:
- *
- *     a: [block][even, odd][line][16 terms]      an element is spread over a register
- *     b: [block][even, odd][16 terms][line]      lines are lanes
- *
- * A tile takes as many registers as there are, once for the even chains of a block, which are put
- * by, and once for the odd ones.
+ * The even terms of a block make one chain, the odd ones another: two registers for each register
+ * of a tile. With 32 registers both chains go on at once. With 16 there would be too few left for
+ * a tile that is large enough, so that the even chains come first and are put by.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/vector/bf16_product.h"
 
-#include "ops/cpu/vector/registers.h"
+#include "ops/cpu/vector/bf16_panels.h"
 
-#if LS_ISA_IS(AVX512)
-enum { ROWS = 8, VECTORS = 3 };
-#elif LS_ISA_IS(AVX2)
-enum { ROWS = 4, VECTORS = 3 };
-#else
-enum { ROWS = 4, VECTORS = 16 };
-#endif
+enum { DEPTH = 192, TOGETHER = LS_ISA_IS(AVX512) };
 
-enum { COLUMNS = VECTORS * WIDTH, HALF = LS_BF16_BLOCK / 2, DEPTH = 160 };
-
-static inline float widen(uint16_t bits)
+/* One term of each element. `rows` and `vectors` are constants. */
+INLINE void add_term(const float *a, const float *b, int rows, int vectors,
+                     REGISTER sum[ROWS][VECTORS])
 {
-    return ls_bits_float((uint32_t)bits << 16);
+    REGISTER y[VECTORS];
+    UNROLL
+    for (int v = 0; v < vectors; v++)
+        y[v] = LOAD(b + v * WIDTH);
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        REGISTER x = SPREAD(a[i * HALF]);
+        UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = FMA(x, y[v], sum[i][v]);
+    }
 }
 
-/* ---- Panels ---------------------------------------------------------------------------------- */
-
-static void pack_a(const struct ls_bf16_lines *from, void *panel)
+/* The chains of a block, of which there are `pairs` of an even and an odd term. */
+INLINE void add_block(const float *a, const float *b, size_t pairs, int rows, int vectors,
+                      REGISTER even[ROWS][VECTORS], REGISTER odd[ROWS][VECTORS])
 {
-    const size_t line = from->by_term ? 1 : from->pitch, term = from->by_term ? from->pitch : 1;
-    float *to = panel;
-    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)
-        for (size_t half = 0; half < 2; half++, to += ROWS * HALF)
-            for (size_t i = 0; i < ROWS; i++)
-                for (size_t p = 0; p < HALF; p++) {
-                    size_t at = k + 2 * p + half;
-                    bool there = i < from->lines && at < from->terms;
-                    to[i * HALF + p] = there ? widen(from->data[i * line + at * term]) : 0;
-                }
-}
-
-static void pack_b(const struct ls_bf16_lines *from, void *panel)
-{
-    const size_t line = from->by_term ? 1 : from->pitch, term = from->by_term ? from->pitch : 1;
-    float *to = panel;
-    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK)
-        for (size_t half = 0; half < 2; half++)
-            for (size_t p = 0; p < HALF; p++, to += COLUMNS) {
-                size_t at = k + 2 * p + half;
-                for (size_t j = 0; j < COLUMNS; j++) {
-                    bool there = j < from->lines && at < from->terms;
-                    to[j] = there ? widen(from->data[j * line + at * term]) : 0;
-                }
-            }
-}
-
-/* ---- Tiles ----------------------------------------------------------------------------------- */
-
-/* One chain of each element: the even or the odd terms of a block. `rows` and `vectors` are
- * constants. */
-INLINE void chain(const float *a, const float *b, int rows, int vectors,
-                  REGISTER sum[ROWS][VECTORS])
-{
+    const float *odd_a = a + ROWS * HALF, *odd_b = b + COLUMNS * HALF;
     UNROLL
     for (int i = 0; i < rows; i++)
         UNROLL
     for (int v = 0; v < vectors; v++)
-        sum[i][v] = ZERO();
-    for (int p = 0; p < HALF; p++, b += COLUMNS) {
-        REGISTER y[VECTORS];
-        UNROLL
-        for (int v = 0; v < vectors; v++)
-            y[v] = LOAD(b + v * WIDTH);
-        UNROLL
-        for (int i = 0; i < rows; i++) {
-            REGISTER x = SPREAD(a[i * HALF + p]);
-            UNROLL
-            for (int v = 0; v < vectors; v++)
-                sum[i][v] = FMA(x, y[v], sum[i][v]);
+        even[i][v] = odd[i][v] = ZERO();
+    if (TOGETHER) {
+        for (size_t p = 0; p < pairs; p++) {
+            add_term(a + p, b + p * COLUMNS, rows, vectors, even);
+            add_term(odd_a + p, odd_b + p * COLUMNS, rows, vectors, odd);
         }
+    } else {
+        for (size_t p = 0; p < pairs; p++)
+            add_term(a + p, b + p * COLUMNS, rows, vectors, even);
+        for (size_t p = 0; p < pairs; p++)
+            add_term(odd_a + p, odd_b + p * COLUMNS, rows, vectors, odd);
     }
 }
 
@@ -93,10 +57,10 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
     const float *a = (const float *)tile->a + row * HALF, *b = tile->b;
     float *c = tile->c + row * tile->pitch;
     REGISTER even[ROWS][VECTORS], odd[ROWS][VECTORS];
-    for (size_t k = 0; k < tile->blocks; k++) {
-        const bool first = tile->first && k == 0, last = tile->last && k + 1 == tile->blocks;
-        chain(a, b, rows, vectors, even);
-        chain(a + ROWS * HALF, b + COLUMNS * HALF, rows, vectors, odd);
+    for (size_t k = 0; k < tile->terms; k += LS_BF16_BLOCK) {
+        const size_t left = tile->terms - k, pairs = left < LS_BF16_BLOCK ? (left + 1) / 2 : HALF;
+        const bool first = tile->first && k == 0, last = tile->last && left <= LS_BF16_BLOCK;
+        add_block(a, b, pairs, rows, vectors, even, odd);
         UNROLL
         for (int i = 0; i < rows; i++)
             UNROLL
@@ -109,8 +73,8 @@ INLINE void piece(const struct ls_bf16_tile *tile, size_t row, int rows, int vec
                 sum = ADD(sum, ZERO());
             STORE(at, sum);
         }
-        a += 2 * ROWS * HALF;
-        b += 2 * COLUMNS * HALF;
+        a += ROWS * LS_BF16_BLOCK;
+        b += COLUMNS * LS_BF16_BLOCK;
     }
 }
 
@@ -122,8 +86,6 @@ INLINE void rows_of(const struct ls_bf16_tile *tile, int vectors)
     size_t row = 0;
     for (; tile->rows - row >= ROWS; row += ROWS)
         piece(tile, row, ROWS, vectors);
-    for (; tile->rows - row >= 4; row += 4)
-        piece(tile, row, 4, vectors);
     for (; tile->rows - row >= 2; row += 2)
         piece(tile, row, 2, vectors);
     if (row < tile->rows)

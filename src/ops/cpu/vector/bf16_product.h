@@ -26,7 +26,7 @@ struct ls_bf16_lines {
 
 struct ls_bf16_tile {
     const void *a, *b; /* panels */
-    size_t blocks;     /* of terms, at least 1 */
+    size_t terms;      /* at least 1; all but the last block of a product are whole */
     float *c;          /* [rows][pitch]; there is room for a whole tile */
     size_t pitch;
     size_t rows, columns; /* that count, at least 1; the others may be written */

@@ -1,0 +1,322 @@
+/* Panels of fp32 numbers for products of bf16 numbers: how ops/cpu/vector/bf16_product.c has them,
+ * made from lines or terms of bf16.
+ *
+ * Within a block the 16 even terms lie before the 16 odd ones:
+ *
+ *     a: [block][even, odd][line][16 terms]      an element is spread over a register
+ *     b: [block][even, odd][16 terms][line]      lines are lanes
+ *
+ * A pair of bf16 numbers, an even term and the odd one behind it, is a word of 32 bits: the even
+ * one's fp32 number is that word shifted by 16 bits, the odd one's its upper half.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_VECTOR_BF16_PANELS_H
+#define LS_OPS_CPU_VECTOR_BF16_PANELS_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "ops/cpu/vector/bf16_product.h"
+#include "ops/cpu/vector/registers.h"
+
+#if LS_ISA_IS(AVX512)
+enum { ROWS = 4, VECTORS = 3 };
+#elif LS_ISA_IS(AVX2)
+enum { ROWS = 4, VECTORS = 3 };
+#else
+enum { ROWS = 4, VECTORS = 16 };
+#endif
+
+enum { COLUMNS = VECTORS * WIDTH, HALF = LS_BF16_BLOCK / 2 };
+
+static inline size_t at_most(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* `rows` rows of `count` numbers each, at most `width`, become whole ones with zeros behind. */
+static inline void copy_some(const uint16_t *from, size_t pitch, size_t rows, size_t count,
+                             uint16_t *to, size_t all_rows, size_t width)
+{
+    memset(to, 0, all_rows * width * sizeof *to);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t i = 0; i < count; i++)
+            to[row * width + i] = from[row * pitch + i];
+}
+
+#if LS_ISA_IS(AVX512)
+
+/* One term: of each of COLUMNS lines. */
+static inline void widen_term(const uint16_t *from, float *to)
+{
+    for (int v = 0; v < VECTORS; v++, from += WIDTH) {
+        __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
+        __m512i whole = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+        STORE(to + v * WIDTH, _mm512_castsi512_ps(whole));
+    }
+}
+
+/* 16 pairs, to the even ones and the odd ones. */
+static inline void split_pairs(__m512i pairs, float *even, float *odd)
+{
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000U);
+    STORE(even, _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)));
+    STORE(odd, _mm512_castsi512_ps(_mm512_and_si512(pairs, upper)));
+}
+
+static inline void split_line(const uint16_t *from, float *even, float *odd)
+{
+    split_pairs(_mm512_loadu_si512(from), even, odd);
+}
+
+/* Word j of x[i] and word i of x[j] change places. */
+static inline void transpose(__m512i x[WIDTH])
+{
+    __m512i y[WIDTH];
+    UNROLL
+    for (int i = 0; i < WIDTH; i += 2) {
+        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < WIDTH; i += 4) {
+        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
+        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
+        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
+        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) { /* quarters of registers are words of four lines by now */
+        y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
+        y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
+        y[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
+        y[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
+        x[i + 4] = _mm512_shuffle_i32x4(y[i + 4], y[i + 12], 0x88);
+        x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
+        x[i + 12] = _mm512_shuffle_i32x4(y[i + 4], y[i + 12], 0xdd);
+    }
+}
+
+/* A block of WIDTH lines. */
+static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+{
+    __m512i x[WIDTH];
+    UNROLL
+    for (int i = 0; i < WIDTH; i++)
+        x[i] = _mm512_loadu_si512(from + (size_t)i * pitch);
+    transpose(x);
+    UNROLL
+    for (int p = 0; p < HALF; p++)
+        split_pairs(x[p], to + p * COLUMNS, to + (HALF + p) * COLUMNS);
+}
+
+#elif LS_ISA_IS(AVX2)
+
+static inline __m256i load_pairs(const uint16_t *from)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)from);
+}
+
+static inline void widen_term(const uint16_t *from, float *to)
+{
+    for (int v = 0; v < VECTORS; v++, from += WIDTH) {
+        __m128i half = _mm_loadu_si128((const __m128i *)(const void *)from);
+        __m256i whole = _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16);
+        STORE(to + v * WIDTH, _mm256_castsi256_ps(whole));
+    }
+}
+
+static inline void split_pairs(__m256i pairs, float *even, float *odd)
+{
+    const __m256i upper = _mm256_set1_epi32((int)0xffff0000U);
+    STORE(even, _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)));
+    STORE(odd, _mm256_castsi256_ps(_mm256_and_si256(pairs, upper)));
+}
+
+static inline void split_line(const uint16_t *from, float *even, float *odd)
+{
+    split_pairs(load_pairs(from), even, odd);
+    split_pairs(load_pairs(from + HALF), even + WIDTH, odd + WIDTH);
+}
+
+static inline void transpose(__m256i x[WIDTH])
+{
+    __m256i y[WIDTH];
+    UNROLL
+    for (int i = 0; i < WIDTH; i += 2) {
+        y[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < WIDTH; i += 4) {
+        x[i] = _mm256_unpacklo_epi64(y[i], y[i + 2]);
+        x[i + 1] = _mm256_unpackhi_epi64(y[i], y[i + 2]);
+        x[i + 2] = _mm256_unpacklo_epi64(y[i + 1], y[i + 3]);
+        x[i + 3] = _mm256_unpackhi_epi64(y[i + 1], y[i + 3]);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        y[i] = _mm256_permute2x128_si256(x[i], x[i + 4], 0x20);
+        y[i + 4] = _mm256_permute2x128_si256(x[i], x[i + 4], 0x31);
+    }
+    UNROLL
+    for (int i = 0; i < WIDTH; i++)
+        x[i] = y[i];
+}
+
+static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+{
+    for (int q = 0; q < HALF; q += WIDTH) {
+        __m256i x[WIDTH];
+        UNROLL
+        for (int i = 0; i < WIDTH; i++)
+            x[i] = load_pairs(from + (size_t)i * pitch + 2 * q);
+        transpose(x);
+        UNROLL
+        for (int p = 0; p < WIDTH; p++)
+            split_pairs(x[p], to + (q + p) * COLUMNS, to + (HALF + q + p) * COLUMNS);
+    }
+}
+
+#else
+
+static inline float widen(uint16_t bits)
+{
+    return ls_bits_float((uint32_t)bits << 16);
+}
+
+static inline void widen_term(const uint16_t *from, float *to)
+{
+    for (int j = 0; j < COLUMNS; j++)
+        to[j] = widen(from[j]);
+}
+
+static inline void split_line(const uint16_t *from, float *even, float *odd)
+{
+    for (int p = 0; p < HALF; p++) {
+        even[p] = widen(from[2 * p]);
+        odd[p] = widen(from[2 * p + 1]);
+    }
+}
+
+static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
+{
+    (void)pitch;
+    for (int p = 0; p < HALF; p++) {
+        to[p * COLUMNS] = widen(from[2 * p]);
+        to[(HALF + p) * COLUMNS] = widen(from[2 * p + 1]);
+    }
+}
+
+#endif
+
+/* A block of ROWS lines whose terms are a pitch apart. */
+static inline void turn_terms(const uint16_t *from, size_t pitch, float *to)
+{
+#if WIDTH > 1
+    _Static_assert(ROWS == 4, "four numbers of 16 bits become the upper halves of a register");
+    for (size_t p = 0; p < LS_BF16_BLOCK; p += 2 * ROWS)
+        for (size_t half = 0; half < 2; half++) {
+            __m128 x[ROWS];
+            for (size_t i = 0; i < ROWS; i++) {
+                const uint16_t *term = from + (p + 2 * i + half) * pitch;
+                __m128i four = _mm_loadl_epi64((const __m128i *)(const void *)term);
+                x[i] = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), four));
+            }
+            _MM_TRANSPOSE4_PS(x[0], x[1], x[2], x[3]);
+            for (size_t i = 0; i < ROWS; i++)
+                _mm_storeu_ps(to + (half * ROWS + i) * HALF + p / 2, x[i]);
+        }
+#else
+    for (size_t p = 0; p < LS_BF16_BLOCK; p++)
+        for (size_t i = 0; i < ROWS; i++)
+            to[(p % 2 * ROWS + i) * HALF + p / 2] = widen(from[p * pitch + i]);
+#endif
+}
+
+/* ---- Panels, with zeros where lines or terms are missing ------------------------------------- */
+
+static void pack_a_terms(const struct ls_bf16_lines *from, float *to)
+{
+    uint16_t some[LS_BF16_BLOCK * ROWS];
+    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += ROWS * LS_BF16_BLOCK) {
+        const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK);
+        const uint16_t *data = from->data + k * from->pitch;
+        bool whole = terms == LS_BF16_BLOCK && from->lines == ROWS;
+        if (!whole)
+            copy_some(data, from->pitch, terms, from->lines, some, LS_BF16_BLOCK, ROWS);
+        turn_terms(whole ? data : some, whole ? from->pitch : ROWS, to);
+    }
+}
+
+static void pack_a_lines(const struct ls_bf16_lines *from, float *to)
+{
+    uint16_t some[LS_BF16_BLOCK];
+    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += ROWS * LS_BF16_BLOCK) {
+        const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK);
+        for (size_t i = 0; i < ROWS; i++) {
+            const uint16_t *data = from->data + i * from->pitch + k;
+            bool whole = terms == LS_BF16_BLOCK && i < from->lines;
+            if (!whole)
+                copy_some(data, 0, i < from->lines, terms, some, 1, LS_BF16_BLOCK);
+            split_line(whole ? data : some, to + i * HALF, to + (ROWS + i) * HALF);
+        }
+    }
+}
+
+static void pack_a(const struct ls_bf16_lines *from, void *panel)
+{
+    if (from->by_term)
+        pack_a_terms(from, panel);
+    else
+        pack_a_lines(from, panel);
+}
+
+/* One term, of which `lines` are there. */
+static inline void pack_term(const uint16_t *from, size_t lines, float *to)
+{
+    uint16_t some[COLUMNS];
+    if (lines < COLUMNS)
+        copy_some(from, 0, lines > 0, lines, some, 1, COLUMNS);
+    widen_term(lines < COLUMNS ? some : from, to);
+}
+
+static void pack_b_terms(const struct ls_bf16_lines *from, float *to)
+{
+    const uint16_t *data = from->data;
+    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += HALF * COLUMNS)
+        for (size_t p = 0; p < HALF; p++, data += 2 * from->pitch, to += COLUMNS) {
+            const size_t left = from->terms - k > 2 * p ? from->terms - k - 2 * p : 0;
+            pack_term(data, left > 0 ? from->lines : 0, to);
+            pack_term(data + from->pitch, left > 1 ? from->lines : 0, to + HALF * COLUMNS);
+        }
+}
+
+static void pack_b_lines(const struct ls_bf16_lines *from, float *to)
+{
+    uint16_t some[WIDTH * LS_BF16_BLOCK];
+    for (size_t k = 0; k < from->terms; k += LS_BF16_BLOCK, to += COLUMNS * LS_BF16_BLOCK)
+        for (size_t j = 0; j < COLUMNS; j += WIDTH) {
+            const size_t terms = at_most(from->terms - k, LS_BF16_BLOCK);
+            const size_t lines = from->lines > j ? at_most(from->lines - j, WIDTH) : 0;
+            const uint16_t *data = from->data + j * from->pitch + k;
+            bool whole = terms == LS_BF16_BLOCK && lines == WIDTH;
+            if (!whole)
+                copy_some(data, from->pitch, lines, terms, some, WIDTH, LS_BF16_BLOCK);
+            turn_lines(whole ? data : some, whole ? from->pitch : LS_BF16_BLOCK, to + j);
+        }
+}
+
+static void pack_b(const struct ls_bf16_lines *from, void *panel)
+{
+    if (from->by_term)
+        pack_b_terms(from, panel);
+    else
+        pack_b_lines(from, panel);
+}
+
+#endif
