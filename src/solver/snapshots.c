@@ -1,38 +1,23 @@
 /* The course of a training's snapshots. See solver/snapshots.h.
- *
- * What is written by the thread is the copy's and the thread's from `start` until it is done; all
- * else belongs to the thread that trains.
- *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "solver/snapshots.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/atomic_file.h"
-#include "base/file.h"
 #include "base/lock_file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "snapshot/catalog.h"
 #include "solver/checkpoint.h"
 #include "solver/data.h"
 #include "solver/events.h"
-#include "solver/weights.h"
+#include "solver/snapshot_writer.h"
 #include "transport/comm.h"
-#include "transport/failure_detector.h"
 #include "transport/failure_end.h"
 
-enum {
-    ASK_AGAIN = 100000000, /* nanoseconds between two looks at a thread that writes */
-    PROBLEM = 2048         /* bytes of one, as text */
-};
+enum { PROBLEM = 2048 /* bytes of one, as text */ };
 
 struct ls_snapshots {
     struct ls_trainer *trainer;
@@ -42,22 +27,9 @@ struct ls_snapshots {
     bool in_hand; /* rank 0: neither do those who are told of it */
     bool lost;    /* the last one that was tried could not be written */
     int64_t failures, first_failure;
-    char last_written[4096]; /* rank 0: "" before the first */
 
-    struct ls_staged staged;
-    pthread_t thread;
-    bool has_thread; /* and it must be joined */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    _Atomic bool done;        /* by the thread; changed with the lock */
-    _Atomic uint64_t pieces;  /* that were written */
-    int64_t iteration;        /* of the snapshot in hand */
-    bool best;                /* with the lock: it will be the best one */
-    double score;             /* with the lock: and what it scored */
-    int status;               /* of writing it */
-    struct ls_error problem;  /* why it failed, */
-    struct ls_error besides;  /* and what went wrong besides */
-    struct ls_error reported; /* for what is not the thread's */
+    struct ls_snapshot_writer writer; /* and the snapshot in hand */
+    struct ls_error reported;         /* for what is not the thread's */
 };
 
 int ls_snapshots_create(struct ls_trainer *trainer, const struct ls_snapshots_options *options,
@@ -71,8 +43,7 @@ int ls_snapshots_create(struct ls_trainer *trainer, const struct ls_snapshots_op
     snapshots->required = options->required;
     snapshots->overwrite = options->overwrite;
     snapshots->copies = options->copies;
-    pthread_mutex_init(&snapshots->lock, NULL);
-    pthread_cond_init(&snapshots->changed, NULL);
+    ls_snapshot_writer_init(&snapshots->writer, trainer);
     return 0;
 }
 
@@ -116,102 +87,12 @@ void ls_snapshots_release(struct ls_snapshots *snapshots)
     snapshots->lock_file = NULL;
 }
 
-/* ---- The thread ------------------------------------------------------------------------------ */
-
-static void count_piece(void *user)
-{
-    struct ls_snapshots *snapshots = user;
-    atomic_fetch_add(&snapshots->pieces, 1);
-}
-
-static int write_copy(struct ls_snapshots *snapshots, struct ls_error *error)
-{
-    const struct ls_trainer *trainer = snapshots->trainer;
-    char *path = ls_catalog_path(trainer->prefix, snapshots->iteration);
-    char *model = ls_catalog_caffemodel_path(trainer->prefix, snapshots->iteration);
-    int status = path == NULL || model == NULL ? ls_fail_memory(error, "a snapshot") : 0;
-    snapshots->staged.archive.wrote = count_piece;
-    snapshots->staged.archive.user = snapshots;
-    if (status == 0)
-        status = ls_archive_write(&snapshots->staged.archive, path, error);
-    if (status == 0 && ls_checkpoint_has_caffemodel(trainer))
-        status = ls_write_caffemodel(ls_net_graph(trainer->train), snapshots->staged.plain, model,
-                                     error);
-    ls_free(path);
-    ls_free(model);
-    return status;
-}
-
-/* A snapshot has been written: older ones may go. What fails here does not harm it. */
-static void prune_older(struct ls_snapshots *snapshots)
-{
-    const struct ls_trainer *trainer = snapshots->trainer;
-    ls_catalog_prune(trainer->prefix, snapshots->iteration, trainer->solver->snapshot_keep,
-                     &snapshots->besides);
-}
-
-static void *write_apart(void *user)
-{
-    struct ls_snapshots *snapshots = user;
-    ls_unpin_thread();
-    ls_set_float_mode();
-    int status = write_copy(snapshots, &snapshots->problem);
-    if (status == 0)
-        prune_older(snapshots);
-    pthread_mutex_lock(&snapshots->lock);
-    if (status == 0 && snapshots->best) /* found meanwhile, by a test */
-        ls_catalog_mark_best(snapshots->trainer->prefix, snapshots->iteration, &snapshots->besides);
-    snapshots->status = status;
-    atomic_store(&snapshots->done, true);
-    pthread_cond_signal(&snapshots->changed);
-    pthread_mutex_unlock(&snapshots->lock);
-    return NULL;
-}
-
-/* Begins to write the copy; false: there is no thread for it. */
-static bool start(struct ls_snapshots *snapshots)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the thread that trains */
-    snapshots->has_thread = pthread_create(&snapshots->thread, NULL, write_apart, snapshots) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return snapshots->has_thread;
-}
-
-/* Waits for the thread. While it gets on, this rank does. */
-static void wait_for_thread(struct ls_snapshots *snapshots)
-{
-    const struct ls_trainer *trainer = snapshots->trainer;
-    uint64_t seen = 0;
-    pthread_mutex_lock(&snapshots->lock);
-    while (snapshots->has_thread && !atomic_load(&snapshots->done)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += ASK_AGAIN;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&snapshots->changed, &snapshots->lock, &until);
-        uint64_t pieces = atomic_load(&snapshots->pieces);
-        if (pieces != seen)
-            ls_detector_note(trainer->comm->detector, trainer->iteration, NULL);
-        seen = pieces;
-    }
-    pthread_mutex_unlock(&snapshots->lock);
-    if (snapshots->has_thread)
-        pthread_join(snapshots->thread, NULL);
-    snapshots->has_thread = false;
-}
-
 void ls_snapshots_free(struct ls_snapshots *snapshots)
 {
     if (snapshots == NULL)
         return;
-    wait_for_thread(snapshots);
+    ls_snapshot_writer_free(&snapshots->writer);
     ls_snapshots_release(snapshots);
-    ls_staged_free(&snapshots->staged);
-    pthread_mutex_destroy(&snapshots->lock);
-    pthread_cond_destroy(&snapshots->changed);
     ls_free(snapshots);
 }
 
@@ -262,11 +143,11 @@ static void report_failure(struct ls_snapshots *snapshots, const struct ls_error
     struct ls_text text = {0};
     describe(problem, reason, sizeof reason);
     ls_text_format(&text, "the snapshot of iteration %lld was not written: %s",
-                   (long long)snapshots->iteration, reason);
+                   (long long)snapshots->writer.latest.iteration, reason);
     add_removable(trainer, &text);
     /* It may be due just now, where this one was waited for. */
     int64_t next = every > 0 ? (trainer->iteration + every - 1) / every * every : 0;
-    next += next == snapshots->iteration ? every : 0;
+    next += next == snapshots->writer.latest.iteration ? every : 0;
     if (!snapshots->required && next > 0 && next <= trainer->run_end)
         ls_text_format(&text, ". Training goes on; the next one is due at iteration %lld",
                        (long long)next);
@@ -281,7 +162,7 @@ static void say_of(struct ls_snapshots *snapshots, enum lockstep_event_kind kind
 {
     struct ls_trainer *trainer = snapshots->trainer;
     int64_t now = trainer->iteration;
-    trainer->iteration = snapshots->iteration;
+    trainer->iteration = snapshots->writer.latest.iteration;
     ls_events_say(trainer, kind, "%s", text);
     trainer->iteration = now;
 }
@@ -300,23 +181,21 @@ static void report(struct ls_snapshots *snapshots)
 {
     struct ls_trainer *trainer = snapshots->trainer;
     char text[PROBLEM];
-    if (snapshots->status != 0) {
-        report_failure(snapshots, &snapshots->problem);
+    if (snapshots->writer.latest.status != 0) {
+        report_failure(snapshots, &snapshots->writer.latest.problem);
     } else {
-        char *path = ls_catalog_path(trainer->prefix, snapshots->iteration);
-        snprintf(snapshots->last_written, sizeof snapshots->last_written, "%s",
-                 path != NULL ? path : "");
-        say_of(snapshots, LOCKSTEP_EVENT_SNAPSHOT, snapshots->last_written);
+        char *path = ls_catalog_path(trainer->prefix, snapshots->writer.latest.iteration);
+        say_of(snapshots, LOCKSTEP_EVENT_SNAPSHOT, path != NULL ? path : "");
         ls_free(path);
     }
-    if (snapshots->besides.count > 0) {
-        describe(&snapshots->besides, text, sizeof text);
+    if (snapshots->writer.latest.besides.count > 0) {
+        describe(&snapshots->writer.latest.besides, text, sizeof text);
         warn(trainer, text);
-    } else if (snapshots->status == 0 && snapshots->best) {
-        say_best(snapshots, snapshots->score);
+    } else if (snapshots->writer.latest.status == 0 && snapshots->writer.latest.best) {
+        say_best(snapshots, snapshots->writer.latest.score);
     }
-    snapshots->best = false;
-    ls_error_clear(&snapshots->besides);
+    snapshots->writer.latest.best = false;
+    ls_error_clear(&snapshots->writer.latest.besides);
 }
 
 /* Every rank: the snapshot in hand could not be written. */
@@ -324,9 +203,9 @@ static void count_failure(struct ls_snapshots *snapshots)
 {
     struct ls_trainer *trainer = snapshots->trainer;
     if (snapshots->failures++ == 0)
-        snapshots->first_failure = snapshots->iteration;
+        snapshots->first_failure = snapshots->writer.latest.iteration;
     snapshots->lost = true;
-    if (trainer->snapshot_at == snapshots->iteration)
+    if (trainer->snapshot_at == snapshots->writer.latest.iteration)
         trainer->snapshot_at = -1;
 }
 
@@ -337,9 +216,8 @@ static void take_over(struct ls_snapshots *snapshots)
 {
     if (!snapshots->in_hand)
         return;
-    wait_for_thread(snapshots);
+    ls_snapshot_writer_wait(&snapshots->writer);
     snapshots->in_hand = false;
-    atomic_store(&snapshots->done, false);
     report(snapshots);
 }
 
@@ -352,17 +230,17 @@ void ls_snapshots_wait(struct ls_trainer *trainer)
 bool ls_snapshots_poll(struct ls_trainer *trainer)
 {
     struct ls_snapshots *snapshots = trainer->snapshots;
-    if (!atomic_load_explicit(&snapshots->done, memory_order_acquire))
+    if (!ls_snapshot_writer_is_done(&snapshots->writer))
         return false;
     take_over(snapshots);
-    return snapshots->status != 0 && snapshots->required;
+    return snapshots->writer.latest.status != 0 && snapshots->required;
 }
 
 /* Fails with what was wrong with the snapshot in hand, on all ranks. */
 static int fail_all(struct ls_snapshots *snapshots, int status, struct ls_error *error)
 {
     struct ls_comm *comm = snapshots->trainer->comm;
-    const struct ls_problem *problem = &snapshots->problem.problems[0];
+    const struct ls_problem *problem = &snapshots->writer.latest.problem.problems[0];
     int mine = 0;
     if (comm->rank == 0)
         mine = ls_fail(error, status, problem->place, problem->hint, "%s", problem->message);
@@ -378,7 +256,7 @@ int ls_snapshots_settle(struct ls_trainer *trainer, struct ls_error *error)
     snapshots->pending = false;
     if (trainer->comm->rank == 0) {
         take_over(snapshots);
-        status = snapshots->status;
+        status = snapshots->writer.latest.status;
     }
     LS_TRY(ls_comm_broadcast(trainer->comm, &status, sizeof status, error));
     snapshots->lost = false;
@@ -394,7 +272,7 @@ static int choose_way(struct ls_snapshots *snapshots, bool last, bool *copy, str
     struct ls_trainer *trainer = snapshots->trainer;
     int32_t chosen = 0;
     if (trainer->comm->rank == 0 && !last && snapshots->copies) {
-        snapshots->copies = ls_checkpoint_reserve(trainer, &snapshots->staged);
+        snapshots->copies = ls_checkpoint_reserve(trainer, &snapshots->writer.staged);
         chosen = snapshots->copies;
         if (!chosen)
             warn(trainer, "there is no memory for a copy of the snapshot: training waits while "
@@ -409,12 +287,12 @@ static int choose_way(struct ls_snapshots *snapshots, bool last, bool *copy, str
 static int write_later(struct ls_snapshots *snapshots, struct ls_error *error)
 {
     struct ls_trainer *trainer = snapshots->trainer;
-    LS_TRY(ls_checkpoint_stage(trainer, &snapshots->staged, error));
+    LS_TRY(ls_checkpoint_stage(trainer, &snapshots->writer.staged, error));
     snapshots->pending = true;
-    ls_error_clear(&snapshots->problem);
+    ls_error_clear(&snapshots->writer.latest.problem);
     snapshots->in_hand = trainer->comm->rank == 0;
-    if (snapshots->in_hand && !start(snapshots))
-        write_apart(snapshots);
+    if (snapshots->in_hand)
+        ls_snapshot_writer_start(&snapshots->writer);
     return 0;
 }
 
@@ -422,10 +300,10 @@ static int write_now(struct ls_snapshots *snapshots, struct ls_error *error)
 {
     struct ls_trainer *trainer = snapshots->trainer;
     LS_TRY(ls_checkpoint_write(trainer, error));
-    snapshots->status = 0;
+    snapshots->writer.latest.status = 0;
     snapshots->lost = false;
     if (trainer->comm->rank == 0) {
-        prune_older(snapshots);
+        ls_snapshot_writer_prune(&snapshots->writer);
         report(snapshots);
     }
     return 0;
@@ -451,7 +329,7 @@ int ls_snapshots_take(struct ls_trainer *trainer, bool last, struct ls_error *er
         return 0;
     LS_TRY(ls_data_settle(trainer, error));
     LS_TRY(choose_way(snapshots, last, &copy, error));
-    snapshots->iteration = trainer->iteration;
+    snapshots->writer.latest.iteration = trainer->iteration;
     ls_error_clear(&snapshots->reported);
     int status = copy ? write_later(snapshots, &snapshots->reported)
                       : write_now(snapshots, &snapshots->reported);
@@ -461,7 +339,7 @@ int ls_snapshots_take(struct ls_trainer *trainer, bool last, struct ls_error *er
     }
     if (status != LOCKSTEP_RESOURCE || last || snapshots->required)
         return fail_with(&snapshots->reported, error);
-    snapshots->problem = snapshots->reported;
+    snapshots->writer.latest.problem = snapshots->reported;
     count_failure(snapshots); /* the same on all ranks */
     if (trainer->comm->rank == 0)
         report_failure(snapshots, &snapshots->reported);
@@ -474,17 +352,12 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
     char text[PROBLEM];
     if (trainer->comm->rank != 0)
         return;
-    pthread_mutex_lock(&snapshots->lock);
-    bool writing = snapshots->in_hand && !atomic_load(&snapshots->done);
-    if (writing) { /* that of this iteration: an earlier one was waited for */
-        snapshots->best = true;
-        snapshots->score = trainer->best.now.value;
-    }
-    pthread_mutex_unlock(&snapshots->lock);
-    if (writing)
+    /* What is being written is that of this iteration: an earlier one was waited for. */
+    if (ls_snapshot_writer_mark_best(&snapshots->writer, trainer->best.now.value))
         return;
     take_over(snapshots);
-    if (trainer->snapshot_at != trainer->iteration || (snapshots->pending && snapshots->status)) {
+    if (trainer->snapshot_at != trainer->iteration ||
+        (snapshots->pending && snapshots->writer.latest.status)) {
         snprintf(text, sizeof text,
                  "%s is the best so far, %.6g, and has no snapshot: %s_best.safetensors stays as "
                  "it was",
@@ -492,7 +365,7 @@ void ls_snapshots_mark_best(struct ls_trainer *trainer)
         warn(trainer, text);
         return;
     }
-    snapshots->iteration = trainer->iteration;
+    snapshots->writer.latest.iteration = trainer->iteration;
     ls_error_clear(&snapshots->reported);
     if (ls_catalog_mark_best(trainer->prefix, trainer->iteration, &snapshots->reported) == 0) {
         say_best(snapshots, trainer->best.now.value);
