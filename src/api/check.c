@@ -4,7 +4,6 @@
 
 #include "api/api.h"
 #include "api/options.h"
-#include "base/memory.h"
 #include "base/thread.h"
 #include "data/check.h"
 #include "engine/labels.h"

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "api/options.h"
 #include "data/convert.h"
+#include "data/mean.h"
 #include "data/options.h"
 
 void lockstep_source_options_init(struct lockstep_source_options *options)

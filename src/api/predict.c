@@ -12,8 +12,10 @@
 #include "api/model.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/mean_file.h"
 #include "data/picture.h"
 #include "data/reader.h"
+#include "data/resize.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"
 

@@ -4,6 +4,8 @@
 #include "data/bad_records.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,19 +13,36 @@
 #include "base/thread.h"
 #include "data/dataset_inner.h"
 #include "data/numbers.h"
+#include "data/samples.h"
 
 enum {
     RUN = 16, /* records that a thread takes at a time */
-    LABELS_AT_ONCE = 256
+    LABELS_AT_ONCE = 256,
+    NAMED = 5, /* bad records that are listed */
+    REASON = 400
 };
 
-int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **out,
-                        struct ls_error *error)
+struct ls_bad_records {
+    _Atomic unsigned char *verdict; /* by record of the source */
+    uint32_t tops;                  /* the tensors of a sample that the layer has tops for */
+    struct ls_label_rule *rules;    /* which labels are good */
+    size_t rule_count;
+    pthread_mutex_t lock; /* guards what follows */
+    int named, told;      /* bad records that are listed, and how many of them were reported */
+    struct ls_bad_name {
+        int64_t record;
+        char reason[REASON];
+    } name[NAMED];
+};
+
+int ls_bad_records_open(const struct ls_dataset *dataset, uint32_t tops,
+                        struct ls_bad_records **out, struct ls_error *error)
 {
     struct ls_bad_records *bad = *out = ls_alloc(1, sizeof *bad);
     if (bad == NULL)
         return ls_fail_memory(error, "a list of bad records");
     pthread_mutex_init(&bad->lock, NULL);
+    bad->tops = tops;
     bad->verdict = ls_alloc((size_t)dataset->source->count, sizeof *bad->verdict);
     return bad->verdict != NULL ? 0 : ls_fail_memory(error, "a list of bad records");
 }
@@ -61,7 +80,7 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
         return;
     reason = ls_bad_reason(reason);
     pthread_mutex_lock(&bad->lock);
-    if (bad->named < LS_BAD_NAMED) {
+    if (bad->named < NAMED) {
         struct ls_bad_name *name = &bad->name[bad->named++];
         name->record = record;
         snprintf(name->reason, sizeof name->reason, "%.390s", reason);

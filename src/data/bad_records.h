@@ -11,32 +11,42 @@
 #ifndef LS_DATA_BAD_RECORDS_H
 #define LS_DATA_BAD_RECORDS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "data/dataset.h"
-#include "data/source.h"
+#include "data/record.h"
+
+/* on_bad_record: SKIP. */
+bool ls_dataset_skips(const struct ls_dataset *dataset);
+/* A layer that takes a tensor of a data set as labels, and which of them it knows. */
+struct ls_label_rule {
+    int tensor;
+    char layer[104];
+    int64_t classes;
+    bool has_ignore;
+    int ignore_label;
+    bool (*takes)(const struct ls_label_rule *rule, float label); /* any thread */
+};
+/* Before anything is read: records with labels that break one of these rules are bad, where bad
+ * records are skipped (else nothing happens). */
+int ls_dataset_set_labels(struct ls_dataset *dataset, const struct ls_label_rule *rules,
+                          size_t count, struct ls_error *error);
+/* Whether layers take a number of a tensor of a sample for a label; LOCKSTEP_DATA: one of them does
+ * not. Any thread. */
+typedef int (*ls_label_judge)(void *user, int tensor, float label, struct ls_problem *problem);
+/* The next of the first few bad records that were skipped, and what is wrong with it; false: there
+ * is no further one by now. Any thread. */
+bool ls_dataset_next_bad(const struct ls_dataset *dataset, int64_t *record, char *reason,
+                         size_t size);
+
+/* ---- For the files of data sets ---- */
 
 /* What is known of a record, from less to more. READABLE: only its labels may be bad. */
 enum ls_verdict { LS_UNKNOWN, LS_READABLE, LS_GOOD, LS_BAD };
 
-enum { LS_BAD_NAMED = 5, LS_BAD_REASON = 400 };
+struct ls_bad_records;
 
-struct ls_bad_records {
-    _Atomic unsigned char *verdict; /* by record of the source */
-    uint32_t tops;                  /* the tensors of a sample that the layer has tops for */
-    struct ls_label_rule *rules;    /* which labels are good */
-    size_t rule_count;
-    pthread_mutex_t lock; /* guards what follows */
-    int named, told;      /* bad records that are listed, and how many of them were reported */
-    struct ls_bad_name {
-        int64_t record;
-        char reason[LS_BAD_REASON];
-    } name[LS_BAD_NAMED];
-};
-
-int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **bad,
-                        struct ls_error *error);
+/* `tops`: the tensors of a sample that the layer has tops for, bit k is tensor k. */
+int ls_bad_records_open(const struct ls_dataset *dataset, uint32_t tops,
+                        struct ls_bad_records **bad, struct ls_error *error);
 void ls_bad_records_free(struct ls_bad_records *bad);
 
 enum ls_verdict ls_bad_records_verdict(const struct ls_bad_records *bad, int64_t record);

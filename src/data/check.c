@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "data/bad_records.h"
 #include "data/dataset_inner.h"
+#include "data/samples.h"
 
 enum { RUN = 16 };
 

@@ -3,6 +3,7 @@
 #ifndef LS_DATA_CHECK_H
 #define LS_DATA_CHECK_H
 
+#include "data/bad_records.h"
 #include "data/dataset.h"
 
 struct ls_check {

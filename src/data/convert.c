@@ -18,7 +18,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "data/datum.h"
 #include "data/selection.h"

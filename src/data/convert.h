@@ -1,6 +1,6 @@
-/* Tools over sources: a database of any source, the mean of its records.
+/* A database of any source.
  *
- * Both take the options of the public interface, which explains them; callbacks report progress
+ * It takes the options of the public interface, which explains them; callbacks report progress
  * (NOTICE lines as Caffe's tools write them) and can stop the work (LOCKSTEP_STOPPED). The seed of
  * a shuffle is the options', 1 if that is negative. Paths are taken as they are.
  *
@@ -17,11 +17,5 @@
  * "%08d" where it has none. After a failure nothing is left at `path`. */
 int ls_convert(const struct lockstep_source_options *source, const char *path, int64_t *records,
                struct ls_error *error);
-
-/* Writes the mean of all records as a binaryproto that Caffe reads. Sums are exact for pixels and
- * in double for floats. `channel_means` has room for 16 or is NULL; *channels may be NULL. With
- * `path` NULL nothing is written. */
-int ls_mean(const struct lockstep_source_options *source, const char *path, double *channel_means,
-            int *channels, struct ls_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "data/bad_records.h"
 #include "data/reader.h"
 #include "data/source.h"
 

@@ -8,7 +8,11 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/bad_records.h"
 #include "data/dataset_inner.h"
+#include "data/fingerprint.h"
+#include "data/order.h"
+#include "data/samples.h"
 
 /* What opening needs to know, in one place. */
 struct opening {
@@ -185,9 +189,10 @@ static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
 {
     if (!skips(o))
         return 0;
-    LS_TRY(ls_bad_records_open(dataset, &dataset->bad, o->error));
+    uint32_t tops = 0;
     for (int k = 0; k < dataset->tensors && (size_t)k < o->layer->n_top; k++)
-        dataset->bad->tops |= LS_TENSOR(k);
+        tops |= LS_TENSOR(k);
+    LS_TRY(ls_bad_records_open(dataset, tops, &dataset->bad, o->error));
     return ls_bad_records_look(dataset, o->options.crop > 0, o->error);
 }
 

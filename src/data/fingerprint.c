@@ -1,4 +1,7 @@
-/* What data are known by from the start. SPDX-License-Identifier: BSD-2-Clause */
+/* What data are known by from the start; see the header.
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/fingerprint.h"
+
 #include <inttypes.h>
 
 #include "base/hash.h"
@@ -97,13 +100,4 @@ void ls_dataset_describe(const struct ls_dataset *dataset, const char *prefix, s
                          (size_t)ls_record_size(transform->input) * sizeof *transform->mean, 0));
     add_hash(text, prefix, "first record", dataset->ends[0]);
     add_hash(text, prefix, "last record", dataset->ends[1]);
-}
-
-uint64_t ls_dataset_fingerprint(const struct ls_dataset *dataset)
-{
-    struct ls_text text = {0};
-    ls_dataset_describe(dataset, "", &text);
-    uint64_t hash = ls_hash(text.data, text.length, 0);
-    ls_text_free(&text);
-    return hash;
 }

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "data/reader.h"
 #include "data/record.h"
+#include "data/samples.h"
 
 int ls_item_layout_init(const struct ls_prefetcher_options *options, struct ls_item_layout *layout,
                         struct ls_error *error)

@@ -5,6 +5,8 @@
 
 #include "data/prefetcher.h"
 
+struct ls_reader; /* data/reader.h */
+
 /* What the items of a prefetcher have. */
 struct ls_item_layout {
     struct ls_dataset **datasets;

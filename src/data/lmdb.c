@@ -14,6 +14,7 @@
 #include "data/datum.h"
 #include "data/lmdb_index.h"
 #include "data/picture.h"
+#include "data/resize.h"
 #include "data/source.h"
 #include "ir/dtype.h"
 #include "lockstep.pb-c.h"

@@ -4,13 +4,14 @@
  * Sums of floats are kept in double, in the order of the records.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/mean.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/convert.h"
+#include "data/mean_file.h"
 #include "data/selection.h"
-#include "data/transform.h"
 
 enum { CHANNELS_MAX = 16 };
 

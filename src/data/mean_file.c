@@ -1,12 +1,14 @@
 /* Mean files: a BlobProto of extents 1 x C x H x W, as Caffe's compute_image_mean writes it.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/mean_file.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/atomic_file.h"
 #include "base/memory.h"
-#include "data/transform.h"
+#include "data/source.h"
 #include "schema/binary.h"
 
 /* The extents of a blob, in either form, without leading ones down to three. False if there are

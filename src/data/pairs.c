@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "data/picture_file.h"
 #include "data/picture_list.h"
+#include "data/resize.h"
 #include "lockstep.pb-c.h"
 
 static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a map */

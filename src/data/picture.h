@@ -54,20 +54,5 @@ int ls_label_map_look(const uint8_t *bytes, size_t size, struct ls_picture_heade
 /* Decodes a map; the labels are in `buffer`. */
 int ls_label_map_decode(const uint8_t *bytes, size_t size, struct ls_buffer *buffer,
                         struct ls_label_map *map, struct ls_problem *problem);
-/* Resizes a map: output pixel i of n takes the input pixel that its centre lies in, of m that is
- * floor((i + 1/2) m / n). The result is in `buffer`, which `map` must not be. */
-int ls_label_map_resize(struct ls_label_map *map, int height, int width, struct ls_buffer *buffer,
-                        struct ls_problem *problem);
-
-/* Makes the image of a record (C x H x W, BGR) of a picture; the pixels are in `buffer`. */
-int ls_picture_to_record(const struct ls_picture *picture, struct ls_buffer *buffer,
-                         struct ls_record *record, struct ls_problem *problem);
-
-/* Resizes to height x width and makes a record as above. Bilinear, pixel centres aligned; when
- * shrinking, the triangle filter is widened so that no pixel of the picture is left out. In
- * integers, so the result is the same on every machine. */
-int ls_picture_resize_to_record(const struct ls_picture *picture, int height, int width,
-                                struct ls_buffer *buffer, struct ls_record *record,
-                                struct ls_problem *problem);
 
 #endif

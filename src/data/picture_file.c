@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "data/resize.h"
 
 static const size_t FILE_LIMIT = (size_t)1 << 29; /* bytes of a picture file */
 

@@ -11,10 +11,15 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/bad_records.h"
 #include "data/dataset_inner.h"
+#include "data/fingerprint.h"
 #include "data/numbers.h"
+#include "data/order.h"
 #include "data/picture.h"
 #include "data/reader.h"
+#include "data/resize.h"
+#include "data/samples.h"
 
 static const size_t PICTURE_LIMIT = (size_t)1 << 29; /* bytes of a file */
 

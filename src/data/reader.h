@@ -8,6 +8,9 @@
 #define LS_DATA_READER_H
 
 #include "data/dataset.h"
+#include "data/record.h"
+
+struct ls_reader;
 
 int ls_reader_open(struct ls_dataset *dataset, struct ls_reader **reader, struct ls_error *error);
 void ls_reader_close(struct ls_reader *reader);
@@ -16,6 +19,9 @@ void ls_reader_close(struct ls_reader *reader);
  * whose size has changed, or with a number that the tensor's type does not have. */
 int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
                     struct ls_error *error);
+/* Reads the record behind an ordinal, all of it, without making a sample of it. */
+int ls_reader_read(struct ls_reader *reader, int64_t ordinal, struct ls_record *record,
+                   struct ls_error *error);
 /* Where the samples of a micro-batch go that are tensors `tensor` of it. Each has `bytes` in `runs`
  * equal parts; part r of sample s lies behind r * samples + s others. With one part samples lie one
  * after the other. */

@@ -7,6 +7,8 @@
  * bits in between.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/resize.h"
+
 #include <string.h>
 
 #include "base/memory.h"

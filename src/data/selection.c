@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/order.h"
 
 enum { REPORT_EVERY = 1000 };
 

@@ -79,12 +79,4 @@ int ls_transform_apply(const struct ls_transform *transform, const struct ls_rec
 int ls_transform_map(const struct ls_transform *transform, const struct ls_record_tensor *map,
                      uint64_t ordinal, bool augment, float *out, struct ls_problem *problem);
 
-/* The shape of a mean file (BlobProto, binary or text): that of the records that it belongs to. */
-int ls_mean_shape(const char *path, int64_t shape[3], struct ls_error *error);
-/* Reads a mean file that must have `shape`; *mean is freed with ls_free. */
-int ls_mean_read(const char *path, const int64_t shape[3], float **mean, struct ls_error *error);
-/* Writes one that Caffe reads, atomically. */
-int ls_mean_write(const char *path, const int64_t shape[3], const float *mean,
-                  struct ls_error *error);
-
 #endif

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/bad_records.h"
 #include "data/reader.h"
+#include "data/samples.h"
 #include "device/label.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/samples.h"
 #include "engine/labels.h"
 #include "engine/plans.h"
 #include "engine/sources.h"

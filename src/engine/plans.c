@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "data/reader.h"
+#include "data/samples.h"
 #include "engine/binding.h"
 #include "engine/sources.h"
 #include "ir/layer.h"

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/bad_records.h"
+#include "data/samples.h"
 #include "layers/layers.h"
 
 static bool sources_is_type(const Lockstep__LayerParameter *layer, const char *type)

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/cross_check.h"
+#include "data/fingerprint.h"
 #include "data/reader.h"
 #include "engine/pass.h"
 #include "engine/read.h"

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "data/bad_records.h"
 #include "solver/events.h"
 
 void ls_net_tell_skipped(const struct ls_net *net, void (*say)(void *user, const char *sentence),

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data/mean_file.h"
 #include "data/source.h"
-#include "data/transform.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

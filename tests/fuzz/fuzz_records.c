@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "data/datum.h"
 #include "data/picture.h"
+#include "data/resize.h"
 #include "data/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

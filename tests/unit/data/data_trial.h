@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/memory.h"
 #include "data/dataset.h"
+#include "data/fingerprint.h"
 #include "data/reader.h"
 #include "data/source.h"
 #include "schema/text_format.h"
@@ -47,6 +50,17 @@ trial_layer(const char *format, ...)
     return definition;
 }
 
+/* A hash of what is known of a data set from the start. */
+static inline uint64_t trial_fingerprint(const struct ls_dataset *dataset)
+{
+    struct ls_text text = {0};
+    ls_dataset_describe(dataset, "", &text);
+    assert_false(text.failed);
+    uint64_t hash = ls_hash(text.data, text.length, 0);
+    ls_text_free(&text);
+    return hash;
+}
+
 static inline int trial_open(const struct ls_definition *definition, Lockstep__Phase phase,
                              uint64_t seed, struct ls_dataset **dataset, struct ls_error *error)
 {
@@ -64,6 +78,13 @@ static inline struct ls_dataset *trial_dataset(const struct ls_definition *defin
         fail_msg("%s", trial_text(error));
     free(error);
     return dataset;
+}
+
+/* Opens the data set of a Data layer with these fields; *definition: the layer. */
+static inline struct ls_dataset *trial_fields(const char *fields, struct ls_definition **definition)
+{
+    *definition = trial_layer("name: 'd' type: 'Data' %s", fields);
+    return trial_dataset(*definition, LOCKSTEP__PHASE__TRAIN, 1);
 }
 
 /* Opens the source of a layer that consists of these fields, "data_param { ... }". */
@@ -93,6 +114,40 @@ static inline int trial_fetch(struct ls_reader *reader, int64_t ordinal, float *
 {
     void *out[LS_RECORD_TENSORS] = {sample, label};
     return ls_reader_fetch(reader, ordinal, out, error);
+}
+
+/* Opens a data set and reads its first samples into `out`, while the first allocation fails, then
+ * the second, and so on: each time LOCKSTEP_RESOURCE, and nothing is lost, until none fails.
+ * Returns how many there were. */
+static inline int trial_fail_allocations(const struct ls_definition *definition, int64_t samples,
+                                         void *const *out)
+{
+    for (int n = 0;; n++) {
+        struct ls_dataset *dataset = NULL;
+        struct ls_reader *reader = NULL;
+        ls_fail_allocation_after(n);
+        int status = trial_open(definition, LOCKSTEP__PHASE__TRAIN, 1, &dataset, NULL);
+        if (status == 0 && samples > 0)
+            status = ls_reader_open(dataset, &reader, NULL);
+        for (int64_t i = 0; i < samples && status == 0; i++)
+            status = ls_reader_fetch(reader, i, out, NULL);
+        ls_fail_allocation_after(-1);
+        ls_reader_close(reader);
+        ls_dataset_close(dataset);
+        if (status == 0)
+            return n;
+        assert_int_equal(status, LOCKSTEP_RESOURCE);
+    }
+}
+
+/* The path of a file of the test, one of the four asked for last. */
+static inline char *trial_path(const char *name)
+{
+    static char path[4][512];
+    static int next;
+    char *out = path[next++ % 4];
+    snprintf(out, sizeof path[0], "%s", ls_test_path(name));
+    return out;
 }
 
 /* A record of an image and a label. */

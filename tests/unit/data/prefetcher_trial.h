@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/prefetcher_inner.h"
+#include "data/reader.h"
 #include "data_trial.h"
 #include "support/npy_files.h"
 

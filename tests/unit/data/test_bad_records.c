@@ -5,7 +5,9 @@
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "bad_sources.h"
+#include "data/bad_records.h"
 #include "data/reader.h"
+#include "data/samples.h"
 
 /* ---- Data sets ------------------------------------------------------------------------------- */
 

@@ -273,19 +273,7 @@ static void a_budget_without_a_cache_is_refused_and_no_memory_is_an_error(void *
     ls_definition_free(layer);
     layer = trial_layer("name: 'd' type: 'Data' top: 'data' data_param { backend: SYNTHETIC cache: "
                         "true synthetic_param { count: 50 } }");
-    int failures = 0;
-    for (long n = 0;; n++) { /* every allocation fails once */
-        ls_error_clear(error);
-        ls_fail_allocation_after(n);
-        int status = trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, error);
-        ls_fail_allocation_after(-1);
-        if (status == 0)
-            break;
-        assert_int_equal(status, LOCKSTEP_RESOURCE);
-        failures++;
-    }
-    assert_in_range(failures, 5, 100);
-    ls_dataset_close(set);
+    assert_in_range(trial_fail_allocations(layer, 0, NULL), 5, 100);
     ls_definition_free(layer);
     free(error);
 }

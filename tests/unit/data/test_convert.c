@@ -9,9 +9,10 @@
 
 #include "base/memory.h"
 #include "data/datum.h"
+#include "data/mean.h"
+#include "data/mean_file.h"
 #include "data/order.h"
 #include "data/source.h"
-#include "data/transform.h"
 #include "data_trial.h"
 #include "picture_files.h"
 

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
 
-#include "base/memory.h"
 #include "data/reader.h"
+#include "data/samples.h"
 #include "data_trial.h"
 #include "picture_files.h"
 
@@ -306,9 +306,9 @@ static void fingerprints_tell_data_apart_and_nothing_else(void **state)
     struct ls_dataset *b = trial_dataset(one, LOCKSTEP__PHASE__TEST, 1);
     struct ls_dataset *c = trial_dataset(one, LOCKSTEP__PHASE__TRAIN, 9);
     struct ls_dataset *d = trial_dataset(two, LOCKSTEP__PHASE__TRAIN, 1);
-    assert_true(ls_dataset_fingerprint(a) == ls_dataset_fingerprint(c));
-    assert_true(ls_dataset_fingerprint(a) != ls_dataset_fingerprint(b));
-    assert_true(ls_dataset_fingerprint(a) != ls_dataset_fingerprint(d));
+    assert_true(trial_fingerprint(a) == trial_fingerprint(c));
+    assert_true(trial_fingerprint(a) != trial_fingerprint(b));
+    assert_true(trial_fingerprint(a) != trial_fingerprint(d));
     assert_int_equal(ls_dataset_classes(a), 10);
     assert_int_equal(ls_dataset_largest(a, 1), 9);
     ls_dataset_close(a);
@@ -409,20 +409,7 @@ static void out_of_memory_is_an_error_and_loses_nothing(void **state)
         trial_layer("%s shuffle: true split: 'train:0.5' cache: true } transform_param { "
                     "mean_value: 3 }",
                     numbered(40));
-    int failures = 0;
-    for (long n = 0;; n++) {
-        struct ls_dataset *set;
-        ls_fail_allocation_after(n);
-        int status = trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, NULL);
-        ls_fail_allocation_after(-1);
-        if (status == 0) {
-            ls_dataset_close(set);
-            break;
-        }
-        assert_int_equal(status, LOCKSTEP_RESOURCE);
-        failures++;
-    }
-    assert_true(failures >= 8);
+    assert_true(trial_fail_allocations(layer, 0, NULL) >= 8);
     ls_definition_free(layer);
 }
 

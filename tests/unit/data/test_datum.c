@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/datum.h"
 
-#include "base/memory.h"
 #include "base/random.h"
 #include "data_trial.h"
 #include "lockstep.pb-c.h"

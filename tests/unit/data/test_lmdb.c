@@ -8,9 +8,11 @@
 #include "data/convert.h"
 #include "data/datum.h"
 #include "data/lmdb_index.h"
+#include "data/mean.h"
+#include "data/mean_file.h"
 #include "data/reader.h"
+#include "data/samples.h"
 #include "data/source.h"
-#include "data/transform.h"
 #include "data_trial.h"
 #include "picture_files.h"
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/picture.h"
+#include "data/resize.h"
 #include "data_trial.h"
 #include "picture_files.h"
 

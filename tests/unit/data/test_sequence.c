@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "support/support.h"
 
 static struct ls_sequence *must_open(const struct ls_batching *batching, struct ls_share share,

@@ -6,6 +6,7 @@
 
 #include "data/prefetcher.h"
 #include "data/reader.h"
+#include "data/samples.h"
 #include "data/source.h"
 #include "data_trial.h"
 #include "map_files.h"

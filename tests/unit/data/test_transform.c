@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "data/mean_file.h"
 #include "data/transform.h"
 #include "data_trial.h"
 

@@ -1,11 +1,14 @@
-/* What samples of a data set are: which record, of which size.
+/* What the samples of a data set are; see the header.
  *
  * Where sizes vary the source knows the size of every record: it has looked at all of them.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "data/samples.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/bad_records.h"
 #include "data/dataset_inner.h"
 #include "data/numbers.h"
 
