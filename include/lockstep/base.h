@@ -23,7 +23,7 @@ extern "C" {
 enum lockstep_status {
     LOCKSTEP_OK = 0,
     LOCKSTEP_INTERNAL = 1,   /* a mistake of ours */
-    LOCKSTEP_USAGE = 2,      /* arguments that make no sense */
+    LOCKSTEP_USAGE = 2,      /* arguments that cannot be used */
     LOCKSTEP_DEFINITION = 3, /* the net or the solver */
     LOCKSTEP_DATA = 4,       /* a data source or a record of it */
     LOCKSTEP_WEIGHTS = 5,    /* weights or a snapshot */
@@ -39,7 +39,8 @@ struct lockstep_error;
 LOCKSTEP_API struct lockstep_error *lockstep_error_new(void); /* NULL: out of memory */
 LOCKSTEP_API void lockstep_error_free(struct lockstep_error *error);
 LOCKSTEP_API int lockstep_error_status(const struct lockstep_error *error);
-/* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. */
+/* All problems, one a line: "net.prototxt:12:5: message. hint: ...". "" without any. The text
+ * belongs to `error`, until it is used again. */
 LOCKSTEP_API const char *lockstep_error_text(struct lockstep_error *error);
 
 /* The version of the numerical contract (docs/numerics.md). It is raised when a bit of any trained

@@ -24,8 +24,8 @@ struct lockstep_job;
 struct lockstep_job_options {
     size_t struct_size;  /* sizeof(struct lockstep_job_options) */
     double timeout;      /* seconds after which a rank that is silent or hangs is lost; 0: never */
-    int dynamic_balance; /* micro-batches go to who is free, instead of by the number of workers.
-                            The result is the same */
+    int dynamic_balance; /* micro-batches go to ranks as they get free, instead of by the number of
+                            workers. The result is the same */
     /* Where rank 0 says how the job stands or ended, as JSON ("status": "running", "finished",
      * "stopped" or "failed"); NULL: "status.json" beside the snapshots. */
     const char *status_file;
@@ -54,12 +54,12 @@ LOCKSTEP_API int lockstep_job_size(const struct lockstep_job *job); /* NULL: 1 *
  * where other ranks of the same machine may use them, too. NULL: lockstep_default_workers(). */
 LOCKSTEP_API int lockstep_job_workers(const struct lockstep_job *job);
 
-/* All ranks: who failed? Each hands in how a step went for it that it did by itself, with its
- * error. Returns the status of the first rank for which it was not 0; where that is another one,
- * `error` gets what it said. */
+/* All ranks: agrees on the status of a step that each did by itself. Each passes its own, with its
+ * error. Returns the status of the first rank that failed, or 0; where another rank failed, `error`
+ * gets what it said, with its name. */
 LOCKSTEP_API int lockstep_job_agree(struct lockstep_job *job, int status,
                                     struct lockstep_error *error);
-/* Something may have happened, as a signal says: the next look at the other ranks is taken soon.
+/* Something may have happened, as a signal says: the failure detector checks the other ranks soon.
  * May be called by a signal's handler. */
 LOCKSTEP_API void lockstep_job_poll_soon(struct lockstep_job *job);
 

@@ -36,8 +36,9 @@ LOCKSTEP_API int lockstep_model_load(const char *path, const char *weights,
                                      struct lockstep_model **model, struct lockstep_error *error);
 LOCKSTEP_API void lockstep_model_free(struct lockstep_model *model);
 
-/* Runs the net over its own data. The outputs belong to the model until its next call. A loss that
- * is not finite is LOCKSTEP_DIVERGED; the outputs are given then, too. */
+/* Runs the net over its own data. The outputs belong to the model until its next call; *samples
+ * (may be NULL) is how many were tested. A loss that is not finite is LOCKSTEP_DIVERGED; the
+ * outputs are given then, too. */
 LOCKSTEP_API int lockstep_model_test(struct lockstep_model *model,
                                      const struct lockstep_output **outputs, size_t *count,
                                      int64_t *samples, struct lockstep_error *error);
@@ -55,17 +56,21 @@ LOCKSTEP_API size_t lockstep_model_output_positions(const struct lockstep_model 
 LOCKSTEP_API const char *lockstep_model_class_name(const struct lockstep_model *model,
                                                    size_t index);
 
-/* `count` samples of input (already transformed) to `count` x output_size numbers: the values of
- * the layer before the loss, through a softmax where the loss has one. */
+/* `count` samples of input (already transformed), one behind the other, to `count` x
+ * lockstep_model_output_size numbers: the values of the layer before the loss, through a softmax
+ * where the loss has one. LOCKSTEP_DEFINITION where the net has no such output, or needs other
+ * inputs besides. */
 LOCKSTEP_API int lockstep_model_predict(struct lockstep_model *model, const float *input,
                                         size_t count, float *output, struct lockstep_error *error);
 /* Reads a JPEG or PNG picture, resizes and transforms it as the test phase's data layer would, and
- * predicts. */
+ * predicts: lockstep_model_output_size numbers. */
 LOCKSTEP_API int lockstep_model_predict_picture(struct lockstep_model *model, const char *path,
                                                 float *output, struct lockstep_error *error);
-/* The index-th sample of the test phase's data: pixels before transformation (channels, height,
- * width, 0..255; three channels are red, green, blue; `pixels` has room for what `shape` says and
- * may be NULL), its label, and the prediction (`output` may be NULL). */
+/* The index-th sample of the test phase's data: its shape (channels, height, width), its pixels
+ * before transformation (0..255; three channels are red, green, blue), its label (0 where it has
+ * not just one), and the prediction of lockstep_model_output_size numbers. `pixels`, `label` and
+ * `output` may be NULL; a call without `pixels` says how many there are, the product of `shape`.
+ * LOCKSTEP_USAGE where there is no such sample, or no picture in it. */
 LOCKSTEP_API int lockstep_model_predict_sample(struct lockstep_model *model, int64_t index,
                                                int64_t shape[3], float *pixels, int *label,
                                                float *output, struct lockstep_error *error);

@@ -37,9 +37,9 @@ LOCKSTEP_API void lockstep_scaling_options_init(struct lockstep_scaling_options 
 
 /* Bytes that a rank hands to others. */
 struct lockstep_traffic {
-    uint64_t sums;    /* gradients, to those who update them */
+    uint64_t sums;    /* gradients, to the ranks that update them */
     uint64_t weights; /* what these made of them, to all */
-    uint64_t factors; /* of large inner products, whose gradients and weights stay at home */
+    uint64_t factors; /* of large inner products, whose gradients and weights are not sent */
     uint64_t small;   /* sync points, figures of micro-batches, what all must agree on */
 };
 

@@ -104,18 +104,20 @@ LOCKSTEP_API int lockstep_trainer_evaluate(struct lockstep_trainer *trainer, int
 LOCKSTEP_API int lockstep_trainer_snapshot(struct lockstep_trainer *trainer, const char *path,
                                            struct lockstep_error *error);
 
-/* How many micro-batches each worker has run since the trainer was made (for tests and the
- * curious); `counts` has room for `workers` numbers. */
+/* How many micro-batches each worker of this rank has run since the trainer was made; `counts` has
+ * room for `workers` numbers, and gets zeros for workers that there are not. */
 LOCKSTEP_API void lockstep_trainer_micro_batches(const struct lockstep_trainer *trainer,
                                                  int64_t *counts, int workers);
 
-/* Learnable parameters, in the net's order; names are "<layer>.weight", "<layer>.bias", ... */
+/* Learnable parameters, in the net's order; names are "<layer>.weight", "<layer>.bias", ... Where
+ * there is no parameter `index` the name is NULL and the size 0. */
 LOCKSTEP_API size_t lockstep_trainer_parameter_count(const struct lockstep_trainer *trainer);
 LOCKSTEP_API const char *lockstep_trainer_parameter_name(const struct lockstep_trainer *trainer,
                                                          size_t index);
 LOCKSTEP_API size_t lockstep_trainer_parameter_size(const struct lockstep_trainer *trainer,
                                                     size_t index); /* elements */
-/* Copies a parameter out of or into the trainer, in Caffe's order of elements. */
+/* Copies a parameter out of or into the trainer, in Caffe's order of elements. `data` has `size`
+ * elements, as many as the parameter (else LOCKSTEP_USAGE). Moving averages of weights stay. */
 LOCKSTEP_API int lockstep_trainer_read_parameter(const struct lockstep_trainer *trainer,
                                                  size_t index, float *data, size_t size,
                                                  struct lockstep_error *error);
@@ -123,7 +125,8 @@ LOCKSTEP_API int lockstep_trainer_write_parameter(struct lockstep_trainer *train
                                                   const float *data, size_t size,
                                                   struct lockstep_error *error);
 /* The gradient of the last update's data loss with respect to a parameter (before clipping and
- * decay), in Caffe's order of elements. */
+ * decay), in Caffe's order of elements; `data` and `size` as above. With a job all ranks call it,
+ * and all get it. */
 LOCKSTEP_API int lockstep_trainer_read_gradient(const struct lockstep_trainer *trainer,
                                                 size_t index, float *data, size_t size,
                                                 struct lockstep_error *error);
@@ -153,7 +156,7 @@ struct lockstep_verify_options {
     size_t worker_count;
     const int *ranks; /* default: 1 */
     size_t rank_count;
-    const int *dynamic; /* where there are several ranks: 0 shared out, 1 who is free; default: 0 */
+    const int *dynamic; /* as lockstep_job_options.dynamic_balance, 0 and 1; default: 0 */
     size_t dynamic_count;
     const uint64_t *memory; /* limits, of each rank; 0: none (the default), LOCKSTEP_MEMORY_LEAST */
     size_t memory_count;

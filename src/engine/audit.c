@@ -1,7 +1,8 @@
 /* Audits. See engine/audit.h.
  *
  * A micro-batch that is audited has a line of hashes for each of its computations
- * (engine/audit_lines.h). Here is which are audited, by whom, and what follows from the lines.
+ * (engine/audit_lines.h). Here is which are audited, on which workers, and what follows from the
+ * lines.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "engine/audit.h"
@@ -20,7 +21,7 @@ enum {
     HOST_SIZE = 64   /* as in struct ls_transport */
 };
 
-/* Who computes. */
+/* A worker of a rank. */
 struct place {
     int rank, worker;
 };

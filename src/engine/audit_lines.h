@@ -13,7 +13,7 @@
 enum { LS_AUDIT_COMPUTATIONS = 4 };
 
 struct ls_audit_lines {
-    size_t parameters, syncs, things, length; /* a line: hashes of all things, then who */
+    size_t parameters, syncs, things, length; /* a line: hashes of all things, then its worker */
     uint64_t *hash[LS_AUDIT_COMPUTATIONS];    /* [audited micro-batch][length] */
 };
 
@@ -37,7 +37,7 @@ void ls_audit_lines_observe(const struct ls_device *device, struct ls_audit_list
 void ls_audit_lines_add_rest(const struct ls_audit_lines *lines, const struct ls_pass *pass,
                              size_t unit, const double *rows, const double *record, uint64_t *line);
 
-/* Who made a line: the calling thread, which is this worker. */
+/* Notes which worker made a line: the calling thread, which is this one. */
 uint64_t ls_audit_signature(int worker);
 void ls_audit_lines_sign(const struct ls_audit_lines *lines, int worker, uint64_t *line);
 int ls_audit_lines_worker(const struct ls_audit_lines *lines, const uint64_t *line);

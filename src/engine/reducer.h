@@ -63,7 +63,8 @@ int ls_reducer_recorded(struct ls_reducer *reducer, const struct ls_record_attr 
 /* Waits for the weights of buckets [first, last]; called by workers during a pass. A failure is
  * reported by the next exchange. */
 void ls_reducer_wait_buckets(struct ls_reducer *reducer, int first, int last);
-/* Waits for all weights. (Who reads or changes weights need not call it: see ls_store_weights.) */
+/* Waits for all weights. (Code that reads or changes weights through the store need not call it:
+ * see ls_store_weights.) */
 int ls_reducer_wait_all(struct ls_reducer *reducer, struct ls_error *error);
 
 #endif

@@ -179,7 +179,7 @@ static int sources_open_dataset(struct ls_net *net, const Lockstep__LayerParamet
     if (ls_dataset_varies(*dataset))
         LS_TRY(sources_set_varying(net, net->dataset_count - 1, error));
     int64_t samples = ls_dataset_size(*dataset);
-    if (net->dataset_count > 1 && net->batching.samples != samples)
+    if (net->dataset_count > 1 && ls_dataset_size(net->datasets[0]) != samples)
         return sources_batch_fail(
             net, layer, error, "data layers of one phase are read in step",
             "its data set and that of the layer above have different numbers of "

@@ -24,7 +24,7 @@ struct ls_snapshots {
     bool required, overwrite, copies;
     struct ls_lock *lock_file; /* of the prefix, while a run lasts */
     bool pending; /* a copy was given to the thread, and not all ranks know what became of it */
-    bool in_hand; /* rank 0: neither do those who are told of it */
+    bool in_hand; /* rank 0: nor has the user been told */
     bool lost;    /* the last one that was tried could not be written */
     int64_t failures, first_failure;
 

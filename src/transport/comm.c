@@ -18,8 +18,8 @@ enum {
     SPINS = 2000,       /* questions before a waiting rank lets others on its core */
     YIELDS = 20,        /* and before it sleeps between questions */
     SLEEP_MAX = 200000, /* nanoseconds */
-    LOST_WAIT =
-        3, /* seconds for the failure detector to find out who is gone, when a transport fails */
+    LOST_WAIT = 3,      /* seconds for the failure detector to find out which rank is gone, when a
+                           transport fails */
     ALIGNMENT = 4
 };
 

@@ -5,7 +5,7 @@
  *    "time": "2026-01-31T12:00:00Z"}
  *
  * `status` is "running", "finished", "stopped" (by request, with a snapshot) or "failed"; `code`
- * the exit code, null while it runs; `rank` and `host` are those of whom the message is about.
+ * the exit code, null while it runs; `rank` and `host` are those that the message is about.
  * Where audits have found that a core computes wrongly, there is "wrong": how often, and
  * "last_wrong": what, where and when.
  *

@@ -169,6 +169,43 @@ static void a_test_phase_reads_every_sample_once(void **state)
     }
 }
 
+/* A test on the train data reads as many samples as test_on_train says, of all data layers. */
+static void a_test_on_some_train_data_takes_them_from_each_data_layer(void **state)
+{
+    (void)state;
+    static const char layer[] =
+        "layer { name: '%s' type: 'Data' top: '%s' %s data_param { backend: SYNTHETIC\n"
+        "  batch_size: 4 synthetic_param { count: %d channels: 1 height: 8 width: 8 } } }\n";
+    char first[400], second[400];
+    snprintf(first, sizeof first, layer, "a", "a", "top: 'label'", SAMPLES);
+    snprintf(second, sizeof second, layer, "b", "b", "", SAMPLES);
+    struct lockstep_solver *solver = load_solver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 10 test_interval: 5 test_on_train: 9\n"
+        "net_param {\n%s%s"
+        "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'sum' top: 'ip'\n"
+        "  inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' "
+        "}\n}\n",
+        first, second);
+    struct training *training = start(solver, 1, NULL, NULL);
+    const struct ls_trainer *trainer = training->trainer->inner;
+    const size_t last = trainer->test_count - 1; /* behind the definition's own test net */
+    const struct lockstep_output *outputs;
+    size_t count;
+    int64_t before = all_micro_batches(training);
+    assert_true(trainer->train_test.there);
+    assert_int_equal(trainer->tests[last].net->batching.samples, 9);
+    assert_int_equal(trainer->tests[last].batches, 3); /* of 4, 4 and 1 */
+    assert_int_equal(
+        lockstep_trainer_evaluate(training->trainer, (int)last, &outputs, &count, training->error),
+        0);
+    assert_int_equal(count, 1);
+    assert_true(all_micro_batches(training) > before);
+    finish(training);
+    lockstep_solver_free(solver);
+}
+
 /* The micro-batches that the workers begin: each one of an update once, on any number of
  * workers, in any order. */
 struct tally {
@@ -215,6 +252,7 @@ int main(void)
         cmocka_unit_test(decoding_ahead_reads_no_more_than_its_batches),
         cmocka_unit_test(counting_labels_reads_labels_again_but_no_pictures),
         cmocka_unit_test(a_test_phase_reads_every_sample_once),
+        cmocka_unit_test(a_test_on_some_train_data_takes_them_from_each_data_layer),
         cmocka_unit_test(each_micro_batch_is_run_once),
     };
     write_idx_pair(ls_test_path("images"), ls_test_path("labels"), SAMPLES, SIDE);
