@@ -1,5 +1,6 @@
 # The tests.
 #   tests/support/*.c                       helpers, linked to every test
+#   tests/kernels/*.c                       helpers that carry out ops: one on a device, in all ways
 #   tests/trainings/*.c                     helpers that use all of the library: trainings, ranks
 #   tests/nets/*.prototxt                   nets of tests (tests/support/nets.h)
 #   tests/unit/<folder>/test_*.c            src/<folder> (with "_" for "/") and what that uses
@@ -40,13 +41,19 @@ function(ls_test name source)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${LS_TEST_TIMEOUT} ENVIRONMENT "${LS_TEST_ENVIRONMENT}")
 endfunction()
 
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/kernels/*.c)
+add_library(ls_kernels STATIC ${kernels})
+target_link_libraries(ls_kernels PUBLIC ls_support ls_ops)
+
 foreach(module ${LS_MODULES})
   string(REGEX REPLACE "^ls_" "" name ${module})
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/test_*.c)
   foreach(source ${tests})
     get_filename_component(stem ${source} NAME_WE)
     # Those of the engine and of what it stands on choose a device, the CPU's compare it with another.
-    if(name MATCHES "^(transport|engine|ops_cpu)$")
+    if(name MATCHES "^(ops|ops_cpu)$")
+      ls_test(${name}_${stem} ${source} ls_kernels ${module} ls_ops)
+    elseif(name MATCHES "^(transport|engine)$")
       ls_test(${name}_${stem} ${source} ${module} ls_ops)
     else()
       ls_test(${name}_${stem} ${source} ${module})

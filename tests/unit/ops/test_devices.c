@@ -1,7 +1,7 @@
 /* Every kind of op on random shapes: the CPU gives what the reference device gives, to the bit
  * where nothing is rounded, else within rounding. A kind without an entry fails.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "op_makers.h"
+#include "kernels/op_makers.h"
 
 enum { ROUNDS = 100 };
 
@@ -81,16 +81,16 @@ static void test_kind(void **state)
     static const struct ls_layout *const layouts[] = {&ls_layout_plain, &ls_layout_blocked8,
                                                       &ls_layout_blocked16};
     const enum ls_op_kind kind = *(const enum ls_op_kind *)*state;
-    if (makers[kind] == NULL && is_elsewhere(kind))
+    if (op_makers[kind] == NULL && is_elsewhere(kind))
         return;
-    if (makers[kind] == NULL)
+    if (op_makers[kind] == NULL)
         fail_msg("this table has no entry for %s", ls_op_kind_name(kind));
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct op_scene scene = {.round = round, .normalizers = {2.5}};
         struct op_result got, want;
         scene.op.kind = kind;
-        makers[kind](&scene);
-        scene_run(&scene, reference(), &ls_layout_plain, &want);
+        op_makers[kind](&scene);
+        scene_run(&scene, reference_device(), &ls_layout_plain, &want);
         scene_run(&scene, cpu(), layouts[round % 3], &got);
         compare(&scene, &got, &want);
         result_free(&got);

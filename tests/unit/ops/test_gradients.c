@@ -1,6 +1,6 @@
 /* The gradients of the reference device against finite differences of what it computes: all ops
  * that others are the gradient of, on random shapes. SPDX-License-Identifier: BSD-2-Clause */
-#include "op_makers.h"
+#include "kernels/op_makers.h"
 
 enum { ROUNDS = 20, ELEMENTS_MAX = 400, ARGUMENTS = 5 };
 
@@ -52,7 +52,7 @@ static double value_of(struct op_scene *scene, const float *dy)
 {
     struct op_result result;
     double sum = 0;
-    scene_run(scene, reference(), &ls_layout_plain, &result);
+    scene_run(scene, reference_device(), &ls_layout_plain, &result);
     if (ls_op_has_effect(scene->op.kind)) {
         const bool reduction = scene->op.kind == LS_OP_REDUCE_LOSS;
         const int by =
@@ -185,15 +185,15 @@ static int64_t check_round(const struct pair *pair, uint64_t round)
     float dy[ELEMENTS_MAX];
     int64_t compared = 0;
     scene.op.kind = pair->kind;
-    makers[pair->kind](&scene);
+    op_makers[pair->kind](&scene);
     if (is_suited(&scene) &&
         (scene.op.outputs == 0 || ls_shape_size(&scene.out[0]->shape) <= ELEMENTS_MAX)) {
         for (uint64_t i = 0; i < ELEMENTS_MAX; i++)
             dy[i] = 2 * ls_random_uniform(93, round, i) - 1;
         scene.op.attr.eltwise.which = pair->kind == LS_OP_ELTWISE ? 0 : scene.op.attr.eltwise.which;
-        scene_run(&scene, reference(), &ls_layout_plain, &result);
+        scene_run(&scene, reference_device(), &ls_layout_plain, &result);
         make_backward(pair, &scene, &result, dy, &back);
-        scene_run(&back, reference(), &ls_layout_plain, &gradients);
+        scene_run(&back, reference_device(), &ls_layout_plain, &gradients);
         for (int k = 0; k < 2 && k < back.op.outputs && pair->gives[k] != END; k++)
             if (back.out[k] != NULL)
                 compared += check_slopes(&scene, pair->gives[k], dy, gradients.out[k]);
@@ -220,6 +220,6 @@ int main(void)
         tests[i] = (struct CMUnitTest){.name = ls_op_kind_name(pairs[i].backward),
                                        .test_func = test_pair,
                                        .initial_state = (void *)(uintptr_t)&pairs[i]};
-    reference()->enter_thread();
+    reference_device()->enter_thread();
     return _cmocka_run_group_tests("gradients", tests, PAIRS, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Functions of one number against the reference device, in every layout and on every instruction
  * set; what is not finite, bounds, and constants. SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "ops/cpu/vector/activation.h"
 

@@ -1,6 +1,6 @@
 /* ArgMax against a sort of all numbers, with ties and numbers that are none.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 struct entry {
     float value;

@@ -1,7 +1,7 @@
 /* Batch normalisation and its gradient against a double-precision reference, itself checked by
  * finite differences: batches in micro-batches and groups that are cut differently, every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "batch_norm_scene.h"
+#include "kernels/batch_norm_scene.h"
 
 #include "ops/cpu/vector/batch_norm.h"
 #include "support/gradient.h"
@@ -16,22 +16,22 @@ static void check_batch(const struct norm_case *how)
     for (int layout = 0; layout < OWN_LAYOUTS; layout++) {
         if (how->h == 0 && own_layouts[layout] != &ls_layout_plain)
             continue;
-        struct scene *scene = scene_new(how);
-        expect(scene);
-        check_moments(scene, own_layouts[layout]);
-        check_forward(scene, own_layouts[layout], 0);
-        check_sums(scene, own_layouts[layout], 0);
-        merge(scene, 1);
-        check_backward(scene, own_layouts[layout], 0);
-        scene_free(scene);
+        struct norm_scene *scene = norm_scene_new(how);
+        norm_scene_expect(scene);
+        norm_check_moments(scene, own_layouts[layout]);
+        norm_check_forward(scene, own_layouts[layout], 0);
+        norm_check_sums(scene, own_layouts[layout], 0);
+        norm_scene_merge(scene, 1);
+        norm_check_backward(scene, own_layouts[layout], 0);
+        norm_scene_free(scene);
     }
 }
 
 static void test_batch(void **state)
 {
     (void)state;
-    for (int i = 0; i < CASES; i++)
-        check_batch(&cases[i]);
+    for (int i = 0; i < NORM_CASES; i++)
+        check_batch(&norm_cases[i]);
 }
 
 static void draw_cuts(uint64_t round, uint64_t number, int total, int *end)
@@ -88,14 +88,14 @@ static double objective(const double *v, void *data)
 
 static void check_reference(const struct norm_case *how, bool saved)
 {
-    struct scene *scene = scene_new(how);
-    double *mean = numbers(how->c, 5, 0.1, 0.5), *variance = numbers(how->c, 6, 2, 1);
+    struct norm_scene *scene = norm_scene_new(how);
+    double *mean = norm_numbers(how->c, 5, 0.1, 0.5), *variance = norm_numbers(how->c, 6, 2, 1);
     if (saved) {
         scene->norm.saved_mean = mean;
         scene->norm.saved_variance = variance;
     }
-    expect(scene);
-    double *y = zeros((size_t)scene->count, sizeof *y);
+    norm_scene_expect(scene);
+    double *y = norm_zeros((size_t)scene->count, sizeof *y);
     struct slope slope = {scene->norm, scene->x, scene->dy, y, NULL};
     size_t channels = (size_t)how->c;
     check_gradient(objective, &slope, scene->x, (size_t)scene->count, scene->dx, 1e-6, how->name);
@@ -106,7 +106,7 @@ static void check_reference(const struct norm_case *how, bool saved)
     free(y);
     free(mean);
     free(variance);
-    scene_free(scene);
+    norm_scene_free(scene);
 }
 
 static void test_reference(void **state)
@@ -128,15 +128,15 @@ static void test_reference(void **state)
 static void test_blocks(void **state)
 {
     (void)state;
-    struct scene *scene = scene_new(&cases[4]);
+    struct norm_scene *scene = norm_scene_new(&norm_cases[4]);
     size_t bytes = (size_t)(ls_sync_row(&scene->sync[0]) * scene->parts[0]) * sizeof(double);
-    double *kept = zeros(bytes, 1);
-    check_moments(scene, &ls_layout_blocked8);
+    double *kept = norm_zeros(bytes, 1);
+    norm_check_moments(scene, &ls_layout_blocked8);
     memcpy(kept, scene->rows[0][0], bytes);
-    check_moments(scene, &ls_layout_blocked16);
+    norm_check_moments(scene, &ls_layout_blocked16);
     assert_memory_equal(kept, scene->rows[0][0], bytes);
     free(kept);
-    scene_free(scene);
+    norm_scene_free(scene);
 }
 
 /* What the loops find with y and without: the same bytes. The first value of a channel gives 0. */

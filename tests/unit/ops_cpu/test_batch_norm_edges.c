@@ -1,6 +1,6 @@
 /* Batch normalisation by saved averages, and where there is little or nothing to normalise.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "batch_norm_scene.h"
+#include "kernels/batch_norm_scene.h"
 
 /* ---- By saved averages ----------------------------------------------------------------------- */
 
@@ -10,14 +10,14 @@ static void check_saved(const struct norm_case *how, double factor, double *mean
     for (int layout = 0; layout < OWN_LAYOUTS; layout++) {
         if (how->h == 0 && own_layouts[layout] != &ls_layout_plain)
             continue;
-        struct scene *scene = scene_new(how);
+        struct norm_scene *scene = norm_scene_new(how);
         scene->norm.saved_mean = mean;
         scene->norm.saved_variance = variance;
-        expect(scene);
-        check_forward(scene, own_layouts[layout], factor);
-        check_sums(scene, own_layouts[layout], factor);
-        check_backward(scene, own_layouts[layout], factor);
-        scene_free(scene);
+        norm_scene_expect(scene);
+        norm_check_forward(scene, own_layouts[layout], factor);
+        norm_check_sums(scene, own_layouts[layout], factor);
+        norm_check_backward(scene, own_layouts[layout], factor);
+        norm_scene_free(scene);
     }
 }
 
@@ -25,11 +25,11 @@ static void test_saved(void **state)
 {
     (void)state;
     static const double factors[] = {1, 999.98, 0.125};
-    for (int i = 0; i < CASES; i++) {
-        struct norm_case how = cases[i];
+    for (int i = 0; i < NORM_CASES; i++) {
+        struct norm_case how = norm_cases[i];
         how.mean = how.mean < 10 && how.mean > -10 ? how.mean : 5; /* averages are rounded */
-        double *mean = numbers(how.c, 5, how.mean, 0.5);
-        double *variance = numbers(how.c, 6, 2, 1);
+        double *mean = norm_numbers(how.c, 5, how.mean, 0.5);
+        double *variance = norm_numbers(how.c, 6, 2, 1);
         check_saved(&how, factors[i % 3], mean, variance);
         free(mean);
         free(variance);
@@ -56,7 +56,7 @@ static void test_averages(void **state)
 {
     (void)state;
     assert_true(normalised(5, 6, 7.5f, 2) == 1); /* (5 - 3) / sqrt(3.75 + 0.25) */
-    near("without averages", (double)normalised(5, 6, 8, 0), 5 / sqrt(1.25), 1e-7);
+    norm_near("without averages", (double)normalised(5, 6, 8, 0), 5 / sqrt(1.25), 1e-7);
     assert_true(normalised(5, 3, -1, 1) == 4); /* variance 0: 2 / sqrt(0.25) */
     assert_true(normalised(5, 3, -INFINITY, 1) == 4);
     assert_true(isnan(normalised(5, NAN, 1, 1))); /* is not hidden */
@@ -69,14 +69,14 @@ static void test_averages(void **state)
 static void test_gradients_alone(void **state)
 {
     (void)state;
-    struct scene *scene = scene_new(&cases[4]);
+    struct norm_scene *scene = norm_scene_new(&norm_cases[4]);
     float *kept[2] = {NULL, NULL};
-    expect(scene);
-    check_moments(scene, &ls_layout_plain);
+    norm_scene_expect(scene);
+    norm_check_moments(scene, &ls_layout_plain);
     for (int variant = 0; variant < 4; variant++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm_sums, scene, 1);
-        add_backward_inputs(&trial, scene, 0);
+        struct norm_trial trial;
+        norm_trial_start(&trial, &ls_kernel_batch_norm_sums, scene, 1);
+        norm_trial_backward_inputs(&trial, scene, 0);
         if (variant > 0)
             trial.own->op.attr.batch_norm.sums = -1;
         for (int i = 0; i < 2; i++) {
@@ -85,7 +85,7 @@ static void test_gradients_alone(void **state)
             else
                 own_out(trial.own, &trial.channels);
         }
-        trial_run(&trial, scene, 1, -1, &ls_layout_plain);
+        norm_trial_run(&trial, scene, 1, -1, &ls_layout_plain);
         for (int i = 0; i < 2; i++)
             if (trial.own->out[i] != NULL)
                 own_keep_or_compare(&kept[i], trial.own, trial.own->out[i]);
@@ -93,7 +93,7 @@ static void test_gradients_alone(void **state)
     }
     free(kept[0]);
     free(kept[1]);
-    scene_free(scene);
+    norm_scene_free(scene);
 }
 
 /* Channels that never change have no variance, however large they are; y is the bias, dx is 0 but
@@ -104,10 +104,10 @@ static void test_constant(void **state)
     static const struct norm_case how = {"constant", 7,   20, 9, 9, {2, 5, 7}, {7},
                                          0,          0.1, 0,  0, 1, 1,         0};
     for (int layout = 0; layout < OWN_LAYOUTS; layout++) {
-        struct scene *scene = scene_new(&how);
+        struct norm_scene *scene = norm_scene_new(&how);
         for (int i = 0; i < scene->count; i++)
             scene->x[i] = (double)(1e4f / 3 * (float)(1 + i / scene->points % 20));
-        check_moments(scene, own_layouts[layout]);
+        norm_check_moments(scene, own_layouts[layout]);
         const float *variance = scene->merged[0] + 3 * ls_sync_padded(&scene->sync[0]);
         for (int c = 0; c < how.c; c++) {
             assert_true(variance[c] >= 0 && variance[c] < 1e-18f);
@@ -115,8 +115,8 @@ static void test_constant(void **state)
                 if (i / scene->points % how.c == c)
                     scene->y[i] = (double)(float)scene->bias[c];
         }
-        check_forward(scene, own_layouts[layout], 0);
-        scene_free(scene);
+        norm_check_forward(scene, own_layouts[layout], 0);
+        norm_scene_free(scene);
     }
 }
 
@@ -124,13 +124,13 @@ static void test_constant(void **state)
 static void test_single(void **state)
 {
     (void)state;
-    struct scene *scene = scene_new(&cases[2]);
-    expect(scene);
-    check_moments(scene, &ls_layout_plain);
+    struct norm_scene *scene = norm_scene_new(&norm_cases[2]);
+    norm_scene_expect(scene);
+    norm_check_moments(scene, &ls_layout_plain);
     for (int g = 0; g < scene->groups; g++)
         for (int c = 0; c < scene->how->c; c++)
             assert_true(scene->merged[0][g * 64 + 48 + c] == 0);
-    scene_free(scene);
+    norm_scene_free(scene);
 }
 
 int main(void)

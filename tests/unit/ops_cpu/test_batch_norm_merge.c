@@ -1,7 +1,7 @@
 /* Merging partial results: the fixed tree, Chan's formula, channels apart, padding.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "device/plain.h"
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 enum { ROWS_MAX = 70, CHANNELS_MAX = 40, PADDED_MAX = 48, ROW = 2 * PADDED_MAX + LS_SYNC_ROW_END };
 

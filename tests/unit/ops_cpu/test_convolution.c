@@ -1,7 +1,7 @@
 /* Convolutions and their gradients against a double-precision reference, itself checked by finite
  * differences; the same bits per sample whatever the number of samples and threads.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "convolution_trial.h"
+#include "kernels/convolution_trial.h"
 
 #include <math.h>
 

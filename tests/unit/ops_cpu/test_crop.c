@@ -1,6 +1,6 @@
 /* Cropping and its gradient, element by element: in every layout, along every axis but the first.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 struct crop_case {
     int rank;

@@ -2,7 +2,7 @@
  * its parts exchanged, itself checked here by finite differences; the same bits per sample whatever
  * the number of samples and threads.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "convolution_trial.h"
+#include "kernels/convolution_trial.h"
 
 #include <math.h>
 

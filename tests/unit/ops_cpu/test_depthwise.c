@@ -1,6 +1,6 @@
 /* The gradient by x of depthwise convolutions against its definition, in both layouts.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 struct depthwise_case {
     int64_t n, c, h, w;

@@ -1,6 +1,6 @@
 /* The device as the plan and the workers see it: the table of kernels, threads, the environment.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "kernels/kernel_trial.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

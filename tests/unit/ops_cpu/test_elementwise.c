@@ -1,6 +1,6 @@
 /* Activations, dropout and eltwise against the reference device, in every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 static const struct ls_shape shapes[] = {
     {4, {2, 1, 5, 7}},     {4, {3, 3, 4, 4}}, {4, {1, 20, 3, 9}}, {4, {2, 50, 9, 8}},

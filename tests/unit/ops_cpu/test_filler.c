@@ -1,6 +1,6 @@
 /* The seven fillers: distributions, counters, errors; and the op that fills samples.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "ops/cpu/filler.h"
 
@@ -36,7 +36,7 @@ static void fill(const struct ls_shape *shape, const Lockstep__FillerParameter *
             continue;
         assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
         memset(again, 0xff, sizeof again);
-        own_check(fill_blob(again, shape, filler, &error), &error);
+        check_status(fill_blob(again, shape, filler, &error), &error);
         if (first)
             memcpy(filled, again, sizeof again);
         assert_memory_equal(filled, again, (size_t)count * sizeof *filled);

@@ -1,6 +1,6 @@
 /* Inner products and their gradients against the reference device; the same bits per row whatever
  * the number of rows and threads. SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "kernels/kernel_trial.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Log, sigmoid and euclidean losses against the reference device, and accuracy
  * against plain loops; labels that are ignored or wrong; Caffe's rule for ties.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "support/reference_counts.h"
 

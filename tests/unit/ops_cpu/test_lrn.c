@@ -1,6 +1,6 @@
 /* Local response normalisation and its gradient against the reference device; the same bits in
  * every layout and on every instruction set. SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 /* n x c x h x w numbers. */
 struct lrn_size {

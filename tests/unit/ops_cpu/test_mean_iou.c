@@ -1,6 +1,6 @@
 /* Intersections over unions against plain loops; scores that are NaN or equal; wrong labels.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "support/reference_counts.h"
 

@@ -1,7 +1,7 @@
 /* Normalisation of each sample by itself and its gradients against the reference device; large
  * means, constant groups, groups of one value; the same bits on every instruction set.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 struct normalize_size {
     int outer, groups, channels, points;

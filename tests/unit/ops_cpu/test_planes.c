@@ -1,10 +1,10 @@
 /* Convolutions over planes against the definition in double precision, on every instruction set
  * with the same bytes; a sample by itself; which convolutions they are for.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "ops/cpu/device.h"
-#include "convolution_size.h"
+#include "kernels/convolution_size.h"
 
 struct planes_case {
     int n, c, o, in[2], kernel[2], pad[2], dilation[2];

@@ -1,7 +1,7 @@
 /* PReLU, its gradient and that of its slope, against a plain reference in double, itself checked by
  * finite differences; in every layout, the same bits on every instruction set.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "support/gradient.h"
 

@@ -1,7 +1,7 @@
 /* Products of matrices: against double precision; the same bits on every instruction set and for
  * every way to cut the result; gradients from factors; inner products of large weights.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "kernels/kernel_trial.h"
 
 #include <math.h>
 

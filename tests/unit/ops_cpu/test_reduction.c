@@ -1,6 +1,6 @@
 /* Reductions against sums in double, and their gradients against differences.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "support/gradient.h"
 

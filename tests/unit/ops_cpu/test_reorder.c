@@ -1,6 +1,6 @@
 /* Reorders between plain and blocked layouts, of parameters to and from the layouts of kernels.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "kernel_trial.h"
+#include "kernels/kernel_trial.h"
 
 #include "ops/cpu/parameter_layout.h"
 #include "support/support.h"
@@ -48,7 +48,7 @@ static void check(const struct ls_shape *shape, enum ls_dtype type, const struct
         memcpy(&trial->plain[0][i], &bits, sizeof bits);
     }
     struct ls_error error = {0};
-    trial_check(trial->kernel->prepare(&trial->prepared, &error), &error);
+    check_status(trial->kernel->prepare(&trial->prepared, &error), &error);
     struct trial_worker worker;
     uint64_t mode = ls_float_mode();
     ls_set_float_mode();
@@ -111,7 +111,7 @@ static void weight_layouts(int64_t c, int64_t o, int64_t group, struct ls_shape 
         trial_in(trial, k == 1 ? &y : &x, 1);
         trial_in(trial, k == 2 ? &y : w, 1);
         trial_out(trial, k == 0 ? &y : k == 1 ? &x : w);
-        trial_check(kernels[k]->layouts(&trial->op, &layouts, &error), &error);
+        check_status(kernels[k]->layouts(&trial->op, &layouts, &error), &error);
         result[k] = k == 2 ? layouts.out[0] : layouts.in[1];
         trial_free(trial);
     }
@@ -139,10 +139,10 @@ static void check_parameter(const struct ls_layout *first, const struct ls_layou
     double sum = 0, laid_out_sum = 0;
     for (size_t i = 0; i < size; i++)
         sum += (double)(plain[i] = (float)ls_random_below(3, 0, i, 1000));
-    trial_check(ls_cpu_parameter_from_plain(first, shape, plain, a, &error), &error);
-    trial_check(ls_cpu_parameter_convert(first, second, shape, a, b, &error), &error);
-    trial_check(ls_cpu_parameter_from_plain(second, shape, plain, directly, &error), &error);
-    trial_check(ls_cpu_parameter_to_plain(second, shape, b, back, &error), &error);
+    check_status(ls_cpu_parameter_from_plain(first, shape, plain, a, &error), &error);
+    check_status(ls_cpu_parameter_convert(first, second, shape, a, b, &error), &error);
+    check_status(ls_cpu_parameter_from_plain(second, shape, plain, directly, &error), &error);
+    check_status(ls_cpu_parameter_to_plain(second, shape, b, back, &error), &error);
     assert_memory_equal(plain, back, size * sizeof *plain);
     assert_memory_equal(b, directly, in_second * sizeof *b);
     for (size_t i = 0; i < in_first; i++) /* padding adds nothing */
@@ -184,7 +184,7 @@ static const struct ls_layout *inner_product_layout(int64_t k, int64_t n, bool t
     trial_in(trial, &x, 1);
     trial_in(trial, &w, 1);
     trial_out(trial, &y);
-    trial_check(ls_kernel_inner_product.layouts(&trial->op, &layouts, &error), &error);
+    check_status(ls_kernel_inner_product.layouts(&trial->op, &layouts, &error), &error);
     const struct ls_layout *result = layouts.in[1];
     trial_free(trial);
     return result;

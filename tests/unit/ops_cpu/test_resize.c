@@ -2,7 +2,7 @@
  * differences; the same bits in every layout and on every instruction set, and for every sample
  * whatever comes with it.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include "support/gradient.h"
 

@@ -1,6 +1,6 @@
 /* Factors and biases along axes, and their gradients, against the reference device; every layout
  * and instruction set. SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 struct scale_case {
     const char *name;

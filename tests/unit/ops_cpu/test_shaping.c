@@ -1,6 +1,6 @@
 /* Views, joining, cutting and repeating: every element ends where it belongs, in every layout.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 static void test_view(void **state)
 {

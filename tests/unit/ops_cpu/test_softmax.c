@@ -1,6 +1,6 @@
 /* Softmax and softmax with loss, and their gradients, against the reference device; what happens to
  * labels that are ignored or wrong. SPDX-License-Identifier: BSD-2-Clause */
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 #include <float.h>
 

@@ -1,7 +1,7 @@
 /* The sum of a value as a loss, counts of labels, gradients handed to the sums.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "ops/cpu/accumulator.h"
-#include "own_kernel.h"
+#include "kernels/own_kernel.h"
 
 static void test_sum_loss(void **state)
 {
@@ -105,7 +105,7 @@ static void test_accumulate(void **state)
         int64_t total = 0, wanted = 0;
         for (int64_t i = 0; i < 40; i++) {
             int64_t units = llrint(ldexp((double)own_plain(own, dw)[i], EXPONENT)) * own->runs;
-            assert_int_equal(sum[own_place(own_layouts[l], &shape, i)], units);
+            assert_int_equal(sum[place_in_layout(own_layouts[l], &shape, i)], units);
             wanted += units;
         }
         for (size_t i = 0; i < elements[PARAMETER]; i++)

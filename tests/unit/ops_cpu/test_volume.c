@@ -1,7 +1,7 @@
 /* Convolutions of volumes by Winograd's algorithm: against the definition, the same bits on every
  * instruction set and for any number of samples, and which ops they are.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "convolution_trial.h"
+#include "kernels/convolution_trial.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * what is not must be an error where the definition demands it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "convolution_trial.h"
+#include "kernels/convolution_trial.h"
 
 #include <math.h>
 

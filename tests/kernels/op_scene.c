@@ -1,80 +1,28 @@
-/* One op of any kind with values of random shapes, which any device can carry out. Values are
- * filled and read in Caffe's order; a device sees them in the layouts that its kernel asks for.
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_OP_SCENE_H
-#define LS_TESTS_OP_SCENE_H
+/* See kernels/op_scene.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/op_scene.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
-#include "base/random.h"
-#include "ir/graph.h"
-#include "ir/layer.h"
-#include "ops/devices.h"
-
-enum { SCENE_VALUES = 12, SCENE_RECORD = 512, SCENE_PARTS = 2 };
-
-struct op_scene {
-    uint64_t round; /* what is random follows from it */
-    uint64_t drawn;
-    struct ls_op op;
-    struct ls_value value[SCENE_VALUES];
-    struct ls_value *in[SCENE_VALUES], *out[SCENE_VALUES];
-    float *plain[SCENE_VALUES]; /* by value; NULL for outputs */
-    int values;
-    float list[64]; /* coefficients, or weights of classes */
-    double normalizers[1];
-    Lockstep__FillerParameter filler;
-    /* Batch statistics: two parts of two groups. */
-    struct ls_layer layer;
-    struct ls_graph graph;
-    struct ls_sync sync[2];
-    struct ls_part part[SCENE_PARTS];
-    struct ls_parts parts;
-    float *merged[2];
-};
-
-/* What a device made of it. */
-struct op_result {
-    float *out[SCENE_VALUES]; /* in Caffe's order; NULL: there is none */
-    double record[SCENE_RECORD];
-    double *partial[2]; /* rows of partial results by sync */
-    size_t partial_count;
-    const struct ls_kernel *kernel;
-};
-
-/* A number from `from` to `to`. */
-static inline int64_t draw(struct op_scene *scene, int64_t from, int64_t to)
+int64_t scene_draw(struct op_scene *scene, int64_t from, int64_t to)
 {
     return from + ls_random_below(71, scene->round, scene->drawn++, (uint32_t)(to - from + 1));
 }
 
-static inline struct ls_shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
+struct ls_shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     return (struct ls_shape){rank, {a, b, c, d}};
 }
 
-/* Of 2 to 5 axes, with channels that fill blocks or do not. */
-static inline struct ls_shape random_shape(struct op_scene *scene, int least, int most)
+struct ls_shape scene_shape(struct op_scene *scene, int least, int most)
 {
     static const int channels[] = {1, 3, 5, 8, 16, 20};
-    struct ls_shape shape = {.rank = (int)draw(scene, least, most)};
+    struct ls_shape shape = {.rank = (int)scene_draw(scene, least, most)};
     for (int a = 0; a < shape.rank; a++)
-        shape.dim[a] = draw(scene, 1, 6);
+        shape.dim[a] = scene_draw(scene, 1, 6);
     if (shape.rank > 1)
-        shape.dim[1] = channels[draw(scene, 0, 5)];
+        shape.dim[1] = channels[scene_draw(scene, 0, 5)];
     return shape;
 }
 
-static inline struct ls_value *scene_value(struct op_scene *scene, struct ls_shape shape)
+static struct ls_value *scene_value(struct op_scene *scene, struct ls_shape shape)
 {
     assert_true(scene->values < SCENE_VALUES);
     struct ls_value *value = &scene->value[scene->values];
@@ -82,8 +30,7 @@ static inline struct ls_value *scene_value(struct op_scene *scene, struct ls_sha
     return value;
 }
 
-/* An input of numbers in [low, high). */
-static inline float *scene_in(struct op_scene *scene, struct ls_shape shape, float low, float high)
+float *scene_in(struct op_scene *scene, struct ls_shape shape, float low, float high)
 {
     struct ls_value *value = scene_value(scene, shape);
     float *numbers = ls_alloc((size_t)ls_shape_size(&shape) + 1, sizeof *numbers);
@@ -96,13 +43,12 @@ static inline float *scene_in(struct op_scene *scene, struct ls_shape shape, flo
     return numbers;
 }
 
-static inline void scene_no_in(struct op_scene *scene)
+void scene_no_in(struct op_scene *scene)
 {
     scene->in[scene->op.inputs++] = NULL;
 }
 
-/* Whole numbers from `low` to `high`. */
-static inline float *scene_labels(struct op_scene *scene, struct ls_shape shape, int low, int high)
+float *scene_labels(struct op_scene *scene, struct ls_shape shape, int low, int high)
 {
     float *labels = scene_in(scene, shape, (float)low, (float)high + 1);
     for (int64_t i = 0; i < ls_shape_size(&shape); i++)
@@ -110,14 +56,14 @@ static inline float *scene_labels(struct op_scene *scene, struct ls_shape shape,
     return labels;
 }
 
-static inline struct ls_value *scene_out(struct op_scene *scene, struct ls_shape shape)
+struct ls_value *scene_out(struct op_scene *scene, struct ls_shape shape)
 {
     struct ls_value *value = scene_value(scene, shape);
     scene->out[scene->op.outputs++] = value;
     return value;
 }
 
-static inline void scene_free(struct op_scene *scene)
+void scene_free(struct op_scene *scene)
 {
     for (int i = 0; i < scene->values; i++)
         ls_free(scene->plain[i]);
@@ -126,7 +72,7 @@ static inline void scene_free(struct op_scene *scene)
     *scene = (struct op_scene){.round = scene->round};
 }
 
-static inline void result_free(struct op_result *result)
+void result_free(struct op_result *result)
 {
     for (int i = 0; i < SCENE_VALUES; i++)
         ls_free(result->out[i]);
@@ -134,24 +80,9 @@ static inline void result_free(struct op_result *result)
     ls_free(result->partial[1]);
 }
 
-/* ---- Running --------------------------------------------------------------------------------- */
-
-/* Where element i lies in a layout that is not opaque. */
-static inline size_t scene_place(const struct ls_layout *layout, const struct ls_shape *shape,
-                                 int64_t i)
-{
-    if (layout->block <= 1 || shape->rank < 2)
-        return (size_t)i;
-    int64_t points = ls_shape_count(shape, 2, shape->rank), channels = shape->dim[1];
-    int64_t point = i % points, c = i / points % channels, n = i / points / channels;
-    int64_t blocks = (channels + layout->block - 1) / layout->block;
-    return (size_t)(((n * blocks + c / layout->block) * points + point) * layout->block +
-                    c % layout->block);
-}
-
 /* Between Caffe's order and the value's layout; all elements are of 4 bytes. */
-static inline void scene_convert(const struct ls_device *device, const struct ls_value *value,
-                                 float *plain, float *laid_out, bool to_plain)
+static void scene_convert(const struct ls_device *device, const struct ls_value *value,
+                          float *plain, float *laid_out, bool to_plain)
 {
     const struct ls_layout *layout = value->layout;
     if (layout->block == 0) {
@@ -162,12 +93,12 @@ static inline void scene_convert(const struct ls_device *device, const struct ls
         return;
     }
     for (int64_t i = 0; i < ls_shape_size(&value->shape); i++) {
-        float *there = &laid_out[scene_place(layout, &value->shape, i)];
+        float *there = &laid_out[place_in_layout(layout, &value->shape, i)];
         memcpy(to_plain ? &plain[i] : there, to_plain ? there : &plain[i], sizeof *plain);
     }
 }
 
-static inline void *scene_memory(const struct ls_value *value)
+static void *scene_memory(const struct ls_value *value)
 {
     void *memory = ls_alloc_aligned(ls_value_bytes(value) + 64);
     assert_non_null(memory);
@@ -175,29 +106,8 @@ static inline void *scene_memory(const struct ls_value *value)
     return memory;
 }
 
-/* Sets the layouts that the kernel wants where `offered` is there. */
-static inline void scene_ask(struct op_scene *scene, const struct ls_kernel *kernel,
-                             const struct ls_layout *offered)
-{
-    struct ls_op_layouts layouts = {0};
-    for (int i = 0; i < scene->op.inputs; i++)
-        layouts.in[i] = kernel->layouts != NULL ? offered : &ls_layout_plain;
-    for (int i = 0; i < scene->op.outputs; i++)
-        layouts.out[i] = &ls_layout_plain;
-    if (kernel->layouts != NULL)
-        assert_int_equal(kernel->layouts(&scene->op, &layouts, NULL), 0);
-    for (int i = 0; i < scene->op.inputs; i++)
-        if (scene->in[i] != NULL)
-            scene->in[i]->layout = layouts.in[i];
-    for (int i = 0; i < scene->op.outputs; i++)
-        if (scene->out[i] != NULL)
-            scene->out[i]->layout = layouts.out[i];
-}
-
-/* Carries the op out on a device that computes in the host's memory. Outputs and scratch hold NaNs
- * before. */
-static inline void scene_run(struct op_scene *scene, const struct ls_device *device,
-                             const struct ls_layout *offered, struct op_result *result)
+void scene_run(struct op_scene *scene, const struct ls_device *device,
+               const struct ls_layout *offered, struct op_result *result)
 {
     void *in[SCENE_VALUES] = {0}, *out[SCENE_VALUES] = {0}, *local = NULL;
     struct ls_prepared prepared = {.op = &scene->op};
@@ -211,7 +121,7 @@ static inline void scene_run(struct op_scene *scene, const struct ls_device *dev
     prepared.kernel = result->kernel = ls_kernel_find(device->kernels(), &scene->op);
     if (prepared.kernel == NULL)
         fail_msg("%s has no kernel for %s", device->name, ls_op_kind_name(scene->op.kind));
-    scene_ask(scene, prepared.kernel, offered);
+    settle_layouts(prepared.kernel, &scene->op, offered);
     for (int i = 0; i < scene->op.inputs; i++)
         if (scene->in[i] != NULL) {
             in[i] = scene_memory(scene->in[i]);
@@ -257,5 +167,3 @@ static inline void scene_run(struct op_scene *scene, const struct ls_device *dev
     }
     ls_free_aligned(scratch);
 }
-
-#endif

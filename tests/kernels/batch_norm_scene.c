@@ -1,31 +1,9 @@
-/* For tests of batch normalisation: a batch as the engine would have it, cut into micro-batches and
- * groups, and each of the four ops on it compared with the reference, on every instruction set.
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_BATCH_NORM_SCENE_H
-#define LS_TESTS_BATCH_NORM_SCENE_H
+/* See kernels/batch_norm_scene.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/batch_norm_scene.h"
 
 #include "device/plain.h"
-#include "own_kernel.h"
 
-#include "ir/graph.h"
-#include "ir/layer.h"
-#include "support/reference_batch_norm.h"
-
-enum { CUTS = 8, PARTS = 16 };
-
-struct norm_case {
-    const char *name;
-    int n, c, h, w;        /* h 0: rank 2 */
-    int micro_batch[CUTS]; /* where each ends; the last at n */
-    int group[CUTS];
-    double mean, spread; /* x lies in mean + [-spread, spread) */
-    int relu;            /* 2: backward ops do not see y, unless averages are saved */
-    double slope;
-    int scale, bias;
-    int rows; /* of a sample; 0: 1. Cuts are in samples, n in rows */
-};
-
-static const struct norm_case cases[] = {
+const struct norm_case norm_cases[NORM_CASES] = {
     {"one part", 4, 20, 5, 6, {4}, {4}, 0, 1, 0, 0, 1, 1, 0},
     {"one value a channel", 1, 20, 1, 1, {1}, {1}, 3, 1, 0, 0, 1, 1, 0},
     {"groups of one value", 3, 7, 0, 0, {2, 3}, {1, 2, 3}, 3, 1, 0, 0, 1, 1, 0},
@@ -51,30 +29,12 @@ static const struct norm_case cases[] = {
     {"runs of several pieces", 2, 17, 60, 70, {2}, {2}, -3, 1, 0, 0, 1, 1, 0},
     {"rows", 12, 18, 2, 3, {2, 4}, {1, 4}, 0, 1, 0, 0, 1, 1, 3},
 };
-enum { CASES = sizeof cases / sizeof *cases };
-
-/* A case as the engine would have it: numbers, the reference, cuts, what is exchanged. */
-struct scene {
-    const struct norm_case *how;
-    struct reference_batch_norm norm;
-    int group_rows[CUTS], groups, micro_batches;
-    int count, points;
-    double *x, *dy, *y, *dx, *dscale, *dbias, *scale, *bias;
-    struct ls_graph graph;
-    struct ls_layer layer;
-    struct ls_sync sync[2]; /* moments, sums */
-    struct ls_part part[CUTS][PARTS];
-    int parts[CUTS];
-    double *rows[2][CUTS]; /* by sync and micro-batch */
-    float *merged[2];      /* by sync: group by group */
-};
-
-static inline int rows_of(const struct scene *scene)
+static int rows_of(const struct norm_scene *scene)
 {
     return scene->how->rows > 0 ? scene->how->rows : 1;
 }
 
-static inline int cuts(const int *end, int total)
+static int cuts(const int *end, int total)
 {
     int count = 1;
     while (end[count - 1] < total)
@@ -82,23 +42,23 @@ static inline int cuts(const int *end, int total)
     return count;
 }
 
-static inline void *zeros(size_t count, size_t size)
+void *norm_zeros(size_t count, size_t size)
 {
     void *memory = calloc(count + 1, size);
     assert_non_null(memory);
     return memory;
 }
 
-static inline double *numbers(int count, uint64_t salt, double mean, double spread)
+double *norm_numbers(int count, uint64_t salt, double mean, double spread)
 {
-    double *x = zeros((size_t)count, sizeof *x);
+    double *x = norm_zeros((size_t)count, sizeof *x);
     for (int i = 0; i < count; i++) /* as floats, which the kernel gets */
         x[i] = (double)(float)(mean + spread * (double)own_random(salt, (uint64_t)i));
     return x;
 }
 
 /* What micro-batches share with groups, sample numbers within the micro-batch. */
-static inline void cut_parts(struct scene *scene)
+static void cut_parts(struct norm_scene *scene)
 {
     const struct norm_case *how = scene->how;
     int total = how->n / rows_of(scene);
@@ -117,40 +77,40 @@ static inline void cut_parts(struct scene *scene)
     }
 }
 
-static inline void make_syncs(struct scene *scene)
+static void make_syncs(struct norm_scene *scene)
 {
     for (int s = 0; s < 2; s++) {
         scene->sync[s] = (struct ls_sync){.kind = s == 0 ? LS_SYNC_MOMENTS : LS_SYNC_SUMS,
                                           .channels = scene->how->c,
                                           .eps = (float)scene->norm.eps};
         scene->merged[s] =
-            zeros((size_t)(ls_sync_merged(&scene->sync[s]) * scene->groups), sizeof(float));
+            norm_zeros((size_t)(ls_sync_merged(&scene->sync[s]) * scene->groups), sizeof(float));
         for (int m = 0; m < scene->micro_batches; m++)
-            scene->rows[s][m] =
-                zeros((size_t)(ls_sync_row(&scene->sync[s]) * scene->parts[m]), sizeof(double));
+            scene->rows[s][m] = norm_zeros((size_t)(ls_sync_row(&scene->sync[s]) * scene->parts[m]),
+                                           sizeof(double));
     }
     scene->graph.syncs = scene->sync;
     scene->graph.sync_count = 2;
     scene->layer.graph = &scene->graph;
 }
 
-static inline struct scene *scene_new(const struct norm_case *how)
+struct norm_scene *norm_scene_new(const struct norm_case *how)
 {
-    struct scene *scene = zeros(1, sizeof *scene);
+    struct norm_scene *scene = norm_zeros(1, sizeof *scene);
     scene->how = how;
     scene->points = how->h > 0 ? how->h * how->w : 1;
     scene->count = how->n * how->c * scene->points;
     cut_parts(scene);
     for (int g = 0; g < scene->groups; g++)
         scene->group_rows[g] = how->group[g] * rows_of(scene);
-    scene->x = numbers(scene->count, 1, how->mean, how->spread);
-    scene->dy = numbers(scene->count, 2, 0.1, 1);
-    scene->scale = numbers(how->c, 3, 1, 0.5);
-    scene->bias = numbers(how->c, 4, 0, 1);
-    scene->y = zeros((size_t)scene->count, sizeof(double));
-    scene->dx = zeros((size_t)scene->count, sizeof(double));
-    scene->dscale = zeros((size_t)how->c, sizeof(double));
-    scene->dbias = zeros((size_t)how->c, sizeof(double));
+    scene->x = norm_numbers(scene->count, 1, how->mean, how->spread);
+    scene->dy = norm_numbers(scene->count, 2, 0.1, 1);
+    scene->scale = norm_numbers(how->c, 3, 1, 0.5);
+    scene->bias = norm_numbers(how->c, 4, 0, 1);
+    scene->y = norm_zeros((size_t)scene->count, sizeof(double));
+    scene->dx = norm_zeros((size_t)scene->count, sizeof(double));
+    scene->dscale = norm_zeros((size_t)how->c, sizeof(double));
+    scene->dbias = norm_zeros((size_t)how->c, sizeof(double));
     scene->norm = (struct reference_batch_norm){.n = how->n,
                                                 .c = how->c,
                                                 .points = scene->points,
@@ -165,14 +125,14 @@ static inline struct scene *scene_new(const struct norm_case *how)
     return scene;
 }
 
-static inline void expect(struct scene *scene)
+void norm_scene_expect(struct norm_scene *scene)
 {
     reference_batch_norm_forward(&scene->norm, scene->x, scene->y);
     reference_batch_norm_backward(&scene->norm, scene->x, scene->dy, scene->dx, scene->dscale,
                                   scene->dbias);
 }
 
-static inline void scene_free(struct scene *scene)
+void norm_scene_free(struct norm_scene *scene)
 {
     double *owned[] = {scene->x,      scene->dy,    scene->y,     scene->dx,
                        scene->dscale, scene->dbias, scene->scale, scene->bias};
@@ -186,8 +146,6 @@ static inline void scene_free(struct scene *scene)
     free(scene);
 }
 
-/* ---- One op on one micro-batch --------------------------------------------------------------- */
-
 /* Looks at the rows of partial results around each run: all of them are written, with the same
  * bytes each time. */
 static struct {
@@ -196,19 +154,19 @@ static struct {
     size_t size;
 } watched;
 
-static inline void check_rows(void)
+static void check_rows(void)
 {
     if (watched.rows == NULL)
         return;
     if (watched.first == NULL) {
-        watched.first = zeros(watched.size, 1);
+        watched.first = norm_zeros(watched.size, 1);
         memcpy(watched.first, watched.rows, watched.size);
     }
     assert_memory_equal(watched.first, watched.rows, watched.size);
 }
 
-static inline int watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
-                              void *const *out, void *scratch, const struct ls_context *context)
+static int watched_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
 {
     if (watched.rows != NULL)
         memset(watched.rows, 0xff, watched.size);
@@ -218,9 +176,9 @@ static inline int watched_run(const struct ls_prepared *prepared, void *local, v
 }
 
 /* The last channels come first (own_kernel.h). */
-static inline int watched_channels(const struct ls_prepared *prepared, void *const *in,
-                                   void *const *out, void *scratch,
-                                   const struct ls_context *context, int64_t begin, int64_t end)
+static int watched_channels(const struct ls_prepared *prepared, void *const *in, void *const *out,
+                            void *scratch, const struct ls_context *context, int64_t begin,
+                            int64_t end)
 {
     if (watched.rows != NULL && end == prepared->channels)
         memset(watched.rows, 0xff, watched.size);
@@ -230,18 +188,8 @@ static inline int watched_channels(const struct ls_prepared *prepared, void *con
     return status;
 }
 
-/* An op of micro-batch m in the making. */
-struct trial {
-    struct own *own;
-    struct ls_kernel kernel;
-    struct ls_parts parts;
-    double *partial[2];
-    struct ls_shape shape, channels;
-    int first; /* element of the batch */
-};
-
-static inline void trial_start(struct trial *trial, const struct ls_kernel *kernel,
-                               struct scene *scene, int m)
+void norm_trial_start(struct norm_trial *trial, const struct ls_kernel *kernel,
+                      struct norm_scene *scene, int m)
 {
     const struct norm_case *how = scene->how;
     int first = (m > 0 ? how->micro_batch[m - 1] : 0) * rows_of(scene);
@@ -270,7 +218,7 @@ static inline void trial_start(struct trial *trial, const struct ls_kernel *kern
     watched.rows = NULL;
 }
 
-static inline void add_in(struct trial *trial, const struct scene *scene, const double *from)
+static void add_in(struct norm_trial *trial, const struct norm_scene *scene, const double *from)
 {
     struct ls_value *value = own_in(trial->own, &trial->shape, 1, 1);
     value->rows = rows_of(scene);
@@ -278,7 +226,7 @@ static inline void add_in(struct trial *trial, const struct scene *scene, const 
         trial->own->plain[value->index][i] = (float)from[trial->first + i];
 }
 
-static inline void add_parameter(struct trial *trial, const double *from)
+static void add_parameter(struct norm_trial *trial, const double *from)
 {
     if (from == NULL) {
         trial->own->in[trial->own->op.inputs++] = NULL;
@@ -290,7 +238,7 @@ static inline void add_parameter(struct trial *trial, const double *from)
 }
 
 /* Averages that are not there; or those of the scene, multiplied by `factor`. */
-static inline void add_averages(struct trial *trial, const struct scene *scene, double factor)
+static void add_averages(struct norm_trial *trial, const struct norm_scene *scene, double factor)
 {
     const struct reference_batch_norm *norm = &scene->norm;
     const struct ls_shape one = {1, {1}};
@@ -298,7 +246,7 @@ static inline void add_averages(struct trial *trial, const struct scene *scene, 
         trial->own->op.inputs += 3;
         return;
     }
-    double *scaled = zeros((size_t)norm->c, sizeof *scaled);
+    double *scaled = norm_zeros((size_t)norm->c, sizeof *scaled);
     for (int i = 0; i < norm->c; i++)
         scaled[i] = norm->saved_mean[i] * factor;
     add_parameter(trial, scaled);
@@ -315,9 +263,8 @@ static inline void add_averages(struct trial *trial, const struct scene *scene, 
     trial->own->op.attr.batch_norm.moments = trial->own->op.attr.batch_norm.sums = -1;
 }
 
-/* Watches the rows of sync s in this run. */
-static inline void trial_run(struct trial *trial, struct scene *scene, int m, int s,
-                             const struct ls_layout *layout)
+void norm_trial_run(struct norm_trial *trial, struct norm_scene *scene, int m, int s,
+                    const struct ls_layout *layout)
 {
     if (s >= 0) {
         watched.rows = scene->rows[s][m];
@@ -328,8 +275,7 @@ static inline void trial_run(struct trial *trial, struct scene *scene, int m, in
     watched.first = NULL;
 }
 
-/* The rows of all parts of each group, in the order of the micro-batches. */
-static inline void merge(struct scene *scene, int s)
+void norm_scene_merge(struct norm_scene *scene, int s)
 {
     const struct ls_sync *sync = &scene->sync[s];
     for (int g = 0; g < scene->groups; g++) {
@@ -345,24 +291,22 @@ static inline void merge(struct scene *scene, int s)
     }
 }
 
-static inline void near(const char *what, double value, double expected, double tolerance)
+void norm_near(const char *what, double value, double expected, double tolerance)
 {
     if (!(fabs(value - expected) <= tolerance * fmax(1, fabs(expected))))
         fail_msg("%s is %.9g, not %.9g", what, value, expected);
 }
 
-/* ---- A whole step ---------------------------------------------------------------------------- */
-
-static inline void check_moments(struct scene *scene, const struct ls_layout *layout)
+void norm_check_moments(struct norm_scene *scene, const struct ls_layout *layout)
 {
     for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_moments, scene, m);
+        struct norm_trial trial;
+        norm_trial_start(&trial, &ls_kernel_moments, scene, m);
         add_in(&trial, scene, scene->x);
-        trial_run(&trial, scene, m, 0, layout);
+        norm_trial_run(&trial, scene, m, 0, layout);
         own_free(trial.own);
     }
-    merge(scene, 0);
+    norm_scene_merge(scene, 0);
     int64_t padded = ls_sync_padded(&scene->sync[0]);
     for (int g = 0; g < scene->groups; g++) {
         const float *at = scene->merged[0] + g * 4 * padded;
@@ -372,36 +316,36 @@ static inline void check_moments(struct scene *scene, const struct ls_layout *la
                 reference_batch_norm_moments(&scene->norm, scene->x, g, c, &mean, &variance);
                 inverse = 1 / sqrt(variance + scene->norm.eps);
             }
-            near("a mean", (double)at[c] + (double)at[padded + c], mean, 1e-13);
-            near("a standard deviation's inverse", at[2 * padded + c], inverse, 2e-7);
-            near("a variance", at[3 * padded + c], variance, 2e-7);
+            norm_near("a mean", (double)at[c] + (double)at[padded + c], mean, 1e-13);
+            norm_near("a standard deviation's inverse", at[2 * padded + c], inverse, 2e-7);
+            norm_near("a variance", at[3 * padded + c], variance, 2e-7);
         }
     }
 }
 
-static inline void near_part(const struct trial *trial, const double *expected)
+static void near_part(const struct norm_trial *trial, const double *expected)
 {
     own_near(trial->own, trial->own->out[0], expected + trial->first, 1e-5);
 }
 
-static inline void check_forward(struct scene *scene, const struct ls_layout *layout, double factor)
+void norm_check_forward(struct norm_scene *scene, const struct ls_layout *layout, double factor)
 {
     for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm, scene, m);
+        struct norm_trial trial;
+        norm_trial_start(&trial, &ls_kernel_batch_norm, scene, m);
         add_in(&trial, scene, scene->x);
         add_averages(&trial, scene, factor);
         add_parameter(&trial, scene->norm.scale);
         add_parameter(&trial, scene->norm.bias);
         own_out(trial.own, &trial.shape)->rows = rows_of(scene);
-        trial_run(&trial, scene, m, -1, layout);
+        norm_trial_run(&trial, scene, m, -1, layout);
         near_part(&trial, scene->y);
         own_free(trial.own);
     }
 }
 
-static inline void add_backward_inputs(struct trial *trial, const struct scene *scene,
-                                       double factor)
+void norm_trial_backward_inputs(struct norm_trial *trial, const struct norm_scene *scene,
+                                double factor)
 {
     add_in(trial, scene, scene->dy);
     add_in(trial, scene, scene->x);
@@ -414,19 +358,18 @@ static inline void add_backward_inputs(struct trial *trial, const struct scene *
     add_parameter(trial, scene->norm.bias);
 }
 
-/* Gradients of scale and bias, of which a micro-batch has its share. */
-static inline void check_sums(struct scene *scene, const struct ls_layout *layout, double factor)
+void norm_check_sums(struct norm_scene *scene, const struct ls_layout *layout, double factor)
 {
     const int channels = scene->how->c;
-    double *dscale = zeros((size_t)channels, sizeof *dscale);
-    double *dbias = zeros((size_t)channels, sizeof *dbias);
+    double *dscale = norm_zeros((size_t)channels, sizeof *dscale);
+    double *dbias = norm_zeros((size_t)channels, sizeof *dbias);
     for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm_sums, scene, m);
-        add_backward_inputs(&trial, scene, factor);
+        struct norm_trial trial;
+        norm_trial_start(&trial, &ls_kernel_batch_norm_sums, scene, m);
+        norm_trial_backward_inputs(&trial, scene, factor);
         struct ls_value *a = own_out(trial.own, &trial.channels);
         struct ls_value *b = own_out(trial.own, &trial.channels);
-        trial_run(&trial, scene, m, scene->norm.saved_mean == NULL ? 1 : -1, layout);
+        norm_trial_run(&trial, scene, m, scene->norm.saved_mean == NULL ? 1 : -1, layout);
         for (int c = 0; c < channels; c++) {
             dscale[c] += (double)own_plain(trial.own, a)[c];
             dbias[c] += (double)own_plain(trial.own, b)[c];
@@ -434,25 +377,22 @@ static inline void check_sums(struct scene *scene, const struct ls_layout *layou
         own_free(trial.own);
     }
     for (int c = 0; c < channels; c++) {
-        near("a scale's gradient", dscale[c], scene->dscale[c], 1e-5);
-        near("a bias's gradient", dbias[c], scene->dbias[c], 1e-5);
+        norm_near("a scale's gradient", dscale[c], scene->dscale[c], 1e-5);
+        norm_near("a bias's gradient", dbias[c], scene->dbias[c], 1e-5);
     }
     free(dscale);
     free(dbias);
 }
 
-static inline void check_backward(struct scene *scene, const struct ls_layout *layout,
-                                  double factor)
+void norm_check_backward(struct norm_scene *scene, const struct ls_layout *layout, double factor)
 {
     for (int m = 0; m < scene->micro_batches; m++) {
-        struct trial trial;
-        trial_start(&trial, &ls_kernel_batch_norm_backward, scene, m);
-        add_backward_inputs(&trial, scene, factor);
+        struct norm_trial trial;
+        norm_trial_start(&trial, &ls_kernel_batch_norm_backward, scene, m);
+        norm_trial_backward_inputs(&trial, scene, factor);
         own_out(trial.own, &trial.shape)->rows = rows_of(scene);
-        trial_run(&trial, scene, m, -1, layout);
+        norm_trial_run(&trial, scene, m, -1, layout);
         near_part(&trial, scene->dx);
         own_free(trial.own);
     }
 }
-
-#endif

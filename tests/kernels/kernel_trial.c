@@ -1,62 +1,7 @@
-/* One op, carried out by a kernel as the plan would do it: layouts, memory, prepare, bind, run.
- *
- * Values are filled and read in Caffe's order. Before each run all that a kernel may not rely on
- * (outputs, scratch) holds NaNs; after it, the lanes of padding must be zero.
- *
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_KERNEL_TRIAL_H
-#define LS_TESTS_KERNEL_TRIAL_H
+/* See kernels/kernel_trial.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/kernel_trial.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/memory.h"
-#include "base/random.h"
-#include "base/thread.h"
-#include "ir/kernel.h"
-#include "ops/cpu/isa.h"
-#include "ops/cpu/onednn.h"
-#include "ops/cpu/primitive.h"
-#include "ops/devices.h"
-
-enum { TRIAL_VALUES = 6 };
-
-struct trial {
-    const struct ls_kernel *kernel;
-    struct ls_op op;
-    struct ls_value value[TRIAL_VALUES];
-    int values;
-    struct ls_value *in[TRIAL_VALUES], *out[TRIAL_VALUES];
-    float *plain[TRIAL_VALUES]; /* by value: the elements in Caffe's order */
-    float *data[TRIAL_VALUES];  /* by value: as the kernel sees them */
-    struct ls_prepared prepared;
-};
-
-/* What one worker has: bound scratch, and outputs of its own. */
-struct trial_worker {
-    void *in[TRIAL_VALUES], *out[TRIAL_VALUES];
-    void *scratch, *local;
-};
-
-static inline void trial_check(int status, const struct ls_error *error)
-{
-    char text[2048];
-    if (status == 0)
-        return;
-    ls_error_format(error, text, sizeof text);
-    fail_msg("%s", text);
-}
-
-static inline struct trial *trial_new(const struct ls_kernel *kernel)
+struct trial *trial_new(const struct ls_kernel *kernel)
 {
     struct trial *trial = ls_alloc(1, sizeof *trial);
     assert_non_null(trial);
@@ -67,7 +12,7 @@ static inline struct trial *trial_new(const struct ls_kernel *kernel)
     return trial;
 }
 
-static inline struct ls_value *trial_value(struct trial *trial, const struct ls_shape *shape)
+static struct ls_value *trial_value(struct trial *trial, const struct ls_shape *shape)
 {
     assert_true(trial->values < TRIAL_VALUES);
     struct ls_value *value = &trial->value[trial->values];
@@ -81,7 +26,7 @@ static inline struct ls_value *trial_value(struct trial *trial, const struct ls_
 
 /* Fills a value with numbers from [-1, 1) that depend on their row and `salt`, whatever the number
  * of rows is. */
-static inline void trial_fill(struct trial *trial, const struct ls_value *value, uint64_t salt)
+static void trial_fill(struct trial *trial, const struct ls_value *value, uint64_t salt)
 {
     int64_t rows = value->shape.rank > 0 ? value->shape.dim[0] : 1;
     int64_t columns = ls_shape_size(&value->shape) / rows;
@@ -91,8 +36,7 @@ static inline void trial_fill(struct trial *trial, const struct ls_value *value,
                 2 * ls_random_uniform(salt, (uint64_t)r, (uint64_t)c) - 1;
 }
 
-static inline struct ls_value *trial_in(struct trial *trial, const struct ls_shape *shape,
-                                        uint64_t salt)
+struct ls_value *trial_in(struct trial *trial, const struct ls_shape *shape, uint64_t salt)
 {
     struct ls_value *value = trial_value(trial, shape);
     trial_fill(trial, value, salt);
@@ -100,34 +44,34 @@ static inline struct ls_value *trial_in(struct trial *trial, const struct ls_sha
     return value;
 }
 
-static inline struct ls_value *trial_out(struct trial *trial, const struct ls_shape *shape)
+struct ls_value *trial_out(struct trial *trial, const struct ls_shape *shape)
 {
     struct ls_value *value = trial_value(trial, shape);
     trial->out[trial->op.outputs++] = value;
     return value;
 }
 
-static inline size_t trial_bytes(const struct ls_value *value)
+size_t trial_bytes(const struct ls_value *value)
 {
     return ls_layout_elements(value->layout, &value->shape) * sizeof(float);
 }
 
 /* Between Caffe's order and a layout, by the reorder that has tests of its own. */
-static inline void trial_convert(const struct ls_value *value, const struct ls_layout *from,
-                                 const struct ls_layout *to, const float *source, float *target)
+static void trial_convert(const struct ls_value *value, const struct ls_layout *from,
+                          const struct ls_layout *to, const float *source, float *target)
 {
     struct ls_error error = {0};
     struct ls_primitive_spec spec = {.kind = LS_PRIMITIVE_REORDER};
     struct ls_primitive *primitive = NULL;
     struct ls_execution *execution = NULL;
     void *data[LS_SLOTS] = {[LS_SOURCE] = (void *)(uintptr_t)source, [LS_TARGET] = target};
-    trial_check(ls_reorder_tensors(&value->shape, value->type, from, to, &spec.tensor[LS_SOURCE],
-                                   &spec.tensor[LS_TARGET], &error),
-                &error);
-    trial_check(ls_primitive_new(&spec, &primitive, &error), &error);
+    check_status(ls_reorder_tensors(&value->shape, value->type, from, to, &spec.tensor[LS_SOURCE],
+                                    &spec.tensor[LS_TARGET], &error),
+                 &error);
+    check_status(ls_primitive_new(&spec, &primitive, &error), &error);
     void *scratch = ls_alloc_aligned(ls_primitive_scratch(primitive));
     assert_non_null(scratch);
-    trial_check(ls_execution_new(primitive, scratch, &execution, &error), &error);
+    check_status(ls_execution_new(primitive, scratch, &execution, &error), &error);
     int threads = ls_onednn_one_thread();
     assert_int_equal(ls_execution_run(execution, data), 0);
     ls_onednn_restore_threads(threads);
@@ -136,26 +80,10 @@ static inline void trial_convert(const struct ls_value *value, const struct ls_l
     ls_primitive_free(primitive);
 }
 
-/* Asks for the layouts, lays the inputs out and prepares. Layouts that values have already are
- * what the kernel is offered. */
-static inline void trial_prepare(struct trial *trial)
+void trial_prepare(struct trial *trial)
 {
     struct ls_error error = {0};
-    struct ls_op_layouts layouts = {0};
-    for (int i = 0; i < trial->op.inputs; i++)
-        layouts.in[i] = trial->in[i] == NULL           ? NULL
-                        : trial->in[i]->layout != NULL ? trial->in[i]->layout
-                                                       : &ls_layout_plain;
-    for (int i = 0; i < trial->op.outputs; i++)
-        layouts.out[i] = &ls_layout_plain;
-    if (trial->kernel->layouts != NULL)
-        trial_check(trial->kernel->layouts(&trial->op, &layouts, &error), &error);
-    for (int i = 0; i < trial->op.inputs; i++)
-        if (trial->in[i] != NULL)
-            trial->in[i]->layout = layouts.in[i];
-    for (int i = 0; i < trial->op.outputs; i++)
-        if (trial->out[i] != NULL)
-            trial->out[i]->layout = layouts.out[i];
+    settle_layouts(trial->kernel, &trial->op, NULL);
     for (int i = 0; i < trial->values; i++) {
         const struct ls_value *value = &trial->value[i];
         trial->data[i] = ls_alloc_aligned(trial_bytes(value));
@@ -165,12 +93,12 @@ static inline void trial_prepare(struct trial *trial)
     trial->prepared.kernel = trial->kernel;
     trial->prepared.op = &trial->op;
     if (trial->kernel->prepare != NULL)
-        trial_check(trial->kernel->prepare(&trial->prepared, &error), &error);
+        check_status(trial->kernel->prepare(&trial->prepared, &error), &error);
 }
 
 /* Memory for a value as the kernel sees it: the trial's, or, for shift > 0, an own copy that lies
  * shift floats behind an aligned address. */
-static inline void *trial_place(const struct trial *trial, const struct ls_value *value, int shift)
+static void *trial_place(const struct trial *trial, const struct ls_value *value, int shift)
 {
     if (value == NULL || shift == 0)
         return value == NULL ? NULL : trial->data[value->index];
@@ -180,7 +108,7 @@ static inline void *trial_place(const struct trial *trial, const struct ls_value
     return own + shift;
 }
 
-static inline void trial_bind(const struct trial *trial, struct trial_worker *worker, int shift)
+void trial_bind(const struct trial *trial, struct trial_worker *worker, int shift)
 {
     struct ls_error error = {0};
     memset(worker, 0, sizeof *worker);
@@ -191,12 +119,12 @@ static inline void trial_bind(const struct trial *trial, struct trial_worker *wo
     worker->scratch = ls_alloc_aligned(trial->prepared.scratch_bytes);
     assert_non_null(worker->scratch);
     if (trial->kernel->bind != NULL)
-        trial_check(trial->kernel->bind(&trial->prepared, worker->in, worker->out, worker->scratch,
-                                        &worker->local, &error),
-                    &error);
+        check_status(trial->kernel->bind(&trial->prepared, worker->in, worker->out, worker->scratch,
+                                         &worker->local, &error),
+                     &error);
 }
 
-static inline void trial_unbind(const struct trial *trial, struct trial_worker *worker, int shift)
+void trial_unbind(const struct trial *trial, struct trial_worker *worker, int shift)
 {
     if (trial->kernel->unbind != NULL)
         trial->kernel->unbind(&trial->prepared, worker->local);
@@ -207,7 +135,7 @@ static inline void trial_unbind(const struct trial *trial, struct trial_worker *
     ls_free_aligned(worker->scratch);
 }
 
-static inline void trial_step(const struct trial *trial, struct trial_worker *worker)
+void trial_step(const struct trial *trial, struct trial_worker *worker)
 {
     struct ls_context context = {.samples = 1};
     for (int i = 0; i < trial->op.outputs; i++)
@@ -220,7 +148,7 @@ static inline void trial_step(const struct trial *trial, struct trial_worker *wo
 }
 
 /* To Caffe's order; what comes back from there must be the same bytes, padding included. */
-static inline void trial_read(struct trial *trial, const struct ls_value *value)
+static void trial_read(struct trial *trial, const struct ls_value *value)
 {
     size_t bytes = trial_bytes(value);
     float *again = ls_alloc_aligned(bytes);
@@ -235,7 +163,7 @@ static inline void trial_read(struct trial *trial, const struct ls_value *value)
     ls_free_aligned(again);
 }
 
-static inline void trial_run(struct trial *trial)
+void trial_run(struct trial *trial)
 {
     struct trial_worker worker;
     int threads = ls_onednn_one_thread();
@@ -248,7 +176,7 @@ static inline void trial_run(struct trial *trial)
             trial_read(trial, trial->out[i]);
 }
 
-static inline void trial_free(struct trial *trial)
+void trial_free(struct trial *trial)
 {
     if (trial->kernel->release != NULL)
         trial->kernel->release(&trial->prepared);
@@ -259,20 +187,9 @@ static inline void trial_free(struct trial *trial)
     ls_free(trial);
 }
 
-/* The elements of an input or output, as doubles; free() them. */
-static inline double *trial_doubles(const struct trial *trial, const struct ls_value *value)
-{
-    size_t count = (size_t)ls_shape_size(&value->shape);
-    double *result = malloc((count + 1) * sizeof *result);
-    assert_non_null(result);
-    for (size_t i = 0; i < count; i++)
-        result[i] = trial->plain[value->index][i];
-    return result;
-}
-
 /* Sums of `terms` products of numbers from [-1, 1). */
-static inline void trial_compare(const struct trial *trial, const struct ls_value *value,
-                                 const double *expected, double terms, const char *what)
+static void trial_compare(const struct trial *trial, const struct ls_value *value,
+                          const double *expected, double terms, const char *what)
 {
     double root = 1;
     while (root * root < terms)
@@ -288,35 +205,15 @@ static inline void trial_compare(const struct trial *trial, const struct ls_valu
     }
 }
 
-/* Outputs are those of the same op on the reference device; each is a sum of so many products of
- * numbers from [-1, 1). */
-static inline void trial_near_reference(struct trial *trial, const double terms[2],
-                                        const char *what)
+void trial_near_reference(struct trial *trial, const double terms[2], const char *what)
 {
     void *in[TRIAL_VALUES] = {0}, *out[TRIAL_VALUES] = {0};
-    const struct ls_layout *kept[TRIAL_VALUES];
-    const struct ls_device *device;
-    struct ls_prepared prepared = {.op = &trial->op};
-    struct ls_context context = {.samples = 1};
-    struct ls_error error = {0};
-    assert_int_equal(ls_device_find("reference", &device, NULL), 0);
-    for (int i = 0; i < trial->values; i++) {
-        kept[i] = trial->value[i].layout;
-        trial->value[i].layout = &ls_layout_plain;
-    }
+    const struct ls_context context = {.samples = 1};
     for (int i = 0; i < trial->op.inputs; i++)
         in[i] = trial->in[i] != NULL ? trial->plain[trial->in[i]->index] : NULL;
     for (int i = 0; i < trial->op.outputs; i++)
         out[i] = trial->out[i] != NULL ? ls_alloc_aligned(trial_bytes(trial->out[i])) : NULL;
-    prepared.kernel = ls_kernel_find(device->kernels(), &trial->op);
-    assert_non_null(prepared.kernel);
-    trial_check(prepared.kernel->prepare(&prepared, &error), &error);
-    void *scratch = ls_alloc_aligned(prepared.scratch_bytes + 64);
-    assert_non_null(scratch);
-    assert_int_equal(prepared.kernel->run(&prepared, NULL, in, out, scratch, &context), 0);
-    ls_free_aligned(scratch);
-    for (int i = 0; i < trial->values; i++)
-        trial->value[i].layout = kept[i];
+    run_on_reference(&trial->op, in, out, &context);
     for (int i = 0; i < trial->op.outputs; i++) {
         if (trial->out[i] == NULL)
             continue;
@@ -331,22 +228,14 @@ static inline void trial_near_reference(struct trial *trial, const double terms[
     }
 }
 
-/* Threads that run one prepared op at once, each with its own binding, at other addresses and at
- * others in every round, must give the bytes that the trial's outputs have. */
-struct trial_thread {
-    const struct trial *trial;
-    int shift;
-    int differences;
-};
-
-static inline void trial_swap(void **a, void **b)
+static void trial_swap(void **a, void **b)
 {
     void *kept = *a;
     *a = *b;
     *b = kept;
 }
 
-static inline void *trial_thread_main(void *argument)
+void *trial_thread_main(void *argument)
 {
     struct trial_thread *thread = argument;
     struct trial_worker worker, other;
@@ -372,7 +261,7 @@ static inline void *trial_thread_main(void *argument)
     return NULL;
 }
 
-static inline void trial_concurrently(const struct trial *trial)
+void trial_concurrently(const struct trial *trial)
 {
     enum { THREADS = 4 };
     struct trial_thread thread[THREADS];
@@ -387,10 +276,7 @@ static inline void trial_concurrently(const struct trial *trial)
     }
 }
 
-/* Runs the tests once for each instruction set that this processor has, in a process each: the
- * kernel library fixes its own for good. */
-#define trial_main(tests) trial_main_(tests, sizeof(tests) / sizeof *(tests))
-static inline int trial_main_(const struct CMUnitTest *tests, size_t count)
+int trial_main_(const struct CMUnitTest *tests, size_t count)
 {
     int failed = 0;
     for (int isa = LS_ISA_SSE41; isa < LS_ISAS; isa++) {
@@ -413,5 +299,3 @@ static inline int trial_main_(const struct CMUnitTest *tests, size_t count)
     }
     return failed;
 }
-
-#endif

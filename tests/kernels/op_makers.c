@@ -1,31 +1,21 @@
-/* Ops of all kinds that values can be drawn for (op_scene.h).
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef LS_TESTS_OP_MAKERS_H
-#define LS_TESTS_OP_MAKERS_H
+/* See kernels/op_makers.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/op_makers.h"
 
-#include "op_scene.h"
-
-static inline const struct ls_device *reference(void)
-{
-    const struct ls_device *device;
-    assert_int_equal(ls_device_find("reference", &device, NULL), 0);
-    return device;
-}
-
-/* ---- Products and windows -------------------------------------------------------------------- */
+/* ---- Products and windows ---------------------------------------------------------------------
+ */
 
 /* A window over `axes` axes of lengths `in`; sets the lengths of what it makes. */
-static inline struct ls_window draw_window(struct op_scene *scene, int axes, const int64_t *in,
-                                           int64_t *out, bool dilated)
+static struct ls_window draw_window(struct op_scene *scene, int axes, const int64_t *in,
+                                    int64_t *out, bool dilated)
 {
     struct ls_window window = {
         .axes = axes, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
     for (int a = 0; a < axes; a++) {
-        window.kernel[a] = draw(scene, 1, in[a] < 3 ? in[a] : 3);
-        window.stride[a] = draw(scene, 1, 2);
-        window.pad[a] = draw(scene, 0, window.kernel[a] - 1);
+        window.kernel[a] = scene_draw(scene, 1, in[a] < 3 ? in[a] : 3);
+        window.stride[a] = scene_draw(scene, 1, 2);
+        window.pad[a] = scene_draw(scene, 0, window.kernel[a] - 1);
         if (dilated && window.kernel[a] * 2 - 1 <= in[a])
-            window.dilation[a] = draw(scene, 1, 2);
+            window.dilation[a] = scene_draw(scene, 1, 2);
         int64_t extent = window.dilation[a] * (window.kernel[a] - 1) + 1;
         out[a] = (in[a] + 2 * window.pad[a] - extent) / window.stride[a] + 1;
     }
@@ -33,17 +23,17 @@ static inline struct ls_window draw_window(struct op_scene *scene, int axes, con
 }
 
 /* x, w and y of a convolution; of a deconvolution x and y are exchanged. */
-static inline void make_convolution(struct op_scene *scene)
+static void make_convolution(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
     const bool exchanged = kind == LS_OP_DECONVOLUTION || kind == LS_OP_DECONVOLUTION_DATA ||
                            kind == LS_OP_DECONVOLUTION_WEIGHTS;
-    const int64_t group = draw(scene, 1, 2), axes = draw(scene, 1, 3);
-    struct ls_shape x = {(int)axes + 2, {draw(scene, 1, 3), group * draw(scene, 1, 9)}};
-    struct ls_shape y = {x.rank, {x.dim[0], group * draw(scene, 1, 9)}};
+    const int64_t group = scene_draw(scene, 1, 2), axes = scene_draw(scene, 1, 3);
+    struct ls_shape x = {(int)axes + 2, {scene_draw(scene, 1, 3), group * scene_draw(scene, 1, 9)}};
+    struct ls_shape y = {x.rank, {x.dim[0], group * scene_draw(scene, 1, 9)}};
     struct ls_convolution_attr *attr = &scene->op.attr.convolution;
     for (int a = 0; a < axes; a++)
-        x.dim[2 + a] = draw(scene, 2, 7);
+        x.dim[2 + a] = scene_draw(scene, 2, 7);
     attr->window = draw_window(scene, (int)axes, x.dim + 2, y.dim + 2, true);
     if (exchanged) /* its x is exactly what the windows of its y make */
         for (int a = 0; a < axes; a++)
@@ -51,14 +41,14 @@ static inline void make_convolution(struct op_scene *scene)
                            attr->window.dilation[a] * (attr->window.kernel[a] - 1) + 1 -
                            2 * attr->window.pad[a];
     attr->group = group;
-    attr->bias = draw(scene, 0, 1);
+    attr->bias = scene_draw(scene, 0, 1);
     struct ls_shape w = {x.rank, {y.dim[1], x.dim[1] / group}};
     memcpy(w.dim + 2, attr->window.kernel, (size_t)axes * sizeof *w.dim);
     const struct ls_shape from = exchanged ? y : x, to = exchanged ? x : y;
     const struct ls_shape ends = {1, {to.dim[1]}};
     if (kind == LS_OP_CONVOLUTION || kind == LS_OP_DECONVOLUTION) {
-        attr->relu = attr->bias && draw(scene, 0, 1);
-        attr->relu_slope = draw(scene, 0, 1) ? 0.25F : 0;
+        attr->relu = attr->bias && scene_draw(scene, 0, 1);
+        attr->relu_slope = scene_draw(scene, 0, 1) ? 0.25F : 0;
         scene_in(scene, from, -1, 1);
         scene_in(scene, w, -1, 1);
         if (attr->bias)
@@ -77,18 +67,18 @@ static inline void make_convolution(struct op_scene *scene)
     }
 }
 
-static inline void make_inner_product(struct op_scene *scene)
+static void make_inner_product(struct op_scene *scene)
 {
     struct ls_inner_product_attr *attr = &scene->op.attr.inner_product;
-    *attr = (struct ls_inner_product_attr){.m = draw(scene, 1, 9),
-                                           .k = draw(scene, 1, 40),
-                                           .n = draw(scene, 1, 40),
-                                           .bias = draw(scene, 0, 1),
-                                           .transpose = draw(scene, 0, 1)};
-    const bool large = draw(scene, 0, 3) == 0; /* other kernels */
+    *attr = (struct ls_inner_product_attr){.m = scene_draw(scene, 1, 9),
+                                           .k = scene_draw(scene, 1, 40),
+                                           .n = scene_draw(scene, 1, 40),
+                                           .bias = scene_draw(scene, 0, 1),
+                                           .transpose = scene_draw(scene, 0, 1)};
+    const bool large = scene_draw(scene, 0, 3) == 0; /* other kernels */
     if (large) {
-        attr->k = draw(scene, 200, 300);
-        attr->n = draw(scene, 170, 200);
+        attr->k = scene_draw(scene, 200, 300);
+        attr->n = scene_draw(scene, 170, 200);
         attr->large = true;
     }
     const struct ls_shape x = {2, {attr->m, attr->k}}, y = {2, {attr->m, attr->n}};
@@ -99,7 +89,7 @@ static inline void make_inner_product(struct op_scene *scene)
     const enum ls_op_kind kind = scene->op.kind;
     scene_in(scene, kind == LS_OP_INNER_PRODUCT_DATA ? y : x, -1, 1);
     scene_in(scene, kind == LS_OP_INNER_PRODUCT_WEIGHTS ? y : w, -1, 1);
-    attr->relu = kind == LS_OP_INNER_PRODUCT && draw(scene, 0, 1);
+    attr->relu = kind == LS_OP_INNER_PRODUCT && scene_draw(scene, 0, 1);
     if (kind == LS_OP_INNER_PRODUCT && attr->bias)
         scene_in(scene, bias, -1, 1);
     scene_out(scene, kind == LS_OP_INNER_PRODUCT ? y : kind == LS_OP_INNER_PRODUCT_DATA ? x : w);
@@ -108,8 +98,7 @@ static inline void make_inner_product(struct op_scene *scene)
 }
 
 /* The winners that a maximum over x has. */
-static inline void put_winners(struct op_scene *scene, const struct ls_shape *x,
-                               const struct ls_shape *y)
+static void put_winners(struct op_scene *scene, const struct ls_shape *x, const struct ls_shape *y)
 {
     struct op_scene forward = {.round = scene->round};
     struct op_result result;
@@ -118,7 +107,7 @@ static inline void put_winners(struct op_scene *scene, const struct ls_shape *x,
     scene_in(&forward, *x, -1, 1);
     scene_out(&forward, *y);
     scene_out(&forward, *y)->type = LS_I32;
-    scene_run(&forward, reference(), &ls_layout_plain, &result);
+    scene_run(&forward, reference_device(), &ls_layout_plain, &result);
     float *index = scene_in(scene, *y, 0, 1);
     scene->in[scene->op.inputs - 1]->type = LS_I32;
     memcpy(index, result.out[1], (size_t)ls_shape_size(y) * sizeof *index);
@@ -126,18 +115,18 @@ static inline void put_winners(struct op_scene *scene, const struct ls_shape *x,
     scene_free(&forward);
 }
 
-static inline void make_pooling(struct op_scene *scene)
+static void make_pooling(struct op_scene *scene)
 {
-    const struct ls_shape x = random_shape(scene, 3, 5);
+    const struct ls_shape x = scene_shape(scene, 3, 5);
     struct ls_shape y = x;
     struct ls_pooling_attr *attr = &scene->op.attr.pooling;
-    attr->method = draw(scene, 0, 1) ? LS_POOL_MAX : LS_POOL_AVERAGE;
+    attr->method = scene_draw(scene, 0, 1) ? LS_POOL_MAX : LS_POOL_AVERAGE;
     attr->window = draw_window(scene, x.rank - 2, x.dim + 2, y.dim + 2, false);
     const bool maximum = attr->method == LS_POOL_MAX;
     if (scene->op.kind == LS_OP_POOLING) {
         scene_in(scene, x, -1, 1);
         scene_out(scene, y);
-        if (maximum && draw(scene, 0, 1))
+        if (maximum && scene_draw(scene, 0, 1))
             scene_out(scene, y)->type = LS_I32;
         return;
     }
@@ -147,21 +136,22 @@ static inline void make_pooling(struct op_scene *scene)
     scene_out(scene, x);
 }
 
-/* ---- Element by element ---------------------------------------------------------------------- */
+/* ---- Element by element -----------------------------------------------------------------------
+ */
 
-static inline void make_activation(struct op_scene *scene)
+static void make_activation(struct op_scene *scene)
 {
     static const float exponents[] = {0, 1, 2, 3, 0.5F, -1, 1.7F};
     const bool backward = scene->op.kind == LS_OP_ACTIVATION_BACKWARD;
-    const struct ls_shape shape = random_shape(scene, 0, 5);
+    const struct ls_shape shape = scene_shape(scene, 0, 5);
     struct ls_activation_attr *attr = &scene->op.attr.activation;
     *attr = (struct ls_activation_attr){
-        .function = (enum ls_activation)draw(scene, 0, backward ? LS_CLIP : LS_THRESHOLD),
-        .slope = (float)draw(scene, 0, 2) / 4,
-        .scale = (float)draw(scene, 1, 4) / 2,
-        .shift = (float)draw(scene, 1, 3),
-        .factor = (float)draw(scene, 1, 3),
-        .power = exponents[draw(scene, 0, 6)],
+        .function = (enum ls_activation)scene_draw(scene, 0, backward ? LS_CLIP : LS_THRESHOLD),
+        .slope = (float)scene_draw(scene, 0, 2) / 4,
+        .scale = (float)scene_draw(scene, 1, 4) / 2,
+        .shift = (float)scene_draw(scene, 1, 3),
+        .factor = (float)scene_draw(scene, 1, 3),
+        .power = exponents[scene_draw(scene, 0, 6)],
         .low = -0.5F,
         .high = 0.75F};
     const bool positive = attr->function == LS_LOG || attr->function == LS_POWER;
@@ -171,10 +161,10 @@ static inline void make_activation(struct op_scene *scene)
     scene_out(scene, shape);
 }
 
-static inline void make_prelu(struct op_scene *scene)
+static void make_prelu(struct op_scene *scene)
 {
-    const struct ls_shape shape = random_shape(scene, 2, 5), own = {1, {shape.dim[1]}};
-    const struct ls_shape slope = draw(scene, 0, 1) ? own : (struct ls_shape){.rank = 0};
+    const struct ls_shape shape = scene_shape(scene, 2, 5), own = {1, {shape.dim[1]}};
+    const struct ls_shape slope = scene_draw(scene, 0, 1) ? own : (struct ls_shape){.rank = 0};
     scene_in(scene, shape, -1, 1);
     if (scene->op.kind != LS_OP_PRELU)
         scene_in(scene, shape, -1, 1);
@@ -183,41 +173,41 @@ static inline void make_prelu(struct op_scene *scene)
     scene_out(scene, scene->op.kind == LS_OP_PRELU_SLOPE ? slope : shape);
 }
 
-static inline void make_dropout(struct op_scene *scene)
+static void make_dropout(struct op_scene *scene)
 {
-    struct ls_shape shape = random_shape(scene, 2, 5);
-    const int64_t rows = draw(scene, 1, 2);
+    struct ls_shape shape = scene_shape(scene, 2, 5);
+    const int64_t rows = scene_draw(scene, 1, 2);
     shape.dim[0] *= rows;
     scene->op.attr.dropout =
-        (struct ls_dropout_attr){(float)draw(scene, 0, 3) / 4, 99 + scene->round};
+        (struct ls_dropout_attr){(float)scene_draw(scene, 0, 3) / 4, 99 + scene->round};
     scene_in(scene, shape, -1, 1);
-    if (draw(scene, 0, 2) == 0)
+    if (scene_draw(scene, 0, 2) == 0)
         scene_in(scene, shape, -1, 1);
     scene_out(scene, shape);
     for (int i = 0; i < scene->values; i++)
         scene->value[i].rows = rows;
 }
 
-static inline void make_eltwise(struct op_scene *scene)
+static void make_eltwise(struct op_scene *scene)
 {
-    const struct ls_shape shape = random_shape(scene, 1, 5);
+    const struct ls_shape shape = scene_shape(scene, 1, 5);
     const bool backward = scene->op.kind == LS_OP_ELTWISE_BACKWARD;
-    const int inputs = (int)draw(scene, 2, 4);
+    const int inputs = (int)scene_draw(scene, 2, 4);
     struct ls_eltwise_attr *attr = &scene->op.attr.eltwise;
-    attr->method = (enum ls_eltwise)draw(scene, 0, 2);
-    attr->which = (int)draw(scene, 0, inputs - 1);
+    attr->method = (enum ls_eltwise)scene_draw(scene, 0, 2);
+    attr->which = (int)scene_draw(scene, 0, inputs - 1);
     for (int i = 0; i < inputs; i++)
-        scene->list[i] = (float)draw(scene, -2, 2) / 2;
-    if (attr->method == LS_ELTWISE_SUM && draw(scene, 0, 1))
+        scene->list[i] = (float)scene_draw(scene, -2, 2) / 2;
+    if (attr->method == LS_ELTWISE_SUM && scene_draw(scene, 0, 1))
         attr->coefficients = scene->list;
-    const int ending = backward ? 0 : (int)draw(scene, 0, 2);
+    const int ending = backward ? 0 : (int)scene_draw(scene, 0, 2);
     attr->relu = ending == 1;
     attr->gated = ending == 2;
-    attr->relu_slope = draw(scene, 0, 1) ? 0.5F : 0;
+    attr->relu_slope = scene_draw(scene, 0, 1) ? 0.5F : 0;
     if (backward)
         scene_in(scene, shape, -1, 1);
     for (int i = 0; i < inputs && (!backward || attr->method != LS_ELTWISE_SUM); i++)
-        if (draw(scene, 0, 1))
+        if (scene_draw(scene, 0, 1))
             scene_in(scene, shape, -1, 1);
         else
             scene_labels(scene, shape, -1, 1); /* many are equal */
@@ -226,16 +216,16 @@ static inline void make_eltwise(struct op_scene *scene)
     scene_out(scene, shape);
 }
 
-static inline void make_scale(struct op_scene *scene)
+static void make_scale(struct op_scene *scene)
 {
-    const struct ls_shape shape = random_shape(scene, 1, 4);
+    const struct ls_shape shape = scene_shape(scene, 1, 4);
     struct ls_scale_attr *attr = &scene->op.attr.scale;
-    attr->axis = (int)draw(scene, 0, shape.rank - 1);
-    attr->axes = (int)draw(scene, 0, shape.rank - attr->axis);
+    attr->axis = (int)scene_draw(scene, 0, shape.rank - 1);
+    attr->axes = (int)scene_draw(scene, 0, shape.rank - attr->axis);
     attr->axis = attr->axes > 0 ? attr->axis : 0; /* one number is for all axes */
     struct ls_shape factor = {.rank = attr->axes};
     memcpy(factor.dim, shape.dim + attr->axis, (size_t)attr->axes * sizeof *factor.dim);
-    const int64_t which = draw(scene, 0, 2);
+    const int64_t which = scene_draw(scene, 0, 2);
     scene_in(scene, shape, -1, 1);
     if (scene->op.kind == LS_OP_SCALE_SUMS) {
         scene_in(scene, shape, -1, 1);
@@ -254,26 +244,31 @@ static inline void make_scale(struct op_scene *scene)
     scene_out(scene, shape);
 }
 
-/* ---- Losses and counts ----------------------------------------------------------------------- */
+/* ---- Losses and counts ------------------------------------------------------------------------
+ */
 
 /* x with classes along an axis, and labels, some of which are ignored. */
-static inline void make_classes(struct op_scene *scene)
+static void make_classes(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
     const bool log = kind == LS_OP_LOG_LOSS || kind == LS_OP_LOG_LOSS_BACKWARD;
     const bool counts = kind == LS_OP_ACCURACY || kind == LS_OP_MEAN_IOU;
-    struct ls_shape x = shape_of(log ? 2 : (int)draw(scene, 2, 4), draw(scene, 1, 5),
-                                 draw(scene, 2, 7), draw(scene, 1, 4), draw(scene, 1, 20));
+    struct ls_shape x =
+        shape_of(log ? 2 : (int)scene_draw(scene, 2, 4), scene_draw(scene, 1, 5),
+                 scene_draw(scene, 2, 7), scene_draw(scene, 1, 4), scene_draw(scene, 1, 20));
     struct ls_shape label = x;
     label.rank--;
     memmove(label.dim + 1, x.dim + 2, 2 * sizeof *x.dim);
-    const int classes = (int)x.dim[1], ignored = (int)draw(scene, 0, classes - 1);
-    const bool has_ignore = draw(scene, 0, 1), weighted = draw(scene, 0, 1) && !counts;
+    const int classes = (int)x.dim[1], ignored = (int)scene_draw(scene, 0, classes - 1);
+    const bool has_ignore = scene_draw(scene, 0, 1), weighted = scene_draw(scene, 0, 1) && !counts;
     for (int c = 0; c < classes; c++)
-        scene->list[c] = (float)draw(scene, 1, 4) / 2;
+        scene->list[c] = (float)scene_draw(scene, 1, 4) / 2;
     if (kind == LS_OP_ACCURACY) {
-        scene->op.attr.accuracy = (struct ls_accuracy_attr){
-            1, (int)draw(scene, 1, classes), has_ignore, ignored, classes, 0, 2, 2 + 2 * classes};
+        scene->op.attr.accuracy =
+            (struct ls_accuracy_attr){1,          (int)scene_draw(scene, 1, classes),
+                                      has_ignore, ignored,
+                                      classes,    0,
+                                      2,          2 + 2 * classes};
     } else if (kind == LS_OP_MEAN_IOU) {
         scene->op.attr.mean_iou = (struct ls_mean_iou_attr){1, has_ignore, ignored, classes, 0};
     } else {
@@ -281,13 +276,13 @@ static inline void make_classes(struct op_scene *scene)
             .axis = 1,
             .has_ignore = has_ignore,
             .ignore_label = ignored,
-            .normalization = (enum ls_normalization)draw(scene, 0, LS_NORM_WEIGHTS),
-            .normalizer = (int)draw(scene, -1, 0),
+            .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_WEIGHTS),
+            .normalizer = (int)scene_draw(scene, -1, 0),
             .loss_weight = 0.5F,
-            .smoothing = !log && draw(scene, 0, 1) ? 0.125F : 0,
+            .smoothing = !log && scene_draw(scene, 0, 1) ? 0.125F : 0,
             .class_weight = weighted ? scene->list : NULL,
             .classes = classes};
-        scene->op.attr.loss.clamped = scene->op.attr.loss.smoothing == 0 && draw(scene, 0, 1);
+        scene->op.attr.loss.clamped = scene->op.attr.loss.smoothing == 0 && scene_draw(scene, 0, 1);
     }
     if (kind == LS_OP_COUNT_LABELS) {
         scene->op.attr.loss.class_weight = scene->list;
@@ -301,30 +296,30 @@ static inline void make_classes(struct op_scene *scene)
         scene_out(scene, x);
 }
 
-static inline void make_softmax(struct op_scene *scene)
+static void make_softmax(struct op_scene *scene)
 {
-    const struct ls_shape shape = random_shape(scene, 1, 5);
-    scene->op.attr.axis = (int)draw(scene, 0, shape.rank - 1);
+    const struct ls_shape shape = scene_shape(scene, 1, 5);
+    scene->op.attr.axis = (int)scene_draw(scene, 0, shape.rank - 1);
     scene_in(scene, shape, -3, 3);
     if (scene->op.kind == LS_OP_SOFTMAX_BACKWARD)
         scene_in(scene, shape, -1, 1);
     scene_out(scene, shape);
 }
 
-static inline void make_element_loss(struct op_scene *scene)
+static void make_element_loss(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
-    const struct ls_shape shape = random_shape(scene, 1, 4);
+    const struct ls_shape shape = scene_shape(scene, 1, 4);
     const bool sum = kind == LS_OP_SUM_LOSS || kind == LS_OP_SUM_LOSS_BACKWARD;
     const bool backward = kind == LS_OP_SIGMOID_LOSS_BACKWARD ||
                           kind == LS_OP_EUCLIDEAN_LOSS_BACKWARD || kind == LS_OP_SUM_LOSS_BACKWARD;
-    scene->op.attr.loss =
-        (struct ls_loss_attr){.normalization = (enum ls_normalization)draw(scene, 0, LS_NORM_NONE),
-                              .normalizer = (int)draw(scene, -1, 0),
-                              .has_ignore = draw(scene, 0, 1),
-                              .ignore_label = 1,
-                              .loss_weight = 0.5F,
-                              .scale = draw(scene, 0, 1) ? 1 : -1};
+    scene->op.attr.loss = (struct ls_loss_attr){
+        .normalization = (enum ls_normalization)scene_draw(scene, 0, LS_NORM_NONE),
+        .normalizer = (int)scene_draw(scene, -1, 0),
+        .has_ignore = scene_draw(scene, 0, 1),
+        .ignore_label = 1,
+        .loss_weight = 0.5F,
+        .scale = scene_draw(scene, 0, 1) ? 1 : -1};
     if (kind != LS_OP_SUM_LOSS_BACKWARD)
         scene_in(scene, shape, -3, 3);
     if (!sum)
@@ -333,18 +328,18 @@ static inline void make_element_loss(struct op_scene *scene)
         scene_out(scene, shape);
 }
 
-static inline void make_reduction(struct op_scene *scene)
+static void make_reduction(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
     const bool loss = kind == LS_OP_REDUCE_LOSS || kind == LS_OP_REDUCE_LOSS_BACKWARD;
-    const struct ls_shape x = random_shape(scene, 1, 4);
+    const struct ls_shape x = scene_shape(scene, 1, 4);
     struct ls_shape y = x;
     struct ls_reduction_attr *attr = &scene->op.attr.reduction;
-    attr->method = (enum ls_reduction)draw(scene, 0, LS_REDUCE_MEAN);
-    attr->axis = y.rank = loss ? 0 : (int)draw(scene, 0, x.rank);
+    attr->method = (enum ls_reduction)scene_draw(scene, 0, LS_REDUCE_MEAN);
+    attr->axis = y.rank = loss ? 0 : (int)scene_draw(scene, 0, x.rank);
     attr->coeff = 1.5F;
     attr->loss_weight = 0.5F;
-    attr->normalizer = (int)draw(scene, -1, 0);
+    attr->normalizer = (int)scene_draw(scene, -1, 0);
     const bool wants_x = attr->method == LS_REDUCE_ASUM || attr->method == LS_REDUCE_SUMSQ;
     if (kind == LS_OP_REDUCE_BACKWARD)
         scene_in(scene, y, -1, 1);
@@ -356,23 +351,24 @@ static inline void make_reduction(struct op_scene *scene)
         scene_out(scene, x);
 }
 
-/* ---- Shapes ---------------------------------------------------------------------------------- */
+/* ---- Shapes -----------------------------------------------------------------------------------
+ */
 
-static inline void make_copy(struct op_scene *scene)
+static void make_copy(struct op_scene *scene)
 {
-    const struct ls_shape shape = random_shape(scene, 0, 5);
+    const struct ls_shape shape = scene_shape(scene, 0, 5);
     scene_in(scene, shape, -1, 1);
     scene_out(scene, shape);
 }
 
-static inline void make_join(struct op_scene *scene)
+static void make_join(struct op_scene *scene)
 {
-    struct ls_shape whole = random_shape(scene, 1, 4), part = whole;
-    const int axis = scene->op.attr.axis = (int)draw(scene, 0, whole.rank - 1);
-    const int parts = (int)draw(scene, 1, 4);
+    struct ls_shape whole = scene_shape(scene, 1, 4), part = whole;
+    const int axis = scene->op.attr.axis = (int)scene_draw(scene, 0, whole.rank - 1);
+    const int parts = (int)scene_draw(scene, 1, 4);
     int64_t length[4], all = 0;
     for (int k = 0; k < parts; k++)
-        all += length[k] = axis == 1 ? draw(scene, 1, 2) * 8 : draw(scene, 1, 4);
+        all += length[k] = axis == 1 ? scene_draw(scene, 1, 2) * 8 : scene_draw(scene, 1, 4);
     whole.dim[axis] = all;
     if (scene->op.kind == LS_OP_SLICE)
         scene_in(scene, whole, -1, 1);
@@ -387,11 +383,12 @@ static inline void make_join(struct op_scene *scene)
         scene_out(scene, whole);
 }
 
-static inline void make_tile(struct op_scene *scene)
+static void make_tile(struct op_scene *scene)
 {
-    const struct ls_shape once = random_shape(scene, 1, 4);
+    const struct ls_shape once = scene_shape(scene, 1, 4);
     struct ls_shape tiled = once;
-    const struct ls_tile_attr attr = {(int)draw(scene, 0, once.rank - 1), draw(scene, 1, 4)};
+    const struct ls_tile_attr attr = {(int)scene_draw(scene, 0, once.rank - 1),
+                                      scene_draw(scene, 1, 4)};
     scene->op.attr.tile = attr;
     tiled.dim[attr.axis] *= attr.tiles;
     scene_in(scene, scene->op.kind == LS_OP_TILE ? once : tiled, -1, 1);
@@ -399,36 +396,36 @@ static inline void make_tile(struct op_scene *scene)
     scene->op.backward = scene->op.kind == LS_OP_TILE_BACKWARD;
 }
 
-static inline void make_crop(struct op_scene *scene)
+static void make_crop(struct op_scene *scene)
 {
-    const struct ls_shape whole = random_shape(scene, 2, 5);
+    const struct ls_shape whole = scene_shape(scene, 2, 5);
     struct ls_shape part = whole;
     for (int a = 1; a < whole.rank; a++) {
-        part.dim[a] = draw(scene, 1, whole.dim[a]);
-        scene->op.attr.crop.offset[a] = draw(scene, 0, whole.dim[a] - part.dim[a]);
+        part.dim[a] = scene_draw(scene, 1, whole.dim[a]);
+        scene->op.attr.crop.offset[a] = scene_draw(scene, 0, whole.dim[a] - part.dim[a]);
     }
     scene_in(scene, scene->op.kind == LS_OP_CROP ? whole : part, -1, 1);
     scene_out(scene, scene->op.kind == LS_OP_CROP ? part : whole);
 }
 
-static inline void make_resize(struct op_scene *scene)
+static void make_resize(struct op_scene *scene)
 {
-    const struct ls_shape x = random_shape(scene, 4, 4);
+    const struct ls_shape x = scene_shape(scene, 4, 4);
     struct ls_shape y = x;
-    y.dim[2] = draw(scene, 1, 9);
-    y.dim[3] = draw(scene, 1, 9);
+    y.dim[2] = scene_draw(scene, 1, 9);
+    y.dim[3] = scene_draw(scene, 1, 9);
     scene_in(scene, scene->op.kind == LS_OP_RESIZE ? x : y, -1, 1);
     scene_out(scene, scene->op.kind == LS_OP_RESIZE ? y : x);
 }
 
-static inline void make_argmax(struct op_scene *scene)
+static void make_argmax(struct op_scene *scene)
 {
-    const struct ls_shape x = random_shape(scene, 2, 4);
+    const struct ls_shape x = scene_shape(scene, 2, 4);
     struct ls_argmax_attr *attr = &scene->op.attr.argmax;
-    attr->axis = (int)draw(scene, -1, x.rank - 1);
-    attr->values = draw(scene, 0, 1);
+    attr->axis = (int)scene_draw(scene, -1, x.rank - 1);
+    attr->values = scene_draw(scene, 0, 1);
     attr->top_k =
-        draw(scene, 1, attr->axis < 0 ? ls_shape_count(&x, 1, x.rank) : x.dim[attr->axis]);
+        scene_draw(scene, 1, attr->axis < 0 ? ls_shape_count(&x, 1, x.rank) : x.dim[attr->axis]);
     struct ls_shape y = {3, {x.dim[0], attr->values ? 2 : 1, attr->top_k}};
     if (attr->axis >= 0) {
         y = x;
@@ -438,19 +435,20 @@ static inline void make_argmax(struct op_scene *scene)
     scene_out(scene, y);
 }
 
-static inline void make_fill(struct op_scene *scene)
+static void make_fill(struct op_scene *scene)
 {
     static const char *const types[] = {"constant", "uniform", "gaussian", "xavier", "msra"};
     lockstep__filler_parameter__init(&scene->filler);
-    scene->filler.type = (char *)(uintptr_t)types[draw(scene, 0, 4)];
+    scene->filler.type = (char *)(uintptr_t)types[scene_draw(scene, 0, 4)];
     scene->op.attr.fill = (struct ls_fill_attr){&scene->filler, 0, 5 + scene->round};
-    scene_out(scene, random_shape(scene, 1, 4));
+    scene_out(scene, scene_shape(scene, 1, 4));
 }
 
-/* ---- Normalisation --------------------------------------------------------------------------- */
+/* ---- Normalisation ----------------------------------------------------------------------------
+ */
 
 /* Two parts of a group each, and what was merged for them. */
-static inline void make_statistics(struct op_scene *scene, const struct ls_shape *x)
+static void make_statistics(struct op_scene *scene, const struct ls_shape *x)
 {
     const int64_t padded = ls_sync_round(x->dim[1]);
     for (int s = 0; s < 2; s++) {
@@ -463,7 +461,7 @@ static inline void make_statistics(struct op_scene *scene, const struct ls_shape
             if (i % padded < x->dim[1] && (s == 1 || i / padded % 4 != 1))
                 scene->merged[s][i] = 0.5F + ls_random_uniform(81, scene->round, (uint64_t)i);
     }
-    const int64_t first = draw(scene, 1, x->dim[0] - 1);
+    const int64_t first = scene_draw(scene, 1, x->dim[0] - 1);
     scene->part[0] = (struct ls_part){0, first, 0, 0};
     scene->part[1] = (struct ls_part){first, x->dim[0] - first, 1, 1};
     scene->parts = (struct ls_parts){scene->part, SCENE_PARTS};
@@ -473,25 +471,25 @@ static inline void make_statistics(struct op_scene *scene, const struct ls_shape
     scene->op.layer = &scene->layer;
 }
 
-static inline void make_batch_norm(struct op_scene *scene)
+static void make_batch_norm(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
-    struct ls_shape x = random_shape(scene, 2, 5);
+    struct ls_shape x = scene_shape(scene, 2, 5);
     const struct ls_shape channels = {1, {x.dim[1]}}, one = {1, {1}};
     const bool backward = kind == LS_OP_BATCH_NORM_SUMS || kind == LS_OP_BATCH_NORM_BACKWARD;
-    const bool saved = kind != LS_OP_MOMENTS && draw(scene, 0, 2) == 0;
-    x.dim[0] = draw(scene, 2, 6);
+    const bool saved = kind != LS_OP_MOMENTS && scene_draw(scene, 0, 2) == 0;
+    x.dim[0] = scene_draw(scene, 2, 6);
     make_statistics(scene, &x);
     struct ls_batch_norm_attr *attr = &scene->op.attr.batch_norm;
     *attr = (struct ls_batch_norm_attr){.moments = saved ? -1 : 0,
                                         .sums = backward && !saved ? 1 : -1,
                                         .eps = 1e-3F,
-                                        .relu = kind != LS_OP_MOMENTS && draw(scene, 0, 1),
-                                        .relu_slope = draw(scene, 0, 1) ? 0.25F : 0};
+                                        .relu = kind != LS_OP_MOMENTS && scene_draw(scene, 0, 1),
+                                        .relu_slope = scene_draw(scene, 0, 1) ? 0.25F : 0};
     if (backward)
         scene_in(scene, x, -1, 1);
     scene_in(scene, x, 0, 2);
-    if (backward && attr->relu && (saved || draw(scene, 0, 1)))
+    if (backward && attr->relu && (saved || scene_draw(scene, 0, 1)))
         scene_in(scene, x, -1, 1);
     else if (backward)
         scene_no_in(scene);
@@ -501,7 +499,7 @@ static inline void make_batch_norm(struct op_scene *scene)
         else
             scene_no_in(scene);
     for (int i = 0; i < 2 && kind != LS_OP_MOMENTS; i++)
-        if (draw(scene, 0, 1))
+        if (scene_draw(scene, 0, 1))
             scene_in(scene, channels, -1, 1);
         else
             scene_no_in(scene);
@@ -513,18 +511,18 @@ static inline void make_batch_norm(struct op_scene *scene)
     }
 }
 
-static inline void make_normalize(struct op_scene *scene)
+static void make_normalize(struct op_scene *scene)
 {
     const enum ls_op_kind kind = scene->op.kind;
-    struct ls_shape x = random_shape(scene, 2, 4);
+    struct ls_shape x = scene_shape(scene, 2, 4);
     struct ls_normalize_attr *attr = &scene->op.attr.normalize;
-    attr->axis = (int)draw(scene, 0, x.rank - 1);
-    attr->groups = draw(scene, 1, 2);
+    attr->axis = (int)scene_draw(scene, 0, x.rank - 1);
+    attr->groups = scene_draw(scene, 1, 2);
     x.dim[attr->axis] *= attr->groups;
-    attr->variance = draw(scene, 0, 2) > 0;
-    attr->behind = draw(scene, 0, 1);
+    attr->variance = scene_draw(scene, 0, 2) > 0;
+    attr->behind = scene_draw(scene, 0, 1);
     attr->eps = 1e-2F;
-    attr->elements = attr->groups == 1 && draw(scene, 0, 1);
+    attr->elements = attr->groups == 1 && scene_draw(scene, 0, 1);
     struct ls_shape factor = {.rank = attr->elements ? x.rank - attr->axis : 1};
     memcpy(factor.dim, x.dim + attr->axis, (size_t)factor.rank * sizeof *factor.dim);
     const struct ls_shape stats = {2, {ls_shape_count(&x, 0, attr->axis), 4 * attr->groups}};
@@ -533,7 +531,7 @@ static inline void make_normalize(struct op_scene *scene)
         scene_in(scene, x, -1, 1);
         scene_in(scene, stats, 0.5F, 1.5F);
     }
-    const bool factors = draw(scene, 0, 1);
+    const bool factors = scene_draw(scene, 0, 1);
     for (int i = 0; factors && i < (kind == LS_OP_NORMALIZE ? 2 : 1); i++)
         if (kind != LS_OP_NORMALIZE_SUMS)
             scene_in(scene, factor, -1, 1);
@@ -542,15 +540,15 @@ static inline void make_normalize(struct op_scene *scene)
         scene_out(scene, kind == LS_OP_NORMALIZE ? stats : factor);
 }
 
-static inline void make_lrn(struct op_scene *scene)
+static void make_lrn(struct op_scene *scene)
 {
     static const float betas[] = {0.75F, 0.5F, 1, 0.6F};
-    const struct ls_shape x = random_shape(scene, 4, 4);
+    const struct ls_shape x = scene_shape(scene, 4, 4);
     struct ls_lrn_attr *attr = &scene->op.attr.lrn;
-    *attr = (struct ls_lrn_attr){.within = draw(scene, 0, 1),
-                                 .size = 2 * draw(scene, 0, 2) + 1,
-                                 .alpha = (float)draw(scene, 1, 4),
-                                 .beta = betas[draw(scene, 0, 3)],
+    *attr = (struct ls_lrn_attr){.within = scene_draw(scene, 0, 1),
+                                 .size = 2 * scene_draw(scene, 0, 2) + 1,
+                                 .alpha = (float)scene_draw(scene, 1, 4),
+                                 .beta = betas[scene_draw(scene, 0, 3)],
                                  .k = 1.5F};
     for (int i = 0; i < (scene->op.kind == LS_OP_LRN ? 1 : 3); i++)
         scene_in(scene, x, -1, 1);
@@ -561,11 +559,10 @@ static inline void make_lrn(struct op_scene *scene)
         scene_out(scene, x);
 }
 
-/* ---- The table ------------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------------
+ */
 
-/* What makes an op of each kind. Those without an entry, whose tests are elsewhere, hand numbers to
- * the engine (tests/unit/engine), or have no kernel. */
-static void (*const makers[LS_OP_KINDS])(struct op_scene *scene) = {
+void (*const op_makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_REORDER] = make_copy,
     [LS_OP_VIEW] = make_copy,
     [LS_OP_CONVOLUTION] = make_convolution,
@@ -628,5 +625,3 @@ static void (*const makers[LS_OP_KINDS])(struct op_scene *scene) = {
     [LS_OP_NORMALIZE_DATA] = make_normalize,
     [LS_OP_NORMALIZE_SUMS] = make_normalize,
 };
-
-#endif

@@ -1,22 +1,7 @@
-/* What the tests of convolutions and deconvolutions share: shapes, trials of the three passes, the
- * comparison of samples by themselves and among others. In the words of the convolution.
- * SPDX-License-Identifier: BSD-2-Clause */
-#ifndef TESTS_UNIT_OPS_CPU_CONVOLUTION_TRIAL_H
-#define TESTS_UNIT_OPS_CPU_CONVOLUTION_TRIAL_H
+/* See kernels/convolution_trial.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "kernels/convolution_trial.h"
 
-#include "kernel_trial.h"
-
-#include "convolution_size.h"
-
-/* n samples of c channels with `size` positions along each of `axes` axes; o channels come out. */
-struct shape_case {
-    const char *name;
-    int axes, n, c, o, group, size, kernel, stride, pad, dilation;
-};
-
-/* Sets the windows of `c` and the extents of its input, size[3]; unused axes have 1. */
-static inline void set_windows(struct convolution_size *c, const struct shape_case *shape,
-                               int size[3])
+void set_windows(struct convolution_size *c, const struct shape_case *shape, int size[3])
 {
     for (int a = 0; a < 3; a++) {
         bool used = a < shape->axes;
@@ -28,7 +13,7 @@ static inline void set_windows(struct convolution_size *c, const struct shape_ca
     }
 }
 
-static inline struct ls_shape tensor_shape(int n, int channels, const int size[3], int axes)
+struct ls_shape tensor_shape(int n, int channels, const int size[3], int axes)
 {
     struct ls_shape shape = {.rank = axes + 2, .dim = {n, channels}};
     for (int a = 0; a < axes; a++)
@@ -36,13 +21,13 @@ static inline struct ls_shape tensor_shape(int n, int channels, const int size[3
     return shape;
 }
 
-static inline double product(const int size[3])
+double product(const int size[3])
 {
     return (double)size[0] * size[1] * size[2];
 }
 
-static inline void set_attributes(struct ls_convolution_attr *attr,
-                                  const struct convolution_size *c, int axes, bool bias)
+void set_attributes(struct ls_convolution_attr *attr, const struct convolution_size *c, int axes,
+                    bool bias)
 {
     *attr = (struct ls_convolution_attr){.group = c->group, .bias = bias};
     attr->window.axes = axes;
@@ -54,12 +39,8 @@ static inline void set_attributes(struct ls_convolution_attr *attr,
     }
 }
 
-enum trial_pass { TRIAL_FORWARD, TRIAL_DATA, TRIAL_WEIGHTS };
-
-/* Adds the inputs and outputs of a pass; `bias` is NULL where there is none. */
-static inline void add_tensors(struct trial *trial, enum trial_pass pass, const struct ls_shape *x,
-                               const struct ls_shape *y, const struct ls_shape *w,
-                               const struct ls_shape *bias)
+void add_tensors(struct trial *trial, enum trial_pass pass, const struct ls_shape *x,
+                 const struct ls_shape *y, const struct ls_shape *w, const struct ls_shape *bias)
 {
     if (pass == TRIAL_FORWARD) {
         trial_in(trial, x, 1);
@@ -84,10 +65,7 @@ static inline void add_tensors(struct trial *trial, enum trial_pass pass, const 
     }
 }
 
-/* The first `n` samples by themselves, `some`, have the bits and layouts that they have in `all`.
- */
-static inline void compare_samples(const struct trial *all, const struct trial *some, int n,
-                                   const char *name)
+void compare_samples(const struct trial *all, const struct trial *some, int n, const char *name)
 {
     const struct ls_value *output = some->out[0];
     size_t bytes = (size_t)ls_shape_size(&output->shape) * sizeof(float);
@@ -99,5 +77,3 @@ static inline void compare_samples(const struct trial *all, const struct trial *
                  some->prepared.implementation, all->prepared.implementation, n,
                  (long long)all->out[0]->shape.dim[0]);
 }
-
-#endif
