@@ -112,7 +112,6 @@ int ls_averages_find(struct ls_pass *pass, int64_t iteration, struct ls_error *e
     LS_TRY(ls_exchange_share_kept(pass->exchange, pass->engine->comm, pass->unit_count,
                                   pass->owners, error));
     LS_TRY(averages_copy(pass, false, error));
-    LS_TRY(ls_exchange_fetch(pass->exchange, 0, pass->unit_count, error));
     for (size_t s = 0; s < graph->sync_count; s++) {
         const struct ls_sync *sync = &graph->syncs[s];
         if (sync->kind != LS_SYNC_MOMENTS || sync->averages.mean == NULL)

@@ -96,7 +96,8 @@ int ls_exchange_merge(struct ls_exchange *exchange, int sync, size_t begin, size
  * job; owner[i] is the rank of unit i. By one thread, before the merging. */
 int ls_exchange_share(struct ls_exchange *exchange, struct ls_comm *comm, int sync, size_t begin,
                       size_t end, const int *owner, struct ls_error *error);
-/* The same, after the pass, for what moving averages are made of and no sync point has shared. */
+/* The same, after the pass, for what moving averages are made of and no sync point has shared. The
+ * host has the rows of all units then. */
 int ls_exchange_share_kept(struct ls_exchange *exchange, struct ls_comm *comm, size_t units,
                            const int *owner, struct ls_error *error);
 /* Merges channels [begin, end) of a sync point whose groups lie within the micro-batch that the

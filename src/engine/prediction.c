@@ -192,9 +192,7 @@ struct samples {
     float *output;
     size_t count;
     _Atomic size_t next;
-    atomic_flag failed;
-    int status; /* of the worker that failed first */
-    struct ls_error *error;
+    struct ls_worker_failure failure;
 };
 
 /* Copies the one sample of a value to plain order, as fp32: what is not fp32 is plain already
@@ -253,15 +251,11 @@ static int prediction_run_sample(const struct samples *samples, size_t sample, i
 static void prediction_run_some(void *argument, int worker)
 {
     struct samples *samples = argument;
-    for (size_t i; (i = atomic_fetch_add(&samples->next, 1)) < samples->count;) {
-        struct ls_error *error = ls_pass_error();
-        int status = prediction_run_sample(samples, i, worker, error);
-        if (status != 0 && !atomic_flag_test_and_set(&samples->failed)) {
-            samples->status = status;
-            if (samples->error != NULL)
-                *samples->error = *error;
-        }
-    }
+    struct ls_error *error = ls_pass_error();
+    int status = 0;
+    for (size_t i; status == 0 && (i = atomic_fetch_add(&samples->next, 1)) < samples->count;)
+        status = prediction_run_sample(samples, i, worker, error);
+    ls_worker_failure_note(&samples->failure, status, error);
 }
 
 int ls_prediction_run(struct ls_prediction *prediction, const float *input, size_t count,
@@ -271,10 +265,9 @@ int ls_prediction_run(struct ls_prediction *prediction, const float *input, size
                               .input = input,
                               .output = output,
                               .count = count,
-                              .failed = ATOMIC_FLAG_INIT,
-                              .error = error};
+                              .failure = {.error = error}};
     ls_thread_pool_enter(prediction->engine->pool);
     ls_thread_pool_run(prediction->engine->pool, prediction_run_some, &samples);
     ls_thread_pool_leave(prediction->engine->pool);
-    return samples.status;
+    return atomic_load(&samples.failure.status);
 }

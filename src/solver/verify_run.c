@@ -322,7 +322,7 @@ static int train(struct rank *rank, struct ls_comm *comm)
 }
 
 /* What ends a job of threads is told by its error. */
-static void tell_nobody(void *user, int status, const char *text)
+static void say_nothing(void *user, int status, const char *text)
 {
     (void)user;
     (void)status;
@@ -341,7 +341,7 @@ static void *run_rank(void *argument)
         device->enter_thread();
     int status = ls_comm_create(rank->transport, &options, &comm, rank->error);
     if (status == 0) {
-        ls_detector_set_on_failure(comm->detector, tell_nobody, NULL);
+        ls_detector_set_on_failure(comm->detector, say_nothing, NULL);
         status = train(rank, comm);
     }
     if (status != 0 && status != LOCKSTEP_STOPPED)
