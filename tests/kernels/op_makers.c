@@ -411,7 +411,11 @@ static void make_crop(struct op_scene *scene)
 static void make_resize(struct op_scene *scene)
 {
     const struct ls_shape x = scene_shape(scene, 4, 4);
+    const int room = (int)(x.dim[2] < x.dim[3] ? x.dim[2] : x.dim[3]) - 1;
+    struct ls_resize_attr *attr = &scene->op.attr.resize;
     struct ls_shape y = x;
+    attr->begin = (int)scene_draw(scene, 0, room);
+    attr->end = (int)scene_draw(scene, 0, room - attr->begin);
     y.dim[2] = scene_draw(scene, 1, 9);
     y.dim[3] = scene_draw(scene, 1, 9);
     scene_in(scene, scene->op.kind == LS_OP_RESIZE ? x : y, -1, 1);
