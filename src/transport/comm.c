@@ -56,9 +56,12 @@ static void comm_rest(int asked)
 
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error)
 {
+    uint64_t first = 0, now = ls_nanoseconds();
+    if (atomic_compare_exchange_strong(&comm->lost_at, &first, now))
+        first = now;
     comm->common = LOCKSTEP_LOST;
-    double deadline = ls_clock() + LOST_WAIT;
-    while (!ls_detector_alarm(comm->detector) && ls_clock() < deadline) {
+    while (!ls_detector_alarm(comm->detector) &&
+           ls_nanoseconds() - first < LOST_WAIT * UINT64_C(1000000000)) {
         struct timespec time = {.tv_nsec = 10000000};
         nanosleep(&time, NULL);
         if (comm->progress_thread == NULL)

@@ -56,11 +56,12 @@ struct ls_comm {
     bool dynamic;   /* micro-batches go to free ranks, of which there are several */
     struct ls_detector *detector; /* transport/failure_detector.h; NULL: a process by itself */
     struct ls_progress_thread *progress_thread; /* NULL until ls_comm_start, and with one rank */
-    int common;          /* the status of a failure that all ranks have found; 0: none */
-    uint32_t requests;   /* bits of this rank's user, not handed in yet (ls_comm_request) */
-    uint32_t agreed;     /* bits that any rank has handed in, the same on all */
-    uint32_t rounds;     /* of the work queue that have begun (engine/work_queue.h) */
-    _Atomic bool broken; /* a message could not be sent: waits end as LOST */
+    _Atomic int common;       /* the status of a failure that all ranks have found; 0: none */
+    _Atomic uint64_t lost_at; /* ls_nanoseconds of the first ls_comm_lost; 0: none was called */
+    uint32_t requests;        /* bits of this rank's user, not handed in yet (ls_comm_request) */
+    uint32_t agreed;          /* bits that any rank has handed in, the same on all */
+    uint32_t rounds;          /* of the work queue that have begun (engine/work_queue.h) */
+    _Atomic bool broken;      /* a message could not be sent: waits end as LOST */
     _Atomic uint64_t sent[LS_TRAFFICS];
     _Atomic uint64_t waited[LS_WAITS]; /* nanoseconds */
     _Atomic uint64_t under_way;        /* nanoseconds that collectives were */
@@ -83,7 +84,8 @@ int ls_comm_owner(const struct ls_comm *comm, int64_t index, int64_t count);
 struct ls_share ls_comm_own(const struct ls_comm *comm);
 
 /* The transport has failed, or the failure detector is alarmed: names the rank at fault in `error`,
- * as far as it is known (waits a moment for that). Returns LOCKSTEP_LOST. */
+ * as far as it is known. Waits a moment for that, together with all other calls: of many waits that
+ * end so, each would add its own. Returns LOCKSTEP_LOST. Any thread. */
 int ls_comm_lost(struct ls_comm *comm, struct ls_error *error);
 
 /* Item i has `bytes` bytes (a multiple of 4) at base + i * stride; owner[i] has it, and all

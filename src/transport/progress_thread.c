@@ -31,8 +31,9 @@ struct ls_progress_thread {
     pthread_cond_t done;               /* a collective arrived */
     struct ls_collective *head, *tail; /* queued, not yet on their way; the head goes next */
     int listening;                     /* calls that expect messages */
-    bool stop, failed;
-    bool driven; /* by some thread; what follows is its own then */
+    bool stop;
+    _Atomic bool failed; /* the transport has; set without the lock */
+    bool driven;         /* by some thread; what follows is its own then */
     struct ls_collective *sent[LS_COLLECTIVES_UNDER_WAY];
     int sent_count;
     uint64_t since; /* when the first of them left */
@@ -67,7 +68,8 @@ static void progress_send_ready(struct ls_progress_thread *progress_thread)
         int result =
             collective->start(collective, progress_thread->comm->transport, &collective->op);
         pthread_mutex_lock(&progress_thread->lock);
-        progress_thread->failed |= result != 0;
+        if (result != 0)
+            progress_thread->failed = true;
     }
 }
 

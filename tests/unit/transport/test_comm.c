@@ -237,6 +237,21 @@ static void give_up_or_wait(struct comm_rank *rank)
     CHECK(rank, ls_comm_conclude(rank->comm, LOCKSTEP_LOST, rank->error) == LOCKSTEP_LOST);
 }
 
+/* The connection failed long ago, and the failure detector knows of no rank: the calls of many
+ * waits end at once. (If each waited anew they would take the better part of an hour.) */
+static void lose_again_and_again(struct comm_rank *rank)
+{
+    rank->comm->lost_at = 1;
+    for (int i = 0; i < 1000; i++)
+        CHECK(rank, ls_comm_lost(rank->comm, NULL) == LOCKSTEP_LOST);
+}
+
+static void many_waits_wait_together_for_the_name_of_a_lost_rank(void **state)
+{
+    (void)state;
+    run_ranks(2, lose_again_and_again);
+}
+
 /* What all ranks have found ends no job: all go on together after it. */
 static void find_the_same(struct comm_rank *rank)
 {
@@ -274,6 +289,7 @@ int main(void)
         cmocka_unit_test(all_ranks_agree_on_the_first_failure),
         cmocka_unit_test(a_rank_that_gives_up_ends_the_wait_of_all),
         cmocka_unit_test(a_failure_of_all_ranks_ends_no_job),
+        cmocka_unit_test(many_waits_wait_together_for_the_name_of_a_lost_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
