@@ -153,6 +153,14 @@ static int compare(struct replay *replay, uint64_t weights, const uint64_t *chai
     return 0;
 }
 
+/* Hashes the weights as they are now, between links of the chain, and compares them. */
+static int hash_and_compare(struct replay *replay, struct lockstep_error *error)
+{
+    uint64_t weights = 0;
+    int status = lockstep_trainer_hash(replay->trainer, &weights, error);
+    return status != 0 ? ls_cli_report(status, error) : compare(replay, weights, NULL, 0);
+}
+
 /* One update, and a comparison where it made a link of the chain. */
 static int step(struct replay *replay, struct lockstep_error *error)
 {
@@ -259,7 +267,6 @@ static int replay_from(struct replay *replay, const struct lockstep_solver *solv
 {
     const struct values *values = replay->values;
     int64_t begin = lockstep_trainer_iteration(replay->trainer);
-    uint64_t weights = 0;
     if (values->to < begin)
         return ls_cli_usage_error("replay: --to %" PRId64
                                   " is before the snapshot's iteration, %" PRId64,
@@ -269,16 +276,11 @@ static int replay_from(struct replay *replay, const struct lockstep_solver *solv
     if (status == 0 && values->expect != NULL)
         status = open_expected(replay, solver, error);
     if (status == 0)
-        status = lockstep_trainer_hash(replay->trainer, &weights, error);
-    if (status == 0)
-        status = compare(replay, weights, NULL, 0);
+        status = hash_and_compare(replay, error);
     while (status == 0 && lockstep_trainer_iteration(replay->trainer) < values->to)
         status = step(replay, error);
-    if (status == 0 && replay->seen < values->to) {
-        status = lockstep_trainer_hash(replay->trainer, &weights, error);
-        if (status == 0)
-            status = compare(replay, weights, NULL, 0);
-    }
+    if (status == 0 && replay->seen < values->to)
+        status = hash_and_compare(replay, error);
     if (status == 0 && values->expect != NULL)
         status = compare_snapshot(replay, error);
     if (status != 0)

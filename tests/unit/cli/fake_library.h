@@ -12,6 +12,8 @@
 struct fake {
     /* What to answer. */
     int load_status, create_status, run_status, test_status, verify_status, convert_status;
+    int hash_status;                     /* of the weights' hash, */
+    int64_t hash_from;                   /* from this iteration on */
     int picture_status;                  /* of pictures whose name begins with "bad" */
     const char *message;                 /* of a failure */
     const struct lockstep_event *events; /* sent by run, test, verify, convert and mean */

@@ -75,6 +75,15 @@ static void test_replay(void **state)
                              "Iteration 2: weights 000000000000000e\n"
                              "Iteration 3: weights 0000000000000015\n"
                              "Replayed: iterations 0 to 3; nothing was compared.\n");
+    for (int64_t from = 0; from <= 3; from += 3) { /* at the beginning, and at the end */
+        fake_reset();
+        fake.hash_status = LOCKSTEP_RESOURCE;
+        fake.hash_from = from;
+        assert_int_equal(RUN("replay", "--solver", "s", "--from", "f", "--to", "3"),
+                         LOCKSTEP_RESOURCE);
+        assert_string_equal(messages, "lockstep: net.prototxt:1:1: wrong. hint: right\n"
+                                      "lockstep: and more\n");
+    }
     fake_reset();
     expect_usage(RUN("replay", "--solver", "s", "--to", "3"),
                  "lockstep: replay: --from FILE is missing\n");
