@@ -95,6 +95,8 @@ struct lockstep_plan_memory {
     uint64_t total;      /* of all these */
     uint64_t cache;      /* decoded data that are kept, apart from the total */
     uint64_t limit;      /* lockstep_plan_options.memory */
+    /* State per sample that goes on to the next update; in the total. */
+    uint64_t sample_states;
 };
 
 /* Plans a training with its tests, or the test of a net (prototxt, or a solver's).

@@ -46,7 +46,8 @@ static void show_memory(struct lockstep_plan *plan, const struct ls_forecast *fo
                                                  .runtime = forecast->base,
                                                  .total = ls_forecast_total(forecast),
                                                  .cache = forecast->cache,
-                                                 .limit = limit};
+                                                 .limit = limit,
+                                                 .sample_states = forecast->sample_states};
 }
 
 static int show_nets(struct lockstep_plan *plan, const struct ls_fit *fit, struct ls_error *error)

@@ -90,6 +90,7 @@ static void put_memory(struct ls_json_writer *json, const struct lockstep_plan_m
     ls_json_bytes(json, "optimizer", memory->state);
     ls_json_bytes(json, "averages", memory->averages);
     ls_json_bytes(json, "statistics", memory->statistics);
+    ls_json_bytes(json, "sample_states", memory->sample_states);
     ls_json_bytes(json, "data", memory->data);
     ls_json_bytes(json, "snapshot", memory->snapshot);
     ls_json_bytes(json, "code", memory->code);

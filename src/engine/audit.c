@@ -149,7 +149,7 @@ void ls_audit_listen(struct ls_audit *audit, int worker, size_t unit,
     if (audit->index[unit] < 0)
         return;
     uint64_t *line = ls_audit_lines_of(&audit->lines, 0, (size_t)audit->index[unit]);
-    ls_audit_lines_observe(audit->pass->engine->device, listener, line, run);
+    ls_audit_lines_observe(&audit->lines, audit->pass->engine->device, listener, line, run);
     ls_audit_lines_sign(&audit->lines, worker, line);
 }
 

@@ -104,10 +104,11 @@ void ls_audit_bench_compute(struct ls_pass *pass, struct ls_audit_bench *benches
     ls_exchange_context(pass->exchange, worker, unit, bench->rows.device, &run.context);
     run.inputs = bench->inputs;
     run.context.partials = bench->record;
-    run.context.accumulator = NULL; /* nothing of it is added */
+    run.context.accumulator = NULL; /* nothing of it is added, or kept */
     run.factors = NULL;
+    run.rows.keep = false;
     run.observer = (struct ls_observer){0};
-    ls_audit_lines_observe(pass->engine->device, &listener, line, &run);
+    ls_audit_lines_observe(lines, pass->engine->device, &listener, line, &run);
     int segments = (int)plan->plan->segments;
     for (int s = 0; s < segments; s++)
         if (ls_micro_batch_compute(pass, plan, worker, segments > 1 ? s : LS_RUN_ALL, &run,

@@ -14,7 +14,8 @@ int ls_audit_lines_create(struct ls_audit_lines *lines, const struct ls_graph *g
 {
     lines->parameters = graph->parameters->count;
     lines->syncs = graph->sync_count;
-    lines->things = lines->parameters + lines->syncs + 1;
+    lines->states = graph->sample_state_count;
+    lines->things = lines->parameters + lines->syncs + lines->states + 1;
     lines->length = lines->things + 1;
     for (int c = 0; c < LS_AUDIT_COMPUTATIONS; c++)
         if ((lines->hash[c] = ls_alloc(micro_batches * lines->length, sizeof(uint64_t))) == NULL)
@@ -30,7 +31,7 @@ void ls_audit_lines_free(struct ls_audit_lines *lines)
 
 size_t ls_audit_lines_bytes(const struct ls_graph *graph, size_t micro_batches)
 {
-    size_t length = graph->parameters->count + graph->sync_count + 2;
+    size_t length = graph->parameters->count + graph->sync_count + graph->sample_state_count + 2;
     return micro_batches * LS_AUDIT_COMPUTATIONS * length * sizeof(uint64_t);
 }
 
@@ -46,13 +47,25 @@ void ls_audit_lines_clear(const struct ls_audit_lines *lines, uint64_t *line)
 
 /* ---- Making lines ---------------------------------------------------------------------------- */
 
-static int audit_lines_before(void *user, const struct ls_op *op, const float *numbers,
+/* The hash of what an op hands over: of its parameter, or of a state. */
+static uint64_t *audit_lines_hash(const struct ls_audit_listener *listener, const struct ls_op *op)
+{
+    switch (op->kind) {
+    case LS_OP_KEEP:
+        return &listener->state[op->attr.sample_state];
+    case LS_OP_RECORD:
+        return &listener->hash[op->attr.record.parameter->index];
+    default:
+        return &listener->hash[op->attr.parameter->index];
+    }
+}
+
+static int audit_lines_before(void *user, const struct ls_op *op, const void *numbers,
                               const struct ls_context *context, struct ls_error *error)
 {
     struct ls_audit_listener *listener = user;
     const bool record = op->kind == LS_OP_RECORD;
-    const struct ls_parameter *parameter = record ? op->attr.record.parameter : op->attr.parameter;
-    uint64_t *hash = &listener->hash[parameter->index];
+    uint64_t *hash = audit_lines_hash(listener, op);
     uint64_t seed = *hash + 1 + (record ? 1 + (uint64_t)op->attr.record.side : 0);
     size_t bytes = ls_value_bytes(op->input[0]);
     LS_TRY(listener->device->streams->wait(context->stream, error));
@@ -71,11 +84,13 @@ static int audit_lines_after(void *user, const struct ls_op *op, const struct ls
                : 0;
 }
 
-void ls_audit_lines_observe(const struct ls_device *device, struct ls_audit_listener *listener,
-                            uint64_t *line, struct ls_run *run)
+void ls_audit_lines_observe(const struct ls_audit_lines *lines, const struct ls_device *device,
+                            struct ls_audit_listener *listener, uint64_t *line, struct ls_run *run)
 {
-    *listener =
-        (struct ls_audit_listener){.device = device, .hash = line, .observer = run->observer};
+    *listener = (struct ls_audit_listener){.device = device,
+                                           .hash = line,
+                                           .state = line + lines->parameters + lines->syncs,
+                                           .observer = run->observer};
     run->observer = (struct ls_observer){
         .before = audit_lines_before, .after = audit_lines_after, .user = listener};
 }
@@ -116,6 +131,18 @@ bool ls_audit_lines_same(const struct ls_audit_lines *lines, size_t item, int a,
                   lines->things * sizeof(uint64_t)) == 0;
 }
 
+static const char *audit_lines_name(const struct ls_audit_lines *lines,
+                                    const struct ls_graph *graph, size_t thing)
+{
+    if (thing < lines->parameters)
+        return graph->parameters->items[thing]->name;
+    thing -= lines->parameters;
+    if (thing < lines->syncs)
+        return graph->syncs[thing].layer->name;
+    thing -= lines->syncs;
+    return thing < lines->states ? graph->sample_states[thing].name : "losses and figures";
+}
+
 const char *ls_audit_lines_differ(const struct ls_audit_lines *lines, const struct ls_graph *graph,
                                   size_t item, int a, int b, size_t *count)
 {
@@ -125,10 +152,7 @@ const char *ls_audit_lines_differ(const struct ls_audit_lines *lines, const stru
     for (size_t t = 0; t < lines->things; t++) {
         if (x[t] == y[t])
             continue;
-        const char *what = t < lines->parameters   ? graph->parameters->items[t]->name
-                           : t < lines->things - 1 ? graph->syncs[t - lines->parameters].layer->name
-                                                   : "losses and figures";
-        name = (*count)++ == 0 ? what : name;
+        name = (*count)++ == 0 ? audit_lines_name(lines, graph, t) : name;
     }
     return name;
 }

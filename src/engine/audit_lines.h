@@ -1,6 +1,6 @@
 /* Lines of hashes: what a computation of a micro-batch has left, for audits. A line has a hash for
- * each parameter (of the micro-batch's gradient, or of its factors), for each sync point, and for
- * the record; behind them, the worker and core that made it.
+ * each parameter (of the micro-batch's gradient, or of its factors), for each sync point, for each
+ * state per sample, and for the record; behind them, the worker and core that made it.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_ENGINE_AUDIT_LINES_H
@@ -13,8 +13,9 @@
 enum { LS_AUDIT_COMPUTATIONS = 4 };
 
 struct ls_audit_lines {
-    size_t parameters, syncs, things, length; /* a line: hashes of all things, then its worker */
-    uint64_t *hash[LS_AUDIT_COMPUTATIONS];    /* [audited micro-batch][length] */
+    /* A line: hashes of all things, then its worker. */
+    size_t parameters, syncs, states, things, length;
+    uint64_t *hash[LS_AUDIT_COMPUTATIONS]; /* [audited micro-batch][length] */
 };
 
 int ls_audit_lines_create(struct ls_audit_lines *lines, const struct ls_graph *graph,
@@ -29,10 +30,11 @@ void ls_audit_lines_clear(const struct ls_audit_lines *lines, uint64_t *line);
 struct ls_audit_listener {
     const struct ls_device *device;
     uint64_t *hash;              /* by parameter */
+    uint64_t *state;             /* by state per sample */
     struct ls_observer observer; /* what else observes the run */
 };
-void ls_audit_lines_observe(const struct ls_device *device, struct ls_audit_listener *listener,
-                            uint64_t *line, struct ls_run *run);
+void ls_audit_lines_observe(const struct ls_audit_lines *lines, const struct ls_device *device,
+                            struct ls_audit_listener *listener, uint64_t *line, struct ls_run *run);
 /* Hashes what a unit has left at sync points (`rows`; NULL: at its place) and in its record. */
 void ls_audit_lines_add_rest(const struct ls_audit_lines *lines, const struct ls_pass *pass,
                              size_t unit, const double *rows, const double *record, uint64_t *line);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/exchange.h"
+#include "engine/sample_states.h"
 #include "engine/store.h"
 #include "engine/reducer.h"
 #include "ir/layer.h"
@@ -323,22 +324,55 @@ static int binding_run_kernel(const struct run *run, size_t i)
                                       run->context);
 }
 
-/* An op that hands a part of a gradient over: to the accumulator, or to the factors. */
+/* The state of the micro-batch's samples, as the window before has left it. */
+static int binding_recall(const struct run *run, size_t i)
+{
+    const struct ls_plan *plan = run->plan->plan;
+    const struct ls_op *op = plan->steps[i].prepared.op;
+    const struct ls_sample_rows *rows = &run->what->rows;
+    const struct ls_context *context = run->context;
+    void *value = *binding_pointers_of(run, i);
+    if (rows->states == NULL)
+        return plan->device->memory->zero(context->stream, value, ls_value_bytes(op->output[0]),
+                                          context->error);
+    return ls_sample_states_recall(rows->states, op->attr.sample_state, rows->row,
+                                   plan->graph->samples, context->stream, value, context->error);
+}
+
+/* Gives the accumulator, the factors or the state what an op hands over, where there are any. */
+static int binding_give(const struct run *run, size_t i, const void *value)
+{
+    const struct ls_op *op = run->plan->plan->steps[i].prepared.op;
+    const struct ls_sample_rows *rows = &run->what->rows;
+    struct ls_context *context = run->context;
+    switch (op->kind) {
+    case LS_OP_KEEP:
+        return rows->states == NULL || !rows->keep
+                   ? 0
+                   : ls_sample_states_keep(rows->states, op->attr.sample_state, rows->row,
+                                           run->plan->plan->graph->samples, context->stream, value,
+                                           context->error);
+    case LS_OP_RECORD:
+        if (run->what->factors == NULL)
+            return 0;
+        context->factor =
+            ls_factors_target(run->what->factors, &op->attr.record, context->micro_batch);
+        return binding_run_kernel(run, i);
+    default:
+        return context->accumulator != NULL ? binding_run_kernel(run, i) : 0;
+    }
+}
+
+/* An op that hands a part of a gradient over, or a state. */
 static int binding_hand_over(const struct run *run, size_t i)
 {
     const struct ls_op *op = run->plan->plan->steps[i].prepared.op;
     const struct ls_observer *observer = &run->what->observer;
     void **in = binding_pointers_of(run, i);
     binding_set_inputs(op, in, run->inputs);
-    bool record = op->kind == LS_OP_RECORD;
     if (observer->before != NULL)
         LS_TRY(observer->before(observer->user, op, in[0], run->context, run->context->error));
-    if (record ? run->what->factors != NULL : run->context->accumulator != NULL) {
-        if (record)
-            run->context->factor =
-                ls_factors_target(run->what->factors, &op->attr.record, run->context->micro_batch);
-        LS_TRY(binding_run_kernel(run, i));
-    }
+    LS_TRY(binding_give(run, i, in[0]));
     return observer->after != NULL
                ? observer->after(observer->user, op, run->context, run->context->error)
                : 0;
@@ -351,8 +385,10 @@ static int binding_run_step(const struct run *run, size_t i, bool all)
     const struct ls_op *op = step->prepared.op;
     int status = 0;
     uint64_t start = run->binding->nanoseconds != NULL ? ls_nanoseconds() : 0;
-    if (op->kind == LS_OP_ACCUMULATE || op->kind == LS_OP_RECORD)
+    if (op->kind == LS_OP_ACCUMULATE || op->kind == LS_OP_RECORD || op->kind == LS_OP_KEEP)
         status = binding_hand_over(run, i);
+    else if (op->kind == LS_OP_RECALL)
+        status = binding_recall(run, i);
     else if (op->kind != LS_OP_SYNC)
         status = binding_run_kernel(run, i);
     else if (all || !step->cut)

@@ -5,6 +5,7 @@
 
 #include "engine/net.h"
 
+struct ls_sample_states;
 struct ls_store;
 /* Memory to bind a plan to: slot i works in arena i % workers and holds in memory i. */
 struct ls_slots {
@@ -24,15 +25,23 @@ enum { LS_RUN_BEFORE = -2, LS_RUN_ALL = -1 };
  * for segments up to the first. Nothing to do where the device works in the host's memory. */
 int ls_binding_begin(const struct ls_net_plan *plan, int slot, void *const *inputs,
                      struct ls_stream *stream, struct ls_error *error);
-/* Is told of the ops that hand a part of a gradient over, ACCUMULATE and RECORD: before it runs (or
- * in place of that), what it takes, in the device's memory; afterwards, that it was given to the
- * stream. Either may be NULL. A status other than 0 ends the run. */
+/* Is told of the ops that hand something over, a part of a gradient (ACCUMULATE and RECORD) or a
+ * state (KEEP): before it runs (or in place of that), what it takes, in the device's memory;
+ * afterwards, that it was given to the stream. Either may be NULL. A status other than 0 ends the
+ * run. */
 struct ls_observer {
-    int (*before)(void *user, const struct ls_op *op, const float *numbers,
+    int (*before)(void *user, const struct ls_op *op, const void *numbers,
                   const struct ls_context *context, struct ls_error *error);
     int (*after)(void *user, const struct ls_op *op, const struct ls_context *context,
                  struct ls_error *error);
     void *user;
+};
+
+/* Which rows of the states per sample a micro-batch has. */
+struct ls_sample_rows {
+    const struct ls_sample_states *states; /* NULL: zeros are recalled, and nothing is kept */
+    int64_t row;                           /* of its first sample */
+    bool keep;
 };
 
 /* A micro-batch that runs. */
@@ -41,6 +50,7 @@ struct ls_run {
     struct ls_context context;
     struct ls_factors *factors; /* where RECORD ops write; NULL: these do not run. Likewise
                                    ACCUMULATE ops without an accumulator in `context` */
+    struct ls_sample_rows rows;
     struct ls_observer observer;
 };
 

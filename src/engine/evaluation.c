@@ -8,6 +8,7 @@
 #include "engine/gather.h"
 #include "engine/read.h"
 #include "engine/run.h"
+#include "engine/sample_states.h"
 
 /* Lists the micro-batches of batches [begin, end). */
 static int evaluation_prepare(struct ls_pass *pass, int64_t begin, int64_t end, int64_t *samples,
@@ -45,6 +46,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
 {
     int64_t at_once = ls_pass_batches(pass->net), samples = 0;
     ls_read_begin_test(pass);
+    LS_TRY(ls_sample_states_clear(pass->states, error));
     memset(pass->total, 0, pass->record_size * sizeof *pass->total);
     for (size_t i = 0; i < ls_net_graph(pass->net)->normalizer_count; i++)
         pass->normalizers[i] = 1; /* nothing is divided in a test phase before its end */
@@ -58,6 +60,7 @@ int ls_evaluation_run(struct ls_pass *pass, struct ls_prefetcher *prefetcher, in
         LS_TRY(ls_pass_finish(pass, error));
         LS_TRY(ls_read_check(pass, error));
         LS_TRY(evaluation_check_figures(pass, error));
+        LS_TRY(ls_sample_states_publish(pass, error));
         ls_read_add_tested(pass);
         for (size_t i = 0; i < pass->wave_count; i++) {
             const struct ls_wave *batch = &pass->waves[i];

@@ -15,6 +15,7 @@
 #include "engine/plans.h"
 #include "engine/room.h"
 #include "engine/rows.h"
+#include "engine/sample_states.h"
 #include "engine/shards.h"
 #include "engine/reducer_sums.h"
 #include "transport/comm.h"
@@ -174,6 +175,7 @@ int ls_forecast_nets(struct ls_net *const *nets, size_t count, const struct ls_p
         if (nets[i]->options.from_outside)
             continue;
         forecast_add_pass(nets[i], store->workers, forecast);
+        forecast->sample_states += ls_sample_states_bytes(nets[i], store->ranks);
         LS_TRY(ls_net_prefetcher_bytes(nets[i], &data, &threads, error));
         samples = ls_room_larger(samples, data); /* prefetchers share the memory for them */
         forecast->data += threads;
@@ -227,5 +229,6 @@ size_t ls_forecast_total(const struct ls_forecast *forecast)
 {
     return ls_forecast_activations(forecast) + forecast->weights + forecast->views +
            forecast->gradients + forecast->history + forecast->averages + forecast->statistics +
-           forecast->data + forecast->snapshot + forecast->programs + forecast->base;
+           forecast->sample_states + forecast->data + forecast->snapshot + forecast->programs +
+           forecast->base;
 }

@@ -18,6 +18,7 @@ struct ls_forecast {
     size_t history, averages; /* what the optimizer remembers; moving averages of weights: the part
                                  of the rank that has most */
     size_t statistics;        /* sync points and records of micro-batches */
+    size_t sample_states;     /* state per sample */
     size_t data;              /* micro-batches decoded ahead, and what decodes them */
     size_t snapshot;          /* while a snapshot is written */
     size_t programs;          /* plans and the code that kernels are */

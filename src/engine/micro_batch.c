@@ -86,6 +86,8 @@ static int micro_batch_handed_over(void *user, const struct ls_op *op,
                                    const struct ls_context *context, struct ls_error *error)
 {
     struct ls_reducer *reducer = user;
+    if (op->kind == LS_OP_KEEP)
+        return 0;
     return op->kind == LS_OP_RECORD
                ? ls_reducer_recorded(reducer, &op->attr.record, context, error)
                : ls_reducer_contributed(reducer, op->attr.parameter->index, context, error);
@@ -101,7 +103,8 @@ struct ls_run ls_micro_batch_prepare(struct ls_pass *pass, int worker, size_t un
                                      .first_ordinal = range->ordinal,
                                      .samples = range->count,
                                      .normalizers = pass->normalizers,
-                                     .partials = ls_pass_record(pass, unit)}};
+                                     .partials = ls_pass_record(pass, unit)},
+                         .rows = {pass->states, pass->units[unit].row, true}};
     if (pass->training) {
         run.context.accumulator = ls_sums_accumulator(engine->store->sums);
         run.factors = engine->store->factors;

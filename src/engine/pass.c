@@ -19,6 +19,8 @@ int64_t ls_pass_batches(const struct ls_net *net)
     const struct ls_batching *batching = &net->batching;
     if (net->options.training)
         return batching->iter_size;
+    if (ls_net_graph(net)->sample_state_count > 0)
+        return 1; /* the next batch reads what this one leaves */
     int64_t n = ls_batching_most(batching, batching->batch);
     int64_t doubles =
         n * (int64_t)((size_t)ls_net_graph(net)->record_size + ls_pass_read_size(net));
@@ -113,6 +115,7 @@ int ls_pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_
 {
     int64_t n = 0;
     size_t first = pass->unit_count;
+    int64_t row = (int64_t)pass->wave_count * pass->net->batching.batch;
     const struct ls_comm *comm = pass->engine->comm;
     LS_TRY(ls_batching_cut(&pass->net->batching, batch, pass->micro, &n, error));
     for (int64_t i = 0; i < n; i++) {
@@ -121,6 +124,7 @@ int ls_pass_add_batch(struct ls_pass *pass, const struct ls_batch *batch, int64_
             .update = update,
             .index = (*index)++,
             .rank = ls_comm_owner(comm, i, n),
+            .row = row + pass->micro[i].ordinal - batch->ordinal,
             .range = {.ordinal = pass->micro[i].ordinal, .count = pass->micro[i].count}};
         LS_TRY(ls_plans_require(pass->net, &pass->micro[i], &unit->plan, error));
     }

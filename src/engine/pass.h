@@ -13,6 +13,7 @@
 #include "engine/scheduler.h"
 
 struct ls_audit;
+struct ls_sample_states;
 
 struct ls_pass {
     struct ls_engine *engine;
@@ -32,10 +33,11 @@ struct ls_pass {
     struct ls_mirror merged;    /* what is merged for one group, while averages are advanced */
     struct ls_reader **readers; /* [worker][data set]: for what runs before the pass */
     void **before_inputs;       /* [worker][input]; NULL: not looked at before the pass */
-    struct ls_audit *audit;     /* NULL: nothing is audited */
-    struct ls_digest *tested;   /* by data set: of all that a test has read, */
-    int64_t skipped;            /* and how many samples' records it has skipped */
-    void **blank;               /* by input: zeros for units whose data cannot be read */
+    struct ls_sample_states *states; /* per sample; NULL: the net has none */
+    struct ls_audit *audit;          /* NULL: nothing is audited */
+    struct ls_digest *tested;        /* by data set: of all that a test has read, */
+    int64_t skipped;                 /* and how many samples' records it has skipped */
+    void **blank;                    /* by input: zeros for units whose data cannot be read */
 
     /* The pass at hand. */
     struct ls_prefetcher *prefetcher;

@@ -151,6 +151,31 @@ static enum ls_gathering plans_gathering(const struct ls_net *net, bool first)
     return net->gathers ? LS_GATHER_ALWAYS : LS_GATHER_NEVER;
 }
 
+/* What goes on from one window to the next has one size, whatever sizes samples have. */
+static int plans_check_states(const struct ls_net *net, const struct ls_graph *graph,
+                              struct ls_error *error)
+{
+    const struct ls_graph *first = net->plan_count > 0 ? ls_net_graph(net) : graph;
+    int status = 0;
+    for (size_t i = 0; i < graph->sample_state_count; i++) {
+        const struct ls_sample_state *state = &graph->sample_states[i];
+        const struct ls_value *known = first->sample_states[i].value;
+        struct ls_shape shape = state->value->shape;
+        char is[160], was[160];
+        shape.dim[known->sample_axis] = known->shape.dim[known->sample_axis];
+        if (ls_shape_equal(&shape, &known->shape))
+            continue;
+        status = ls_layer_fail(state->layer, error, NULL, NULL,
+                               "its size must not depend on the sizes of samples: transform_param "
+                               "{ crop_size } makes them alike",
+                               "the state '%s', which goes on from one window to the next, would "
+                               "be %s here and %s before",
+                               state->name, ls_shape_text(&shape, is, sizeof is),
+                               ls_shape_text(&known->shape, was, sizeof was));
+    }
+    return status;
+}
+
 /* Builds the plan for micro-batches like `micro`; the net's first one or another. */
 static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bool first,
                             struct ls_net_plan *plan, struct ls_error *error)
@@ -163,6 +188,11 @@ static int plans_build_plan(struct ls_net *net, const struct ls_micro *micro, bo
     if (net->varying >= 0 && micro->shape[0] > 0)
         ls_sources_set_size(net, micro->shape);
     LS_TRY(ls_graph_build(&graph_options, &graph, error));
+    int status = plans_check_states(net, graph, error);
+    if (status != 0) {
+        ls_graph_free(graph);
+        return status;
+    }
     for (size_t i = 0; i < graph->sync_count; i++)
         net->counts_on_the_way |= graph->syncs[i].kind == LS_SYNC_COUNT && options->training;
     plan->output = options->output != NULL ? options->output(graph) : NULL;
@@ -333,7 +363,8 @@ static int plans_check_size(struct ls_net *net, const struct ls_micro *micro,
     ls_sources_set_size(net, micro->shape);
     int status = ls_graph_build(&options, &graph, error);
     if (status == 0)
-        ls_graph_free(graph);
+        status = plans_check_states(net, graph, error);
+    ls_graph_free(graph);
     return plans_name_size(net, micro, problems, status, error);
 }
 

@@ -29,6 +29,7 @@ struct ls_unit {
     int64_t update; /* the prefetcher's: which update (a test: which batch) */
     int index;      /* the prefetcher's: which micro-batch of it */
     struct ls_batch range;
+    int64_t row; /* of the update's samples, batch by batch: which is its first */
     struct ls_net_plan *plan;
     int rank;    /* of the job: whose it is where they are partitioned */
     int slot;    /* of this rank's units of the wave, its number; -1: another rank's */

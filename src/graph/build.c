@@ -297,14 +297,22 @@ static int add_layer(struct builder *builder, const Lockstep__LayerParameter *de
 
 /* ---- The whole net --------------------------------------------------------------------------- */
 
+static bool has_state(const struct ls_layer *layer)
+{
+    for (size_t i = 0; i < layer->graph->sample_state_count; i++)
+        if (layer->graph->sample_states[i].layer == layer)
+            return true;
+    return false;
+}
+
 /* Whether something hangs on the layer's name. */
 static bool name_matters(const struct ls_layer *layer)
 {
-    return layer->blobs > 0 || (layer->type != NULL && layer->type->is_random);
+    return layer->blobs > 0 || (layer->type != NULL && layer->type->is_random) || has_state(layer);
 }
 
-/* Two layers of one name would share weights, or random numbers, by accident. Others may: some of
- * Caffe's own nets have two losses called "loss". */
+/* Two layers of one name would share weights, states or random numbers by accident. Others may:
+ * some of Caffe's own nets have two losses called "loss". */
 static void check_names(struct builder *builder)
 {
     struct ls_graph *graph = builder->graph;
@@ -316,12 +324,57 @@ static void check_names(struct builder *builder)
             continue;
         if (ls_names_find(&names, layer->name, &other))
             note(builder, ls_layer_fail(layer, builder->error, NULL, "name",
-                                        "weights and random numbers go by the layer's name",
+                                        "weights, states and random numbers go by the layer's "
+                                        "name",
                                         "another layer of this phase has the same name"));
         else if (!ls_names_set(&names, layer->name, i))
             note(builder, ls_fail_memory(builder->error, "the table of layers"));
     }
     ls_names_free(&names);
+}
+
+/* How often a state is kept, as what it is; -1: something else is kept in it. */
+static int count_kept(const struct ls_graph *graph, size_t state)
+{
+    const struct ls_value *recalled = graph->sample_states[state].value;
+    int count = 0;
+    for (size_t i = 0; i < graph->op_count; i++) {
+        const struct ls_op *op = graph->ops[i];
+        if (op->kind != LS_OP_KEEP || op->attr.sample_state != (int)state)
+            continue;
+        const struct ls_value *kept = op->input[0];
+        if (kept->type != recalled->type || kept->sample_axis != recalled->sample_axis ||
+            kept->rows != recalled->rows || !ls_shape_equal(&kept->shape, &recalled->shape))
+            return -1;
+        count++;
+    }
+    return count;
+}
+
+/* What only a mistake in a layer's code can be. */
+static int check_states(const struct ls_graph *graph, struct ls_error *error)
+{
+    for (size_t i = 0; i < graph->op_count; i++)
+        if (graph->ops[i]->kind == LS_OP_KEEP &&
+            graph->ops[i]->attr.sample_state >= (int)graph->sample_state_count)
+            return ls_fail(error, LOCKSTEP_INTERNAL, graph->ops[i]->layer->name, NULL,
+                           "keeps a state that it has not declared");
+    for (size_t i = 0; i < graph->sample_state_count; i++) {
+        const struct ls_sample_state *state = &graph->sample_states[i];
+        int kept = count_kept(graph, i);
+        if (state->value->sample_axis < 0)
+            return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
+                           "a state per sample has no samples");
+        if (kept != 1)
+            return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
+                           kept < 0 ? "what is kept in this state is not like it"
+                                    : "this state is not kept exactly once");
+        for (size_t other = 0; other < i; other++)
+            if (strcmp(graph->sample_states[other].name, state->name) == 0)
+                return ls_fail(error, LOCKSTEP_INTERNAL, state->name, NULL,
+                               "a layer has two states of this name");
+    }
+    return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -350,6 +403,7 @@ static int build(struct builder *builder, const Lockstep__NetParameter *net)
     builder->graph->emitting = NULL;
     check_names(builder);
     LS_TRY(builder->status);
+    LS_TRY(check_states(builder->graph, builder->error));
     mark_outputs(builder->graph);
     if (builder->graph->training)
         LS_TRY(ls_graph_build_backward(builder->graph, builder->error));

@@ -53,6 +53,7 @@ void ls_graph_free(struct ls_graph *graph)
     ls_free(graph->metrics);
     ls_free(graph->normalizers);
     ls_free(graph->syncs);
+    ls_free(graph->sample_states);
     ls_free(graph->groupings);
     ls_free(graph->gradients);
     ls_free(graph->owned);
@@ -316,6 +317,43 @@ void ls_graph_emit_sync(struct ls_graph *graph, int sync)
     struct ls_op *op = ls_graph_op(graph, LS_OP_SYNC);
     if (op != NULL)
         op->attr.sync = sync;
+}
+
+/* ---- State per sample ------------------------------------------------------------------------ */
+
+struct ls_value *ls_graph_recall(struct ls_graph *graph, const char *name,
+                                 const struct ls_shape *shape, enum ls_dtype type,
+                                 const struct ls_value *like)
+{
+    struct ls_text full = {0};
+    ls_text_format(&full, "%s.%s", graph->emitting->name, name);
+    struct ls_value *value = full.failed ? NULL : ls_graph_value(graph, full.data, shape, like);
+    ls_text_free(&full);
+    if (value == NULL ||
+        !LS_GROW(graph->sample_states, graph->sample_state_count, graph->sample_state_capacity)) {
+        graph->failed = true;
+        return NULL;
+    }
+    value->type = type;
+    value->learned = true; /* by the updates before */
+    struct ls_op *op = ls_graph_op(graph, LS_OP_RECALL);
+    ls_op_out(graph, op, value);
+    if (op != NULL)
+        op->attr.sample_state = (int)graph->sample_state_count;
+    graph->sample_states[graph->sample_state_count++] =
+        (struct ls_sample_state){.name = value->name, .layer = graph->emitting, .value = value};
+    return value;
+}
+
+void ls_graph_keep(struct ls_graph *graph, const struct ls_value *recalled, struct ls_value *value)
+{
+    size_t state = 0;
+    while (state < graph->sample_state_count && graph->sample_states[state].value != recalled)
+        state++;
+    struct ls_op *op = ls_graph_op(graph, LS_OP_KEEP);
+    ls_op_in(graph, op, value);
+    if (op != NULL)
+        op->attr.sample_state = (int)state;
 }
 
 /* ---- Gradients ------------------------------------------------------------------------------- */

@@ -47,6 +47,14 @@ struct ls_normalizer {
     int sync;           /* the sync point that brings the count; -1: it is known before the pass */
 };
 
+/* State per sample: a tensor that goes on from one window to the next, that is from a row of a
+ * batch in one update to the same row in the next one (docs/numerics.md, section 15). */
+struct ls_sample_state {
+    const char *name; /* "rnn1.hidden": unique in the graph */
+    const struct ls_layer *layer;
+    struct ls_value *value; /* what the previous window has left */
+};
+
 /* A tensor that comes from outside with each micro-batch: a top of a Data or Input layer. */
 struct ls_input {
     struct ls_layer *layer;
@@ -81,6 +89,8 @@ struct ls_graph {
     int record_size; /* doubles in the record of a micro-batch */
     struct ls_sync *syncs;
     size_t sync_count, sync_capacity;
+    struct ls_sample_state *sample_states;
+    size_t sample_state_count, sample_state_capacity;
     int64_t *groupings; /* the sizes of groups that occur; 0: the whole batch */
     size_t grouping_count, grouping_capacity;
 
@@ -135,6 +145,16 @@ int ls_graph_normalizer(struct ls_graph *graph, const struct ls_loss_attr *attr,
 int ls_graph_sync(struct ls_graph *graph, struct ls_sync sync, int64_t group);
 /* Emits the SYNC op of one. */
 void ls_graph_emit_sync(struct ls_graph *graph, int sync);
+
+/* A state of the layer that emits, called `name` ("hidden"); it has this shape and type in this
+ * graph, and the samples of `like`, which has some. Returns what the previous window has left,
+ * which no gradient goes back to. */
+struct ls_value *ls_graph_recall(struct ls_graph *graph, const char *name,
+                                 const struct ls_shape *shape, enum ls_dtype type,
+                                 const struct ls_value *like);
+/* What the next window finds there: `value` is like `recalled`, which ls_graph_recall has returned.
+ * Once for each state. */
+void ls_graph_keep(struct ls_graph *graph, const struct ls_value *recalled, struct ls_value *value);
 
 /* ---- For layers: backward ------------------------------------------------------------------- */
 

@@ -253,6 +253,7 @@ struct ls_op {
         struct ls_scale_attr scale;
         struct ls_normalize_attr normalize;
         int sync;                       /* SYNC: index of a sync of the graph */
+        int sample_state;               /* RECALL, KEEP: index of a state of the graph */
         int axis;                       /* SOFTMAX, CONCAT, SLICE */
         struct ls_parameter *parameter; /* ACCUMULATE */
         struct ls_record_attr record;

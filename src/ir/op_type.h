@@ -13,7 +13,8 @@ enum ls_op_effect {
     LS_EFFECT_NONE,
     LS_EFFECT_METRIC,   /* adds to the record of the micro-batch */
     LS_EFFECT_GRADIENT, /* adds to a gradient, or records a factor of one */
-    LS_EFFECT_SYNC      /* leaves or merges partial results of a sync point */
+    LS_EFFECT_SYNC,     /* leaves or merges partial results of a sync point */
+    LS_EFFECT_STATE     /* keeps what the next window reads */
 };
 
 /* What the time of an op is counted as (solver/timing.c). */
@@ -54,7 +55,8 @@ struct ls_op_type {
     int traffic; /* how many times the bytes of its operands are moved; 0: there is no work */
     double (*flops)(const struct ls_op *op); /* roughly */
     /* What follows may be left out of a record. */
-    bool heavy; /* is recomputed only to keep to a limit on memory (plan/budget.c) */
+    bool heavy;     /* is recomputed only to keep to a limit on memory (plan/budget.c) */
+    bool by_engine; /* the engine carries it out (engine/binding.c): no device has a kernel */
     enum ls_op_kind backward[LS_OP_BACKWARD_MAX]; /* what its gradients are made of, then 0 */
     enum ls_op_outputs outputs;
     /* In a layer in bf16, so many inputs (x or dy, weights) are rounded to bf16: it is a product.

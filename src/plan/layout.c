@@ -186,8 +186,18 @@ static const struct ls_layout *layout_of(const struct ls_value *value)
     return value->layout;
 }
 
-/* Sync points are carried out by the code that runs the plan. */
-static const struct ls_kernel sync_point = {.kind = LS_OP_SYNC, .name = "sync", .in_place = -1};
+/* What the code that runs the plan carries out itself, on values in Caffe's order. */
+static const struct ls_kernel *find_engine_kernel(const struct ls_op *op)
+{
+    static const struct ls_kernel kernels[] = {
+        {.kind = LS_OP_SYNC, .bits = LS_BITS_EXACT, .name = "sync", .in_place = -1},
+        {.kind = LS_OP_RECALL, .bits = LS_BITS_EXACT, .name = "recall", .in_place = -1},
+        {.kind = LS_OP_KEEP, .bits = LS_BITS_EXACT, .name = "keep", .in_place = -1}};
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i].kind == op->kind)
+            return &kernels[i];
+    return NULL;
+}
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
@@ -299,9 +309,8 @@ static int plan_layouts(struct layout_pass *pass, struct ls_op *op, const struct
 
 static int plan_op(struct layout_pass *pass, struct ls_op *op)
 {
-    if (op->kind == LS_OP_SYNC)
-        return add_step(pass, op, &sync_point);
-    const struct ls_kernel *kernel = choose_kernel(pass, op);
+    const struct ls_kernel *kernel =
+        ls_op_type(op->kind)->by_engine ? find_engine_kernel(op) : choose_kernel(pass, op);
     if (kernel == NULL)
         return no_kernel(pass, op);
     if (op->bf16)
@@ -323,7 +332,8 @@ static int check_support(struct layout_pass *pass)
     const struct ls_graph *graph = pass->plan->graph;
     int status = 0;
     for (size_t i = 0; i < graph->op_count; i++)
-        if (graph->ops[i]->kind != LS_OP_SYNC && !pass->plan->device->supports(graph->ops[i]))
+        if (!ls_op_type(graph->ops[i]->kind)->by_engine &&
+            !pass->plan->device->supports(graph->ops[i]))
             status = no_kernel(pass, graph->ops[i]);
     return status;
 }

@@ -15,7 +15,9 @@
 #include "base/text.h"
 #include "engine/compare.h"
 #include "engine/copies.h"
+#include "engine/pass.h"
 #include "engine/rows.h"
+#include "engine/sample_states.h"
 #include "snapshot/archive.h"
 #include "snapshot/caffemodel.h"
 #include "snapshot/catalog.h"
@@ -93,6 +95,25 @@ static int add_exponents(struct draft *draft)
                                (int64_t)rows, draft->exponents, draft->error);
 }
 
+/* The state per sample, which every rank has. */
+static int add_sample_states(struct draft *draft)
+{
+    const struct ls_sample_states *states = draft->trainer->train_pass->states;
+    int status = 0;
+    for (size_t i = 0; states != NULL && i < states->count && status == 0; i++) {
+        const struct ls_state_tensor *tensor = &states->tensors[i];
+        const void *data;
+        struct ls_text name = {0};
+        LS_TRY(ls_sample_states_read(states, i, &data, draft->error));
+        ls_text_format(&name, LS_PREFIX_SAMPLE_STATE "%s", tensor->name);
+        status = name.failed ? ls_fail_memory(draft->error, "a snapshot")
+                             : ls_archive_add(&draft->archive, name.data, tensor->type,
+                                              &tensor->shape, data, draft->error);
+        ls_text_free(&name);
+    }
+    return status;
+}
+
 static int add_tensors(struct draft *draft)
 {
     struct ls_trainer *trainer = draft->trainer;
@@ -102,6 +123,7 @@ static int add_tensors(struct draft *draft)
             if (ls_state_has(trainer, i, ls_state_arrays[a].array))
                 LS_TRY(add_array(draft, i, &ls_state_arrays[a]));
     LS_TRY(add_exponents(draft));
+    LS_TRY(add_sample_states(draft));
     return ls_archive_add_list(&draft->archive, LS_PREFIX_STATE "losses", LS_F64,
                                trainer->solver->average_loss, trainer->figures.losses,
                                draft->error);
@@ -258,7 +280,7 @@ size_t ls_checkpoint_bytes(const struct ls_trainer *trainer)
         for (size_t i = 0; i < trainer->parameters->count; i++)
             if (ls_state_has(trainer, i, ls_state_arrays[a].array))
                 size += aligned(ls_parameter_plain_bytes(trainer->parameters->items[i]));
-    return size;
+    return size + ls_sample_states_snapshot_bytes(trainer->train);
 }
 
 bool ls_checkpoint_reserve(const struct ls_trainer *trainer, struct ls_staged *staged)

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "engine/audit.h"
 #include "engine/plans.h"
+#include "engine/sample_states.h"
 #include "solver/training_plan.h"
 
 enum {
@@ -189,6 +190,8 @@ static int does_not_fit(const struct ls_fit *fit, size_t memory, const struct ls
 static void add_copy(const struct ls_fit *fit, size_t memory, struct ls_forecast *forecast)
 {
     size_t copy = fit->copies ? ls_forecast_copy(fit->set, &fit->store) : 0;
+    if (copy > 0)
+        copy += ls_sample_states_snapshot_bytes(fit->nets[0]);
     forecast->copies = copy > 0 && (memory == 0 || ls_forecast_total(forecast) + copy <= memory);
     if (forecast->copies)
         forecast->snapshot += copy;

@@ -12,7 +12,9 @@
 #include "base/mutant.h"
 #include "base/text.h"
 #include "engine/exponents.h"
+#include "engine/pass.h"
 #include "engine/rows.h"
+#include "engine/sample_states.h"
 #include "schema/canonical.h"
 #include "snapshot/archive.h"
 #include "snapshot/catalog.h"
@@ -150,6 +152,51 @@ static int take_exponents(struct ls_trainer *trainer, const struct ls_archive *a
     return ls_comm_agree(trainer->comm, status, error);
 }
 
+/* What rank 0 reads of a state per sample. */
+static int read_sample_state(const struct ls_state_tensor *tensor, const struct ls_archive *archive,
+                             void *out, struct ls_error *error)
+{
+    struct ls_text name = {0};
+    char there[160], here[160];
+    ls_text_format(&name, LS_PREFIX_SAMPLE_STATE "%s", tensor->name);
+    const struct ls_tensor *found = name.failed ? NULL : ls_archive_find(archive, name.data);
+    int status = 0;
+    if (name.failed)
+        status = ls_fail_memory(error, "a snapshot");
+    else if (found != NULL && !ls_shape_equal(&found->shape, &tensor->shape))
+        status = ls_fail(error, LOCKSTEP_WEIGHTS, archive->path,
+                         "a resume continues the same training, with the same batch; use --weights "
+                         "to start a new one from these weights",
+                         "tensor '%s' is %s; the state of all samples of an update is %s",
+                         name.data, ls_shape_text(&found->shape, there, sizeof there),
+                         ls_shape_text(&tensor->shape, here, sizeof here));
+    else
+        status = ls_archive_take(archive, name.data, tensor->type, ls_shape_size(&tensor->shape),
+                                 out, error);
+    ls_text_free(&name);
+    return status;
+}
+
+static int take_sample_states(struct ls_trainer *trainer, const struct ls_archive *archive,
+                              struct ls_error *error)
+{
+    struct ls_sample_states *states = trainer->train_pass->states;
+    if (states == NULL)
+        return 0;
+    unsigned char *host = ls_alloc_aligned(states->bytes);
+    int status = host == NULL ? ls_fail_memory(error, "a snapshot") : 0;
+    for (size_t i = 0; i < states->count && status == 0 && trainer->comm->rank == 0; i++)
+        status = read_sample_state(&states->tensors[i], archive, host + states->tensors[i].offset,
+                                   error);
+    status = ls_comm_agree(trainer->comm, status, error);
+    if (status == 0)
+        status = ls_comm_broadcast(trainer->comm, host, states->bytes, error);
+    for (size_t i = 0; i < states->count && status == 0; i++)
+        status = ls_sample_states_write(states, i, host + states->tensors[i].offset, error);
+    ls_free_aligned(host);
+    return ls_comm_agree(trainer->comm, status, error);
+}
+
 /* The losses of the last updates. A window of another length takes what it can; what it cannot
  * know is NaN. (It is for display only.) */
 static int take_losses(struct ls_trainer *trainer, const struct ls_archive *archive,
@@ -237,6 +284,7 @@ static int restore(struct ls_trainer *trainer, const struct ls_archive *archive,
     struct ls_state_reader reader = {.read = take_array, .user = &intake};
     LS_TRY(ls_state_hand_out(trainer, &reader, error));
     LS_TRY(take_exponents(trainer, archive, error));
+    LS_TRY(take_sample_states(trainer, archive, error));
     LS_TRY(ls_data_share(trainer, error));
     LS_TRY(ls_comm_broadcast(
         trainer->comm, trainer->figures.losses,

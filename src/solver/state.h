@@ -4,7 +4,11 @@
 #define LS_SOLVER_STATE_H
 
 #include "base/text.h"
+#include "snapshot/weights.h"
 #include "solver/trainer.h"
+
+/* What the names of states per sample begin with in a snapshot. */
+#define LS_PREFIX_SAMPLE_STATE LS_PREFIX_STATE "sample."
 
 /* Arrays of parameters, in their order in a snapshot, and what their names begin with there. */
 enum { LS_STATE_ARRAYS = 4 };

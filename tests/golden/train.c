@@ -10,6 +10,7 @@
 
 #include "api/api.h"
 #include "base/hash.h"
+#include "ir/op_type.h"
 #include "lockstep/lockstep.h"
 #include "ops/cpu/environment.h"
 #include "engine/audit.h"
@@ -44,7 +45,7 @@ static bool is_own(const struct ls_step *step)
 {
     enum ls_op_kind kind = step->prepared.op->kind;
     const char *name = step->prepared.implementation;
-    return kind == LS_OP_REORDER || kind == LS_OP_SYNC || name[0] == '\0' ||
+    return kind == LS_OP_REORDER || ls_op_type(kind)->by_engine || name[0] == '\0' ||
            strncmp(name, "lockstep", 8) == 0;
 }
 

@@ -7,6 +7,7 @@
  *   huge      the same, in its exponent
  *   nan       a contribution, which is no number any more
  *   factor    a factor of a gradient
+ *   state     a state per sample
  *   row       a row at a sync point
  *   loss      the record
  *   any       gradient or factor
@@ -44,12 +45,12 @@ static _Thread_local uint64_t fault_number;
 
 /* Turns a bit of the first number that is not zero, or makes it no number; the result says what to
  * turn back. */
-static struct fault_turn fault_turn_bit(const struct ls_fault *fault, const float *numbers,
+static struct fault_turn fault_turn_bit(const struct ls_fault *fault, const void *numbers,
                                         size_t count)
 {
     uint32_t *words = (uint32_t *)(uintptr_t)numbers;
     for (size_t i = 0; i < count; i++)
-        if (numbers[i] != 0) {
+        if (words[i] << 1 != 0) {
             struct fault_turn turn = {&words[i], words[i]};
             if (strcmp(fault->what, "nan") == 0)
                 words[i] = UINT32_C(0x7fc00000);
@@ -68,17 +69,19 @@ static bool fault_wants(const struct ls_fault *fault, const char *what)
            (strcmp(fault->what, what) == 0 || strcmp(fault->what, "any") == 0);
 }
 
-static int fault_before(void *user, const struct ls_op *op, const float *numbers,
+static int fault_before(void *user, const struct ls_op *op, const void *numbers,
                         const struct ls_context *context, struct ls_error *error)
 {
     struct ls_fault *fault = user;
     const struct ls_observer *through = &fault->through;
     fault->turn = (struct fault_turn){0};
-    if (op->kind == LS_OP_RECORD ? fault_wants(fault, "factor")
-                                 : fault_wants(fault, "gradient") || fault_wants(fault, "huge") ||
-                                       fault_wants(fault, "nan"))
-        fault->turn =
-            fault_turn_bit(fault, numbers, ls_value_bytes(op->input[0]) / sizeof *numbers);
+    bool wanted = op->kind == LS_OP_RECORD ? fault_wants(fault, "factor")
+                  : op->kind == LS_OP_KEEP
+                      ? fault_wants(fault, "state")
+                      : fault_wants(fault, "gradient") || fault_wants(fault, "huge") ||
+                            fault_wants(fault, "nan");
+    if (wanted)
+        fault->turn = fault_turn_bit(fault, numbers, ls_value_bytes(op->input[0]) / sizeof(float));
     return through->before != NULL ? through->before(through->user, op, numbers, context, error)
                                    : 0;
 }

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/op_makers.h"
 
+#include "ir/op_type.h"
+
 enum { ROUNDS = 100 };
 
 static const struct ls_device *cpu(void)
@@ -12,7 +14,7 @@ static const struct ls_device *cpu(void)
 
 static bool is_elsewhere(enum ls_op_kind kind)
 {
-    return kind == LS_OP_ACCUMULATE || kind == LS_OP_RECORD || kind == LS_OP_SYNC;
+    return kind == LS_OP_ACCUMULATE || kind == LS_OP_RECORD || ls_op_type(kind)->by_engine;
 }
 
 /* Neither device rounds what it only moves, picks, counts or draws. */
