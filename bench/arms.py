@@ -129,7 +129,10 @@ class Peer:
     def start(self, network, mode, setting, batch=0, files=None):
         command = [self.python, os.path.join(HERE, "peer", "worker.py"), network.name, mode]
         for option, value in setting.items():
-            command += ["--" + option, str(value)]
+            if not isinstance(value, bool):
+                command += ["--" + option, str(value)]
+            elif value:
+                command.append("--" + option)
         command += ["--batch", str(batch)] if batch else []
         command += ["--files", files] if files else []
         if setting["processes"] > 1:  # a file that does not exist yet

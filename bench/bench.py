@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Lockstep against PyTorch, network by network, on this machine.
 
-    bench.py --build FOLDER --peer PYTHON [--json FILE] [--only NET]... [--pairs N] [--seconds S]
+    bench.py --build FOLDER --peer PYTHON [--json FILE] [--only NET]... [--rounds N] [--seconds S]
              [--no-extras]
 
-Both arms of a network are processes that wait while the other runs. They take turns of about S
-seconds, N pairs of turns; the peak of multiply-adds and the bandwidth of memory are probed before
-and after each pair, and a pair in a slow phase of the machine is run again. Medians are printed.
+The arms of a network are Lockstep in FP32 and in BF16, the peer's best setting in fp32, its best
+with products of bf16, and so its best of all (settings.py). All are processes that wait while
+another runs. They take turns of about S seconds, N rounds of turns; the peak of multiply-adds and
+the bandwidth of memory are probed before and after each round, and a round in a slow phase of the
+machine is run again. Medians are printed.
 
-Extras: workers 1 against all, training from files, batches of 1 to 2048, and the time from the start
-of a process to the end of its first iteration.
+Extras: workers 1 against all, training from files, batches of many sizes, and the time from the
+start of a process to the end of its first iteration.
 
 SPDX-License-Identifier: BSD-2-Clause
 """
@@ -27,9 +29,11 @@ from arms import Failed, Lockstep, Machine, Peer
 from settings import Settings, cores, name_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-REPEATS = 5  # at most so many pairs of a network are run again
+REPEATS = 5  # at most so many rounds of a network are run again
 WORKERS = ("cifar10_quick", "resnet20")  # one worker against all
-SCALED = "cifar10_quick"  # with batches of many sizes
+# Networks with batches of many sizes, from the first to the second, each twice the one before.
+SCALED = {"cifar10_quick": (1, 2048), "resnet20": (8, 256), "resnet50": (8, 256), "vgg16": (8, 256)}
+PRECISIONS = ("FP32", "BF16")  # Lockstep's
 
 
 def say(text=""):
@@ -40,8 +44,8 @@ def path_of(name, kind):
     return os.path.join(HERE, "nets", f"{name}_{kind}.prototxt")
 
 
-class Pairs:
-    """Turns of two arms, with what the machine could do meanwhile."""
+class Rounds:
+    """Turns of some arms, with what the machine could do meanwhile."""
 
     def __init__(self, machine, count, seconds):
         self.machine, self.count, self.seconds = machine, count, seconds
@@ -53,7 +57,7 @@ class Pairs:
         return seconds, arm.waited() - before > 0.1 * seconds * cores()
 
     def run(self, arms):
-        """For each arm the iterations a second of each pair; the peak of each pair; how many pairs
+        """For each arm the iterations a second of each round; the peak of each round; how many rounds
         were run again."""
         iterations = [arm.iterations_for(self.seconds) for arm in arms]
         rates, peaks, again = [[] for _ in arms], [], 0
@@ -81,45 +85,72 @@ class Bench:
         self.peer = Peer(options.peer, folder)
         kept = os.path.join(options.build, "bench", "peer_settings.json")
         self.settings = Settings(self.peer, kept, say)
-        self.pairs = Pairs(self.machine, options.pairs, options.seconds)
+        self.rounds = Rounds(self.machine, options.rounds, options.seconds)
 
-    def setting(self, network, mode):
-        return self.settings.best(network, mode)
-
-    def start_lockstep(self, network, mode):
+    def start_lockstep(self, network, mode, precision):
         """An arm, and batches in one of its iterations."""
-        solver = path_of(network.name, "solver")
+        folder = os.path.join(self.folder, precision)
+        os.makedirs(folder, exist_ok=True)
+        text = precision if precision != "FP32" else None
+        solver = definitions.write(network, "For a benchmark.", folder, precision=text)
         if mode == "train":
             return self.lockstep.train(solver), 1
         batches = max(1, round(1e11 / (network.batch * network.flops(mode))))
-        return self.lockstep.test(path_of(network.name, "train_test"), solver, batches), batches
+        net = solver.replace("_solver.", "_train_test.")
+        return self.lockstep.test(net, solver, batches), batches
+
+    def start_arms(self, network, mode):
+        """By name, each arm with the samples of one of its iterations and its setting: Lockstep's by
+        precision, and the peer's best by class of precision."""
+        arms = {}
+        for precision in PRECISIONS:
+            arm, batches = self.start_lockstep(network, mode, precision)
+            arms[precision] = (arm, batches * network.batch, None)
+        for against in PRECISIONS:
+            setting = self.settings.best(network, mode, against)
+            arm = self.peer.start(network, mode, setting, network.batch)
+            arms["peer " + against] = (arm, network.batch, setting)
+        return arms
+
+    def compare(self, arms, rounds):
+        """Samples a second of each arm, by name; rates of each round; peaks; rounds run again."""
+        try:
+            rates, peaks, again = rounds.run([arm for arm, _, _ in arms.values()])
+        finally:
+            for arm, _, _ in arms.values():
+                arm.stop()
+        rates = {name: [rate * samples for rate in one]
+                 for one, (name, (_, samples, _)) in zip(rates, arms.items())}
+        return {name: statistics.median(one) for name, one in rates.items()}, rates, peaks, again
 
     def row(self, network, mode):
         """A network in a mode, as the JSON has it."""
-        setting = self.setting(network, mode)
-        ours, batches = self.start_lockstep(network, mode)
-        theirs = self.peer.start(network, mode, setting)
-        (our_rates, their_rates), peaks, again = self.pairs.run((ours, theirs))
-        ours.stop(), theirs.stop()
-        our_rates = [rate * batches * network.batch for rate in our_rates]
-        their_rates = [rate * network.batch for rate in their_rates]
-        mine, other = statistics.median(our_rates), statistics.median(their_rates)
-        shares = [rate * network.flops(mode) / peak for rate, peak in zip(our_rates, peaks)]
-        return {"network": network.name, "batch": network.batch, "mode": mode,
-                "lockstep_samples_per_s": round(mine, 3), "peer_samples_per_s": round(other, 3),
-                "ratio": round(mine / other, 3), "lockstep_rss_mb": round(ours.memory, 1),
-                "peer_rss_mb": round(theirs.memory, 1),
-                "peak_share": round(statistics.median(shares), 4),
-                "peer": f"{self.peer.name}, {name_of(setting)}",
-                "lockstep_start_s": round(ours.start_seconds, 3),
-                "peer_start_s": round(theirs.start_seconds, 3), "repeated_pairs": again}
+        arms = self.start_arms(network, mode)
+        speed, rates, peaks, again = self.compare(arms, self.rounds)
+        best = max(("peer FP32", "peer BF16"), key=speed.get)
+        row = {"network": network.name, "batch": network.batch, "mode": mode,
+               "peer_best": f"{self.peer.name}, {name_of(arms[best][2])}",
+               "peer_best_samples_per_s": round(speed[best], 3), "repeated_rounds": again}
+        for name in PRECISIONS:
+            arm, (peer, _, setting) = arms[name][0], arms["peer " + name]
+            shares = [rate * network.flops(mode) / peak for rate, peak in zip(rates[name], peaks)]
+            row[name] = {"lockstep_samples_per_s": round(speed[name], 3),
+                         "peer_samples_per_s": round(speed["peer " + name], 3),
+                         "ratio": round(speed[name] / speed["peer " + name], 3),
+                         "ratio_to_best": round(speed[name] / speed[best], 3),
+                         "peak_share": round(statistics.median(shares), 4),
+                         "lockstep_rss_mb": round(arm.memory, 1), "peer_rss_mb":
+                         round(peer.memory, 1), "lockstep_start_s": round(arm.start_seconds, 3),
+                         "peer_start_s": round(peer.start_seconds, 3),
+                         "peer": f"{self.peer.name}, {name_of(setting)}"}
+        return row
 
     # ---- Extras, each of them figures of a row of training
 
     def workers(self, network):
         """Speed-up from one worker to as many as there are cores."""
         arms = [self.lockstep.train(path_of(network.name, "solver"), n) for n in (1, cores())]
-        rates, _, _ = self.pairs.run(arms)
+        rates, _, _ = self.rounds.run(arms)
         for arm in arms:
             arm.stop()
         one, all = (statistics.median(rate) * network.batch for rate in rates)
@@ -135,8 +166,9 @@ class Bench:
         data = files.input_text(network, folder)
         solver = definitions.write(network, "From files.", self.folder, data)
         ours = self.lockstep.train(solver)
-        theirs = self.peer.start(network, "train", self.setting(network, "train"), files=folder)
-        (our_rates, their_rates), _, _ = self.pairs.run((ours, theirs))
+        setting = self.settings.best(network, "train", "FP32")
+        theirs = self.peer.start(network, "train", setting, files=folder)
+        (our_rates, their_rates), _, _ = self.rounds.run((ours, theirs))
         ours.stop(), theirs.stop()
         mine, other = (statistics.median(rates) * network.batch
                        for rates in (our_rates, their_rates))
@@ -145,37 +177,31 @@ class Bench:
         return {"lockstep_samples_per_s": round(mine, 3), "peer_samples_per_s": round(other, 3),
                 "ratio": round(mine / other, 3)}
 
-    def batches(self):
-        """Throughput and memory of both over sizes of the batch."""
-        say(f"\n{SCALED}, batches of many sizes (samples/s, MiB)\n"
-            f"{'batch':>6} {'lockstep':>10} {'peer':>10} {'ratio':>6} {'memory':>8} {'peer':>8}")
-        rows, size = [], 1
-        while size <= 2048:
-            rows.append(self.one_batch(networks.cifar10_quick(size)))
-            row = rows[-1]
-            say(f"{size:6d} {row['lockstep_samples_per_s']:10.4g} {row['peer_samples_per_s']:10.4g}"
-                f" {row['ratio']:6.2f} {row['lockstep_rss_mb']:8.1f} {row['peer_rss_mb']:8.1f}")
+    def batches(self, name):
+        """Throughput and memory of all arms over sizes of the batch."""
+        say(f"\n{name}, batches of many sizes (samples/s; MiB of FP32, BF16, peer)\n"
+            f"{'batch':>6} {'FP32':>9} {'BF16':>9} {'peer fp32':>9} {'peer bf16':>9} "
+            f"{'FP32/best':>9} {'BF16/best':>9} {'memory':>7} {'':>7} {'':>7}")
+        rows, (size, last) = [], SCALED[name]
+        while size <= last:
+            try:
+                rows.append(self.one_batch(networks.by_name(name), size))
+            except Failed as failure:
+                say(f"{size:6d} not measured: {str(failure).splitlines()[-1]}")
             size *= 2
         return rows
 
-    def one_batch(self, network):
-        setting = {**self.setting(networks.by_name(SCALED), "train")}
-        if setting["processes"] > 1:
-            setting.update(processes=1, threads=cores())
-        few = network.batch <= 16 and cores() > 1  # then one thread may be the better setting
-        candidates = [setting, {**setting, "threads": 1}] if few else [setting]
-        solver = definitions.write(network, "A batch of another size.", self.folder)
-        arms = [self.lockstep.train(solver)]
-        arms += [self.peer.start(network, "train", each, network.batch) for each in candidates]
-        rates, _, _ = Pairs(self.machine, 3, 0.7).run(arms)
-        for arm in arms:
-            arm.stop()
-        mine, *others = (statistics.median(rate) * network.batch for rate in rates)
-        best = max(range(len(others)), key=others.__getitem__)
-        return {"batch": network.batch, "lockstep_samples_per_s": round(mine, 3),
-                "peer_samples_per_s": round(others[best], 3), "ratio": round(mine / others[best], 3),
-                "lockstep_rss_mb": round(arms[0].memory, 1),
-                "peer_rss_mb": round(arms[1 + best].memory, 1)}
+    def one_batch(self, network, size):
+        arms = self.start_arms(networks.with_batch(network, size), "train")
+        speed, _, _, _ = self.compare(arms, Rounds(self.machine, 3, 0.7))
+        best = max(("peer FP32", "peer BF16"), key=speed.get)
+        row = {"batch": size, "samples_per_s": {n: round(rate, 3) for n, rate in speed.items()},
+               "ratio_to_best": {n: round(speed[n] / speed[best], 3) for n in PRECISIONS},
+               "rss_mb": {n: round(arm.memory, 1) for n, (arm, _, _) in arms.items()}}
+        say(f"{size:6d} " + " ".join(f"{speed[n]:9.4g}" for n in arms) + " " +
+            " ".join(f"{row['ratio_to_best'][n]:9.2f}" for n in PRECISIONS) + " " +
+            " ".join(f"{row['rss_mb'][n]:7.0f}" for n in (*PRECISIONS, best)))
+        return row
 
     def extras(self, rows):
         trained = {row["network"]: row for row in rows if row["mode"] == "train"}
@@ -186,22 +212,30 @@ class Bench:
         for name in files.TRANSFORM:
             if name in trained:
                 trained[name]["from_files"] = self.from_files(networks.by_name(name))
-        if SCALED in trained:
-            trained[SCALED]["batches"] = self.batches()
+        for name in SCALED:
+            if name in trained:
+                trained[name]["batches"] = self.batches(name)
 
 
 def print_head():
-    say(f"{'network':16} {'batch':>5} {'mode':5} {'samples/s':>10} {'peer':>10} {'ratio':>6} "
-        f"{'of peak':>8} {'MiB':>7} {'peer':>7} {'start':>6} {'peer':>6}  setting of the peer")
+    say(f"{'network':16} {'batch':>5} {'mode':5} {'':4} {'samples/s':>10} {'peer':>10} {'ratio':>6} "
+        f"{'to best':>7} {'of peak':>8} {'MiB':>7} {'peer':>7} {'start':>6} {'peer':>6}  "
+        "setting of the peer")
 
 
 def print_row(row):
-    note = f"  ({row['repeated_pairs']} pairs again)" if row["repeated_pairs"] else ""
-    say(f"{row['network']:16} {row['batch']:5d} {row['mode']:5} "
-        f"{row['lockstep_samples_per_s']:10.4g} {row['peer_samples_per_s']:10.4g} "
-        f"{row['ratio']:6.2f} {100 * row['peak_share']:6.1f} % {row['lockstep_rss_mb']:7.0f} "
-        f"{row['peer_rss_mb']:7.0f} {row['lockstep_start_s']:6.2f} {row['peer_start_s']:6.2f}  "
-        f"{row['peer'].split(', ', 1)[1]}{note}")
+    """A line for each precision: against the peer in this precision, and against its best of all."""
+    note = f"  ({row['repeated_rounds']} rounds again)" if row["repeated_rounds"] else ""
+    for name in PRECISIONS:
+        one = row[name]
+        head = f"{row['network']:16} {row['batch']:5d} {row['mode']:5}"
+        say(f"{head if name == PRECISIONS[0] else '':28} {name:4} "
+            f"{one['lockstep_samples_per_s']:10.4g} {one['peer_samples_per_s']:10.4g} "
+            f"{one['ratio']:6.2f} {one['ratio_to_best']:7.2f} {100 * one['peak_share']:6.1f} % "
+            f"{one['lockstep_rss_mb']:7.0f} {one['peer_rss_mb']:7.0f} "
+            f"{one['lockstep_start_s']:6.2f} {one['peer_start_s']:6.2f}  "
+            f"{one['peer'].split(', ', 1)[1]}{note}")
+        note = ""
 
 
 def arguments():
@@ -212,12 +246,12 @@ def arguments():
     parser.add_argument("--json", help="where to write the rows")
     parser.add_argument("--only", action="append", choices=names, help="this network")
     parser.add_argument("--mode", choices=("train", "test"), help="this mode only")
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of turns of a network")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of turns of a network")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a turn, about")
     parser.add_argument("--no-extras", action="store_true", help="the table only")
     options = parser.parse_args()
     options.only = options.only or names
-    if options.pairs < 1 or not 0 < options.seconds <= 600:
+    if options.rounds < 1 or not 0 < options.seconds <= 600:
         parser.error("at least one pair, and turns of at most 600 seconds")
     return options
 
@@ -254,7 +288,7 @@ def main():
             bench.machine.probe()
         say(f"{cores()} cores: {bench.machine.flops / 1e9:.0f} GFLOP/s of multiply-adds, "
             f"{bench.machine.bytes / 1e9:.1f} GB/s of memory. Peer: {bench.peer.name}. Medians of "
-            f"{options.pairs} pairs of turns of {options.seconds:g} s.\n")
+            f"{options.rounds} rounds of turns of {options.seconds:g} s.\n")
         print_head()
         failed = measure(bench, options)
     if failed:

@@ -41,9 +41,10 @@ def fields_of(network, layer):
     return " ".join(fields)
 
 
-def layer_text(network, layer):
+def layer_text(network, layer, precision=None):
     bottoms = "".join(f' bottom: "{bottom}"' for bottom in layer.bottoms)
     head = f'  name: "{layer.name}" type: "{layer.type}"{bottoms} top: "{layer.top}"'
+    head += f" precision: {precision}" if precision else ""
     if layer.train_only:
         head += " include { phase: TRAIN }"
     fields = fields_of(network, layer)
@@ -84,11 +85,11 @@ def output_text(network):
                    f'bottom: "label" top: "accuracy" include {{ phase: TEST }}\n}}\n')
 
 
-def net_text(network, about, data):
+def net_text(network, about, data, precision):
     text = f'# {about} Written by bench/definitions.py.\nname: "{network.name}"\n'
     text += data or input_text(network)
     for layer in network.layers:
-        text += layer_text(network, layer)
+        text += layer_text(network, layer, precision)
     return text + output_text(network)
 
 
@@ -104,9 +105,10 @@ def solver_text(network):
     return text
 
 
-def write(network, about, folder, data=None):
-    """The net and its solver, whose path is returned. `data`: the text of another data layer."""
-    texts = {"train_test": net_text(network, about, data), "solver": solver_text(network)}
+def write(network, about, folder, data=None, precision=None):
+    """The net and its solver, whose path is returned. `data`: the text of another data layer;
+    `precision`: that of all layers, where it is not the default."""
+    texts = {"train_test": net_text(network, about, data, precision), "solver": solver_text(network)}
     for ending, text in texts.items():
         path = os.path.join(folder, f"{network.name}_{ending}.prototxt")
         with open(path, "w") as file:

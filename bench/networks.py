@@ -7,6 +7,7 @@ both sides train the same network and are measured by the same ruler.
 SPDX-License-Identifier: BSD-2-Clause
 """
 
+import copy
 import math
 from dataclasses import dataclass, field
 
@@ -366,3 +367,12 @@ ALL = (lenet, cifar10_quick, cifar10_full, tf_cifar10, resnet20, resnet20_groups
 
 def by_name(name):
     return next(network for network in (make() for make in ALL) if network.name == name)
+
+
+def with_batch(network, batch):
+    """The same network for another batch, in as many micro-batches where it names their size."""
+    other = copy.copy(network)
+    other.batch = batch
+    if network.micro_batch:
+        other.micro_batch = max(1, batch * network.micro_batch // network.batch)
+    return other

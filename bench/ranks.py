@@ -31,7 +31,7 @@ import time
 
 import networks
 from arms import Arm, Failed, Machine
-from bench import Pairs, path_of, say
+from bench import Rounds, path_of, say
 from settings import cores
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -96,7 +96,7 @@ class Bench:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         self.machine = Machine(options.build)
-        self.pairs = Pairs(self.machine, options.pairs, options.seconds)
+        self.pairs = Rounds(self.machine, options.pairs, options.seconds)
         self.workers = max(1, cores() // RANKS)
 
     def program(self):

@@ -1,7 +1,7 @@
 """The peer's arm of the benchmark: PyTorch training or testing one network when it is told to.
 
     worker.py NETWORK MODE --batch N --threads N --format contiguous|channels_last --processes N
-              [--files FOLDER]
+              [--precision fp32|medium|bf16] [--compile] [--files FOLDER]
 
 Answers each line "run N" of standard input with a line "seconds MiB", as bench_worker.c does; MiB is
 the peak of resident memory of all its processes. The first line comes after one iteration.
@@ -31,6 +31,9 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--format", choices=("contiguous", "channels_last"), default="contiguous")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--precision", choices=("fp32", "medium", "bf16"), default="fp32",
+                        help="medium: fp32 with products of bf16; bf16: autocast")
+    parser.add_argument("--compile", action="store_true", help="torch.compile")
     parser.add_argument("--files")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--meeting", help="file in which the processes find each other")
@@ -94,10 +97,10 @@ class Arm:
             self.format = torch.channels_last_3d if volume else torch.channels_last
         self.model = Model(network, self.train).train(self.train).to(memory_format=self.format)
         self.loss = nn.CrossEntropyLoss()
-        self.run = self.model
+        self.run = torch.compile(self.model) if a.compile else self.model
         if self.train and a.processes > 1:
             self.run = nn.parallel.DistributedDataParallel(
-                self.model, gradient_as_bucket_view=True, static_graph=True)
+                self.run, gradient_as_bucket_view=True, static_graph=True)
         if self.train:
             self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9,
                                              weight_decay=5e-4, fused=True)
@@ -109,18 +112,23 @@ class Arm:
             data = data.contiguous(memory_format=self.format)
             self.next = lambda: (data, labels)
 
+    @staticmethod
+    def precision():
+        return torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16")
+
     def train_once(self):
         data, labels = self.next()
-        outputs = self.run(data.contiguous(memory_format=self.format))
-        loss = sum(weight * self.loss(scores, labels)
-                   for scores, (_, weight) in zip(outputs, self.network.outputs))
+        with self.precision():
+            outputs = self.run(data.contiguous(memory_format=self.format))
+            loss = sum(weight * self.loss(scores, labels)
+                       for scores, (_, weight) in zip(outputs, self.network.outputs))
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
     def test_once(self):
         data, labels = self.next()
-        with torch.inference_mode():
+        with torch.inference_mode(), self.precision():
             scores = self.run(data.contiguous(memory_format=self.format))[0]
             loss = self.loss(scores, labels)
             return loss, (scores.argmax(1) == labels).float().mean()
@@ -166,6 +174,7 @@ def main():
     torch.set_flush_denormal(True)
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
+    torch.set_float32_matmul_precision("medium" if a.precision == "medium" else "highest")
     if a.processes > 1:
         torch.distributed.init_process_group("gloo", init_method="file://" + a.meeting,
                                              rank=a.rank, world_size=a.processes)
