@@ -5,6 +5,9 @@
 #    operation under way, and each generation of oneDNN its descriptor of memory.)
 #  * Static functions of engine/ and transport/ begin with their module's name, so that a backtrace
 #    says where it is.
+#  * A header declares the functions of the file of its name, where there is one: a reader finds a
+#    function by the header that he includes. (What only the files of one part share is in its
+#    *_inner.h.)
 #  * sizeof(float) outside of devices: how large an element is says its type (ls_layout_bytes,
 #    ls_dtype_size); an array of the host's own is sized by its element, `n * sizeof *array`.
 #  * The words that docs/glossary.md has given up do not come back: not in src/ and include/, nor in tests,
@@ -13,6 +16,8 @@
 set -euo pipefail
 export LC_ALL=C
 cd "${1:-$(dirname "$0")/..}"
+# Folders whose headers are checked for functions of other files.
+headed='base transport engine solver api cli'
 found=$(
     # ---- Tags ----
     grep -rnoE '^(struct|union|enum) ls_[a-z0-9_]+ \{' src include --include='*.[ch]' |
@@ -38,6 +43,27 @@ found=$(
             sed -E 's/^([0-9]+):static .*[ *]([a-z_0-9]+)\(.*/\1 \2/' |
             awk -v file="$file" -v module="$module" \
                 'index($2, module "_") != 1 && $2 !~ /^ls_/ { print file ":" $1 ": " $2 " does not begin with " module "_" }'
+    done
+    # ---- Functions and their headers ----
+    for folder in $headed; do
+        awk '
+            FNR == 1 { stem = FILENAME; sub(/\.[ch]$/, "", stem); header = FILENAME ~ /h$/ }
+            header { declares[stem] = 1 }
+            !header { defines[stem] = 1 }
+            /^[a-z]/ && !/^(static|typedef|extern|struct [a-z_]+;|enum )/ && match($0, /ls_[a-z0-9_]+\(/) {
+                name = substr($0, RSTART, RLENGTH - 1)
+                if (header)
+                    declared[name] = stem "|" FNR
+                else if ($0 !~ /;$/)
+                    defined[name] = stem
+            }
+            END {
+                for (name in declared) {
+                    split(declared[name], at, "|")
+                    if (name in defined && defined[name] != at[1] && at[1] in defines && at[1] !~ /_inner$/)
+                        print at[1] ".h:" at[2] ": " name " is a function of " defined[name] ".c"
+                }
+            }' "src/$folder"/*.[ch]
     done
     # ---- Sizes ----
     grep -rnE 'sizeof ?\(float\)' src include --include='*.[ch]' | grep -v '^src/ops/' |

@@ -1,22 +1,10 @@
-/* What stands behind struct lockstep_plan: rows that a person reads, made from the plans
- * themselves. SPDX-License-Identifier: BSD-2-Clause */
+/* What stands behind struct lockstep_plan. SPDX-License-Identifier: BSD-2-Clause */
 #ifndef LS_API_PLAN_H
 #define LS_API_PLAN_H
 
 #include "api/model.h"
+#include "api/plan_rows.h"
 #include "solver/fit.h"
-
-/* A net's rows; all strings but `name` and what is copied belong to the definition or are
- * constants. */
-struct ls_plan_net {
-    struct lockstep_plan_net shown;
-    char name[32];
-    struct lockstep_plan_layer *layers;
-    struct lockstep_plan_step *steps;
-    char (*implementations)[64]; /* by step */
-    char (*layouts)[64];         /* by step: "nChw16c", "plain I32" */
-    const char **library_layers;
-};
 
 struct lockstep_plan {
     struct lockstep_solver *solver; /* a reference, or NULL */
@@ -27,11 +15,5 @@ struct lockstep_plan {
     size_t net_count;
     struct lockstep_plan_memory memory;
 };
-
-/* Makes the rows of a net (api/plan_rows.c). */
-int ls_plan_rows(const struct ls_net *net, const struct ls_view_set *views,
-                 const struct ls_store_options *store, struct ls_plan_net *rows,
-                 struct ls_error *error);
-void ls_plan_rows_free(struct ls_plan_net *rows);
 
 #endif

@@ -1,9 +1,10 @@
-/* A plan as rows: layers with what they take, steps with what does them. See api/plan.h.
+/* Rows of a plan: layers with what they take, steps with what does them. See api/plan_rows.h.
  * SPDX-License-Identifier: BSD-2-Clause */
+#include "api/plan_rows.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "api/plan.h"
 #include "base/memory.h"
 #include "ir/layer.h"
 #include "ir/op_type.h"

@@ -5,9 +5,10 @@
 
 #include "lockstep/lockstep.h"
 
-/* What all ranks of a job are about to say, rank 0 should say: the others wait until it has ended,
- * which ends them. It may be that only this one has something to say: then it does, some seconds
- * later. */
+/* For a message that all ranks of a job have, before they can communicate: ranks other than 0 leave
+ * it to rank 0. As that ends, the launcher ends them with a signal, which ends the wait. If only
+ * this rank has the message no signal comes; then it returns after some seconds, and the rank says
+ * it itself. */
 void ls_cli_let_rank_0_speak(void);
 
 /* Writes a message of the program's own (of several ranks: rank 0) and returns LOCKSTEP_USAGE. */
