@@ -71,6 +71,7 @@ enum ls_kernel_bits {
     LS_BITS_EXACT,  /* it copies, compares, counts or sums exactly: no rounding */
     LS_BITS_OWN,    /* in the hash of ls_device_environment.own, which is the same for all nets */
     LS_BITS_BY_SHAPES,  /* ls_device_environment.probe runs it in the net's own shapes */
+    LS_BITS_DEFINED,    /* bit by bit in docs/numerics.md, the same on every processor */
     LS_BITS_NEEDS_SYNC, /* not probed: it does nothing without a sync point */
     LS_BITS_NOT_PROBED  /* it rounds, but is older than BY_SHAPES: a probe would change old notes */
 };
@@ -88,8 +89,9 @@ struct ls_kernel {
     /* (optional) Whether it takes and writes the values of the op with the types that they have,
      * bf16 among them, as if it read them as fp32, computed in fp32 and rounded each element of its
      * outputs once. Otherwise, and where this is NULL, the plan converts: the kernel sees fp32.
-     * Inputs that a product rounds (ir/op_type.h) are bf16 when this is asked; its outputs may be
-     * fp32 or bf16, as layers in front of it and behind it have it. Values in bf16 are plain. */
+     * Inputs that a product rounds (ir/op_type.h) are bf16 when this is asked, but for weights,
+     * which `layouts` asks for as bf16 in the order that the kernel likes; its outputs may be fp32
+     * or bf16, as layers in front of it and behind it have it. Values in bf16 are plain. */
     bool (*takes_bf16)(const struct ls_op *op);
     /* (optional; default: everything plain) Which layouts it wants and writes. A parameter that has
      * no layout yet gets what the first op that reads it asks for, so that must not depend on the

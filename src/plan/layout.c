@@ -210,8 +210,9 @@ static void settle_layout(struct ls_value *value, const struct ls_layout *prefer
         value->layout = layout_of(value);
 }
 
-/* Rounds what a product of numbers in bf16 reads. */
-static int round_inputs(struct layout_pass *pass, struct ls_op *op)
+/* Rounds what a product of numbers in bf16 reads; a kernel that takes them so asks for weights by
+ * itself. */
+static int round_inputs(struct layout_pass *pass, struct ls_op *op, bool takes_bf16)
 {
     for (int i = 0; i < ls_op_type(op->kind)->rounded_inputs; i++) {
         struct ls_value **slot = &op->input[i];
@@ -220,7 +221,8 @@ static int round_inputs(struct layout_pass *pass, struct ls_op *op)
         settle_layout(*slot, &ls_layout_plain);
         if ((*slot)->storage != LS_STORE_PARAMETER && (*slot)->layout != &ls_layout_plain)
             LS_TRY(convert(pass, op, slot, &ls_layout_plain, (*slot)->type));
-        LS_TRY(convert(pass, op, slot, &ls_layout_plain, LS_BF16));
+        if ((*slot)->storage != LS_STORE_PARAMETER || !takes_bf16)
+            LS_TRY(convert(pass, op, slot, &ls_layout_plain, LS_BF16));
     }
     return 0;
 }
@@ -314,7 +316,7 @@ static int plan_op(struct layout_pass *pass, struct ls_op *op)
     if (kernel == NULL)
         return no_kernel(pass, op);
     if (op->bf16)
-        LS_TRY(round_inputs(pass, op));
+        LS_TRY(round_inputs(pass, op, kernel->takes_bf16 != NULL));
     struct ls_value *rounded[LS_OP_VALUES_MAX] = {NULL};
     bool as_it_is =
         op->kind == LS_OP_VIEW || (kernel->takes_bf16 != NULL && kernel->takes_bf16(op));

@@ -35,11 +35,11 @@ struct run {
     bool bound;
 };
 
-/* What the kernels of a kind say of their bits. */
+/* What the kernels of a kind say of their bits, but for those whose bits are defined. */
 static enum ls_kernel_bits bits_of(enum ls_op_kind kind)
 {
     for (const struct ls_kernel *const *kernel = ls_device_cpu.kernels(); *kernel != NULL; kernel++)
-        if ((*kernel)->kind == kind)
+        if ((*kernel)->kind == kind && (*kernel)->bits != LS_BITS_DEFINED)
             return (*kernel)->bits;
     return LS_BITS_UNSAID;
 }

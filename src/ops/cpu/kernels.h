@@ -11,6 +11,21 @@
     K(reorder)                                                                                     \
     K(convert)                                                                                     \
     K(view)                                                                                        \
+    K(bf16_depthwise)                                                                              \
+    K(bf16_depthwise_data)                                                                         \
+    K(bf16_depthwise_weights)                                                                      \
+    K(bf16_depthwise_transposed)                                                                   \
+    K(bf16_depthwise_transposed_data)                                                              \
+    K(bf16_depthwise_transposed_weights)                                                           \
+    K(bf16_convolution)                                                                            \
+    K(bf16_convolution_data)                                                                       \
+    K(bf16_convolution_weights)                                                                    \
+    K(bf16_deconvolution)                                                                          \
+    K(bf16_deconvolution_data)                                                                     \
+    K(bf16_deconvolution_weights)                                                                  \
+    K(bf16_inner_product)                                                                          \
+    K(bf16_inner_product_data)                                                                     \
+    K(bf16_inner_product_weights)                                                                  \
     K(volume)                                                                                      \
     K(volume_data)                                                                                 \
     K(volume_weights)                                                                              \

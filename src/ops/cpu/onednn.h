@@ -88,6 +88,10 @@ int ls_execution_run(struct ls_execution *execution, void *const data[LS_SLOTS])
 int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool outputs_last,
                          const struct ls_layout **layout, struct ls_error *error);
 
+/* The layout of a convolution's weights [O, I, 1 to 3 axes] as [O, axes, I]. */
+int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
+                            struct ls_error *error);
+
 /* The tensor that an opaque layout was made for. */
 const struct ls_onednn_tensor *ls_layout_tensor(const struct ls_layout *layout);
 

@@ -299,3 +299,20 @@ int ls_layout_of_filters(const struct ls_onednn_tensor *tensor, int block, bool 
     ls_md_free(md);
     return status;
 }
+
+int ls_layout_channels_last(const struct ls_shape *weights, const struct ls_layout **layout,
+                            struct ls_error *error)
+{
+    static const dnnl_format_tag_t tags[3] = {dnnl_acb, dnnl_acdb, dnnl_acdeb};
+    struct ls_onednn_tensor tensor = {.rank = weights->rank};
+    struct ls_md *md;
+    dnnl_dims_t dims = {0};
+    for (int i = 0; i < weights->rank; i++)
+        dims[i] = tensor.dim[i] = weights->dim[i];
+    LS_TRY(check_size(&tensor, error));
+    if (ls_md_tagged(&md, tensor.rank, dims, dnnl_f32, tags[weights->rank - 3]) != dnnl_success)
+        return ls_fail_memory(error, "a tensor's description");
+    int status = ls_onednn_intern(&tensor, md, layout, error);
+    ls_md_free(md);
+    return status;
+}

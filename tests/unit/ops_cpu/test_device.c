@@ -29,14 +29,17 @@ static void every_op_has_a_kernel(void **state)
             fail_msg("no kernel for %s", ls_op_kind_name((enum ls_op_kind)kind));
 }
 
-/* Kernels for one kind of op compute the same function, so their bits are looked after in one way;
- * those that are in the common hash have a probe in it. */
+/* Kernels for one kind of op compute the same function, so their bits are looked after in one way,
+ * where they are not defined by themselves; those that are in the common hash have a probe in it.
+ */
 static void every_kernel_says_what_its_bits_depend_on(void **state)
 {
     (void)state;
     const struct ls_kernel *first[LS_OP_KINDS] = {NULL};
     for (const struct ls_kernel *const *k = ls_device_cpu.kernels(); *k != NULL; k++) {
         const struct ls_kernel *kernel = *k, *before = first[kernel->kind];
+        if (kernel->bits == LS_BITS_DEFINED)
+            continue;
         bool own = kernel->bits == LS_BITS_OWN, found = ls_cpu_has_own_probe(kernel->kind);
         if (kernel->bits == LS_BITS_UNSAID || (before != NULL && before->bits != kernel->bits))
             fail_msg("'%s' does not say what its bits depend on", kernel->name);

@@ -1,0 +1,429 @@
+/* Convolutions and deconvolutions of bf16 numbers, as products whose terms have a declared order
+ * (docs/numerics.md): over 1 to 3 axes, with strides, padding, dilation and groups.
+ *
+ * Forward a line of the one operand is the weights of an output channel, a line of the other what a
+ * position meets. By data the same for each class of positions of x that are a stride apart, to
+ * which the same weights come. By weights the lines are the weights of a window, and the terms are
+ * the positions of all samples; a line of ones beside them gives the gradient of the bias.
+ *
+ * Activations lie in Caffe's order, weights with the channels of x last, so that they are in the
+ * order of terms; their gradient is in Caffe's order.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/bf16/convolution.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/primitive.h"
+
+enum { ONE = 0x3f80, PIECE = 512 };
+
+static bool accepts(const struct ls_op *op)
+{
+    return op->bf16;
+}
+
+static bool takes_bf16(const struct ls_op *op)
+{
+    return op->bf16;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Results over positions ------------------------------------------------------------------ */
+
+/* Where the elements of a result go: channels [0, channels) of a group, positions of a class. */
+struct places {
+    const struct ls_bf16_ends *ends;
+    const float *bias; /* of channel 0; NULL: there is none */
+    char *data;        /* channel 0 of sample 0 */
+    bool bf16;
+    int64_t sample, plane; /* elements from one to the next */
+    int64_t grid[3], origin, step[3];
+};
+
+static struct places make_places(const struct ls_bf16_convolution *convolution,
+                                 const struct ls_bf16_class *class, bool bf16)
+{
+    const bool to_x = convolution->pass == LS_BF16_TO_X;
+    const int64_t *extent = to_x ? convolution->x : convolution->y;
+    const int64_t width = extent[2], rows = extent[1];
+    const int64_t channels = to_x ? convolution->x_channels : convolution->y_channels;
+    struct places places = {
+        .ends = &convolution->ends, .bf16 = bf16, .plane = ls_bf16_plane(extent)};
+    places.sample = convolution->groups * channels * places.plane;
+    places.origin = (class->first[0] * rows + class->first[1]) * width + class->first[2];
+    bool whole = true;
+    for (int i = 0; i < 3; i++) {
+        const int64_t step = to_x ? convolution->stride[i] : 1;
+        places.grid[i] = class->grid[i];
+        places.step[i] = step * (i == 0 ? rows * width : i == 1 ? width : 1);
+        whole = whole && step == 1;
+    }
+    if (whole) { /* a plane is one row */
+        places.grid[0] = places.grid[1] = 1;
+        places.grid[2] = places.plane;
+    }
+    return places;
+}
+
+static void write_apart(const struct places *places, const float *bias, float *sums, int64_t at,
+                        int64_t count)
+{
+    uint16_t rounded[PIECE];
+    float finished[PIECE];
+    const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
+    for (int64_t i = 0; i < count; i += PIECE) {
+        const int64_t some = smaller(PIECE, count - i), step = places->step[2];
+        uint16_t *y = (uint16_t *)(void *)places->data + at + i * step;
+        float *z = (float *)(void *)places->data + at + i * step;
+        if (places->bf16) {
+            vector->row_to_bf16(places->ends, bias, sums + i, rounded, (size_t)some);
+            for (int64_t j = 0; j < some; j++)
+                y[j * step] = rounded[j];
+        } else {
+            vector->row_to_f32(places->ends, bias, sums + i, finished, (size_t)some);
+            for (int64_t j = 0; j < some; j++)
+                z[j * step] = finished[j];
+        }
+    }
+}
+
+/* `count` positions of one channel, from element `at` on. */
+static void write_piece(const struct places *places, const float *bias, float *sums, int64_t at,
+                        int64_t count)
+{
+    const struct ls_vector_bf16_ends *vector = ls_vector_bf16_ends();
+    if (places->step[2] != 1)
+        write_apart(places, bias, sums, at, count);
+    else if (places->bf16)
+        vector->row_to_bf16(places->ends, bias, sums, (uint16_t *)(void *)places->data + at,
+                            (size_t)count);
+    else
+        vector->row_to_f32(places->ends, bias, sums, (float *)(void *)places->data + at,
+                           (size_t)count);
+}
+
+static void write_positions(const struct ls_bf16_product *product, int64_t i, int64_t rows,
+                            int64_t j, int64_t columns, float *tile, size_t pitch)
+{
+    const struct places *places = product->user;
+    const int64_t *grid = places->grid, *step = places->step;
+    for (int64_t done = 0, count; done < columns; done += count) {
+        const int64_t begin = (j + done) % grid[2], row = (j + done) / grid[2];
+        const int64_t plane = row / grid[1];
+        count = smaller(grid[2] - begin, columns - done);
+        const int64_t at = plane / grid[0] * places->sample + places->origin +
+                           plane % grid[0] * step[0] + row % grid[1] * step[1] + begin * step[2];
+        for (int64_t r = 0; r < rows; r++)
+            write_piece(places, places->bias != NULL ? places->bias + i + r : NULL,
+                        tile + (size_t)r * pitch + done, at + (i + r) * places->plane, count);
+    }
+}
+
+/* ---- Forward and by data --------------------------------------------------------------------- */
+
+/* The weights that come to a class of x: a line for each channel of x, terms (tap, channel of y).
+ */
+struct class_weights {
+    const struct ls_bf16_convolution *convolution;
+    const struct ls_bf16_class *class;
+    const uint16_t *data; /* of the group: [channel of y][tap][channel of x] */
+};
+
+static void read_weights(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                         int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+{
+    const struct class_weights *weights = operand->user;
+    const int64_t lines = weights->convolution->x_channels;
+    const int64_t depth = weights->convolution->y_channels;
+    const int64_t filter = weights->convolution->taps * lines;
+    int64_t tap = begin / depth, o = begin % depth;
+    for (int64_t k = begin; k < end; k++, to += pitch) {
+        const uint16_t *from = weights->data + o * filter + weights->class->tap[tap] * lines;
+        memcpy(to, from + first, (size_t)count * sizeof *to);
+        if (++o == depth) {
+            o = 0;
+            tap++;
+        }
+    }
+}
+
+static struct ls_bf16_operand weights_operand(const struct class_weights *weights)
+{
+    const struct ls_bf16_convolution *convolution = weights->convolution;
+    if (convolution->pass == LS_BF16_TO_X)
+        return (struct ls_bf16_operand){.lines = convolution->x_channels,
+                                        .by_term = true,
+                                        .read = read_weights,
+                                        .user = weights};
+    const int64_t filter = convolution->taps * convolution->x_channels;
+    return (struct ls_bf16_operand){
+        .lines = convolution->y_channels, .data = weights->data, .pitch = (size_t)filter};
+}
+
+static int64_t class_depth(const struct ls_bf16_convolution *convolution,
+                           const struct ls_bf16_class *class)
+{
+    const bool to_x = convolution->pass == LS_BF16_TO_X;
+    return class->taps * (to_x ? convolution->y_channels : convolution->x_channels);
+}
+
+/* One class of one group; `weights` are those of the group. */
+static void run_class(const struct ls_bf16_windows *windows, const struct class_weights *weights,
+                      const struct places *places, void *scratch)
+{
+    const struct ls_bf16_product product = {.a = weights_operand(weights),
+                                            .b = ls_bf16_columns(windows),
+                                            .depth =
+                                                class_depth(weights->convolution, weights->class),
+                                            .write = write_positions,
+                                            .user = places};
+    ls_bf16_multiply(&product, scratch);
+}
+
+static void run_positions(const struct ls_bf16_convolution *convolution, const uint16_t *from,
+                          const uint16_t *w, const float *bias, void *to, bool bf16, void *scratch)
+{
+    const bool to_x = convolution->pass == LS_BF16_TO_X;
+    const int64_t channels = to_x ? convolution->x_channels : convolution->y_channels;
+    const int64_t group = convolution->y_channels * convolution->taps * convolution->x_channels;
+    for (int64_t c = 0; c < convolution->class_count; c++) {
+        struct class_weights weights = {.convolution = convolution,
+                                        .class = &convolution->classes[c]};
+        struct ls_bf16_windows windows = ls_bf16_class_windows(convolution, weights.class, from);
+        struct places places = make_places(convolution, weights.class, bf16);
+        const size_t step = (size_t)(channels * places.plane) * (bf16 ? 2 : 4);
+        for (int64_t g = 0; g < convolution->groups; g++) {
+            weights.data = w + g * group;
+            places.data = (char *)to + (size_t)g * step;
+            places.bias = bias != NULL ? bias + g * channels : NULL;
+            run_class(&windows, &weights, &places, scratch);
+            windows.data += windows.channels * windows.plane;
+        }
+    }
+}
+
+/* ---- By weights ------------------------------------------------------------------------------ */
+
+/* dw, and db behind it where there is a row of ones. */
+struct gradient {
+    float *dw;              /* of the group: [channel of y][channel of x][tap] */
+    float *db;              /* of the group; NULL: it is not wanted */
+    int64_t channels, taps; /* channels of x */
+};
+
+static void write_gradient(const struct ls_bf16_product *product, int64_t i, int64_t rows,
+                           int64_t j, int64_t columns, float *tile, size_t pitch)
+{
+    const struct gradient *gradient = product->user;
+    const int64_t channels = gradient->channels, taps = gradient->taps;
+    for (int64_t r = 0; r < rows; r++, tile += pitch) {
+        const int64_t row = i + r, filter = channels * taps;
+        if (row == filter) {
+            memcpy(gradient->db + j, tile, (size_t)columns * sizeof *tile);
+            continue;
+        }
+        float *to = gradient->dw + j * filter + row % channels * taps + row / channels;
+        for (int64_t c = 0; c < columns; c++)
+            to[c * filter] = tile[c];
+    }
+}
+
+/* The positions of a plane by themselves: a row for each channel of a group. */
+static struct ls_bf16_windows whole_planes(const struct ls_bf16_convolution *convolution,
+                                           const int64_t extent[3], int64_t channels,
+                                           const uint16_t *data)
+{
+    static const int64_t nowhere[1][3] = {{0}};
+    const int64_t plane = ls_bf16_plane(extent);
+    return (struct ls_bf16_windows){.data = data,
+                                    .samples = convolution->samples,
+                                    .sample = convolution->groups * channels * plane,
+                                    .plane = plane,
+                                    .extent = {1, 1, plane},
+                                    .grid = {1, 1, plane},
+                                    .step = {1, 1, 1},
+                                    .channels = channels,
+                                    .taps = 1,
+                                    .offset = nowhere};
+}
+
+static void run_weights(const struct ls_bf16_convolution *convolution, const uint16_t *x,
+                        const uint16_t *y, float *dw, float *db, void *scratch)
+{
+    const int64_t in = convolution->x_channels, out = convolution->y_channels;
+    struct ls_bf16_windows windows =
+        ls_bf16_class_windows(convolution, &convolution->classes[0], x);
+    struct ls_bf16_windows planes = whole_planes(convolution, convolution->y, out, y);
+    struct gradient gradient = {.dw = dw, .db = db, .channels = in, .taps = convolution->taps};
+    windows.ones = db != NULL;
+    for (int64_t g = 0; g < convolution->groups; g++) {
+        const struct ls_bf16_product product = {.a = ls_bf16_rows(&windows),
+                                                .b = ls_bf16_rows(&planes),
+                                                .depth = ls_bf16_positions(&windows),
+                                                .write = write_gradient,
+                                                .user = &gradient};
+        ls_bf16_multiply(&product, scratch);
+        windows.data += in * windows.plane;
+        planes.data += out * planes.plane;
+        gradient.dw += out * in * convolution->taps;
+        gradient.db = db != NULL ? gradient.db + out : NULL;
+    }
+}
+
+static void read_ones(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                      int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+{
+    (void)operand, (void)first, (void)count;
+    for (int64_t k = begin; k < end; k++, to += pitch)
+        *to = ONE;
+}
+
+static void write_sums(const struct ls_bf16_product *product, int64_t i, int64_t rows, int64_t j,
+                       int64_t columns, float *tile, size_t pitch)
+{
+    (void)j, (void)columns;
+    float *db = (float *)(uintptr_t)product->user;
+    for (int64_t r = 0; r < rows; r++)
+        db[i + r] = tile[(size_t)r * pitch];
+}
+
+size_t ls_bf16_sum_scratch(const struct ls_bf16_convolution *convolution)
+{
+    return ls_bf16_product_scratch(convolution->groups * convolution->x_channels, 1,
+                                   convolution->samples * ls_bf16_plane(convolution->x));
+}
+
+void ls_bf16_sum_planes(const struct ls_bf16_convolution *convolution, const uint16_t *x, float *db,
+                        void *scratch)
+{
+    struct ls_bf16_windows planes =
+        whole_planes(convolution, convolution->x, convolution->groups * convolution->x_channels, x);
+    planes.sample = planes.channels * planes.plane;
+    const struct ls_bf16_product product = {.a = ls_bf16_rows(&planes),
+                                            .b = {.lines = 1, .by_term = true, .read = read_ones},
+                                            .depth = ls_bf16_positions(&planes),
+                                            .write = write_sums,
+                                            .user = db};
+    ls_bf16_multiply(&product, scratch);
+}
+
+/* ---- The kernels ----------------------------------------------------------------------------- */
+
+/* Activations plain; weights that are read lie in the order of terms. */
+static int layouts(const struct ls_op *op, struct ls_op_layouts *result, struct ls_error *error)
+{
+    for (int i = 0; i < op->inputs; i++)
+        result->in[i] = &ls_layout_plain;
+    for (int i = 0; i < op->outputs; i++)
+        result->out[i] = &ls_layout_plain;
+    if (ls_primitive_pass(op) == LS_PASS_WEIGHTS)
+        return 0;
+    result->in_type[1] = LS_BF16;
+    return ls_layout_channels_last(&op->input[1]->shape, &result->in[1], error);
+}
+
+static size_t scratch_of(const struct ls_op *op, const struct ls_bf16_convolution *convolution)
+{
+    const int64_t in = convolution->x_channels, out = convolution->y_channels;
+    size_t most = 0;
+    if (convolution->pass == LS_BF16_TO_W) {
+        const int64_t depth = convolution->samples * ls_bf16_plane(convolution->y);
+        most = ls_bf16_product_scratch(in * convolution->taps + 1, out, depth);
+    }
+    if (op->kind == LS_OP_DECONVOLUTION_WEIGHTS) {
+        const size_t sums = ls_bf16_sum_scratch(convolution);
+        most = sums > most ? sums : most;
+    }
+    if (convolution->pass == LS_BF16_TO_W)
+        return most;
+    for (int64_t c = 0; c < convolution->class_count; c++) {
+        const struct ls_bf16_class *class = &convolution->classes[c];
+        const int64_t positions = convolution->samples * ls_bf16_plane(class->grid);
+        size_t bytes = ls_bf16_product_scratch(convolution->pass == LS_BF16_TO_X ? in : out,
+                                               positions, class_depth(convolution, class));
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static void release(struct ls_prepared *prepared)
+{
+    ls_bf16_convolution_free(prepared->state);
+    prepared->state = NULL;
+}
+
+static int prepare(struct ls_prepared *prepared, struct ls_error *error)
+{
+    struct ls_bf16_convolution *convolution;
+    int status = ls_bf16_convolution_new(prepared->op, &convolution, error);
+    prepared->state = convolution;
+    if (status != 0) {
+        release(prepared);
+        return status;
+    }
+    prepared->scratch_bytes = scratch_of(prepared->op, convolution);
+    snprintf(prepared->implementation, sizeof prepared->implementation, "lockstep:bf16:%s",
+             ls_cpu_isa_name(ls_cpu_isa()));
+    return 0;
+}
+
+static int positions_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)context;
+    const struct ls_op *op = prepared->op;
+    run_positions(prepared->state, in[0], in[1], op->inputs > 2 ? in[2] : NULL, out[0],
+                  op->output[0]->type == LS_BF16, scratch);
+    return 0;
+}
+
+static int weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                       void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)context;
+    float *db = prepared->op->outputs > 1 ? out[1] : NULL;
+    run_weights(prepared->state, in[0], in[1], out[0], db, scratch);
+    return 0;
+}
+
+static int transposed_weights_run(const struct ls_prepared *prepared, void *local, void *const *in,
+                                  void *const *out, void *scratch, const struct ls_context *context)
+{
+    (void)local, (void)context;
+    run_weights(prepared->state, in[1], in[0], out[0], NULL, scratch);
+    if (prepared->op->outputs > 1 && out[1] != NULL)
+        ls_bf16_sum_planes(prepared->state, in[1], out[1], scratch);
+    return 0;
+}
+
+#define BF16_KERNEL(kernel, op, words, runs)                                                       \
+    const struct ls_kernel kernel = {                                                              \
+        .kind = op,                                                                                \
+        .bits = LS_BITS_DEFINED,                                                                   \
+        .name = words,                                                                             \
+        .accepts = accepts,                                                                        \
+        .takes_bf16 = takes_bf16,                                                                  \
+        .layouts = layouts,                                                                        \
+        .prepare = prepare,                                                                        \
+        .release = release,                                                                        \
+        .run = runs,                                                                               \
+        .in_place = -1,                                                                            \
+    }
+
+BF16_KERNEL(ls_kernel_bf16_convolution, LS_OP_CONVOLUTION, "bf16 convolution", positions_run);
+BF16_KERNEL(ls_kernel_bf16_convolution_data, LS_OP_CONVOLUTION_DATA,
+            "bf16 convolution backward data", positions_run);
+BF16_KERNEL(ls_kernel_bf16_convolution_weights, LS_OP_CONVOLUTION_WEIGHTS,
+            "bf16 convolution backward weights", weights_run);
+BF16_KERNEL(ls_kernel_bf16_deconvolution, LS_OP_DECONVOLUTION, "bf16 deconvolution", positions_run);
+BF16_KERNEL(ls_kernel_bf16_deconvolution_data, LS_OP_DECONVOLUTION_DATA,
+            "bf16 deconvolution backward data", positions_run);
+BF16_KERNEL(ls_kernel_bf16_deconvolution_weights, LS_OP_DECONVOLUTION_WEIGHTS,
+            "bf16 deconvolution backward weights", transposed_weights_run);

@@ -1,0 +1,122 @@
+/* See windows.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/bf16/windows.h"
+
+#include "ops/cpu/vector/bf16_windows.h"
+
+enum { ONE = 0x3f80, PIECES_MAX = LS_BF16_READ_TERMS };
+
+/* Positions [begin, begin + count) of a row of the grid, which the columns [to, to + count) are. */
+struct piece {
+    int64_t sample;
+    int64_t at[2];
+    int64_t begin;
+    int32_t to, count;
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Columns [first, first + count), cut where rows of the grid end. Returns how many pieces. */
+static size_t cut(const struct ls_bf16_windows *windows, int64_t first, int64_t count,
+                  struct piece *piece)
+{
+    const int64_t *grid = windows->grid;
+    int64_t row = first / grid[2], begin = first % grid[2], to = 0;
+    int64_t at[2] = {row / grid[1] % grid[0], row % grid[1]}, sample = row / grid[1] / grid[0];
+    size_t pieces = 0;
+    while (to < count) {
+        int64_t here = smaller(grid[2] - begin, count - to);
+        piece[pieces++] = (struct piece){.sample = sample,
+                                         .at = {at[0], at[1]},
+                                         .begin = begin,
+                                         .to = (int32_t)to,
+                                         .count = (int32_t)here};
+        to += here;
+        begin = 0;
+        if (++at[1] < grid[1])
+            continue;
+        at[1] = 0;
+        if (++at[0] == grid[0]) {
+            at[0] = 0;
+            sample++;
+        }
+    }
+    return pieces;
+}
+
+/* What a piece meets at a tap: zeros, numbers, zeros. */
+static struct ls_bf16_run meet(const struct ls_bf16_windows *windows, const struct piece *piece,
+                               const int64_t offset[3])
+{
+    const int64_t *extent = windows->extent, step = windows->step[2];
+    const int64_t i = piece->at[0] * windows->step[0] + offset[0];
+    const int64_t j = piece->at[1] * windows->step[1] + offset[1];
+    const int64_t first = piece->begin * step + offset[2]; /* where the first position meets */
+    struct ls_bf16_run run = {.to = piece->to, .head = piece->count};
+    if (i < 0 || i >= extent[0] || j < 0 || j >= extent[1] || first >= extent[2])
+        return run;
+    const int64_t head = first < 0 ? (-first + step - 1) / step : 0;
+    if (head >= piece->count || first + head * step >= extent[2])
+        return run;
+    const int64_t inside = (extent[2] - 1 - first) / step + 1;
+    const int64_t end = smaller(inside, piece->count);
+    run.head = (int32_t)head;
+    run.count = (int32_t)(end - head);
+    run.tail = (int32_t)(piece->count - end);
+    run.from =
+        piece->sample * windows->sample + (i * extent[1] + j) * extent[2] + first + head * step;
+    return run;
+}
+
+/* Rows [begin, end) of columns [first, first + count). */
+static void read_block(const struct ls_bf16_windows *windows, int64_t begin, int64_t end,
+                       int64_t first, int64_t count, uint16_t *to, size_t pitch)
+{
+    struct piece piece[PIECES_MAX];
+    struct ls_bf16_run run[PIECES_MAX];
+    const struct ls_vector_bf16_windows *vector = ls_vector_bf16_windows();
+    const size_t pieces = cut(windows, first, count, piece);
+    const int64_t channels = windows->channels;
+    int64_t row = begin;
+    while (row < end && row < windows->taps * channels) {
+        const int64_t tap = row / channels, c = row % channels;
+        const int64_t rows = smaller(channels - c, end - row);
+        for (size_t i = 0; i < pieces; i++)
+            run[i] = meet(windows, &piece[i], windows->offset[tap]);
+        vector->copy(run, pieces, windows->data + c * windows->plane, windows->plane,
+                     windows->step[2], (size_t)rows, to + (size_t)(row - begin) * pitch, pitch);
+        row += rows;
+    }
+    for (int64_t i = 0; row < end && i < count; i++) /* the row of ones */
+        to[(size_t)(row - begin) * pitch + (size_t)i] = ONE;
+}
+
+static void read_columns(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                         int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+{
+    read_block(operand->user, begin, end, first, count, to, pitch);
+}
+
+static void read_rows(const struct ls_bf16_operand *operand, int64_t first, int64_t count,
+                      int64_t begin, int64_t end, uint16_t *to, size_t pitch)
+{
+    read_block(operand->user, first, first + count, begin, end - begin, to, pitch);
+}
+
+struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows)
+{
+    return (struct ls_bf16_operand){.lines = ls_bf16_positions(windows),
+                                    .by_term = true,
+                                    .read = read_columns,
+                                    .user = windows};
+}
+
+struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows)
+{
+    return (struct ls_bf16_operand){.lines =
+                                        windows->taps * windows->channels + (windows->ones ? 1 : 0),
+                                    .read = read_rows,
+                                    .user = windows};
+}

@@ -1,0 +1,34 @@
+/* The windows of a convolution as lines and terms of a product of bf16 numbers, without a matrix of
+ * them in memory.
+ *
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_BF16_WINDOWS_H
+#define LS_OPS_CPU_BF16_WINDOWS_H
+
+#include "ops/cpu/bf16/product.h"
+
+/* A matrix with a row for each weight of a window (k, c), k * channels + c, and a column for each
+ * position of a grid in each sample, in their order. Position p of sample n meets there the number
+ * of channel c at p step + offset[k], +0 outside of what there is. */
+struct ls_bf16_windows {
+    const uint16_t *data; /* channel 0 of sample 0 */
+    int64_t samples;
+    int64_t sample, plane; /* elements from a sample, and from a channel, to the next */
+    int64_t extent[3];     /* of a plane; the last axis is contiguous */
+    int64_t grid[3], step[3];
+    int64_t channels, taps;
+    const int64_t (*offset)[3]; /* by tap */
+    bool ones;                  /* one more row, of ones */
+};
+
+/* An operand whose lines are columns, and whose terms are rows; it is by_term. */
+struct ls_bf16_operand ls_bf16_columns(const struct ls_bf16_windows *windows);
+/* An operand whose lines are rows, and whose terms are columns; it is not by_term. */
+struct ls_bf16_operand ls_bf16_rows(const struct ls_bf16_windows *windows);
+
+static inline int64_t ls_bf16_positions(const struct ls_bf16_windows *windows)
+{
+    return windows->samples * windows->grid[0] * windows->grid[1] * windows->grid[2];
+}
+
+#endif

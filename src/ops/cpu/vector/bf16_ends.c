@@ -1,0 +1,96 @@
+/* See bf16_ends.h. SPDX-License-Identifier: BSD-2-Clause */
+#include "ops/cpu/vector/bf16_ends.h"
+
+#include "ops/cpu/vector/lanes.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+enum { F32_INFINITE = 0x7f800000 };
+
+static ALWAYS_INLINE float bent(float z, bool relu, float slope)
+{
+    float below = slope == 0 ? 0 : slope * z;
+    return relu && z <= 0 ? below : z;
+}
+
+/* As ir/convert.h has it. */
+static ALWAYS_INLINE uint16_t rounded(float z)
+{
+    uint32_t bits = ls_float_bits(z);
+    uint32_t nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    uint32_t quiet = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > F32_INFINITE ? quiet : nearest);
+}
+
+/* A bias is added where it lies: a loop with an addition that is done for nothing would be longer
+ * than one that is not there. */
+static void add_each(const float *bias, float *restrict x, size_t n)
+{
+    for (size_t i = 0; bias != NULL && i < n; i++)
+        x[i] = x[i] + bias[i];
+}
+
+static void add_one(const float *bias, float *restrict x, size_t n)
+{
+    const float b = bias != NULL ? *bias : 0;
+    for (size_t i = 0; bias != NULL && i < n; i++)
+        x[i] = x[i] + b;
+}
+
+static ALWAYS_INLINE void write_bf16(const struct ls_bf16_ends *ends, const float *restrict x,
+                                     uint16_t *restrict y, size_t n)
+{
+    const float slope = ends->slope;
+    if (ends->relu)
+        for (size_t i = 0; i < n; i++)
+            y[i] = rounded(bent(x[i], true, slope));
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = rounded(x[i]);
+}
+
+static ALWAYS_INLINE void write_f32(const struct ls_bf16_ends *ends, const float *restrict x,
+                                    float *restrict y, size_t n)
+{
+    const float slope = ends->slope;
+    if (ends->relu)
+        for (size_t i = 0; i < n; i++)
+            y[i] = bent(x[i], true, slope);
+    else
+        memcpy(y, x, n * sizeof *y);
+}
+
+static void to_bf16(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+                    uint16_t *restrict y, size_t n)
+{
+    add_each(bias, x, n);
+    write_bf16(ends, x, y, n);
+}
+
+static void to_f32(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+                   float *restrict y, size_t n)
+{
+    add_each(bias, x, n);
+    write_f32(ends, x, y, n);
+}
+
+static void row_to_bf16(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+                        uint16_t *restrict y, size_t n)
+{
+    add_one(bias, x, n);
+    write_bf16(ends, x, y, n);
+}
+
+static void row_to_f32(const struct ls_bf16_ends *ends, const float *bias, float *restrict x,
+                       float *restrict y, size_t n)
+{
+    add_one(bias, x, n);
+    write_f32(ends, x, y, n);
+}
+
+const struct ls_vector_bf16_ends LS_ISA_NAME(ls_vector_bf16_ends) = {
+    .to_bf16 = to_bf16,
+    .to_f32 = to_f32,
+    .row_to_bf16 = row_to_bf16,
+    .row_to_f32 = row_to_f32,
+};
