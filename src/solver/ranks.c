@@ -49,7 +49,8 @@ static void write_options(const struct ls_trainer *trainer,
     ls_text_format(text, "balance: %s\n", trainer->comm->dynamic ? "dynamic" : "static");
     ls_text_format(text, "snapshots that must be written: %s\n",
                    options->snapshot_required ? "all (--snapshot-required)" : "the last one");
-    ls_text_format(text, "audited: %g of the micro-batches\n", trainer->audited_part);
+    /* All digits: ranks that audit other micro-batches would wait for each other. */
+    ls_text_format(text, "audited: %.17g of the micro-batches\n", trainer->audited_part);
 }
 
 static int write_tests(const struct ls_trainer *trainer, struct ls_text *text,

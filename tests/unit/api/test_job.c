@@ -285,6 +285,10 @@ static void options_that_differ_are_found(void **state)
     memcpy(ranks, all, sizeof ranks);
     ranks[2].audit = 0.5;
     expect_difference(ranks, "here 'audited: 0.5 of the micro-batches', there 'audited: 0 ");
+    for (int r = 0; r < RANKS; r++)
+        ranks[r].audit = 0.25;
+    ranks[2].audit += 1e-9; /* other micro-batches, though few */
+    expect_difference(ranks, "here 'audited: 0.250000001");
     memcpy(ranks, all, sizeof ranks);
     ranks[2].resume = "auto";
     expect_difference(ranks, "here 'start: from a snapshot (--resume)', there 'start: as the ");
