@@ -77,6 +77,19 @@ foreach(folder monitor cli)
   endforeach()
 endforeach()
 
+# The kernels that need AMX, with tiles in plain C (tests/unit/ops_cpu/amx_model.h).
+if(TARGET ls_amx AND TARGET ops_cpu_test_bf16_product)
+  add_library(ls_amx_model OBJECT ${CMAKE_SOURCE_DIR}/src/ops/cpu/amx/bf16_product.c)
+  target_link_libraries(ls_amx_model PRIVATE ls_flags)
+  target_include_directories(ls_amx_model SYSTEM PRIVATE ${SLEEF_INCLUDE})
+  target_include_directories(ls_amx_model PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/ops_cpu)
+  target_compile_options(ls_amx_model PRIVATE $<TARGET_PROPERTY:ls_amx,COMPILE_OPTIONS>)
+  target_compile_definitions(ls_amx_model PRIVATE LS_ISA=avx512 LS_AMX_TILES="amx_model.h"
+    LS_AMX_TABLE=ls_bf16_amx_model)
+  target_sources(ops_cpu_test_bf16_product PRIVATE $<TARGET_OBJECTS:ls_amx_model>)
+  target_compile_definitions(ops_cpu_test_bf16_product PRIVATE LS_AMX)
+endif()
+
 # The helpers themselves.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/support/test_*.c)
 foreach(source ${tests})

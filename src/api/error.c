@@ -74,10 +74,9 @@ static int select_isa(const struct ls_device *device, const char *isa, struct ls
     int status = 0;
     const char *current = device->environment->isa();
     pthread_mutex_lock(&isa_lock);
-    bool same = isa == NULL || strcmp(isa, current) == 0;
     if (!isa_chosen)
         status = isa != NULL ? device->select_isa(isa, error) : 0;
-    else if (!same)
+    else if (isa != NULL && !device->computes_with(isa))
         status =
             ls_fail(error, LOCKSTEP_USAGE, NULL, "start another process for it",
                     "this process computes with %s already; it cannot change to %s", current, isa);

@@ -89,6 +89,9 @@ struct ls_device {
     void (*give_thread_back)(int threads);
     /* (optional) Chooses the instruction set, before the first net is planned. */
     int (*select_isa)(const char *name, struct ls_error *error);
+    /* Where there is select_isa: whether what is in use is this one, or computes all that it does
+     * with the same bits beside what it has more ("amx" and "avx512"). */
+    bool (*computes_with)(const char *name);
     /* (optional) What `lockstep --version` says of it: lines "key=value". */
     int (*describe)(struct ls_text *text, struct ls_error *error);
     /* What decides the bits of kernels (docs/numerics.md, section 11). */

@@ -109,6 +109,7 @@ const struct ls_device ls_device_cpu = {
     .take_thread = ls_onednn_one_thread,
     .give_thread_back = ls_onednn_restore_threads,
     .select_isa = ls_cpu_isa_select,
+    .computes_with = ls_cpu_computes_with,
     .describe = ls_cpu_describe,
     .environment = &environment,
 };

@@ -26,8 +26,23 @@ enum ls_isa ls_cpu_isa_widest(void);
 const char *ls_cpu_isa_name(enum ls_isa isa); /* "avx512" */
 bool ls_cpu_isa_supported(enum ls_isa isa);
 /* Selects one by name, for `--isa`; LOCKSTEP_USAGE when there is no such set or this processor
- * lacks it. Must be called before kernels are prepared, and not while any of them runs. */
+ * lacks it. "amx" is AVX-512 with AMX beside it, "avx512" is without. Must be called before kernels
+ * are prepared, and not while any of them runs. */
 int ls_cpu_isa_select(const char *name, struct ls_error *error);
+
+/* Whether the one in use has this name, or is AMX and this its AVX-512. */
+bool ls_cpu_computes_with(const char *name);
+
+/* AMX multiplies tiles of bf16 and concerns no other kernel. A process must ask the system for it,
+ * which may refuse. */
+enum ls_amx { LS_AMX_ABSENT, LS_AMX_REFUSED, LS_AMX_THERE };
+
+/* What this processor has and the system permits; asks once, at the first call. */
+enum ls_amx ls_cpu_amx_state(void);
+/* Whether it is in use: if it is there, and nothing else than "amx" has been selected. */
+bool ls_cpu_amx(void);
+/* For tests: from now on the state is this one. */
+void ls_cpu_pretend_amx(enum ls_amx state);
 
 /* Declares the tables of one type, and a function named like the type that gives the one in use. */
 #if defined(__x86_64__)

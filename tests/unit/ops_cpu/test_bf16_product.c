@@ -1,4 +1,5 @@
-/* Products of bf16 numbers on every instruction set, bit by bit against the definition.
+/* Products of bf16 numbers on every instruction set, bit by bit against the definition; AMX's also
+ * where there is none, with tiles in plain C.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,11 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "amx_model.h"
 #include "ops/cpu/bf16/product.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/vector/bf16_product.h"
+#include "support/support.h"
 
 enum values { NEAR_ONE, ALL_EXPONENTS, NEAR_LEAST, ZEROS, ANY_BITS, KINDS };
 
@@ -154,32 +158,67 @@ static bool same(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-static void check(const struct ls_bf16_product *product, const float *expected, enum values kind)
+#if defined(LS_AMX)
+extern const struct ls_vector_bf16_product ls_bf16_amx_model;
+#endif
+
+struct way {
+    const char *name;
+    const struct ls_vector_bf16_product *tiles;
+};
+
+enum { WAYS = LS_ISAS + 2 };
+
+/* All that this processor can do. */
+static int list_ways(struct way ways[WAYS])
+{
+    int count = 0;
+    for (int isa = 0; isa < LS_ISAS; isa++) {
+        const char *name = ls_cpu_isa_name((enum ls_isa)isa);
+        if (!ls_cpu_isa_supported((enum ls_isa)isa))
+            continue;
+        assert_int_equal(ls_cpu_isa_select(name, NULL), 0);
+        ways[count++] = (struct way){.name = name, .tiles = ls_bf16_tiles()};
+    }
+#if defined(LS_AMX)
+    if (ls_cpu_isa_supported(LS_ISA_AVX512))
+        ways[count++] = (struct way){.name = "model of AMX", .tiles = &ls_bf16_amx_model};
+#endif
+    if (ls_cpu_isa_select("amx", NULL) == 0)
+        ways[count++] = (struct way){.name = "amx", .tiles = ls_bf16_tiles()};
+    return count;
+}
+
+static void check_way(const struct ls_bf16_product *product, const float *expected,
+                      enum values kind, const struct way *way)
 {
     const size_t elements = (size_t)(product->a.lines * product->b.lines);
     const struct result *result = product->user;
-    for (int isa = 0; isa < LS_ISAS; isa++) {
-        if (!ls_cpu_isa_supported((enum ls_isa)isa))
-            continue;
-        assert_int_equal(ls_cpu_isa_select(ls_cpu_isa_name((enum ls_isa)isa), NULL), 0);
-        size_t bytes = ls_bf16_product_scratch(product->a.lines, product->b.lines, product->depth);
-        unsigned char *scratch = ls_alloc_aligned(bytes + 1);
-        assert_non_null(scratch);
-        memset(scratch, 0xff, bytes);
-        scratch[bytes] = 0xa5;
-        memset(result->counts, 0, elements);
-        ls_bf16_multiply(product, scratch);
-        assert_int_equal(scratch[bytes], 0xa5);
-        for (size_t e = 0; e < elements; e++) {
-            assert_int_equal(result->counts[e], 1);
-            if (!same(result->elements[e], expected[e]))
-                fail_msg("%s, %s: %d x %d x %d, element %zu is %a, not %a",
-                         ls_cpu_isa_name((enum ls_isa)isa), kind_names[kind], (int)product->a.lines,
-                         (int)product->b.lines, (int)product->depth, e, (double)result->elements[e],
-                         (double)expected[e]);
-        }
-        ls_free_aligned(scratch);
+    size_t bytes =
+        ls_bf16_scratch_with(way->tiles, product->a.lines, product->b.lines, product->depth);
+    unsigned char *scratch = ls_alloc_aligned(bytes + 1);
+    assert_non_null(scratch);
+    memset(scratch, 0xff, bytes);
+    scratch[bytes] = 0xa5;
+    memset(result->counts, 0, elements);
+    ls_bf16_multiply_with(way->tiles, product, scratch);
+    assert_int_equal(scratch[bytes], 0xa5);
+    for (size_t e = 0; e < elements; e++) {
+        assert_int_equal(result->counts[e], 1);
+        if (!same(result->elements[e], expected[e]))
+            fail_msg("%s, %s: %d x %d x %d, element %zu is %a, not %a", way->name, kind_names[kind],
+                     (int)product->a.lines, (int)product->b.lines, (int)product->depth, e,
+                     (double)result->elements[e], (double)expected[e]);
     }
+    ls_free_aligned(scratch);
+}
+
+static void check(const struct ls_bf16_product *product, const float *expected, enum values kind)
+{
+    struct way ways[WAYS];
+    int count = list_ways(ways);
+    for (int i = 0; i < count; i++)
+        check_way(product, expected, kind, &ways[i]);
 }
 
 /* One product, whose operands lie in the ways that `form` says. */
@@ -277,6 +316,58 @@ static void single_products(void **state)
             try(1, 1, 1 + form, form, (enum values)kind);
 }
 
+#if defined(LS_AMX)
+
+/* Tiles are configured for a product and released behind it: a thread that sleeps with tiles in use
+ * costs others time. */
+static void tiles_are_released(void **state)
+{
+    (void)state;
+    if (!ls_cpu_isa_supported(LS_ISA_AVX512))
+        ls_test_skip("this processor has no AVX-512");
+    unsigned long before = amx_model_products;
+    try(40, 40, 64, 4, NEAR_ONE);
+    assert_false(amx_model_configured);
+    assert_int_equal(amx_model_products - before, 2 * 9);
+}
+
+#endif
+
+/* AMX is taken where it is there, permitted, and not left out. */
+static void amx_is_chosen(void **state)
+{
+    (void)state;
+    struct ls_error absent = {0}, refused = {0};
+    const enum ls_amx truth = ls_cpu_amx_state();
+    const bool wide = ls_cpu_isa_supported(LS_ISA_AVX512);
+    ls_cpu_pretend_amx(LS_AMX_ABSENT);
+    assert_int_equal(ls_cpu_isa_select("amx", &absent), LOCKSTEP_USAGE);
+    assert_non_null(strstr(absent.problems[0].message, "does not have the instruction set 'amx'"));
+    ls_cpu_pretend_amx(LS_AMX_REFUSED);
+    assert_int_equal(ls_cpu_isa_select("amx", &refused), LOCKSTEP_USAGE);
+    assert_non_null(strstr(refused.problems[0].message, "the system does not permit its use"));
+    assert_non_null(strstr(refused.problems[0].hint, "--isa avx512"));
+    if (wide) {
+        assert_int_equal(ls_cpu_isa_select("avx512", NULL), 0);
+        const struct ls_vector_bf16_product *without = ls_bf16_tiles();
+        ls_cpu_pretend_amx(LS_AMX_THERE);
+        assert_ptr_equal(ls_bf16_tiles(), without);
+        assert_int_equal(ls_cpu_isa_select("amx", NULL), 0);
+        assert_int_equal(ls_cpu_isa(), LS_ISA_AVX512);
+        assert_true(ls_cpu_amx() && ls_cpu_computes_with("amx"));
+        assert_true(ls_cpu_computes_with("avx512") && !ls_cpu_computes_with("avx2"));
+#if defined(LS_AMX)
+        assert_ptr_not_equal(ls_bf16_tiles(), without);
+#endif
+        ls_cpu_pretend_amx(LS_AMX_REFUSED);
+        assert_ptr_equal(ls_bf16_tiles(), without);
+        assert_false(ls_cpu_computes_with("amx"));
+    }
+    ls_cpu_pretend_amx(truth);
+    assert_int_equal(ls_cpu_isa_select("generic", NULL), 0);
+    assert_false(ls_cpu_amx());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +375,10 @@ int main(void)
         cmocka_unit_test(edges),
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(large_ones),
+#if defined(LS_AMX)
+        cmocka_unit_test(tiles_are_released),
+#endif
+        cmocka_unit_test(amx_is_chosen),
     };
     return cmocka_run_group_tests_name("ops_cpu_bf16_product", tests, NULL, NULL);
 }

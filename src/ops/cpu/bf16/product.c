@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "ops/cpu/amx/bf16_product.h"
 #include "ops/cpu/vector/bf16_product.h"
 
 enum {
@@ -61,9 +62,10 @@ static int64_t piece_of(int64_t n, int64_t most, int64_t unit)
     return piece > unit ? piece : unit;
 }
 
-static struct plan make_plan(int64_t a_lines, int64_t b_lines, int64_t depth)
+static struct plan make_plan(const struct ls_vector_bf16_product *vector, int64_t a_lines,
+                             int64_t b_lines, int64_t depth)
 {
-    struct plan plan = {.vector = ls_vector_bf16_product()};
+    struct plan plan = {.vector = vector};
     const int64_t rows = (int64_t)plan.vector->rows, columns = (int64_t)plan.vector->columns;
     const int64_t most_depth = (int64_t)plan.vector->depth;
     const int64_t elements = depth > most_depth ? C_ELEMENTS : C_ELEMENTS_ONCE;
@@ -79,29 +81,35 @@ static struct plan make_plan(int64_t a_lines, int64_t b_lines, int64_t depth)
     return plan;
 }
 
-size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth)
+/* A panel with a piece of the terms of lines [first, first + count) of an operand, from where they
+ * lie, or as they are read into the scratch, some terms at a time. */
+static void pack(const struct part *part, bool is_a, int64_t first, int64_t count, char *panel)
 {
-    return make_plan(a_lines, b_lines, depth).end;
-}
-
-/* Lines [first, first + count) of an operand, where they lie or read into the scratch. */
-static struct ls_bf16_lines look_at(const struct part *part, const struct ls_bf16_operand *operand,
-                                    int64_t first, int64_t count)
-{
-    const int64_t begin = part->begin, end = part->end;
-    struct ls_bf16_lines lines = {
-        .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
-    if (operand->read == NULL) {
-        const size_t row = (size_t)(operand->by_term ? begin : first);
-        lines.data = operand->data + row * operand->pitch + (operand->by_term ? first : begin);
-        lines.pitch = operand->pitch;
-        return lines;
-    }
+    const struct ls_vector_bf16_product *vector = part->plan->vector;
+    const struct ls_bf16_operand *operand = is_a ? &part->product->a : &part->product->b;
+    const size_t block = (is_a ? vector->rows : vector->columns) * vector->block_bytes;
+    const int64_t most = operand->read != NULL ? LS_BF16_READ_TERMS : part->end - part->begin;
     uint16_t *to = (uint16_t *)(void *)(part->scratch + part->plan->read);
-    lines.data = to;
-    lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
-    operand->read(operand, first, count, begin, end, to, lines.pitch);
-    return lines;
+    for (int64_t begin = part->begin, end; begin < part->end; begin = end) {
+        end = smaller(begin + most, part->end);
+        struct ls_bf16_lines lines = {
+            .by_term = operand->by_term, .lines = (size_t)count, .terms = (size_t)(end - begin)};
+        if (operand->read != NULL) {
+            lines.data = to;
+            lines.pitch = (size_t)rounded_up(operand->by_term ? count : end - begin, LS_BF16_BLOCK);
+            operand->read(operand, first, count, begin, end, to, lines.pitch);
+        } else {
+            const int64_t row = operand->by_term ? begin : first;
+            lines.data =
+                operand->data + (size_t)row * operand->pitch + (operand->by_term ? first : begin);
+            lines.pitch = operand->pitch;
+        }
+        char *at = panel + (size_t)((begin - part->begin) / LS_BF16_BLOCK) * block;
+        if (is_a)
+            vector->pack_a(&lines, at);
+        else
+            vector->pack_b(&lines, at);
+    }
 }
 
 /* All rows of the part, with a piece of the terms. */
@@ -110,11 +118,8 @@ static void pack_rows(const struct part *part)
     const struct plan *plan = part->plan;
     const int64_t rows = (int64_t)plan->vector->rows;
     char *a = part->scratch + plan->a;
-    for (int64_t i = 0; i < part->rows; i += rows, a += plan->panel) {
-        const struct ls_bf16_lines lines =
-            look_at(part, &part->product->a, part->i + i, smaller(rows, part->rows - i));
-        plan->vector->pack_a(&lines, a);
-    }
+    for (int64_t i = 0; i < part->rows; i += rows, a += plan->panel)
+        pack(part, true, part->i + i, smaller(rows, part->rows - i), a);
 }
 
 /* Columns [j, j + count) of the part, which fill a panel, with all rows. */
@@ -122,9 +127,8 @@ static void multiply_columns(const struct part *part, int64_t j, int64_t count)
 {
     const struct plan *plan = part->plan;
     const int64_t rows = (int64_t)plan->vector->rows;
-    const struct ls_bf16_lines lines = look_at(part, &part->product->b, part->j + j, count);
     char *b = part->scratch + plan->b;
-    plan->vector->pack_b(&lines, b);
+    pack(part, false, part->j + j, count, b);
     struct ls_bf16_tile tile = {.a = part->scratch + plan->a,
                                 .b = b,
                                 .terms = (size_t)(part->end - part->begin),
@@ -160,9 +164,32 @@ static void multiply_part(struct part *part)
     product->write(product, part->i, part->rows, part->j, part->columns, c, (size_t)plan->columns);
 }
 
-void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch)
+/* ---- The interface --------------------------------------------------------------------------- */
+
+const struct ls_vector_bf16_product *ls_bf16_tiles(void)
 {
-    const struct plan plan = make_plan(product->a.lines, product->b.lines, product->depth);
+#if defined(LS_AMX)
+    if (ls_cpu_amx())
+        return &ls_bf16_amx;
+#endif
+    return ls_vector_bf16_product();
+}
+
+size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
+                            int64_t b_lines, int64_t depth)
+{
+    return make_plan(tiles, a_lines, b_lines, depth).end;
+}
+
+size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth)
+{
+    return ls_bf16_scratch_with(ls_bf16_tiles(), a_lines, b_lines, depth);
+}
+
+void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,
+                           const struct ls_bf16_product *product, void *scratch)
+{
+    const struct plan plan = make_plan(tiles, product->a.lines, product->b.lines, product->depth);
     struct part part = {.product = product, .plan = &plan, .scratch = scratch};
     if (plan.vector->begin != NULL)
         plan.vector->begin();
@@ -175,4 +202,9 @@ void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch)
     }
     if (plan.vector->end != NULL)
         plan.vector->end();
+}
+
+void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch)
+{
+    ls_bf16_multiply_with(ls_bf16_tiles(), product, scratch);
 }

@@ -48,7 +48,7 @@ struct ls_bf16_operand {
     const void *user; /* of `read` */
 };
 
-enum { LS_BF16_READ_LINES = 64, LS_BF16_READ_TERMS = 256 };
+enum { LS_BF16_READ_LINES = 64, LS_BF16_READ_TERMS = 192 };
 
 struct ls_bf16_product {
     struct ls_bf16_operand a, b;
@@ -66,5 +66,13 @@ struct ls_bf16_product {
 size_t ls_bf16_product_scratch(int64_t a_lines, int64_t b_lines, int64_t depth);
 /* Computes the product in the calling thread. */
 void ls_bf16_multiply(const struct ls_bf16_product *product, void *scratch);
+
+/* How tiles are computed: by AMX, or by the instruction set in use. Tests compute with others. */
+struct ls_vector_bf16_product;
+const struct ls_vector_bf16_product *ls_bf16_tiles(void);
+size_t ls_bf16_scratch_with(const struct ls_vector_bf16_product *tiles, int64_t a_lines,
+                            int64_t b_lines, int64_t depth);
+void ls_bf16_multiply_with(const struct ls_vector_bf16_product *tiles,
+                           const struct ls_bf16_product *product, void *scratch);
 
 #endif

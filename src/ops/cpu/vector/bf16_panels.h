@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "ops/cpu/vector/bf16_product.h"
+#include "ops/cpu/vector/bf16_transpose.h"
 #include "ops/cpu/vector/registers.h"
 
 #if LS_ISA_IS(AVX512)
@@ -69,38 +70,6 @@ static inline void split_line(const uint16_t *from, float *even, float *odd)
     split_pairs(_mm512_loadu_si512(from), even, odd);
 }
 
-/* Word j of x[i] and word i of x[j] change places. */
-static inline void transpose(__m512i x[WIDTH])
-{
-    __m512i y[WIDTH];
-    UNROLL
-    for (int i = 0; i < WIDTH; i += 2) {
-        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-    }
-    UNROLL
-    for (int i = 0; i < WIDTH; i += 4) {
-        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) { /* quarters of registers are words of four lines by now */
-        y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
-        y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
-        y[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
-        y[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
-        x[i + 4] = _mm512_shuffle_i32x4(y[i + 4], y[i + 12], 0x88);
-        x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
-        x[i + 12] = _mm512_shuffle_i32x4(y[i + 4], y[i + 12], 0xdd);
-    }
-}
-
 /* A block of WIDTH lines. */
 static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)
 {
@@ -141,31 +110,6 @@ static inline void split_line(const uint16_t *from, float *even, float *odd)
 {
     split_pairs(load_pairs(from), even, odd);
     split_pairs(load_pairs(from + HALF), even + WIDTH, odd + WIDTH);
-}
-
-static inline void transpose(__m256i x[WIDTH])
-{
-    __m256i y[WIDTH];
-    UNROLL
-    for (int i = 0; i < WIDTH; i += 2) {
-        y[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
-        y[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
-    }
-    UNROLL
-    for (int i = 0; i < WIDTH; i += 4) {
-        x[i] = _mm256_unpacklo_epi64(y[i], y[i + 2]);
-        x[i + 1] = _mm256_unpackhi_epi64(y[i], y[i + 2]);
-        x[i + 2] = _mm256_unpacklo_epi64(y[i + 1], y[i + 3]);
-        x[i + 3] = _mm256_unpackhi_epi64(y[i + 1], y[i + 3]);
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        y[i] = _mm256_permute2x128_si256(x[i], x[i + 4], 0x20);
-        y[i + 4] = _mm256_permute2x128_si256(x[i], x[i + 4], 0x31);
-    }
-    UNROLL
-    for (int i = 0; i < WIDTH; i++)
-        x[i] = y[i];
 }
 
 static inline void turn_lines(const uint16_t *from, size_t pitch, float *to)

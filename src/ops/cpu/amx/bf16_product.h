@@ -1,0 +1,11 @@
+/* Tiles of products of bf16 numbers by AMX (ops/cpu/vector/bf16_product.h).
+ * SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LS_OPS_CPU_AMX_BF16_PRODUCT_H
+#define LS_OPS_CPU_AMX_BF16_PRODUCT_H
+
+#include "ops/cpu/vector/bf16_product.h"
+
+/* Where the build has it (LS_AMX is defined); to be used only if ls_cpu_amx(). */
+extern const struct ls_vector_bf16_product ls_bf16_amx;
+
+#endif
