@@ -1,9 +1,8 @@
 /* Pictures with label maps: which files belong together, and their labels.
  * SPDX-License-Identifier: BSD-2-Clause */
-
-#include "data/mean.h"
 #include <unistd.h>
 
+#include "data/mean.h"
 #include "data/reader.h"
 #include "data/samples.h"
 #include "data/source.h"
