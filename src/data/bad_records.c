@@ -24,7 +24,6 @@ enum {
 
 struct ls_bad_records {
     _Atomic unsigned char *verdict; /* by record of the source */
-    uint32_t tops;                  /* the tensors of a sample that the layer has tops for */
     struct ls_label_rule *rules;    /* which labels are good */
     size_t rule_count;
     pthread_mutex_t lock; /* guards what follows */
@@ -35,14 +34,13 @@ struct ls_bad_records {
     } name[NAMED];
 };
 
-int ls_bad_records_open(const struct ls_dataset *dataset, uint32_t tops,
-                        struct ls_bad_records **out, struct ls_error *error)
+int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **out,
+                        struct ls_error *error)
 {
     struct ls_bad_records *bad = *out = ls_alloc(1, sizeof *bad);
     if (bad == NULL)
         return ls_fail_memory(error, "a list of bad records");
     pthread_mutex_init(&bad->lock, NULL);
-    bad->tops = tops;
     bad->verdict = ls_alloc((size_t)dataset->source->count, sizeof *bad->verdict);
     return bad->verdict != NULL ? 0 : ls_fail_memory(error, "a list of bad records");
 }
@@ -88,7 +86,7 @@ void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char 
     pthread_mutex_unlock(&bad->lock);
 }
 
-static int judge_label(void *user, int tensor, float label, struct ls_problem *problem)
+static int judge_by_rules(void *user, int tensor, float label, struct ls_problem *problem)
 {
     const struct ls_bad_records *bad = user;
     for (size_t i = 0; i < bad->rule_count; i++) {
@@ -116,8 +114,10 @@ static int64_t take_labels(const struct ls_sample_tensor *sample, enum ls_dtype 
     return count;
 }
 
-int ls_bad_labels(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
-                  ls_label_judge judge, void *user, struct ls_problem *problem)
+/* What `judge` says of the first bad number of a tensor of a sample; 0: all are good. */
+static int judge_labels(const struct ls_dataset *dataset, int tensor,
+                        const struct ls_record *record, ls_label_judge judge, void *user,
+                        struct ls_problem *problem)
 {
     const struct ls_sample_tensor *sample = &dataset->tensor[tensor];
     const struct ls_record_tensor *data = &record->tensor[sample->source];
@@ -134,20 +134,27 @@ int ls_bad_labels(const struct ls_dataset *dataset, int tensor, const struct ls_
     return 0;
 }
 
+int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                   ls_label_judge judge, void *user, struct ls_problem *problem)
+{
+    for (int k = 0; k < dataset->tensors; k++) {
+        enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
+        if ((dataset->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
+            continue;
+        if (role == LS_TENSOR_PLAIN)
+            LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
+        if (judge != NULL)
+            LS_TRY(judge_labels(dataset, k, record, judge, user, problem));
+    }
+    return 0;
+}
+
 int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                            struct ls_problem *problem)
 {
     struct ls_bad_records *bad = dataset->bad;
-    for (int k = 0; k < dataset->tensors; k++) {
-        enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
-        if ((bad->tops & LS_TENSOR(k)) == 0 || role == LS_TENSOR_IMAGE)
-            continue;
-        if (role == LS_TENSOR_PLAIN)
-            LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
-        if (bad->rule_count > 0)
-            LS_TRY(ls_bad_labels(dataset, k, record, judge_label, bad, problem));
-    }
-    return 0;
+    return ls_bad_numbers(dataset, record, bad->rule_count > 0 ? judge_by_rules : NULL, bad,
+                          problem);
 }
 
 int ls_bad_records_none(const struct ls_dataset *dataset, struct ls_error *error)
@@ -207,8 +214,7 @@ static void fail_scan(struct scan *scan, int status, const struct ls_error *erro
     pthread_mutex_lock(&scan->lock);
     if (scan->status == 0) {
         scan->status = status;
-        if (scan->error != NULL)
-            *scan->error = *error;
+        ls_error_add(scan->error, error);
     }
     pthread_mutex_unlock(&scan->lock);
     atomic_store(&scan->stop, true);

@@ -44,9 +44,8 @@ enum ls_verdict { LS_UNKNOWN, LS_READABLE, LS_GOOD, LS_BAD };
 
 struct ls_bad_records;
 
-/* `tops`: the tensors of a sample that the layer has tops for, bit k is tensor k. */
-int ls_bad_records_open(const struct ls_dataset *dataset, uint32_t tops,
-                        struct ls_bad_records **bad, struct ls_error *error);
+int ls_bad_records_open(const struct ls_dataset *dataset, struct ls_bad_records **bad,
+                        struct ls_error *error);
 void ls_bad_records_free(struct ls_bad_records *bad);
 
 enum ls_verdict ls_bad_records_verdict(const struct ls_bad_records *bad, int64_t record);
@@ -56,11 +55,11 @@ const char *ls_bad_reason(const char *reason);
 /* A record turned out to be bad. */
 void ls_bad_records_note(struct ls_bad_records *bad, int64_t record, const char *reason);
 
-/* What `judge` says of the first bad number of a tensor of the sample that a record becomes; 0: all
- * are good. For numbers that have the tensor's type (ls_dataset_convert), and maps. */
-int ls_bad_labels(const struct ls_dataset *dataset, int tensor, const struct ls_record *record,
-                  ls_label_judge judge, void *user, struct ls_problem *problem);
-/* LOCKSTEP_DATA where a number of a record that was read is bad, those of its image aside. */
+/* LOCKSTEP_DATA where a number is bad of the tensors that a record becomes and that the layer has
+ * tops for, images aside: their type does not have it, or `judge` (NULL: it is not asked). */
+int ls_bad_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
+                   ls_label_judge judge, void *user, struct ls_problem *problem);
+/* The same by the rules that were set. */
 int ls_bad_records_numbers(const struct ls_dataset *dataset, const struct ls_record *record,
                            struct ls_problem *problem);
 

@@ -36,14 +36,14 @@ struct state {
     struct ls_error *error;
 };
 
-/* Ends the check with a failure that no record has caused: the first problem of a thread. */
+/* Ends the check with a failure that no record has caused. */
 static void check_fail(struct state *state, int status, const struct ls_error *error)
 {
-    const struct ls_problem *problem = &error->problems[0];
     pthread_mutex_lock(&state->lock);
-    if (state->status == 0)
-        state->status = ls_fail(state->error, status, problem->place, problem->hint, "%s",
-                                error->count > 0 ? problem->message : "a data set cannot be read");
+    if (state->status == 0) {
+        state->status = status;
+        ls_error_add(state->error, error);
+    }
     pthread_mutex_unlock(&state->lock);
     atomic_store(&state->stop, true);
 }
@@ -62,24 +62,6 @@ static void note(struct state *state, int64_t record, const char *reason, bool s
         ls_free(copy);
         atomic_store(&state->stop, true);
     }
-}
-
-/* LOCKSTEP_DATA where a number of a record is bad, those of its image aside. */
-static int check_numbers(const struct state *state, const struct ls_record *record,
-                         struct ls_problem *problem)
-{
-    const struct ls_dataset *dataset = state->dataset;
-    for (int k = 0; k < dataset->tensors; k++) {
-        enum ls_tensor_role role = dataset->source->tensor[dataset->tensor[k].source].role;
-        if (role == LS_TENSOR_IMAGE)
-            continue;
-        if (role == LS_TENSOR_PLAIN)
-            LS_TRY(ls_dataset_convert(dataset, k, record, NULL, problem));
-        if (state->check->label != NULL)
-            LS_TRY(ls_bad_labels(dataset, k, record, state->check->label, state->check->user,
-                                 problem));
-    }
-    return 0;
 }
 
 static void check_record(struct state *state, struct ls_source_reader *reader, int64_t index,
@@ -103,7 +85,8 @@ static void check_record(struct state *state, struct ls_source_reader *reader, i
         status =
             ls_transform_shape(&dataset->transform, record.tensor[0].shape.dim, shape, &problem);
     if (status == 0)
-        status = check_numbers(state, &record, &problem);
+        status =
+            ls_bad_numbers(dataset, &record, state->check->label, state->check->user, &problem);
     if (status != 0)
         note(state, index, problem.message, true);
 }

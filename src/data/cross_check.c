@@ -222,8 +222,8 @@ void ls_cross_check_add(struct ls_cross_check *check, int rank, int64_t begin, i
 /* With the lock held. */
 static int tell(const struct ls_cross_check *check, struct ls_error *error)
 {
-    if (check->status != 0 && error != NULL)
-        *error = check->error;
+    if (check->status != 0)
+        ls_error_add(error, &check->error);
     return check->status;
 }
 

@@ -151,8 +151,10 @@ static int open_tensors(const struct opening *o, struct ls_dataset *dataset)
     if (dataset->tensors > LS_RECORD_TENSORS)
         return ls_option_fail(&o->options, "tensor", NULL, o->error,
                               "a layer can have at most %d tops", LS_RECORD_TENSORS);
-    for (int k = 0; k < dataset->tensors; k++)
+    for (int k = 0; k < dataset->tensors; k++) {
         LS_TRY(open_tensor(o, dataset, k));
+        dataset->tops |= (size_t)k < tops ? LS_TENSOR(k) : 0;
+    }
     return 0;
 }
 
@@ -189,10 +191,7 @@ static int open_bad_records(const struct opening *o, struct ls_dataset *dataset)
 {
     if (!skips(o))
         return 0;
-    uint32_t tops = 0;
-    for (int k = 0; k < dataset->tensors && (size_t)k < o->layer->n_top; k++)
-        tops |= LS_TENSOR(k);
-    LS_TRY(ls_bad_records_open(dataset, tops, &dataset->bad, o->error));
+    LS_TRY(ls_bad_records_open(dataset, &dataset->bad, o->error));
     return ls_bad_records_look(dataset, o->options.crop > 0, o->error);
 }
 

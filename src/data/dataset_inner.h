@@ -16,6 +16,7 @@ struct ls_dataset {
     struct ls_transform transform; /* of images */
     struct ls_sample_tensor tensor[LS_RECORD_TENSORS];
     int tensors;
+    uint32_t tops;      /* the tensors of a sample that the layer has tops for, bit k is tensor k */
     int64_t largest[3]; /* see ls_dataset_largest_shape */
     uint32_t *records;  /* of the split, ascending; NULL: all */
     int64_t size;       /* samples */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/item.h"
 
+#include "base/align.h"
 #include "base/memory.h"
 #include "data/reader.h"
 #include "data/record.h"
@@ -75,7 +76,7 @@ int ls_item_largest(const struct ls_item_layout *layout, size_t *bytes, struct l
         size_t input = 0;
         const int64_t *largest = ls_dataset_largest_shape(layout->datasets[layout->inputs[i][0]]);
         LS_TRY(ls_item_input_bytes(layout, i, samples, largest, &input, error));
-        *bytes += (input + 63) & ~(size_t)63;
+        *bytes += ls_align(input);
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -117,7 +118,7 @@ static int open_npy(const struct ls_source_options *options, struct ls_source *s
         npy->stamp = ls_mix(npy->stamp) + ls_file_stamp(files->item[i]);
         LS_TRY(open_file(files->item[i], file, source, error));
         npy->place[i] = npy->bytes;
-        npy->bytes = (npy->bytes + file->record + 63) & ~(size_t)63;
+        npy->bytes = ls_align(npy->bytes + file->record);
     }
     ls_source_note_bytes(source, npy->bytes);
     return 0;

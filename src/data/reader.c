@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -119,13 +120,11 @@ static int read_index(struct ls_reader *reader, int64_t index, uint32_t wanted,
     return 0;
 }
 
-/* Adds what is wrong with a record, or with its file, to the caller's problems. */
+/* Adds what is wrong with a record's file to the caller's problems. */
 static int tell_aside(const struct ls_reader *reader, int status, struct ls_error *error)
 {
-    const struct ls_problem *problem = &reader->aside->problems[0];
-    return reader->aside->count == 0
-               ? status
-               : ls_fail(error, status, problem->place, problem->hint, "%s", problem->message);
+    ls_error_add(error, reader->aside);
+    return status;
 }
 
 /* LOCKSTEP_DATA where a record is bad although it could be read. */
@@ -293,12 +292,7 @@ void ls_reader_last(const struct ls_reader *reader, int64_t *record, uint64_t *h
 int ls_reader_fail(struct ls_reader *reader, int64_t ordinal, const struct ls_problem *problem,
                    struct ls_error *error)
 {
-    struct ls_text name = {0};
-    ls_dataset_name_record(reader->dataset, record_index(reader, ordinal), &name);
-    int status = ls_fail(error, problem->status, reader->dataset->name, problem->hint, "%s: %s",
-                         name.data != NULL ? name.data : "a record", problem->message);
-    ls_text_free(&name);
-    return status;
+    return ls_dataset_fail_record(reader->dataset, record_index(reader, ordinal), problem, error);
 }
 
 /* That a record still has the size that it had when its source was opened: memory was made for
@@ -363,18 +357,13 @@ int ls_reader_fetch(struct ls_reader *reader, int64_t ordinal, void *const *out,
     return 0;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 /* Memory for the tensors of a sample that are put in place part by part. */
 static char *reserve_sample(struct ls_reader *reader, const struct ls_sample_place *place,
                             struct ls_error *error)
 {
     size_t bytes = 0;
     for (int k = 0; k < reader->dataset->tensors; k++)
-        bytes += place[k].tensor != NULL && place[k].runs > 1 ? aligned(place[k].bytes) : 0;
+        bytes += place[k].tensor != NULL && place[k].runs > 1 ? ls_align(place[k].bytes) : 0;
     char *sample = ls_buffer_reserve(&reader->sample, bytes + 1, 1);
     if (sample == NULL)
         ls_fail_memory(error, "a sample");
@@ -396,7 +385,7 @@ int ls_reader_fetch_to(struct ls_reader *reader, int64_t ordinal,
         if (place[k].tensor == NULL || place[k].runs <= 1)
             continue;
         out[k] = sample;
-        sample += aligned(place[k].bytes);
+        sample += ls_align(place[k].bytes);
     }
     LS_TRY(ls_reader_fetch(reader, ordinal, out, error));
     for (int k = 0; k < tensors; k++) {

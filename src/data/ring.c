@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "data/ring.h"
 
+#include "base/align.h"
 #include "base/memory.h"
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -100,12 +101,12 @@ int ls_ring_fit(struct ls_ring_buffer *buffer, const size_t *bytes, int inputs,
 {
     size_t all = 0;
     for (int i = 0; i < inputs; i++)
-        all += (bytes[i] + 63) & ~(size_t)63;
+        all += ls_align(bytes[i]);
     LS_TRY(grow(buffer, all, error));
     all = 0;
     for (int i = 0; i < inputs; i++) {
         buffer->item.input[i] = buffer->memory + all;
-        all += (bytes[i] + 63) & ~(size_t)63;
+        all += ls_align(bytes[i]);
     }
     return 0;
 }

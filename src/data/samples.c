@@ -42,12 +42,12 @@ int64_t ls_dataset_stand_in(const struct ls_dataset *dataset, int64_t place)
     return record;
 }
 
-static int fail_record(const struct ls_dataset *dataset, int64_t index,
-                       const struct ls_problem *problem, struct ls_error *error)
+int ls_dataset_fail_record(const struct ls_dataset *dataset, int64_t index,
+                           const struct ls_problem *problem, struct ls_error *error)
 {
     struct ls_text name = {0};
     ls_dataset_name_record(dataset, index, &name);
-    int status = ls_fail(error, problem->status, dataset->name, NULL, "%s: %s",
+    int status = ls_fail(error, problem->status, dataset->name, problem->hint, "%s: %s",
                          name.data != NULL ? name.data : "a record", problem->message);
     ls_text_free(&name);
     return status;
@@ -68,7 +68,7 @@ int ls_dataset_measure(struct ls_dataset *dataset, struct ls_error *error)
         ls_source_shape_of(dataset->source, index, record);
         int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
         if (status != 0 && dataset->bad == NULL)
-            return fail_record(dataset, index, &problem, error);
+            return ls_dataset_fail_record(dataset, index, &problem, error);
         if (status != 0) {
             ls_bad_records_note(dataset->bad, index, problem.message);
             continue;
@@ -146,7 +146,7 @@ int ls_dataset_sample_shape(const struct ls_dataset *dataset, int64_t ordinal, i
     ls_source_shape_of(dataset->source, index, record);
     struct ls_problem problem;
     int status = ls_transform_shape(&dataset->transform, record, shape, &problem);
-    return status == 0 ? 0 : fail_record(dataset, index, &problem, error);
+    return status == 0 ? 0 : ls_dataset_fail_record(dataset, index, &problem, error);
 }
 
 /* What to do about numbers that do not fit. */

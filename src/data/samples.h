@@ -48,6 +48,9 @@ int64_t ls_dataset_place(const struct ls_dataset *dataset, int64_t place);
 /* The first record from a place on, around the end, that is not known to be bad: the one that is
  * read, once all up to it have been. */
 int64_t ls_dataset_stand_in(const struct ls_dataset *dataset, int64_t place);
+/* Fails with a problem of a record, naming source and record. */
+int ls_dataset_fail_record(const struct ls_dataset *dataset, int64_t index,
+                           const struct ls_problem *problem, struct ls_error *error);
 /* Makes a tensor of a sample, which no transformation changes, of a record. It is written to `out`,
  * or only checked (NULL). LOCKSTEP_DATA where the tensor's type does not have one of the numbers.
  */

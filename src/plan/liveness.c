@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/align.h"
 #include "base/memory.h"
 #include "plan/program.h"
 

@@ -74,12 +74,6 @@ int ls_program_find_live_ranges(struct ls_program *program, struct ls_error *err
 /* Marks which lines are carried out together, some channels at a time (plan/chain.c). */
 void ls_program_chain(struct ls_program *program);
 
-/* Rounds up to what blocks are aligned to. */
-static inline size_t ls_align(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* Bytes that value `v` of a program takes. */
 static inline size_t ls_program_bytes(const struct ls_program *program, int v)
 {

@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "ir/op_type.h"

@@ -1,13 +1,13 @@
 /* Writing a caffemodel. Everything but the numbers is put into a text first, so that the lengths
  * that stand before each message are known; the numbers are written from where they are.
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "base/atomic_file.h"
 #include "snapshot/caffemodel.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "base/wire.h"
 #include "ir/layout.h"

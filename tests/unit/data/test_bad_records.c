@@ -407,6 +407,31 @@ static void out_of_memory_blames_no_record(void **state)
     assert_in_range(failures, 4, 100); /* threads, a reader, and what it reads into */
 }
 
+/* The threads that look at all records add to the problems that were there. */
+static void problems_found_before_are_kept(void **state)
+{
+    (void)state;
+    static struct ls_error error;
+    int failures = 0, status = LOCKSTEP_RESOURCE;
+    ways[3].write("kept", none);
+    struct ls_definition *layer = layer_of(&ways[3], "kept", "on_bad_record: SKIP", "");
+    for (int n = 0; status != 0; n++) {
+        struct ls_dataset *set;
+        assert_true(n < 1000);
+        ls_error_clear(&error);
+        ls_fail(&error, LOCKSTEP_USAGE, "net.prototxt:1:1", NULL, "another problem");
+        ls_fail_allocations_after(n);
+        status = trial_open(layer, LOCKSTEP__PHASE__TRAIN, 1, &set, &error);
+        ls_fail_allocations_after(-1);
+        ls_dataset_close(set);
+        failures += status != 0;
+        assert_string_equal(error.problems[0].message, "another problem");
+        assert_int_equal(error.count, status == 0 ? 1 : 2);
+    }
+    assert_true(failures > 20);
+    ls_definition_free(layer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +442,7 @@ int main(void)
         cmocka_unit_test(replacements_come_from_the_same_split),
         cmocka_unit_test(a_record_too_small_for_the_crop_is_bad),
         cmocka_unit_test(out_of_memory_blames_no_record),
+        cmocka_unit_test(problems_found_before_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

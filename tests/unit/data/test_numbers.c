@@ -214,6 +214,44 @@ static void large_labels_are_found(void **state)
     }
 }
 
+static void nothing_is_bad(void *user, int64_t record, const char *name, const char *reason)
+{
+    (void)user;
+    fail_msg("record %d (%s): %s", (int)record, name, reason);
+}
+
+/* Numbers that fp32 does not have are no fault of records where the layer has no top for them: they
+ * are trained on, checked and skipped alike. */
+static void numbers_without_a_top_do_not_count(void **state)
+{
+    (void)state;
+    const double thirds[] = {1.0 / 3, 2.0 / 3};
+    const float whole[] = {1, 2};
+    const struct ls_check check = {.threads = 1, .bad = nothing_is_bad};
+    const char *x = trial_path("whole.npy"), *y = trial_path("thirds.npy");
+    write_npy(x, "<f4", "(2,)", whole, sizeof whole);
+    write_npy(y, "<f8", "(2,)", thirds, sizeof thirds);
+    for (int skips = 0; skips < 2; skips++) {
+        char fields[1500];
+        struct ls_definition *layer;
+        struct ls_reader *reader;
+        float number;
+        int64_t bad, skippable;
+        snprintf(fields, sizeof fields,
+                 "top: 'x' data_param { backend: NPY source: '%s' source: '%s' %s }", x, y,
+                 skips ? "on_bad_record: SKIP" : "");
+        struct ls_dataset *set = trial_fields(fields, &layer);
+        assert_int_equal(ls_reader_open(set, &reader, NULL), 0);
+        assert_int_equal(ls_reader_fetch(reader, 1, (void *[]){&number, NULL}, NULL), 0);
+        assert_true(number == 2 && !ls_reader_replaced(reader));
+        assert_int_equal(ls_dataset_check(set, &check, &bad, &skippable, NULL), 0);
+        assert_int_equal(bad, 0);
+        ls_reader_close(reader);
+        ls_dataset_close(set);
+        ls_definition_free(layer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +259,7 @@ int main(void)
         cmocka_unit_test(numbers_are_never_rounded),
         cmocka_unit_test(numbers_are_the_same_in_every_thread),
         cmocka_unit_test(large_labels_are_found),
+        cmocka_unit_test(numbers_without_a_top_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* Options of sources: their tables, and refusals with their hints.
  *
  * SPDX-License-Identifier: BSD-2-Clause */
-#include "data/options.h"
-
+#include "data/options_inner.h"
 #include "data_trial.h"
 #include "schema/fields.h"
 
@@ -21,54 +20,64 @@ static bool is_common(const char *name)
     return false;
 }
 
-/* The field that an option names, with the message in which it stands. */
-static const ProtobufCFieldDescriptor *field_of(const char *name)
+/* The field that an option names, in a message of its type in which nothing is set; free it. */
+static struct ls_option_field empty_field(const char *name, ProtobufCMessage **message)
 {
-    const ProtobufCMessageDescriptor *type = &lockstep__data_parameter__descriptor;
-    char first[64];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(name, "."), name);
-    const ProtobufCFieldDescriptor *field = ls_field_named(type, first);
-    if (field == NULL)
-        field = ls_field_named(&lockstep__layer_parameter__descriptor, first);
-    const char *rest = strchr(name, '.');
-    if (field == NULL || rest == NULL)
-        return field;
-    return ls_field_named(field->descriptor, rest + 1);
+    Lockstep__DataParameter data = LOCKSTEP__DATA_PARAMETER__INIT;
+    Lockstep__LayerParameter layer = LOCKSTEP__LAYER_PARAMETER__INIT;
+    layer.data_param = &data;
+    struct ls_option_field outer = ls_option_field(&layer, name, true);
+    assert_non_null(outer.descriptor);
+    const ProtobufCMessageDescriptor *type =
+        strchr(name, '.') != NULL ? outer.descriptor->descriptor : data.base.descriptor;
+    *message = calloc(1, type->sizeof_message);
+    protobuf_c_message_init(type, *message);
+    return (struct ls_option_field){*message, ls_option_field(&layer, name, false).descriptor};
 }
 
-static double default_of(const ProtobufCFieldDescriptor *field)
+/* That an option of a kind can be read from a field of a type. */
+static bool suits(enum ls_option_kind kind, const ProtobufCFieldDescriptor *field)
 {
-    const void *value = field->default_value;
-    switch (value != NULL ? field->type : PROTOBUF_C_TYPE_MESSAGE) {
-    case PROTOBUF_C_TYPE_UINT32:
-        return *(const uint32_t *)value;
-    case PROTOBUF_C_TYPE_UINT64:
-        return (double)*(const uint64_t *)value;
-    case PROTOBUF_C_TYPE_FLOAT:
-        return (double)*(const float *)value;
-    case PROTOBUF_C_TYPE_BOOL:
-        return *(const protobuf_c_boolean *)value;
-    default:
-        return 0;
+    switch (kind) {
+    case LS_OPTION_FILES:
+        return field->type == PROTOBUF_C_TYPE_STRING && ls_field_is_repeated(field);
+    case LS_OPTION_FILE:
+        return field->type == PROTOBUF_C_TYPE_STRING && !ls_field_is_repeated(field);
+    case LS_OPTION_UNSIGNED:
+        return field->type == PROTOBUF_C_TYPE_UINT64;
+    case LS_OPTION_INTEGER:
+        return field->type == PROTOBUF_C_TYPE_UINT32 || field->type == PROTOBUF_C_TYPE_UINT64;
+    case LS_OPTION_NUMBER:
+        return field->type == PROTOBUF_C_TYPE_FLOAT;
+    case LS_OPTION_FLAG:
+        return field->type == PROTOBUF_C_TYPE_BOOL;
     }
+    return false;
+}
+
+static void check_option(const struct ls_source_type *type, const struct ls_option *o)
+{
+    ProtobufCMessage *message;
+    struct ls_option_field field = empty_field(o->name, &message);
+    if (field.descriptor == NULL)
+        fail_msg("%s: there is no field '%s'", type->name, o->name);
+    if (!suits(o->kind, field.descriptor))
+        fail_msg("%s: '%s' has another type", type->name, o->name);
+    if (o->kind != LS_OPTION_FILES && ls_option_number(field) != o->fallback)
+        fail_msg("%s: the default of '%s' is not the schema's", type->name, o->name);
+    if (o->kind == LS_OPTION_INTEGER && !(o->most > 0 && o->most < 0x1p53))
+        fail_msg("%s: nothing limits '%s' to whole numbers of a double", type->name, o->name);
+    assert_true(o->offset < type->options_size);
+    assert_true(o->help != NULL && o->help[0] != '\0');
+    free(message);
 }
 
 static void tables_agree_with_the_schema(void **state)
 {
     (void)state;
     for (size_t i = 0; ls_source_types[i] != NULL; i++)
-        for (const struct ls_option *o = ls_source_types[i]->options; o->name != NULL; o++) {
-            const ProtobufCFieldDescriptor *field = field_of(o->name);
-            if (field == NULL)
-                fail_msg("%s: there is no field '%s'", ls_source_types[i]->name, o->name);
-            if (o->kind != LS_OPTION_FILES && default_of(field) != o->fallback)
-                fail_msg("%s: the default of '%s' is not the schema's", ls_source_types[i]->name,
-                         o->name);
-            if (o->kind == LS_OPTION_UNSIGNED)
-                assert_int_equal(field->type, PROTOBUF_C_TYPE_UINT64);
-            assert_true(o->offset < ls_source_types[i]->options_size);
-            assert_true(o->help != NULL && o->help[0] != '\0');
-        }
+        for (const struct ls_option *o = ls_source_types[i]->options; o->name != NULL; o++)
+            check_option(ls_source_types[i], o);
 }
 
 /* A field that no table has would be ignored. */
