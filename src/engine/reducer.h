@@ -24,8 +24,9 @@ struct ls_reducer;
 size_t ls_reducer_note_bytes(size_t parameters, size_t rows, size_t factors);
 
 /* For a store that is sharded over the ranks of `comm`; the store is freed after it. *reducer:
- * NULL, and success, where there is nothing to exchange: for one rank, or without training. All
- * functions take NULL then, and do nothing. */
+ * NULL, and success, where there is nothing to exchange: for one rank, or without training. What is
+ * called once a pass takes NULL then, and does nothing; what steps call is not called (plans are
+ * bound without a reducer). */
 int ls_reducer_create(struct ls_store *store, struct ls_comm *comm, struct ls_reducer **reducer,
                       struct ls_error *error);
 void ls_reducer_free(struct ls_reducer *reducer);

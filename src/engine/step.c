@@ -240,7 +240,7 @@ static int step_attempt(struct ls_pass *pass, struct ls_prefetcher *prefetcher, 
         error->count = problems;
     pass->wrong = true;
     *result = LS_SUMS_REPEAT;
-    return 0;
+    return ls_comm_common(pass->engine->comm, 0); /* no failure, until it is confirmed */
 }
 
 /* The calibration pass. Before the very first update nothing is known of the magnitudes of
