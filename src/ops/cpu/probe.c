@@ -5,7 +5,8 @@
  * A step is carried out once, as the plan has prepared it, on numbers that follow from their place;
  * the hash of the result belongs to the numeric environment of the net. Kernels of oneDNN are
  * hashed with what it says of them, and in the layouts that they were given; ours in plain order
- * and without regard to the instruction set, whose bits they share.
+ * and without regard to the instruction set, whose bits they share. To the result belongs what an
+ * op adds to the record of the micro-batch.
  *
  * What that may take is bounded: a whole micro-batch of up to 2^27 multiply-adds is computed, else
  * one sample of up to 2^30, and 2^32 in all (the caller's `work`); a slow kernel counts 64 times.
@@ -20,16 +21,19 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "ir/graph.h"
+#include "ir/layer.h"
 #include "ir/op_type.h"
+#include "ops/cpu/convert.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/parameter_layout.h"
 #include "ops/cpu/primitive.h"
 
 enum {
-    PROBE_VALUES = 6,
+    PROBE_VALUES = 2 * LS_OP_VALUES_MAX,
     SLOW = 64,            /* a slow kernel takes so many times as long as others */
-    FLOATS_MAX = 1 << 23, /* of all tensors of a probe */
+    FLOATS_MAX = 1 << 23, /* of all tensors of a probe, in floats */
     PATTERN = 4099,       /* numbers that inputs repeat: a prime, so that no row is as another */
     KNOWN = 512           /* results that a process remembers */
 };
@@ -68,6 +72,8 @@ static uint64_t add_value(const struct ls_value *value, bool layout, uint64_t ha
     hash = add_number(value->shape.rank, hash);
     for (int i = 0; i < value->shape.rank; i++)
         hash = add_number(value->shape.dim[i], hash);
+    if (value->type != LS_F32)
+        hash = add_number((int64_t)value->type, hash);
     if (!layout)
         return hash;
     hash = ls_hash_string(value->layout->name, hash);
@@ -131,10 +137,10 @@ static size_t floats_of(const struct ls_prepared *prepared)
     size_t floats = prepared->scratch_bytes / sizeof(float);
     for (int i = 0; i < op->inputs; i++)
         if (op->input[i] != NULL)
-            floats += ls_layout_elements(op->input[i]->layout, &op->input[i]->shape);
+            floats += ls_value_bytes(op->input[i]) / sizeof(float);
     for (int i = 0; i < op->outputs; i++)
         if (op->output[i] != NULL)
-            floats += ls_layout_elements(op->output[i]->layout, &op->output[i]->shape);
+            floats += ls_value_bytes(op->output[i]) / sizeof(float);
     return floats;
 }
 
@@ -148,9 +154,11 @@ static bool may_run(const struct ls_prepared *prepared, uint64_t most, uint64_t 
 
 struct run {
     const struct ls_prepared *prepared;
-    float *data[PROBE_VALUES]; /* inputs, then outputs, as they lie */
+    void *data[PROBE_VALUES]; /* inputs, then outputs, as they lie */
     void *in[PROBE_VALUES], *out[PROBE_VALUES];
     void *scratch, *local;
+    double *record, *normalizers; /* of the op's graph, one behind the other; NULL: it has none */
+    size_t record_size;
     bool bound;
 };
 
@@ -179,34 +187,39 @@ static bool fill_labels(const struct ls_op *op, int which, float *data, size_t c
     return true;
 }
 
-/* Fills an input: as it lies for oneDNN's kernels, which do not ask what is in lanes of padding; in
- * plain order for ours. */
-static int fill_input(const struct run *run, const struct ls_value *value, int which, float *data,
+/* Fills an input of floating-point numbers: as it lies for oneDNN's kernels, which do not ask what
+ * is in lanes of padding; in plain order for ours. Integers (places, say) stay zeros. */
+static int fill_input(const struct run *run, const struct ls_value *value, int which, void *data,
                       struct ls_error *error)
 {
     size_t elements = (size_t)ls_shape_size(&value->shape);
-    if (fill_labels(run->prepared->op, which, data, elements))
+    if (!ls_dtype_is_float(value->type) || fill_labels(run->prepared->op, which, data, elements))
         return 0;
-    if (run->prepared->kernel->library || value->layout == &ls_layout_plain) {
+    bool as_it_lies = run->prepared->kernel->library || value->layout == &ls_layout_plain;
+    if (as_it_lies && value->type == LS_F32) {
         fill(data, ls_layout_elements(value->layout, &value->shape), which);
         return 0;
     }
+    elements = as_it_lies ? ls_layout_elements(value->layout, &value->shape) : elements;
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
     if (plain == NULL)
         return ls_fail_memory(error, "a probe");
+    int status = 0;
     fill(plain, elements, which);
-    int status = ls_cpu_parameter_from_plain(value->layout, &value->shape, plain, data, error);
+    if (as_it_lies)
+        ls_cpu_convert(LS_F32, plain, value->type, data, elements);
+    else
+        status = ls_cpu_parameter_from_plain(value->layout, &value->shape, plain, data, error);
     ls_free_aligned(plain);
     return status;
 }
 
-static int add_output(const struct run *run, const struct ls_value *value, const float *data,
+static int add_output(const struct run *run, const struct ls_value *value, const void *data,
                       uint64_t *hash, struct ls_error *error)
 {
     size_t elements = (size_t)ls_shape_size(&value->shape);
     if (run->prepared->kernel->library || value->layout == &ls_layout_plain) {
-        size_t all = ls_layout_elements(value->layout, &value->shape);
-        *hash = ls_hash(data, all * sizeof *data, *hash);
+        *hash = ls_hash(data, ls_value_bytes(value), *hash);
         return 0;
     }
     float *plain = ls_alloc_aligned(elements * sizeof *plain);
@@ -219,6 +232,24 @@ static int add_output(const struct run *run, const struct ls_value *value, const
     return status;
 }
 
+/* For ops that add to the record of the micro-batch, or are divided by counts of the update. */
+static int make_record(struct run *run, struct ls_error *error)
+{
+    const struct ls_layer *layer = run->prepared->op->layer;
+    if (layer == NULL || layer->graph == NULL)
+        return 0;
+    const size_t size = (size_t)layer->graph->record_size;
+    const size_t counts = layer->graph->normalizer_count;
+    run->record = ls_alloc(size + counts + 1, sizeof *run->record);
+    if (run->record == NULL)
+        return ls_fail_memory(error, "a probe");
+    run->record_size = size;
+    run->normalizers = run->record + size;
+    for (size_t i = 0; i < counts; i++)
+        run->normalizers[i] = 3;
+    return 0;
+}
+
 static int lay_out(struct run *run, struct ls_error *error)
 {
     const struct ls_op *op = run->prepared->op;
@@ -226,8 +257,7 @@ static int lay_out(struct run *run, struct ls_error *error)
         const struct ls_value *value = i < op->inputs ? op->input[i] : op->output[i - op->inputs];
         if (value == NULL)
             continue;
-        size_t elements = ls_layout_elements(value->layout, &value->shape);
-        float *data = run->data[i] = ls_alloc_aligned(elements * sizeof *data);
+        void *data = run->data[i] = ls_alloc_aligned(ls_value_bytes(value));
         if (data == NULL)
             return ls_fail_memory(error, "a probe");
         if (i < op->inputs)
@@ -235,14 +265,15 @@ static int lay_out(struct run *run, struct ls_error *error)
         *(i < op->inputs ? &run->in[i] : &run->out[i - op->inputs]) = data;
     }
     run->scratch = ls_alloc_aligned(run->prepared->scratch_bytes);
-    return run->scratch != NULL ? 0 : ls_fail_memory(error, "a probe");
+    return run->scratch != NULL ? make_record(run, error) : ls_fail_memory(error, "a probe");
 }
 
 static int carry_out(struct run *run, uint64_t *hash, struct ls_error *error)
 {
     const struct ls_prepared *prepared = run->prepared;
     const struct ls_kernel *kernel = prepared->kernel;
-    const struct ls_context context = {.samples = 1};
+    const struct ls_context context = {
+        .samples = 1, .partials = run->record, .normalizers = run->normalizers};
     if (kernel->bind != NULL) {
         LS_TRY(kernel->bind(prepared, run->in, run->out, run->scratch, &run->local, error));
         run->bound = true;
@@ -256,6 +287,9 @@ static int carry_out(struct run *run, uint64_t *hash, struct ls_error *error)
     for (int i = 0; i < prepared->op->outputs; i++)
         if (prepared->op->output[i] != NULL)
             LS_TRY(add_output(run, prepared->op->output[i], run->out[i], hash, error));
+    for (size_t i = 0; i < run->record_size; i++) /* wherever in the record they are */
+        if (run->record[i] != 0)
+            *hash = ls_hash(&run->record[i], sizeof run->record[i], *hash);
     return 0;
 }
 
@@ -270,6 +304,7 @@ static int run_step(const struct ls_prepared *prepared, uint64_t *hash, struct l
     for (int i = 0; i < PROBE_VALUES; i++)
         ls_free_aligned(run.data[i]);
     ls_free_aligned(run.scratch);
+    ls_free(run.record);
     return status;
 }
 

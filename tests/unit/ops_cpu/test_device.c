@@ -1,6 +1,7 @@
 /* The device as the plan and the workers see it: the table of kernels, threads, the environment.
  * SPDX-License-Identifier: BSD-2-Clause */
 #include "kernels/kernel_trial.h"
+#include "kernels/own_kernel.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -11,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "ir/graph.h"
+#include "ir/layer.h"
 #include "ir/op_type.h"
 #include "ops/cpu/device.h"
 #include "ops/cpu/environment.h"
@@ -292,6 +295,101 @@ static void probes_forget_smaller_probes(void **state)
     trial_free(trial);
 }
 
+/* What a probe gives of an op of `samples`, as if the bits of its kernel depended on shapes. (What
+ * a process has probed it knows again by `samples`, among other things; the result has no part of
+ * it.) */
+static uint64_t probe_own(struct own *own, int64_t samples)
+{
+    uint64_t hash = 0, work = (uint64_t)1 << 32;
+    for (int i = 0; i < own->values; i++)
+        own->value[i].layout = &ls_layout_plain;
+    own->prepared = (struct ls_prepared){.kernel = own->kernel, .op = &own->op};
+    assert_int_equal(own->kernel->prepare(&own->prepared, NULL), 0);
+    assert_int_equal(ls_cpu_probe(&own->prepared, samples, &work, &hash, NULL), 0);
+    own_free(own);
+    return hash;
+}
+
+static uint64_t probe_eltwise(enum ls_eltwise method, int64_t samples)
+{
+    const struct ls_shape shape = {2, {3, 7}};
+    struct own *own = own_new(&ls_kernel_eltwise);
+    own->op.attr.eltwise.method = method;
+    for (int i = 0; i < OWN_VALUES - 1; i++)
+        own_in(own, &shape, 1, 1);
+    own_out(own, &shape);
+    return probe_own(own, samples);
+}
+
+static void steps_of_many_values_are_probed(void **state)
+{
+    (void)state;
+    uint64_t sum = probe_eltwise(LS_ELTWISE_SUM, 1);
+    assert_true(sum == probe_eltwise(LS_ELTWISE_SUM, 2));
+    assert_true(sum != probe_eltwise(LS_ELTWISE_MAX, 3));
+}
+
+/* Of a loss, which is in the record alone. */
+static uint64_t probe_loss(float coefficient, int offset, int record_size, int64_t samples)
+{
+    const struct ls_shape shape = {2, {4, 5}};
+    struct ls_graph graph = {.record_size = record_size};
+    struct ls_layer layer = {.graph = &graph};
+    struct own *own = own_new(&ls_kernel_reduce_loss);
+    own->op.layer = &layer;
+    own->op.attr.reduction =
+        (struct ls_reduction_attr){.coeff = coefficient, .metric_offset = offset};
+    own_in(own, &shape, 1, 1);
+    return probe_own(own, samples);
+}
+
+static void what_a_step_adds_to_the_record_is_probed(void **state)
+{
+    (void)state;
+    uint64_t loss = probe_loss(1, 0, 2, 1);
+    assert_true(loss == probe_loss(1, 3, 7, 2)); /* wherever it is in the record */
+    assert_true(loss != probe_loss(0.5F, 0, 2, 3));
+}
+
+enum { TYPED = 40 };
+
+/* Input 0 is of numbers in bf16, input 1 of places. */
+static int look_at_types(const struct ls_prepared *prepared, void *local, void *const *in,
+                         void *const *out, void *scratch, const struct ls_context *context)
+{
+    const uint16_t *narrow = in[0];
+    const int32_t *places = in[1];
+    bool differ = false;
+    (void)prepared, (void)local, (void)scratch, (void)context;
+    for (int i = 0; i < TYPED; i++) {
+        assert_true((narrow[i] & 0x7fff) <= 0x3f80); /* at most 1 */
+        assert_int_equal(places[i], 0);
+        differ |= narrow[i] != narrow[0];
+    }
+    assert_true(differ);
+    memset(out[0], 0, TYPED * sizeof(uint16_t));
+    return 0;
+}
+
+static int prepare_nothing(struct ls_prepared *prepared, struct ls_error *error)
+{
+    (void)prepared, (void)error;
+    return 0;
+}
+
+static void probes_fill_inputs_by_their_types(void **state)
+{
+    (void)state;
+    const struct ls_shape shape = {2, {5, TYPED / 5}};
+    const struct ls_kernel kernel = {
+        .kind = LS_OP_VIEW, .name = "types", .prepare = prepare_nothing, .run = look_at_types};
+    struct own *own = own_new(&kernel);
+    own_in(own, &shape, 1, 1)->type = LS_BF16;
+    own_in(own, &shape, 1, 1)->type = LS_I32;
+    own_out(own, &shape)->type = LS_BF16;
+    probe_own(own, 1);
+}
+
 static _Atomic bool dnnl_fails;
 
 /* In the place of oneDNN's own, which has the same name. */
@@ -354,6 +452,9 @@ int main(void)
         cmocka_unit_test(threads_read_the_same_environment),
         cmocka_unit_test(fingerprints_need_memory),
         cmocka_unit_test(probes_forget_smaller_probes),
+        cmocka_unit_test(steps_of_many_values_are_probed),
+        cmocka_unit_test(what_a_step_adds_to_the_record_is_probed),
+        cmocka_unit_test(probes_fill_inputs_by_their_types),
         cmocka_unit_test(probes_that_fail_say_so),
         cmocka_unit_test(instruction_set_is_fixed),
     };
