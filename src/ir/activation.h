@@ -4,6 +4,8 @@
 #ifndef LS_IR_ACTIVATION_H
 #define LS_IR_ACTIVATION_H
 
+#include <stdbool.h>
+
 enum ls_activation {
     LS_RELU,      /* y = max(x, 0) + slope min(x, 0); backward: y, with slope < 0 x */
     LS_SIGMOID,   /* y = 1 / (1 + exp(-x)); backward: y */
@@ -27,5 +29,21 @@ struct ls_activation_attr {
     float scale, shift, factor, power;
     float low, high;
 };
+
+/* Whether the backward pass is computed from x; else from y. */
+static inline bool ls_activation_keeps_x(const struct ls_activation_attr *attr)
+{
+    switch (attr->function) {
+    case LS_RELU:
+    case LS_ELU:
+        return attr->slope < 0;
+    case LS_SIGMOID:
+    case LS_TANH:
+    case LS_EXP:
+        return false;
+    default:
+        return true;
+    }
+}
 
 #endif

@@ -5,22 +5,6 @@
 #include <math.h>
 #include <sleef.h>
 
-/* Whether the gradient is computed from x; else from y. See enum ls_activation. */
-static bool wants_input(const struct ls_activation_attr *attr)
-{
-    switch (attr->function) {
-    case LS_RELU:
-    case LS_ELU:
-        return attr->slope < 0;
-    case LS_SIGMOID:
-    case LS_TANH:
-    case LS_EXP:
-        return false;
-    default:
-        return true;
-    }
-}
-
 int ls_activation_forward(struct ls_layer *layer, struct ls_error *error)
 {
     (void)error;
@@ -35,7 +19,7 @@ int ls_activation_backward(struct ls_layer *layer, struct ls_error *error)
     (void)error;
     const struct ls_activation_attr *attr = layer->state;
     struct ls_value *inputs[] = {ls_graph_gradient(layer->graph, layer->top[0]),
-                                 wants_input(attr) ? layer->bottom[0] : layer->top[0]};
+                                 ls_activation_keeps_x(attr) ? layer->bottom[0] : layer->top[0]};
     struct ls_op *op = ls_layer_emit_gradient(layer, 0, LS_OP_ACTIVATION_BACKWARD, inputs, 2);
     if (op != NULL)
         op->attr.activation = *attr;

@@ -77,21 +77,7 @@ static void same_bytes_from_a_snapshot(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver("micro_batch: 2");
-    struct training *whole = start(solver, 1, "whole", NULL);
-    step(whole, 10);
-    struct bytes expected = snapshot(whole);
-    finish(whole);
-    struct training *begun = start(solver, 3, "begun", NULL);
-    step(begun, 4);
-    free(snapshot(begun).data);
-    char path[512];
-    snprintf(path, sizeof path, "%s", ls_test_path("snapshot.safetensors"));
-    finish(begun);
-    struct training *resumed = start(solver, 2, "whole", path);
-    step(resumed, 6);
-    check_same(expected, snapshot(resumed), "resumed");
-    finish(resumed);
-    free(expected.data);
+    check_resumed(solver, 4, 6);
     lockstep_solver_free(solver);
 }
 

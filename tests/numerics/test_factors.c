@@ -100,20 +100,7 @@ static void resume_on_other_workers_gives_same_bits(void **state)
     (void)state;
     struct lockstep_solver *solver =
         make_solver(solvers[1], "batch_size: 20 shuffle: true", unshared);
-    struct training *whole = start(solver, 2, NULL, NULL);
-    step(whole, 8);
-    struct bytes wanted = snapshot(whole);
-    finish(whole);
-    struct training *part = start(solver, 3, NULL, NULL);
-    step(part, 3);
-    free(snapshot(part).data);
-    finish(part);
-    struct training *rest = start(solver, 1, NULL, ls_test_path("snapshot.safetensors"));
-    step(rest, 5);
-    struct bytes bytes = snapshot(rest);
-    finish(rest);
-    check_same(wanted, bytes, "resumed");
-    free(wanted.data);
+    check_resumed(solver, 3, 5);
     lockstep_solver_free(solver);
 }
 

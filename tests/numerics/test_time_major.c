@@ -141,20 +141,7 @@ static void same_bytes_from_a_snapshot(void **state)
 {
     (void)state;
     struct lockstep_solver *solver = make_solver(STEPS, 1, "");
-    struct training *whole = start(solver, 1, "whole", NULL);
-    step(whole, 8);
-    struct bytes expected = snapshot(whole);
-    finish(whole);
-    struct training *begun = start(solver, 3, "begun", NULL);
-    step(begun, 3);
-    free(snapshot(begun).data);
-    finish(begun);
-    const char *path = ls_test_text("%s", ls_test_path("snapshot.safetensors"));
-    struct training *resumed = start(solver, 2, "whole", path);
-    step(resumed, 5);
-    check_same(expected, snapshot(resumed), "resumed");
-    finish(resumed);
-    free(expected.data);
+    check_resumed(solver, 3, 5);
     lockstep_solver_free(solver);
 }
 

@@ -209,6 +209,24 @@ void check_same(struct bytes first, struct bytes other, const char *format, ...)
     free(other.data);
 }
 
+void check_resumed(const struct lockstep_solver *solver, int64_t first, int64_t rest)
+{
+    struct training *training = start(solver, 1, "whole", NULL);
+    step(training, first + rest);
+    struct bytes expected = snapshot(training);
+    finish(training);
+    training = start(solver, 3, "begun", NULL);
+    step(training, first);
+    free(snapshot(training).data);
+    finish(training);
+    const char *path = ls_test_text("%s", ls_test_path("snapshot.safetensors"));
+    training = start(solver, 2, "whole", path);
+    step(training, rest);
+    check_same(expected, snapshot(training), "resumed after %d updates", (int)first);
+    finish(training);
+    free(expected.data);
+}
+
 void check_workers(const struct lockstep_solver *solver, const char *isa, int64_t updates)
 {
     static const int counts[] = {1, 2, 3, 5};

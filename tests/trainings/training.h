@@ -93,6 +93,10 @@ bool same_bytes(struct bytes a, struct bytes b);
 void check_same(struct bytes first, struct bytes other, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A training of `first` updates on three workers that goes on for `rest` more on two, from its
+ * snapshot, has the bytes of one on one worker that was not interrupted. */
+void check_resumed(const struct lockstep_solver *solver, int64_t first, int64_t rest);
+
 /* Trains on 1, 2, 3 and 5 workers, all of which run micro-batches: the bytes must be the same.
  * `isa` may be NULL. */
 void check_workers(const struct lockstep_solver *solver, const char *isa, int64_t updates);

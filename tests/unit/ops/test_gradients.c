@@ -106,22 +106,6 @@ static void copy_in(struct op_scene *scene, const struct ls_value *like, const f
     memcpy(to, numbers, (size_t)ls_shape_size(&like->shape) * sizeof *to);
 }
 
-/* Whether the gradient of an activation takes x. */
-static bool wants_x(const struct ls_activation_attr *attr)
-{
-    switch (attr->function) {
-    case LS_RELU:
-    case LS_ELU:
-        return attr->slope < 0;
-    case LS_SIGMOID:
-    case LS_TANH:
-    case LS_EXP:
-        return false;
-    default:
-        return true;
-    }
-}
-
 /* The scene of the op of a gradient. */
 static void make_backward(const struct pair *pair, const struct op_scene *scene,
                           const struct op_result *result, const float *dy, struct op_scene *back)
@@ -131,7 +115,7 @@ static void make_backward(const struct pair *pair, const struct op_scene *scene,
     back->op.attr = scene->op.attr;
     back->op.backward = true;
     for (const int *take = pair->takes; *take != END; take++) {
-        const int given = wants_x(&scene->op.attr.activation) ? 0 : Y;
+        const int given = ls_activation_keeps_x(&scene->op.attr.activation) ? 0 : Y;
         const int what = *take == GIVEN ? given : *take;
         if (what == DY)
             copy_in(back, scene->out[0], dy);

@@ -63,12 +63,6 @@ static struct ls_value *put_x(struct own *own, const struct ls_shape *shape,
     return x;
 }
 
-/* As the contract of each function says. */
-static bool wants_x(const struct ls_activation_attr *attr)
-{
-    return attr->function == LS_ELU ? attr->slope < 0 : attr->function != LS_EXP;
-}
-
 static void check_case(const struct function_case *c, const struct ls_shape *shape,
                        const struct ls_layout *layout)
 {
@@ -87,7 +81,7 @@ static void check_case(const struct function_case *c, const struct ls_shape *sha
     back->op.attr = own->op.attr;
     own_in(back, shape, 2, 1);
     struct ls_value *given = own_in(back, shape, 0, 0), *dx = own_out(back, shape);
-    memcpy(back->plain[given->index], own->plain[(wants_x(&c->attr) ? x : y)->index],
+    memcpy(back->plain[given->index], own->plain[(ls_activation_keeps_x(&c->attr) ? x : y)->index],
            (size_t)size * sizeof(float));
     own_run(back, layout);
     assert_ptr_equal(dx->layout, layout);
