@@ -12,7 +12,6 @@
 #include "device/memory.h"
 #include "device/stream.h"
 #include "device/update.h"
-#include "ir/convert.h"
 #include "ir/kernel.h"
 
 struct ls_device_environment;
@@ -48,8 +47,6 @@ struct ls_device {
                                 const float *plain, float *laid_out, struct ls_error *error);
     int (*parameter_to_plain)(const struct ls_layout *layout, const struct ls_shape *shape,
                               const float *laid_out, float *plain, struct ls_error *error);
-    /* Converts n elements: ls_dtype_convert's bits, on every device. */
-    void (*convert)(enum ls_dtype from, const void *in, enum ls_dtype to, void *out, size_t n);
     /* Makes ready what converts a parameter, fp32 in its own layout, to the layout and type that a
      * kernel asked for; LOCKSTEP_INTERNAL if there is no such conversion. It runs after every
      * update, on one thread at a time, and allocates nothing then; false: it failed, which it has

@@ -55,7 +55,6 @@ int ls_device_check(const struct ls_device *device, struct ls_error *error)
         MEMBER(streams),
         MEMBER(parameter_from_plain),
         MEMBER(parameter_to_plain),
-        MEMBER(convert),
         MEMBER(converter_new),
         MEMBER(converter_run),
         MEMBER(converter_free),

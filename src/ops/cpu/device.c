@@ -5,7 +5,6 @@
 #include "base/thread.h"
 #include "device/plain.h"
 #include "ops/cpu/accumulator.h"
-#include "ops/cpu/convert.h"
 #include "ops/cpu/environment.h"
 #include "ops/cpu/exact.h"
 #include "ops/cpu/factors.h"
@@ -94,7 +93,6 @@ const struct ls_device ls_device_cpu = {
     .streams = &ls_thread_streams,
     .parameter_from_plain = ls_cpu_parameter_from_plain,
     .parameter_to_plain = ls_cpu_parameter_to_plain,
-    .convert = ls_cpu_convert,
     .converter_new = ls_cpu_converter_new,
     .converter_run = ls_cpu_converter_run,
     .converter_free = ls_cpu_converter_free,

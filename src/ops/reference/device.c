@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "base/thread.h"
-#include "ir/convert.h"
 #include "ir/layer.h"
 #include "ops/reference/reference.h"
 
@@ -217,7 +216,6 @@ const struct ls_device ls_device_reference = {
     .streams = &ls_thread_streams,
     .parameter_from_plain = ls_plain_parameter,
     .parameter_to_plain = ls_plain_parameter,
-    .convert = ls_dtype_convert,
     .converter_new = ls_plain_converter_new,
     .converter_run = ls_plain_converter_run,
     .converter_free = ls_plain_converter_free,
